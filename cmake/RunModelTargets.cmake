@@ -1,0 +1,61 @@
+# Functions that every room uses to declare its targets in the same way.
+
+set(RUN_MODEL_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+
+function(run_model_configure_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  if(PROJECT_IS_TOP_LEVEL)
+    target_compile_options(${target} PRIVATE ${RUN_MODEL_WARNINGS})
+  endif()
+  # One section a function, so that the linker drops what a program does not use.
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  if(RUN_MODEL_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${RUN_MODEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${RUN_MODEL_SANITIZE})
+  endif()
+endfunction()
+
+# run_model_add_library(<room> SOURCES … HEADERS … [PUBLIC libs…] [PRIVATE libs…])
+# A static library run_model_<room>, alias run_model::<room>. HEADERS are the public ones: they are
+# installed to include/run_model/<room>/.
+function(run_model_add_library room)
+  cmake_parse_arguments(arg "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
+  set(target run_model_${room})
+  add_library(${target} STATIC ${arg_SOURCES})
+  add_library(run_model::${room} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${room})
+  target_sources(${target} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/run_model>)
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  run_model_configure_target(${target})
+  install(TARGETS ${target} EXPORT run_model_targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/run_model)
+endfunction()
+
+# run_model_add_test(<name> SOURCES … [LIBS …] [LABELS …])
+# A GoogleTest program <name>, each of its cases a CTest test "<name>.<case>".
+function(run_model_add_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;DEFINITIONS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    RUN_MODEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ${arg_DEFINITIONS})
+  run_model_configure_target(${name})
+  set(properties "")
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties} TIMEOUT 300)
+endfunction()
