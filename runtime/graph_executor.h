@@ -1,0 +1,108 @@
+// Runs a compiled graph: the replacement of TVM's graph executor.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/module.h"
+#include "runtime/tensor.h"
+#include "runtime/thread_pool.h"
+
+namespace run_model {
+
+// What one input or output of the graph is.
+struct TensorInfo {
+  std::string name;  // outputs of TVM graphs have no name of their own: "output_0", "output_1" …
+  std::vector<std::int64_t> shape;
+  DLDataType dtype{};
+};
+
+// One executable node in running order, for profiling and for locating a wrong result.
+struct NodeInfo {
+  std::string name;      // the graph's node name
+  std::string function;  // the compiled function, or "__nop" / "__copy"
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+};
+
+// Bytes that the executor itself holds.
+struct MemoryAccount {
+  std::size_t params_mapped = 0;  // parameters used in place in the mapped file or library
+  std::size_t params_copied = 0;  // parameters copied to aligned storage
+  std::size_t activations = 0;    // storage for inputs, intermediates and outputs
+};
+
+struct ExecutorOptions {
+  // Null: the process-wide pool with ThreadPool::default_threads().
+  std::shared_ptr<ThreadPool> threads;
+};
+
+// Where a model's pieces are. `graph` and `params` stay empty for a single-file library.
+struct ModelFiles {
+  std::filesystem::path library;
+  std::filesystem::path graph;
+  std::filesystem::path params;
+};
+
+// Not safe to use from two threads at once; two executors are independent of each other.
+class GraphExecutor {
+ public:
+  // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible |
+  // kMismatch).
+  explicit GraphExecutor(const ModelFiles& files, const ExecutorOptions& options = {});
+  ~GraphExecutor();
+  GraphExecutor(GraphExecutor&&) noexcept;
+  GraphExecutor& operator=(GraphExecutor&&) noexcept;
+
+  // Inputs that the caller has to set (the graph's inputs without the parameters), and outputs.
+  const std::vector<TensorInfo>& inputs() const;
+  const std::vector<TensorInfo>& outputs() const;
+
+  // Position in inputs(). Throws Error(kMismatch) listing the names there are.
+  std::size_t input_index(std::string_view name) const;
+
+  // Copies `tensor` into input `index`. Shape and element type must be equal to inputs()[index], else
+  // Error(kMismatch).
+  void set_input(std::size_t index, const Tensor& tensor);
+  void set_input(std::string_view name, const Tensor& tensor);
+
+  // As set_input, without the copy: the model reads `tensor` itself, which must be aligned to
+  // kTensorAlignment (Tensor::empty is), and sees later changes of its bytes.
+  void set_input_zero_copy(std::size_t index, const Tensor& tensor);
+
+  // The executor's own storage of an input, to be written in place; counts as set.
+  Tensor input(std::size_t index);
+
+  // The model writes output `index` straight into `tensor` from the next run on (same shape, type and
+  // alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an input,
+  // a parameter or shares its storage with something else that is read later.
+  void set_output_zero_copy(std::size_t index, const Tensor& tensor);
+
+  // The output's storage: valid until the next run overwrites it; clone() to keep it.
+  Tensor output(std::size_t index) const;
+
+  // Runs every node. Throws Error(kMismatch) naming the inputs that were never set, Error(kModel) when
+  // a compiled function reports failure.
+  void run();
+
+  // The executable nodes in running order. run_node(i) runs just the i-th, on the storage as it
+  // stands: run_node over all i equals run().
+  const std::vector<NodeInfo>& nodes() const;
+  void run_node(std::size_t index);
+
+  // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index), before
+  // later nodes reuse the storage.
+  Tensor node_output(std::size_t index, std::size_t output) const;
+
+  MemoryAccount memory() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace run_model
