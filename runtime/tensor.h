@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/dtype.h"
@@ -37,7 +38,8 @@ class Tensor {
   // Hands the bytes to another framework without a copy. The receiver calls the deleter.
   DLManagedTensor* to_dlpack() const;
 
-  bool defined() const { return data_ != nullptr || !shape_.empty(); }
+  // False for a default-constructed Tensor only.
+  bool defined() const { return data_ != nullptr; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   DLDataType dtype() const { return dtype_; }
   std::int64_t size() const { return element_count(shape_); }

@@ -1,7 +1,6 @@
 // The threads behind the parallel loops of compiled models.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -11,19 +10,25 @@ struct ThreadPoolOptions {
   // Number of threads that share the work, the calling one included. 0: default_threads().
   int threads = 0;
   // How long a thread without work busy-waits before it sleeps, in microseconds. Waking a sleeping
-  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time.
+  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Not done at
+  // all where there are fewer CPUs than threads.
   int spin_microseconds = 100;
-  // CPU numbers to pin the threads to, one each, in order; empty: no pinning.
-  std::vector<int> cpus;
+  // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is left
+  // alone); empty: no pinning.
+  std::vector<int> worker_cpus;
 };
 
 class ThreadPool {
  public:
-  // Starts threads - 1 workers: a pool of one thread has none and never synchronises.
+  // Starts threads - 1 workers: a pool of one thread has none and never synchronises. Throws
+  // Error(kUsage) for a negative count, more than kMaxThreads or a CPU that cannot be pinned to,
+  // std::system_error when the system refuses another thread.
   explicit ThreadPool(const ThreadPoolOptions& options = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
+
+  static constexpr int kMaxThreads = 1024;
 
   // TVM_NUM_THREADS, else OMP_NUM_THREADS, else one for each physical core that this process may use:
   // by its CPU mask, its cgroup's CPU quota (rounded up) and the topology in sysfs. At least 1.
@@ -34,12 +39,18 @@ class ThreadPool {
 
   int threads() const;
 
-  // Calls task(index, count, context, data) for every index in [0, count) at the same time and waits
-  // for all. count 0 means threads(). Index 0 runs on the calling thread. Called from inside a task,
-  // it runs a single task with count 1 (loops do not nest). Two threads calling it take turns.
-  // Returns 0, or the first non-zero value that a task returned.
-  using Task = int (*)(int index, int count, void* context, void* data);
-  int launch(Task task, void* data, int count);
+  // Calls task(index, count, group, data) for every index in [0, count), all at the same time, and
+  // waits for them. count 0 means threads(); index 0 runs on the calling thread. More tasks than
+  // threads are served by threads made for that one call. Called from inside a task it runs a single
+  // task with count 1 (loops do not nest). Two threads that call it take turns.
+  // Returns 0, or a non-zero value that a task returned. Throws std::system_error only when extra
+  // threads were needed and refused; tasks must not throw.
+  class Group;
+  using Task = int (*)(int index, int count, Group* group, void* data);
+  int launch(Task task, void* data, int count = 0);
+
+  // Inside a task: waits until every task of the group has called it. `group` is the task's argument.
+  static void barrier(Group* group);
 
  private:
   class Impl;

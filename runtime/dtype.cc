@@ -1,0 +1,117 @@
+#include "runtime/dtype.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+struct NamedCode {
+  std::string_view prefix;
+  std::uint8_t code;
+};
+
+// kDLBfloat is 4 in DLPack and in TVM.
+constexpr std::array<NamedCode, 4> kCodes{{
+    {"float", kDLFloat}, {"int", kDLInt}, {"uint", kDLUInt}, {"bfloat", kDLBfloat}}};
+
+constexpr std::uint8_t kHandleCode = kDLOpaqueHandle;
+
+[[noreturn]] void throw_unknown(std::string_view text) {
+  throw Error(ErrorCode::kFormat,
+              "unknown element type \"" + std::string(text.substr(0, 64)) +
+                  "\", expected one like float32, int8, uint8, int64, bool or float16");
+}
+
+// Reads a positive number of at most `max` from the front of `text`.
+int take_number(std::string_view& text, int max, std::string_view whole) {
+  int value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value <= 0 || value > max) throw_unknown(whole);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+DLDataType parse_dtype(std::string_view text) {
+  if (text == "bool") return {kDLUInt, 1, 1};
+  if (text == "handle") return {kHandleCode, 64, 1};
+  for (const NamedCode& named : kCodes) {
+    if (!text.starts_with(named.prefix)) continue;
+    std::string_view rest = text.substr(named.prefix.size());
+    int bits = take_number(rest, 64, text);
+    int lanes = 1;
+    if (!rest.empty()) {
+      if (rest[0] != 'x') throw_unknown(text);
+      rest.remove_prefix(1);
+      lanes = take_number(rest, 1024, text);
+    }
+    if (!rest.empty() || (bits % 8 != 0 && bits != 1 && bits != 4)) throw_unknown(text);
+    return {named.code, static_cast<std::uint8_t>(bits), static_cast<std::uint16_t>(lanes)};
+  }
+  throw_unknown(text);
+}
+
+std::string dtype_name(DLDataType dtype) {
+  if (same_dtype(dtype, {kDLUInt, 1, 1})) return "bool";
+  if (dtype.code == kHandleCode) return "handle";
+  std::string name = "type" + std::to_string(dtype.code) + "_";
+  for (const NamedCode& named : kCodes) {
+    if (named.code == dtype.code) name = named.prefix;
+  }
+  name += std::to_string(dtype.bits);
+  if (dtype.lanes != 1) name += "x" + std::to_string(dtype.lanes);
+  return name;
+}
+
+std::size_t dtype_bytes(DLDataType dtype) {
+  std::size_t bits = std::size_t{dtype.bits} * dtype.lanes;
+  return bits <= 8 ? 1 : (bits + 7) / 8;
+}
+
+bool same_dtype(DLDataType a, DLDataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+std::int64_t element_count(std::span<const std::int64_t> shape) {
+  // A zero anywhere makes the tensor empty, but the other dimensions must still be possible.
+  std::int64_t count = 1;
+  bool empty = false;
+  for (std::int64_t dimension : shape) {
+    if (dimension < 0) {
+      throw Error(ErrorCode::kFormat, "shape " + shape_name(shape) + " has a negative dimension");
+    }
+    if (dimension == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(count, dimension, &count)) {
+      throw Error(ErrorCode::kFormat, "shape " + shape_name(shape) + " has too many elements");
+    }
+  }
+  return empty ? 0 : count;
+}
+
+std::size_t tensor_bytes(std::span<const std::int64_t> shape, DLDataType dtype) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(dtype_bytes(dtype)),
+                             &bytes) ||
+      static_cast<std::uint64_t>(bytes) > std::numeric_limits<std::ptrdiff_t>::max()) {
+    throw Error(ErrorCode::kFormat, "a " + dtype_name(dtype) + " tensor of shape " +
+                                        shape_name(shape) + " is too large for this machine");
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+std::string shape_name(std::span<const std::int64_t> shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace run_model
