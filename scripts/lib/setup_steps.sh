@@ -1,0 +1,25 @@
+# Sourced by setup.sh, demo.sh and test.sh: the numbered steps that they share.
+# shellcheck shell=bash
+source "$(dirname -- "${BASH_SOURCE[0]}")/steps.sh"
+
+SCRIPTS=$REPO_ROOT/scripts
+SETUP_STEPS=3
+
+run_setup_steps() {
+  # Asked for here, where a password prompt is not hidden in a log.
+  if ((EUID != 0)) && command -v sudo > /dev/null && ! "$SCRIPTS/install_packages.sh" --check; then
+    sudo -v || die 'installing the Debian packages needs root: run as root or as a user with sudo.'
+  fi
+  run_step 'Debian packages' "$SCRIPTS/install_packages.sh"
+  run_step 'TVM compiler' "$SCRIPTS/install_compiler.sh"
+  run_step 'Python environment' "$SCRIPTS/make_venv.sh"
+}
+
+# run_build PRESET : configures and builds; both find out by themselves that nothing changed.
+run_build() {
+  cd "$REPO_ROOT" || exit 1
+  if [[ ! -f build/$1/build.ninja ]]; then
+    cmake --preset "$1" || die "CMake could not configure the preset '$1': see its message above."
+  fi
+  cmake --build --preset "$1" || die "the preset '$1' did not build: see the compiler's message above."
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes build/venv, the Python environment of the tools, from requirements.txt.
+#
+#   scripts/make_venv.sh            makes it unless that has been done
+#   scripts/make_venv.sh --check    exit status 0 if it has been done
+#
+# RUN_MODEL_PYTHON names the interpreter to build it with (default /usr/bin/python3).
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
+
+REQUIREMENTS=$REPO_ROOT/scripts/requirements.txt
+VENV=$BUILD_DIR/venv
+PYTHON=${RUN_MODEL_PYTHON:-/usr/bin/python3}
+
+# A venv cannot be moved, and depends on its interpreter: both belong to the key.
+key() {
+  printf '%s %s %s' "$(hash_of "$REQUIREMENTS")" "$VENV" "$("$PYTHON" -V)" | sha256sum | cut -d' ' -f1
+}
+is_done() {
+  [[ -x $VENV/bin/python ]] && stamp_is venv "$(key)"
+}
+
+command -v "$PYTHON" > /dev/null || {
+  [[ ${1:-} == --check ]] && exit 1
+  die "$PYTHON was not found: run scripts/install_packages.sh, or set RUN_MODEL_PYTHON."
+}
+case ${1:-} in
+  --check) is_done && exit 0 || exit 1 ;;
+  '') ;;
+  *) die "unknown argument '$1'; the only one is --check." ;;
+esac
+if is_done; then
+  echo "The Python environment is in $VENV."
+  exit 0
+fi
+
+"$PYTHON" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))' || die "$PYTHON \
+is $("$PYTHON" -V), and the pinned packages are for Python 3.9 to 3.12 (3.11 is tested): set \
+RUN_MODEL_PYTHON to such an interpreter."
+
+rm -rf "$VENV"
+"$PYTHON" -m venv "$VENV" || die "$PYTHON could not make a virtual environment: on Debian, install \
+the package python3-venv (scripts/install_packages.sh does)."
+"$VENV/bin/python" -m pip install --disable-pip-version-check --no-input --progress-bar off \
+  --only-binary :all: --requirement "$REQUIREMENTS" || die "pip could not install \
+$REQUIREMENTS: if its message above speaks of a connection or of no matching version, the Python \
+package index (pypi.org, or the one in your pip configuration) could not be reached; check the \
+network and run this again."
+write_stamp venv "$(key)"
