@@ -15,7 +15,7 @@ struct ThreadPoolOptions {
   int spin_microseconds = 100;
   // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is left
   // alone); empty: no pinning.
-  std::vector<int> worker_cpus;
+  std::vector<int> worker_cpus{};
 };
 
 class ThreadPool {

@@ -1,0 +1,244 @@
+#include "runtime/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "runtime/cpu_topology.h"
+#include "runtime/error.h"
+#include "runtime/spin_wait.h"
+
+namespace run_model {
+namespace {
+
+// True on a thread that is inside a task: loops do not nest.
+thread_local bool inside_task = false;
+
+int run_task(ThreadPool::Task task, int index, int count, ThreadPool::Group* group, void* data) {
+  inside_task = true;
+  int result = task(index, count, group, data);
+  inside_task = false;
+  return result;
+}
+
+// The variable's value where it is a plausible thread count, else 0.
+int threads_from_environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return 0;
+  int value = 0;
+  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+  bool valid = error == std::errc() && *end == '\0' && value > 0;
+  return valid ? std::min(value, ThreadPool::kMaxThreads) : 0;
+}
+
+void pin_thread(std::thread& thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  if (pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set) != 0) {
+    throw Error(ErrorCode::kUsage, "a thread cannot be pinned to CPU " + std::to_string(cpu),
+                "choose among the CPUs that this process may use (taskset -cp $$ shows them)");
+  }
+}
+
+}  // namespace
+
+// The tasks of one launch. A barrier is passed when the last of them arrives, which starts the next
+// generation.
+class ThreadPool::Group {
+ public:
+  Group(int count, std::chrono::microseconds spin) : count_(count), spin_(spin) {}
+
+  void wait_for_all() {
+    std::uint32_t generation = generation_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+      // Nobody can arrive for the next generation before the current one is released.
+      arrived_.store(0, std::memory_order_relaxed);
+      generation_.store(generation + 1, std::memory_order_release);
+      generation_.notify_all();
+      return;
+    }
+    spin_then_wait(generation_, spin_, [&] {
+      return generation_.load(std::memory_order_acquire) != generation;
+    });
+  }
+
+ private:
+  const int count_;
+  const std::chrono::microseconds spin_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<std::uint32_t> generation_{0};
+};
+
+class ThreadPool::Impl {
+ public:
+  explicit Impl(const ThreadPoolOptions& options) {
+    if (options.threads < 0 || options.threads > kMaxThreads) {
+      throw Error(ErrorCode::kUsage, "a pool of " + std::to_string(options.threads) +
+                                         " threads was asked for, expected 0 to " +
+                                         std::to_string(kMaxThreads));
+    }
+    threads_ = options.threads > 0 ? options.threads : default_threads();
+    bool oversubscribed = threads_ > static_cast<int>(allowed_cpus().size());
+    spin_ = std::chrono::microseconds(oversubscribed ? 0 : std::max(0, options.spin_microseconds));
+    try {
+      for (int index = 1; index < threads_; ++index) {
+        workers_.emplace_back([this, index] { work(index); });
+        std::size_t worker = static_cast<std::size_t>(index - 1);
+        if (worker < options.worker_cpus.size()) {
+          pin_thread(workers_.back(), options.worker_cpus[worker]);
+        }
+      }
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+
+  ~Impl() { stop(); }
+
+  int threads() const { return threads_; }
+
+  int launch(Task task, void* data, int count) {
+    if (count <= 0) count = threads_;
+    if (inside_task || count == 1) return launch_one(task, data);
+    if (count > threads_) return launch_on_new_threads(task, data, count);
+
+    std::lock_guard lock(launch_mutex_);
+    Group group(count, spin_);
+    task_ = task;
+    data_ = data;
+    count_ = count;
+    group_ = &group;
+    result_.store(0, std::memory_order_relaxed);
+    // Every worker answers, also one without a task of its own: it must have read this launch's
+    // fields before the next launch may change them.
+    remaining_.store(threads_ - 1, std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_release);
+    epoch_.notify_all();
+
+    note_result(run_task(task, 0, count, &group, data));
+    spin_then_wait(remaining_, spin_,
+                   [&] { return remaining_.load(std::memory_order_acquire) == 0; });
+    return result_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  // A single task needs no other thread; called by a task, it stays inside that one.
+  int launch_one(Task task, void* data) {
+    Group group(1, spin_);
+    bool nested = inside_task;
+    int result = run_task(task, 0, 1, &group, data);
+    inside_task = nested;
+    return result;
+  }
+
+  // Tasks may wait for each other, so each needs a thread of its own.
+  static int launch_on_new_threads(Task task, void* data, int count) {
+    Group group(count, std::chrono::microseconds(0));
+    std::atomic<int> result{0};
+    auto run = [&](int index) {
+      if (int code = run_task(task, index, count, &group, data)) result.store(code);
+    };
+    std::vector<std::jthread> threads;
+    threads.reserve(static_cast<std::size_t>(count - 1));
+    // Until all have started none may begin, or a refused thread would leave the others waiting.
+    std::atomic<int> state{0};  // 0 wait, 1 go, 2 give up
+    try {
+      for (int index = 1; index < count; ++index) {
+        threads.emplace_back([&, index] {
+          state.wait(0);
+          if (state.load() == 1) run(index);
+        });
+      }
+    } catch (...) {
+      state.store(2);
+      state.notify_all();
+      throw;
+    }
+    state.store(1);
+    state.notify_all();
+    run(0);
+    threads.clear();
+    return result.load();
+  }
+
+  void work(int index) {
+    std::uint32_t seen = 0;
+    while (true) {
+      spin_then_wait(epoch_, spin_,
+                     [&] { return epoch_.load(std::memory_order_acquire) != seen; });
+      ++seen;
+      if (stopping_.load(std::memory_order_relaxed)) return;
+      if (index < count_) note_result(run_task(task_, index, count_, group_, data_));
+      if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) remaining_.notify_one();
+    }
+  }
+
+  void note_result(int code) {
+    if (code != 0) result_.store(code, std::memory_order_relaxed);
+  }
+
+  void stop() {
+    stopping_.store(true, std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_release);
+    epoch_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+  }
+
+  int threads_ = 1;
+  std::chrono::microseconds spin_{0};
+  std::mutex launch_mutex_;
+
+  // Written by launch() before epoch_ is advanced, read by workers after they saw it advance.
+  Task task_ = nullptr;
+  void* data_ = nullptr;
+  int count_ = 0;
+  Group* group_ = nullptr;
+
+  // On cache lines of their own: workers poll one while they count down the other.
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};
+  alignas(64) std::atomic<int> remaining_{0};
+  alignas(64) std::atomic<int> result_{0};
+  std::atomic<bool> stopping_{false};
+
+  std::vector<std::thread> workers_;
+};
+
+ThreadPool::ThreadPool(const ThreadPoolOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+
+ThreadPool::~ThreadPool() = default;
+
+int ThreadPool::default_threads() {
+  if (int threads = threads_from_environment("TVM_NUM_THREADS")) return threads;
+  if (int threads = threads_from_environment("OMP_NUM_THREADS")) return threads;
+  int threads = physical_cores(allowed_cpus());
+  if (std::optional<int> limit = cgroup_cpu_limit()) threads = std::min(threads, *limit);
+  return std::clamp(threads, 1, kMaxThreads);
+}
+
+const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
+  static const std::shared_ptr<ThreadPool> pool = std::make_shared<ThreadPool>();
+  return pool;
+}
+
+int ThreadPool::threads() const { return impl_->threads(); }
+
+int ThreadPool::launch(Task task, void* data, int count) {
+  return impl_->launch(task, data, count);
+}
+
+void ThreadPool::barrier(Group* group) { group->wait_for_all(); }
+
+}  // namespace run_model

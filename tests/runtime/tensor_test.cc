@@ -1,0 +1,99 @@
+#include "runtime/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+const DLDataType kFloat32 = parse_dtype("float32");
+
+TEST(Tensor, StorageIsAligned) {
+  for (std::int64_t n : {0, 1, 3, 1000}) {
+    Tensor tensor = Tensor::empty({n}, kFloat32);
+    EXPECT_TRUE(tensor.aligned()) << n;
+    EXPECT_EQ(tensor.nbytes(), static_cast<std::size_t>(n) * 4);
+    EXPECT_TRUE(tensor.defined());
+  }
+  EXPECT_FALSE(Tensor().defined());
+}
+
+TEST(Tensor, CopiesShareBytesAndClonesDoNot) {
+  Tensor tensor = Tensor::empty({2}, kFloat32);
+  tensor.elements<float>()[0] = 1.0f;
+  tensor.elements<float>()[1] = 2.0f;
+  Tensor same = tensor;
+  Tensor clone = tensor.clone();
+  tensor.elements<float>()[1] = 5.0f;
+  EXPECT_EQ(same.elements<float>()[1], 5.0f);
+  EXPECT_EQ(clone.elements<float>()[1], 2.0f);
+}
+
+TEST(Tensor, ElementsChecksTheType) {
+  EXPECT_THROW(Tensor::empty({2}, kFloat32).elements<std::int32_t>(), Error);
+  EXPECT_THROW(Tensor::empty({2}, kFloat32).elements<double>(), Error);
+  EXPECT_EQ(Tensor::empty({2}, parse_dtype("float16")).elements<std::uint16_t>().size(), 2u);
+  EXPECT_EQ(Tensor::empty({3}, parse_dtype("bool")).elements<std::uint8_t>().size(), 3u);
+  EXPECT_THROW(Tensor::empty({2}, parse_dtype("float32x4")).elements<float>(), Error);
+}
+
+TEST(Tensor, ReshapeKeepsTheCount) {
+  Tensor tensor = Tensor::empty({2, 3}, kFloat32);
+  EXPECT_EQ(tensor.reshape({6}).data(), tensor.data());
+  EXPECT_THROW(tensor.reshape({5}), Error);
+}
+
+TEST(Tensor, DlpackRoundTripSharesAndFreesTheBytes) {
+  int released = 0;
+  std::vector<float> memory{1, 2, 3, 4};
+  {
+    std::shared_ptr<void> owner(memory.data(), [&](void*) { ++released; });
+    DLManagedTensor* managed = Tensor::view(memory.data(), {2, 2}, kFloat32, owner).to_dlpack();
+    owner.reset();
+    EXPECT_EQ(managed->dl_tensor.ndim, 2);
+    EXPECT_EQ(managed->dl_tensor.shape[1], 2);
+    Tensor back = Tensor::from_dlpack(managed);
+    EXPECT_EQ(back.data(), memory.data());
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+struct Foreign {
+  DLManagedTensor managed{};
+  std::int64_t shape[2] = {2, 2};
+  std::int64_t strides[2] = {2, 1};
+  float data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  int deleted = 0;
+  Foreign() {
+    managed.dl_tensor = {data, {kDLCPU, 0}, 2, kFloat32, shape, strides, 0};
+    managed.manager_ctx = this;
+    managed.deleter = [](DLManagedTensor* m) { ++static_cast<Foreign*>(m->manager_ctx)->deleted; };
+  }
+};
+
+TEST(Tensor, FromDlpackHonoursTheByteOffset) {
+  Foreign foreign;
+  foreign.managed.dl_tensor.byte_offset = 8;
+  Tensor tensor = Tensor::from_dlpack(&foreign.managed);
+  EXPECT_EQ(tensor.elements<float>()[0], 2.0f);
+  tensor = Tensor();
+  EXPECT_EQ(foreign.deleted, 1);
+}
+
+TEST(Tensor, FromDlpackRefusesStridesAndOtherDevicesAndLeavesTheTensorAlone) {
+  Foreign foreign;
+  foreign.strides[0] = 4;
+  EXPECT_THROW(Tensor::from_dlpack(&foreign.managed), Error);
+  foreign.strides[0] = 2;
+  foreign.managed.dl_tensor.device.device_type = kDLCUDA;
+  EXPECT_THROW(Tensor::from_dlpack(&foreign.managed), Error);
+  EXPECT_EQ(foreign.deleted, 0);
+}
+
+}  // namespace
+}  // namespace run_model
