@@ -1,26 +1,18 @@
-// A compiled model library (.so) as TVM 0.6 … 0.19 exports it.
+// A compiled model library (.so) as TVM 0.6 … 0.20 exports it.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
+#include "runtime/device_blob.h"
 #include "runtime/packed_function.h"
 
 namespace run_model {
 
-// The graph and parameters that a single-file export carries inside the library.
-// The views point into the loaded library and live as long as the Module.
-struct EmbeddedGraph {
-  std::string graph_json;
-  std::span<const std::byte> params;  // TVM's parameter-list format, see params_file.h; may be empty
-};
-
-// Keeps the library loaded for as long as any copy of the shared pointer or any Tensor that points
-// into it lives.
+// Keeps the library loaded for as long as any copy of the shared pointer lives. Safe to use from
+// several threads. Opening the same file twice gives the same Module.
 class Module {
  public:
   // Checks the file (see elf_check.h), loads it and connects it to this runtime's callbacks.
@@ -31,10 +23,12 @@ class Module {
 
   virtual const std::filesystem::path& path() const = 0;
 
-  // The compiled function `name`, or null when the library has none of that name.
+  // The compiled function `name`, or null when the library defines none of that name. Only functions
+  // of the library itself are found, never those of the libraries that it needs. "__tvm_main__" gives
+  // the function that the library declares as its entry, if any.
   virtual PackedFunction find(const std::string& name) const = 0;
 
-  // Present for a single-file export (`lib.export_library` of a factory module).
+  // Present for a single-file export (`lib.export_library` of a whole model).
   virtual const std::optional<EmbeddedGraph>& embedded_graph() const = 0;
 };
 
