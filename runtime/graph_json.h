@@ -1,0 +1,54 @@
+// The graph file: which compiled functions run in which order on which storage.
+// Format read from TVM's graph_executor.h (v0.18.0) and graphs written by 0.7 … 0.18.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dtype.h"
+
+namespace run_model {
+
+// One tensor of the graph: an output of a node. Entries are numbered over all nodes in order.
+struct GraphEntry {
+  std::vector<std::int64_t> shape;
+  DLDataType dtype{};
+  std::size_t bytes = 0;    // of a dense tensor of that shape and type
+  std::size_t storage = 0;  // entries with the same number share memory at different times
+};
+
+enum class NodeKind {
+  kInput,     // "null": an input or a parameter
+  kFunction,  // calls a compiled function
+  kNop,       // "__nop": the output is the input under another shape
+  kCopy,      // "__copy": the output is a copy of the input
+};
+
+struct GraphNode {
+  std::string name;
+  NodeKind kind = NodeKind::kInput;
+  std::string function;             // empty for inputs
+  std::vector<std::size_t> inputs;  // entries, all of them of earlier nodes
+  std::size_t first_output = 0;     // entries [first_output, first_output + num_outputs)
+  std::size_t num_outputs = 1;
+  bool flatten = false;  // the function takes every tensor as one-dimensional
+};
+
+struct Graph {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphEntry> entries;
+  std::vector<std::size_t> inputs;   // nodes of kind kInput in the order of the model's arguments
+  std::vector<std::size_t> outputs;  // entries
+  std::size_t num_storages = 0;      // storage numbers are below this
+};
+
+// Parses and checks a graph. Everything in it is consistent afterwards: indices are in range, nodes
+// come after what they read, shapes and sizes fit, names of inputs are unique, all of it on the CPU.
+// `source` names the text in errors. Throws Error(kFormat), or Error(kIncompatible) for a graph that
+// is placed on another device than the CPU.
+Graph parse_graph(std::string_view json, const std::string& source);
+
+}  // namespace run_model

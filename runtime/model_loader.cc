@@ -1,0 +1,64 @@
+#include "runtime/model_loader.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/error.h"
+#include "runtime/mapped_file.h"
+#include "runtime/params_file.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+LoadedModel load_model(const ModelFiles& files) {
+  LoadedModel model;
+  std::string graph_source;
+  std::string graph_text;  // of a single-file library
+  std::shared_ptr<const MappedFile> graph_file;
+  // Data files come first: loading a library can already run code of it.
+  if (!files.graph.empty()) {
+    graph_file = MappedFile::open(files.graph, "graph file");
+    graph_source = "graph file " + in_quotes(files.graph.string());
+    model.graph = parse_graph(text_of(graph_file->bytes()), graph_source);
+  }
+  std::shared_ptr<const MappedFile> params_file;
+  std::vector<Param> params;
+  std::string params_source;
+  if (!files.params.empty()) {
+    params_file = MappedFile::open(files.params, "parameter file");
+    params_source = "parameter file " + in_quotes(files.params.string());
+    params = parse_params(params_file->bytes(), params_source);
+  }
+
+  model.module = Module::open(files.library);
+  const std::optional<EmbeddedGraph>& embedded = model.module->embedded_graph();
+  std::string library = "library " + in_quotes(files.library.string());
+  if (files.graph.empty()) {
+    if (!embedded) {
+      throw Error(ErrorCode::kMismatch,
+                  library + " holds no graph, expected a single-file export of a graph executor",
+                  "give the model's .json and .params files too");
+    }
+    graph_source = "the graph inside " + library;
+    model.graph = parse_graph(embedded->graph_json, graph_source);
+  }
+  if (files.params.empty() && embedded) {
+    params_source = library;
+    params = parse_param_records(embedded->param_names, embedded->param_records,
+                                 "the parameters inside " + library);
+    params_file = embedded->file;
+  }
+  model.plan = plan_storage(model.graph, graph_source);
+  model.params = bind_params(model.graph, params, params_file, params_source);
+  return model;
+}
+
+}  // namespace run_model

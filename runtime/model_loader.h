@@ -1,0 +1,26 @@
+// Brings the pieces of a compiled model together and checks them against each other.
+#pragma once
+
+#include <memory>
+
+#include "runtime/graph_executor.h"
+#include "runtime/graph_json.h"
+#include "runtime/module.h"
+#include "runtime/param_binding.h"
+#include "runtime/storage_plan.h"
+
+namespace run_model {
+
+struct LoadedModel {
+  std::shared_ptr<Module> module;
+  Graph graph;
+  StoragePlan plan;
+  ParamBinding params;
+};
+
+// Reads the graph and the parameters from their files, or from the library where no file is named.
+// Whether the library has the graph's functions is left to the caller, who looks them up anyway.
+// Throws as GraphExecutor's constructor does.
+LoadedModel load_model(const ModelFiles& files);
+
+}  // namespace run_model

@@ -1,0 +1,90 @@
+#include "runtime/param_binding.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+#include "runtime/tensor.h"
+
+namespace run_model {
+namespace {
+
+constexpr const char* kSameModelHint =
+    "check that the graph and the parameters come from the same compilation";
+
+bool aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % kTensorAlignment == 0;
+}
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+}
+
+std::string describe(const std::vector<std::int64_t>& shape, DLDataType dtype) {
+  return dtype_name(dtype) + " " + shape_name(shape);
+}
+
+// Copies a tensor in steps, giving the source's pages back after each.
+void copy_and_release(char* target, const Param& param, const MappedFile& file) {
+  constexpr std::size_t kStep = std::size_t{1} << 20;
+  for (std::size_t done = 0; done < param.data.size(); done += kStep) {
+    std::size_t bytes = std::min(kStep, param.data.size() - done);
+    const std::byte* source = param.data.data() + done;
+    std::memcpy(target + done, source, bytes);
+    file.release(static_cast<std::size_t>(source - file.bytes().data()), bytes);
+  }
+}
+
+}  // namespace
+
+ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
+                         const std::shared_ptr<const MappedFile>& file, const std::string& source) {
+  std::unordered_map<std::string_view, std::size_t> entry_of;
+  for (std::size_t node : graph.inputs) {
+    entry_of.emplace(graph.nodes[node].name, graph.nodes[node].first_output);
+  }
+
+  ParamBinding binding;
+  binding.params.reserve(params.size());
+  for (const Param& param : params) {
+    auto found = entry_of.find(param.name);
+    if (found == entry_of.end()) {
+      throw Error(ErrorCode::kMismatch,
+                  source + " has a parameter " + in_quotes(param.name) + ", which the graph does not use",
+                  kSameModelHint);
+    }
+    const GraphEntry& entry = graph.entries[found->second];
+    if (param.shape != entry.shape || !same_dtype(param.dtype, entry.dtype)) {
+      throw Error(ErrorCode::kMismatch,
+                  source + " has parameter " + in_quotes(param.name) + " as " +
+                      describe(param.shape, param.dtype) + ", the graph expects " +
+                      describe(entry.shape, entry.dtype),
+                  kSameModelHint);
+    }
+    bool in_place = aligned(param.data.data());
+    (in_place ? binding.bytes_in_place : binding.bytes_copied) += param.data.size();
+    binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file});
+  }
+  if (binding.bytes_copied == 0) return binding;
+
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (binding.params[i].data == nullptr) total += round_up(params[i].data.size());
+  }
+  Tensor storage = Tensor::empty({static_cast<std::int64_t>(total)}, {kDLUInt, 8, 1});
+  auto storage_owner = std::make_shared<Tensor>(storage);
+  char* next = static_cast<char*>(storage.data());
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    BoundParam& bound = binding.params[i];
+    if (bound.data != nullptr) continue;
+    copy_and_release(next, params[i], *file);
+    bound.data = next;
+    bound.owner = storage_owner;
+    next += round_up(params[i].data.size());
+  }
+  return binding;
+}
+
+}  // namespace run_model

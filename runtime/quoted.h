@@ -1,0 +1,13 @@
+// Text from untrusted files, made fit for an error message.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace run_model {
+
+// `text` in single quotes on one line: control characters become \xNN, so that a file cannot send
+// escape sequences to a terminal, and everything after `limit` bytes becomes "…".
+std::string in_quotes(std::string_view text, std::size_t limit = 80);
+
+}  // namespace run_model
