@@ -18,9 +18,8 @@ struct EmbeddedGraph {
   std::string module_name;  // as in relay.build(mod_name=…); "default" unless chosen
   std::string graph_json;
   std::vector<std::string> param_names;
-  // The parameters in the order of param_names: that many tensor records, one after the other, each
-  // beginning with the tensor magic number as in a parameters file. They fill the span exactly when
-  // they are well-formed; only the first record's beginning has been looked at.
+  // The parameters in the order of param_names: that many tensor records, one after the other, as in a
+  // parameters file. They fill the span exactly; shapes and types have not been looked at.
   std::span<const std::byte> param_records;
   // Where param_records begins in `file`, for messages and MappedFile::release().
   std::size_t param_records_offset = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -52,7 +53,7 @@ std::string_view kind_of(mode_t mode) {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path,
                                                    std::string_view what) {
-  const std::string name = std::string(what) + " '" + path.string() + "'";
+  const std::string name = std::string(what) + " " + path_in_quotes(path);
   // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {

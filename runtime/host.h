@@ -1,0 +1,35 @@
+// The machine and C library that this program runs on, as far as loading code depends on them.
+#pragma once
+
+#include <compare>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/elf_names.h"
+
+namespace run_model {
+
+// A version of the GNU C library.
+struct GlibcVersion {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const GlibcVersion&) const = default;
+};
+
+// "2.36" or "2.36.1" (the rest is not looked at); nothing for any other text.
+std::optional<GlibcVersion> parse_glibc_version(std::string_view text);
+
+// Tests pass descriptions of other machines to the checks that take one.
+struct Host {
+  ElfTarget target;
+  std::optional<GlibcVersion> glibc;  // nothing where the C library is another one (musl)
+  // Whether this process already has a function or variable of that name for loaded libraries to use.
+  std::function<bool(const std::string&)> provides;
+
+  // What this program was compiled for and runs with.
+  static Host current();
+};
+
+}  // namespace run_model
