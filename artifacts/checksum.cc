@@ -1,0 +1,89 @@
+#include "artifacts/checksum.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 16;
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+}  // namespace
+
+std::uint64_t file_xxh3_64(const std::filesystem::path& path) {
+  const auto fail = [&] {
+    throw Error(ErrorCode::kFile,
+                "cannot read " + path_in_quotes(path) + ": " + std::strerror(errno));
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail();
+  const auto closer = [](const int* file) { ::close(*file); };
+  const std::unique_ptr<const int, decltype(closer)> close_at_end(&fd, closer);
+
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);
+  XXH3_64bits_reset(&state);
+  std::array<char, kChunk> buffer;
+  while (true) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail();
+    if (got == 0) return XXH3_64bits_digest(&state);
+    XXH3_64bits_update(&state, buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+void verify_file(const std::filesystem::path& path, const Metadata& metadata,
+                 const std::filesystem::path& metadata_path) {
+  static constexpr char kHint[] =
+      "the file is damaged or of another artifact: copy it again, or give --no-verify to run it "
+      "anyway";
+  if (metadata.files.empty()) return;
+  const auto entry = metadata.files.find(path.filename().string());
+  if (entry == metadata.files.end()) {
+    throw Error(ErrorCode::kMismatch,
+                path_in_quotes(metadata_path) + " lists the artifact's files, but not " +
+                    path_in_quotes(path),
+                "give --no-verify to run it anyway");
+  }
+  const MetadataFile& expected = entry->second;
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error) {
+    throw Error(ErrorCode::kFile, "cannot read " + path_in_quotes(path) + ": " + error.message());
+  }
+  if (bytes != expected.bytes) {
+    throw Error(ErrorCode::kFormat,
+                path_in_quotes(path) + " has " + std::to_string(bytes) + " bytes, but " +
+                    path_in_quotes(metadata_path) + " lists " + std::to_string(expected.bytes),
+                kHint);
+  }
+  if (!expected.xxh3_64) return;
+  const std::uint64_t checksum = file_xxh3_64(path);
+  if (checksum != *expected.xxh3_64) {
+    throw Error(ErrorCode::kFormat,
+                path_in_quotes(path) + " has the XXH3 checksum " + hex(checksum) + ", but " +
+                    path_in_quotes(metadata_path) + " lists " + hex(*expected.xxh3_64),
+                kHint);
+  }
+}
+
+}  // namespace run_model

@@ -1,0 +1,70 @@
+// metadata.json: what the compiler knew about an artifact, schema version 1.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace run_model {
+
+inline constexpr int kMetadataSchema = 1;
+
+struct MetadataTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  DLDataType dtype{};
+  std::string layout;  // "NCHW" or "NHWC"; empty where it does not apply
+  // value = scale * (stored - zero_point), for integer outputs of quantised networks.
+  double scale = 1.0;
+  std::int64_t zero_point = 0;
+};
+
+// How a picture becomes the network's input. mean and std are in the network's channel order.
+struct MetadataPreprocessing {
+  std::string resizer;              // "nearest", "pil-bilinear", "pil-bicubic" or "cv2-linear"
+  std::string fit;                  // "crop", "squash" or "letterbox"
+  std::optional<int> resize;        // short side before the crop; set for "crop"
+  std::optional<int> crop;          // side of the centre crop; set for "crop"
+  int pad = 114;                    // the value around a letterboxed picture
+  std::string color_order = "RGB";  // "RGB" or "BGR"
+  double divide_by = 1.0;
+  std::array<double, 3> mean{};
+  std::array<double, 3> std{1.0, 1.0, 1.0};
+};
+
+struct MetadataFile {
+  std::uint64_t bytes = 0;
+  std::string sha256;                    // 64 hex digits, or empty
+  std::optional<std::uint64_t> xxh3_64;  // XXH3 with seed 0
+};
+
+struct Metadata {
+  std::string model;
+  std::string target_name;  // "native"
+  std::string target;       // "llvm -mcpu=…": TVM's full target string
+  std::string machine;      // as `uname -m` says: "x86_64", "aarch64", "armv7l", "riscv64"
+  std::string tvm_version;
+  std::vector<MetadataTensor> inputs;
+  std::vector<MetadataTensor> outputs;
+  std::optional<MetadataPreprocessing> preprocessing;
+  std::map<std::string, MetadataFile> files;  // by file name
+};
+
+// Only schema_version is required, so that a few lines written by hand are enough for an artifact
+// that was compiled elsewhere; whatever is present must be right, and inside "preprocessing"
+// nothing may be missing or unknown, because a guess there gives wrong answers. Throws
+// Error(kFile), Error(kFormat) for malformed content, Error(kIncompatible) for another schema
+// version.
+Metadata read_metadata(const std::filesystem::path& path);
+
+// The same from memory; `name` stands for the file in messages.
+Metadata parse_metadata(std::string_view text, const std::string& name);
+
+}  // namespace run_model

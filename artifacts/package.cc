@@ -1,0 +1,61 @@
+#include "artifacts/package.h"
+
+#include "artifacts/checksum.h"
+#include "artifacts/package_finder.h"
+#include "artifacts/piece_kind.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+void check_names(const Package& package, const PackageRequest& request) {
+  const std::string& model = package.metadata->model;
+  if (!model.empty() && model != request.model) {
+    throw Error(ErrorCode::kMismatch,
+                path_in_quotes(package.metadata_path) + " says that this is the model " +
+                    in_quotes(model) + ", not " + in_quotes(request.model),
+                "give the artifact's own name, or another artifact");
+  }
+}
+
+void check_target(const Package& package, const PackageRequest& request) {
+  if (request.target.empty() || package.target == request.target) return;
+  const std::string found = package.target.empty() ? "of an unnamed target"
+                                                   : "of the target " + in_quotes(package.target);
+  throw Error(ErrorCode::kMismatch,
+              path_in_quotes(package.files.library) + " is " + found + ", but --target asks for " +
+                  in_quotes(request.target),
+              "leave --target out, or give the folder that holds that target");
+}
+
+}  // namespace
+
+Package open_package(const PackageRequest& request) {
+  const PackageLocation location = find_package(request.model, request.artifacts, request.target);
+  Package package;
+  package.model = request.model;
+  package.target = location.target;
+  package.files = {location.library, location.graph, location.params};
+  package.metadata_path = location.metadata;
+  if (!location.metadata.empty()) {
+    package.metadata = read_metadata(location.metadata);
+    check_names(package, request);
+    if (package.target.empty()) package.target = package.metadata->target_name;
+  }
+  check_target(package, request);
+
+  // What a file is comes before its checksum: it says more about what went wrong.
+  check_piece_kind(location.library, PieceKind::kLibrary);
+  if (!location.graph.empty()) check_piece_kind(location.graph, PieceKind::kGraph);
+  if (!location.params.empty()) check_piece_kind(location.params, PieceKind::kParams);
+  if (package.metadata && request.verify) {
+    for (const std::filesystem::path* file :
+         {&location.library, &location.graph, &location.params}) {
+      if (!file->empty()) verify_file(*file, *package.metadata, location.metadata);
+    }
+  }
+  return package;
+}
+
+}  // namespace run_model

@@ -1,0 +1,33 @@
+// A compiled model on disk, in any of the forms that people have.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "artifacts/metadata.h"
+#include "runtime/graph_executor.h"
+
+namespace run_model {
+
+struct PackageRequest {
+  std::string model;                // the name that the user gave
+  std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
+  std::string target;               // one of the targets of a folder; empty: the one that fits
+  bool verify = true;               // compare sizes and checksums with metadata.json
+};
+
+struct Package {
+  std::string model;
+  std::string target;                   // "native"; empty where nothing tells
+  ModelFiles files;                     // graph and params are empty for a single-file library
+  std::filesystem::path metadata_path;  // empty: there is none
+  std::optional<Metadata> metadata;
+};
+
+// Finds the artifact (see package_finder.h), reads its metadata, and checks that every file is of
+// the kind that its name says and the one that the metadata lists. Loads no code. Throws
+// Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
+Package open_package(const PackageRequest& request);
+
+}  // namespace run_model

@@ -1,0 +1,33 @@
+// Where the files of an artifact are.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace run_model {
+
+// Only files that exist are named; `library` always is.
+struct PackageLocation {
+  std::string target;  // the folder's name, where targets have folders
+  std::filesystem::path library;
+  std::filesystem::path graph;
+  std::filesystem::path params;
+  std::filesystem::path metadata;
+};
+
+// Looks for `model` at `artifacts`, and takes the first of these that is there:
+//   1. artifacts is a library: it, with files of the same stem beside it
+//   2. artifacts/<model>/<target>/   holding model.* or, as tvmc names them, mod.*
+//   3. artifacts/<model>/            the same
+//   4. artifacts/<model>_tvm.*, then artifacts/<model>.*
+//   5. artifacts/                    holding model.* or mod.*; or, where its name is the model's,
+//                                    artifacts/<target>/
+//   6. artifacts_tvm.*, artifacts.*  (the argument is the start of file names)
+// where .* stands for .so, .json and .params; a library alone carries the other two inside it.
+// Of several targets, choose_target (target_choice.h) takes one. Throws Error(kFile) listing what
+// was looked for, or naming the piece that is missing; Error(kFormat) when `artifacts` is some
+// other file.
+PackageLocation find_package(const std::string& model, const std::filesystem::path& artifacts,
+                             const std::string& target);
+
+}  // namespace run_model

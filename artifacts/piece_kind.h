@@ -1,0 +1,17 @@
+// Recognises the files of an artifact by their content, so that swapped ones are named as such.
+#pragma once
+
+#include <filesystem>
+
+namespace run_model {
+
+enum class PieceKind { kLibrary, kGraph, kParams };
+
+// Throws Error(kFormat) saying what the file is instead when it does not begin as a piece of that
+// kind does, Error(kFile) when it cannot be read.
+void check_piece_kind(const std::filesystem::path& path, PieceKind wanted);
+
+// Whether the file is a tar archive, as tvmc packs its models. Throws Error(kFile).
+bool is_tar_archive(const std::filesystem::path& path);
+
+}  // namespace run_model

@@ -1,0 +1,116 @@
+#include "labels/labels.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "labels/utf8.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxLineBytes = 1024;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+// "n01440764 ": WordNet's part of speech, eight digits of the synset's offset, and a space.
+constexpr std::size_t kSynsetDigits = 8;
+constexpr std::size_t kSynsetPrefix = kSynsetDigits + 2;
+
+[[noreturn]] void fail(const std::string& name, const std::string& why,
+                       const std::string& hint = "one label a line is expected, in UTF-8") {
+  throw Error(ErrorCode::kFormat, name + " is not a usable label file: " + why, hint);
+}
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  const auto blank = [](std::string_view line) {
+    return line.find_first_not_of(" \t") == line.npos;
+  };
+  while (!lines.empty() && blank(lines.back())) lines.pop_back();
+  return lines;
+}
+
+void check_line(std::string_view line, std::size_t number, const std::string& name) {
+  const std::string where = "line " + std::to_string(number);
+  if (line.size() > kMaxLineBytes) {
+    fail(name, where + " has " + std::to_string(line.size()) + " bytes, more than " +
+                   std::to_string(kMaxLineBytes));
+  }
+  if (line.find_first_not_of(" \t") == line.npos) {
+    fail(name, where + " is empty", "an empty line would shift the labels after it: remove it");
+  }
+  const bool control = std::any_of(line.begin(), line.end(), [](unsigned char c) {
+    return (c < 0x20 && c != '\t') || c == 0x7F;
+  });
+  if (control) fail(name, where + " holds control characters, so it is no text file");
+  if (!is_utf8(line)) fail(name, where + " is not UTF-8");
+}
+
+bool has_synset_id(std::string_view line) {
+  if (line.size() <= kSynsetPrefix || line[0] != 'n' || line[kSynsetPrefix - 1] != ' ') {
+    return false;
+  }
+  return line.substr(1, kSynsetDigits).find_first_not_of("0123456789") == line.npos;
+}
+
+}  // namespace
+
+std::vector<std::string> parse_labels(std::string_view text, const std::string& name) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::vector<std::string_view> lines = split_lines(text);
+  if (lines.empty()) fail(name, "it is empty");
+  if (lines.front().starts_with('{')) {
+    fail(name, "it begins with '{', as a Python or JSON dictionary does");
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) check_line(lines[i], i + 1, name);
+
+  const bool synsets = std::all_of(lines.begin(), lines.end(), has_synset_id);
+  std::vector<std::string> labels;
+  labels.reserve(lines.size());
+  for (const std::string_view line : lines) {
+    labels.emplace_back(synsets ? line.substr(kSynsetPrefix) : line);
+  }
+  return labels;
+}
+
+std::vector<std::string> read_labels(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (!file || folder) {
+    throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +
+                                      std::strerror(folder ? EISDIR : errno));
+  }
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) {
+    throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path));
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes) {
+    fail(path_in_quotes(path), "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
+  }
+  return parse_labels(text, path_in_quotes(path));
+}
+
+void check_label_count(std::size_t labels, std::size_t outputs, const std::filesystem::path& path) {
+  if (labels == outputs) return;
+  throw Error(ErrorCode::kMismatch,
+              path_in_quotes(path) + " has " + std::to_string(labels) +
+                  " labels, but the model tells " + std::to_string(outputs) + " classes apart",
+              "give the label file that belongs to this model");
+}
+
+}  // namespace run_model
