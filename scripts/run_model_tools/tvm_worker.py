@@ -1,0 +1,217 @@
+"""The part that runs inside TVM, in a process of its own: `tvm_worker.py REQUEST.json`.
+
+It may be any interpreter with TVM 0.8 to 0.19 (Python 3.7 on), so nothing here uses the other
+modules or newer Python.  What it has to say goes to the file that the request names:
+{"error": {...}} or the result of the action.
+"""
+
+import json
+import os
+import sys
+import traceback
+from contextlib import contextmanager
+
+# LLVM's name of a feature -> the name in /proc/cpuinfo.  What an x86 host lacks of its model's
+# features (virtual machines hide some) must not be used by the code generator.
+X86_FEATURES = {
+    "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4a": "sse4a", "popcnt": "popcnt", "lzcnt": "abm",
+    "avx": "avx", "avx2": "avx2", "fma": "fma", "fma4": "fma4", "xop": "xop", "f16c": "f16c",
+    "bmi": "bmi1", "bmi2": "bmi2", "adx": "adx", "movbe": "movbe", "aes": "aes",
+    "pclmul": "pclmulqdq", "sha": "sha_ni", "gfni": "gfni", "vaes": "vaes",
+    "vpclmulqdq": "vpclmulqdq", "avxvnni": "avx_vnni", "avx512f": "avx512f", "avx512cd": "avx512cd",
+    "avx512bw": "avx512bw", "avx512dq": "avx512dq", "avx512vl": "avx512vl",
+    "avx512ifma": "avx512ifma", "avx512vbmi": "avx512vbmi", "avx512vbmi2": "avx512_vbmi2",
+    "avx512vnni": "avx512_vnni", "avx512bitalg": "avx512_bitalg",
+    "avx512vpopcntdq": "avx512_vpopcntdq", "avx512bf16": "avx512_bf16",
+    "avx512fp16": "avx512_fp16", "amx-tile": "amx_tile", "amx-int8": "amx_int8",
+    "amx-bf16": "amx_bf16",
+}
+
+# The x86-64 psABI's levels, by the flags in /proc/cpuinfo that each adds.
+X86_LEVELS = [
+    ("x86-64-v2", {"sse4_2", "popcnt", "ssse3", "cx16"}),
+    ("x86-64-v3", {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}),
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+]
+
+
+@contextmanager
+def quiet_stderr():
+    """TVM's C++ side logs harmless complaints about targets nobody asked for when imported."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
+
+
+def cpu_flags():
+    """The flags (x86) or Features (arm) of the first CPU in /proc/cpuinfo."""
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith(("flags", "Features")):
+                return set(line.split(":", 1)[1].split())
+    return set()
+
+
+def x86_level(flags):
+    """The highest x86-64 level of which all flags are there."""
+    name, needed = "x86-64", set()
+    for level, adds in X86_LEVELS:
+        needed |= adds
+        if needed <= flags:
+            name = level
+    return name
+
+
+def native_target(tvm):
+    """The target string of this machine, as LLVM sees its CPU."""
+    machine = os.uname().machine
+    codegen = tvm.target.codegen
+    cpu = ""
+    if hasattr(codegen, "llvm_get_system_cpu"):
+        cpu = str(codegen.llvm_get_system_cpu())
+    if machine == "x86_64":
+        flags = cpu_flags()
+        # An old LLVM calls a new CPU "generic" or "x86-64", which would leave AVX out.
+        if cpu in ("", "generic", "x86-64"):
+            return "llvm -mcpu=" + x86_level(flags)
+        missing = []
+        if hasattr(codegen, "llvm_get_cpu_features"):
+            features = [str(f) for f in codegen.llvm_get_cpu_features(
+                tvm.target.Target("llvm -mcpu=" + cpu))]
+            missing = ["-" + f for f in sorted(features)
+                       if f in X86_FEATURES and X86_FEATURES[f] not in flags]
+        return "llvm -mcpu=" + cpu + (" -mattr=" + ",".join(missing) if missing else "")
+    if machine == "aarch64":
+        attributes = "+neon" + (",+dotprod" if "asimddp" in cpu_flags() else "")
+        return "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=" + attributes
+    return "llvm" + (" -mcpu=" + cpu if cpu else "")
+
+
+class Refusal(Exception):
+    """Something that the user can change; `kind` tells the caller what."""
+
+    def __init__(self, kind, message):
+        Exception.__init__(self, message)
+        self.kind = kind
+
+
+@contextmanager
+def tuning(tvm, path):
+    """Applies a file of tuning records: AutoTVM's or the auto-scheduler's, told by its lines.
+
+    Gives the extra PassContext options.
+    """
+    if not path:
+        yield {}
+        return
+    with open(path) as file:
+        first = json.loads(file.readline())
+    if "config" in first or "tvm_version" in first or "input" in first:
+        from tvm import autotvm
+        with autotvm.apply_history_best(path):
+            yield {}
+    else:
+        from tvm import auto_scheduler
+        with auto_scheduler.ApplyHistoryBest(path):
+            yield {"relay.backend.use_auto_scheduler": True}
+
+
+def compile_model(tvm, request):
+    """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`."""
+    import onnx
+    from tvm import relay
+
+    target_text = request["target"]
+    if target_text == "native":
+        target_text = native_target(tvm)
+    try:
+        target = tvm.target.Target(target_text)
+    except Exception as error:
+        raise Refusal("target", str(error).strip().splitlines()[-1])
+
+    model = onnx.load(request["onnx"])
+    try:
+        mod, params = relay.frontend.from_onnx(
+            model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)
+    except Exception as error:
+        raise Refusal("model", str(error).strip().splitlines()[-1])
+
+    with tuning(tvm, request.get("tuning_records")) as config:
+        with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
+            factory = relay.build(mod, target=target, params=params)
+
+    directory = request["directory"]
+    options = {"cc": request["cc"]} if request.get("cc") else {}
+    # Debug sections and local symbols are of no use on a board; the exported names stay.
+    options["options"] = ["-Wl,--strip-all"]
+    try:
+        factory.get_lib().export_library(os.path.join(directory, "model.so"), **options)
+        if request.get("single_file"):
+            factory.export_library(os.path.join(directory, "model_single.so"), **options)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise Refusal("link", str(error).strip())
+    with open(os.path.join(directory, "model.json"), "w") as file:
+        file.write(factory.get_graph_json())
+    save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
+    with open(os.path.join(directory, "model.params"), "wb") as file:
+        file.write(save(factory.get_params()))
+    return {"target": str(target), "requested": target_text}
+
+
+def run_model(tvm, request):
+    """Runs the files in `directory` in TVM's own executor: npz of inputs -> npz of outputs."""
+    import numpy as np
+    from tvm.contrib import graph_executor
+
+    directory = request["directory"]
+    with open(os.path.join(directory, "model.json")) as file:
+        graph = file.read()
+    with open(os.path.join(directory, "model.params"), "rb") as file:
+        params = file.read()
+    library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
+    module = graph_executor.create(graph, library, tvm.cpu(0))
+    module.load_params(bytearray(params))
+    with np.load(request["inputs"]) as inputs:
+        for name in inputs.files:
+            module.set_input(name, inputs[name])
+    module.run()
+    outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    np.savez(request["outputs"], *outputs)
+    return {"outputs": len(outputs)}
+
+
+ACTIONS = {"compile": compile_model, "run": run_model}
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        request = json.load(file)
+    try:
+        try:
+            with quiet_stderr():
+                import tvm
+                from tvm import relay  # noqa: F401 -- TVM 0.20 and later have none.
+        except ImportError as error:
+            raise Refusal("import", str(error))
+        result = ACTIONS[request["action"]](tvm, request)
+        result["tvm_version"] = str(tvm.__version__)
+    except Refusal as refusal:
+        result = {"error": {"kind": refusal.kind, "message": str(refusal)}}
+    except Exception as error:
+        text = str(error).strip() or type(error).__name__
+        result = {"error": {"kind": "internal", "message": text.splitlines()[-1],
+                            "trace": traceback.format_exc()}}
+    with open(request["result"], "w") as file:
+        json.dump(result, file)
+
+
+if __name__ == "__main__":
+    main()
