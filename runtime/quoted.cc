@@ -24,4 +24,9 @@ std::string in_quotes(std::string_view text, std::size_t limit) {
   return out + "'";
 }
 
+std::string path_in_quotes(const std::filesystem::path& path) {
+  // PATH_MAX of Linux.
+  return in_quotes(path.string(), 4096);
+}
+
 }  // namespace run_model

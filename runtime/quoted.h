@@ -1,6 +1,7 @@
 // Text from untrusted files, made fit for an error message.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -9,5 +10,8 @@ namespace run_model {
 // `text` in single quotes on one line: control characters become \xNN, so that a file cannot send
 // escape sequences to a terminal, and everything after `limit` bytes becomes "…".
 std::string in_quotes(std::string_view text, std::size_t limit = 80);
+
+// The same for the name of a file, in full.
+std::string path_in_quotes(const std::filesystem::path& path);
 
 }  // namespace run_model
