@@ -1,0 +1,91 @@
+#include "preprocess/geometry.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::array<std::pair<Fit, std::string_view>, 3> kFits = {{
+    {Fit::kCrop, "crop"},
+    {Fit::kSquash, "squash"},
+    {Fit::kLetterbox, "letterbox"},
+}};
+
+std::string size_text(int width, int height) {
+  return std::to_string(width) + "x" + std::to_string(height);
+}
+
+int centre_offset(int size, int crop) {
+  return static_cast<int>(std::nearbyint((size - crop) / 2.0));
+}
+
+}  // namespace
+
+std::string_view fit_name(Fit fit) {
+  for (const auto& [value, name] : kFits) {
+    if (value == fit) {
+      return name;
+    }
+  }
+  return "unknown";
+}
+
+Fit parse_fit(std::string_view name) {
+  for (const auto& [value, known] : kFits) {
+    if (known == name) {
+      return value;
+    }
+  }
+  throw Error(ErrorCode::kUsage, "unknown fit '" + std::string(name) + "'",
+              "the fits are crop, squash and letterbox");
+}
+
+Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height) {
+  const int shorter = std::min(width, height);
+  const double longer = std::floor(static_cast<double>(std::int64_t{short_side} *
+                                                       std::max(width, height)) / shorter);
+  if (longer > std::numeric_limits<int>::max()) {
+    throw Error(ErrorCode::kMismatch,
+                "a picture of " + size_text(width, height) +
+                    " is too long for its short side to be resized to " + std::to_string(short_side),
+                "use another fit, such as letterbox, or crop the picture");
+  }
+  Geometry geometry;
+  geometry.resized_width = width <= height ? short_side : static_cast<int>(longer);
+  geometry.resized_height = width <= height ? static_cast<int>(longer) : short_side;
+  if (geometry.resized_width < crop_width || geometry.resized_height < crop_height) {
+    throw Error(ErrorCode::kMismatch,
+                "the picture resized to " +
+                    size_text(geometry.resized_width, geometry.resized_height) +
+                    " is smaller than the crop of " + size_text(crop_width, crop_height),
+                "resize the short side to at least the crop");
+  }
+  geometry.window = {centre_offset(geometry.resized_width, crop_width),
+                     centre_offset(geometry.resized_height, crop_height), crop_width, crop_height};
+  return geometry;
+}
+
+Geometry squash_geometry(int target_width, int target_height) {
+  return {target_width, target_height, {0, 0, target_width, target_height}, 0, 0};
+}
+
+Geometry letterbox_geometry(int width, int height, int target_width, int target_height) {
+  const double ratio = std::min(static_cast<double>(target_width) / width,
+                                static_cast<double>(target_height) / height);
+  const auto scaled = [ratio](int size, int target) {
+    return std::clamp(static_cast<int>(std::nearbyint(size * ratio)), 1, target);
+  };
+  Geometry geometry = squash_geometry(scaled(width, target_width), scaled(height, target_height));
+  geometry.pad_left = (target_width - geometry.resized_width) / 2;
+  geometry.pad_top = (target_height - geometry.resized_height) / 2;
+  return geometry;
+}
+
+}  // namespace run_model

@@ -1,0 +1,134 @@
+#include "preprocess/picture_format.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kReadable = "PNG, JPEG, BMP, PNM, GIF, PSD and TGA pictures can be read";
+
+struct Known {
+  std::size_t offset;
+  std::string_view magic;
+  PictureFormat format;
+};
+
+constexpr std::array kKnown = {
+    Known{0, "\x89PNG\r\n\x1a\n"sv, PictureFormat::kPng},
+    Known{0, "\xFF\xD8\xFF"sv, PictureFormat::kJpeg},
+    Known{0, "BM"sv, PictureFormat::kBmp},
+    Known{0, "GIF87a"sv, PictureFormat::kGif},
+    Known{0, "GIF89a"sv, PictureFormat::kGif},
+    Known{0, "8BPS"sv, PictureFormat::kPsd},
+};
+
+struct Foreign {
+  std::size_t offset;
+  std::string_view magic;
+  std::string_view name;
+};
+
+constexpr std::array kForeign = {
+    Foreign{0, "#?RADIANCE"sv, "a Radiance HDR picture, whose values have no 8-bit meaning"sv},
+    Foreign{0, "#?RGBE"sv, "a Radiance HDR picture, whose values have no 8-bit meaning"sv},
+    Foreign{0, "PF"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
+    Foreign{0, "Pf"sv, "a floating-point PFM picture, whose values have no 8-bit meaning"sv},
+    Foreign{0, "P7\n"sv, "a PAM picture"sv},
+    Foreign{8, "WEBP"sv, "a WebP picture"sv},
+    Foreign{0, "II*\0"sv, "a TIFF picture"sv},
+    Foreign{0, "MM\0*"sv, "a TIFF picture"sv},
+    Foreign{4, "ftypavif"sv, "an AVIF picture"sv},
+    Foreign{4, "ftyp"sv, "a HEIF picture or a video"sv},
+    Foreign{0, "\0\0\0\x0CjP  "sv, "a JPEG 2000 picture"sv},
+    Foreign{0, "\xFF\x0A"sv, "a JPEG XL picture"sv},
+    Foreign{0, "\0\0\0\x0CJXL "sv, "a JPEG XL picture"sv},
+    Foreign{0, "\0\0\1\0"sv, "a Windows icon"sv},
+    Foreign{0, "%PDF"sv, "a PDF document"sv},
+    Foreign{0, "<svg"sv, "an SVG drawing"sv},
+    Foreign{0, "<?xml"sv, "an XML file"sv},
+    Foreign{0, "<!DOCTYPE"sv, "an HTML page"sv},
+    Foreign{0, "<html"sv, "an HTML page"sv},
+    Foreign{0, "\x93NUMPY"sv, "a NumPy array"sv},
+    Foreign{0, "PK\x03\x04"sv, "a ZIP archive (or .npz)"sv},
+    Foreign{0, "\x7F" "ELF"sv, "a program or library"sv},
+};
+
+bool begins_with(Bytes file, std::size_t offset, std::string_view magic) {
+  return file.size() >= offset + magic.size() &&
+         std::equal(magic.begin(), magic.end(), file.begin() + static_cast<std::ptrdiff_t>(offset),
+                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
+}
+
+bool is_pnm(Bytes file) {
+  return file.size() >= 3 && file[0] == 'P' && file[1] >= '1' && file[1] <= '6' &&
+         (std::isspace(file[2]) != 0 || file[2] == '#');
+}
+
+bool is_tga(Bytes file, const std::string& path) {
+  constexpr std::string_view kFooter = "TRUEVISION-XFILE.\0"sv;
+  if (file.size() >= kFooter.size() && begins_with(file, file.size() - kFooter.size(), kFooter)) {
+    return true;
+  }
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".tga" || extension == ".icb" || extension == ".vda" || extension == ".vst";
+}
+
+}  // namespace
+
+std::string_view picture_format_name(PictureFormat format) {
+  switch (format) {
+    case PictureFormat::kPng:
+      return "PNG";
+    case PictureFormat::kJpeg:
+      return "JPEG";
+    case PictureFormat::kBmp:
+      return "BMP";
+    case PictureFormat::kPnm:
+      return "PNM";
+    case PictureFormat::kGif:
+      return "GIF";
+    case PictureFormat::kPsd:
+      return "PSD";
+    case PictureFormat::kTga:
+      return "TGA";
+  }
+  return "unknown";
+}
+
+PictureFormat detect_picture_format(Bytes file, const std::string& path) {
+  const std::string what = path_in_quotes(path);
+  if (file.empty()) {
+    throw Error(ErrorCode::kImage, what + ": the file is empty", std::string(kReadable));
+  }
+  for (const Known& known : kKnown) {
+    if (begins_with(file, known.offset, known.magic)) {
+      return known.format;
+    }
+  }
+  if (is_pnm(file)) {
+    return PictureFormat::kPnm;
+  }
+  for (const Foreign& foreign : kForeign) {
+    if (begins_with(file, foreign.offset, foreign.magic)) {
+      throw Error(ErrorCode::kImage, what + ": this is " + std::string(foreign.name),
+                  std::string(kReadable) + "; convert it to PNG");
+    }
+  }
+  if (is_tga(file, path)) {
+    return PictureFormat::kTga;
+  }
+  throw Error(ErrorCode::kImage, what + ": this is not a picture of a known format",
+              std::string(kReadable));
+}
+
+}  // namespace run_model

@@ -1,0 +1,21 @@
+// Which kind of picture a file holds, by its first bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "preprocess/picture_reader.h"
+
+namespace run_model {
+
+enum class PictureFormat { kPng, kJpeg, kBmp, kPnm, kGif, kPsd, kTga };
+
+// "PNG", "JPEG" …
+std::string_view picture_format_name(PictureFormat format);
+
+// Throws Error(kImage) for anything else, naming what the file is where its first bytes tell (WebP,
+// TIFF, Radiance HDR …) and what to do. TGA has no magic number, so any file would pass for one: it
+// is taken only from a file whose footer or whose name (`path`) says so.
+PictureFormat detect_picture_format(Bytes file, const std::string& path);
+
+}  // namespace run_model

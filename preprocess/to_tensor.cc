@@ -1,0 +1,105 @@
+#include "preprocess/to_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "runtime/error.h"
+#include "runtime/float16.h"
+
+namespace run_model {
+namespace {
+
+constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+constexpr DLDataType kFloat16{kDLFloat, 16, 1};
+constexpr DLDataType kUint8{kDLUInt, 8, 1};
+constexpr DLDataType kInt8{kDLInt, 8, 1};
+
+template <typename T>
+T from_float(float value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, std::uint16_t>) {
+    return float_to_half(value);
+  } else {
+    constexpr auto kLeast = static_cast<float>(std::numeric_limits<T>::min());
+    constexpr auto kMost = static_cast<float>(std::numeric_limits<T>::max());
+    return static_cast<T>(std::clamp(std::nearbyint(value), kLeast, kMost));
+  }
+}
+
+template <typename T>
+using Table = std::array<T, 256>;
+
+// The result for every pixel value of the network's channel c.
+template <typename T>
+Table<T> make_table(const Preprocessing& preprocessing, std::size_t c) {
+  Table<T> table;
+  for (std::size_t pixel = 0; pixel < table.size(); ++pixel) {
+    const float scaled = static_cast<float>(pixel) / preprocessing.divide_by;
+    const float centred = scaled - preprocessing.mean[c];
+    table[pixel] = from_float<T>(centred / preprocessing.std[c]);
+  }
+  return table;
+}
+
+template <typename T>
+void write(const Image& image, const Preprocessing& preprocessing, Layout layout, const Tensor& input) {
+  const bool gray = preprocessing.color_order == ColorOrder::kGray;
+  const bool reversed = preprocessing.color_order == ColorOrder::kBgr;
+  const std::size_t channels = gray ? 1 : kImageChannels;
+  const std::size_t pixels = image.byte_count() / kImageChannels;
+  const bool planes = layout == Layout::kNchw;
+  T* const data = input.elements<T>().data();
+  for (std::size_t c = 0; c < channels; ++c) {
+    const Table<T> table = make_table<T>(preprocessing, c);
+    const std::uint8_t* from = image.data() + (reversed ? channels - 1 - c : c);
+    T* to = planes ? data + c * pixels : data + c;
+    const std::size_t step = planes ? 1 : channels;
+    for (std::size_t i = 0; i < pixels; ++i, from += kImageChannels, to += step) {
+      *to = table[*from];
+    }
+  }
+}
+
+}  // namespace
+
+InputSize picture_input_size(std::span<const std::int64_t> shape, Layout layout, int channels) {
+  const bool planes = layout == Layout::kNchw;
+  const bool fits = shape.size() == 4 && shape[0] == 1 && shape[planes ? 1 : 3] == channels;
+  const std::int64_t height = fits ? shape[planes ? 2 : 1] : 0;
+  const std::int64_t width = fits ? shape[planes ? 3 : 2] : 0;
+  if (height < 1 || width < 1 || height > kMaxImageSide || width > kMaxImageSide ||
+      height * width > kMaxImagePixels) {
+    const std::string c = std::to_string(channels);
+    throw Error(ErrorCode::kMismatch,
+                "an input of shape " + shape_name(shape) + " cannot take a picture: expected " +
+                    (planes ? "[1, " + c + ", height, width] (NCHW)"
+                            : "[1, height, width, " + c + "] (NHWC)"),
+                "check the layout and colour order, or give the input as .npy");
+  }
+  return {static_cast<int>(width), static_cast<int>(height)};
+}
+
+void write_tensor(const Image& image, const Preprocessing& preprocessing, Layout layout,
+                  const Tensor& input) {
+  if (same_dtype(input.dtype(), kFloat32)) {
+    write<float>(image, preprocessing, layout, input);
+  } else if (same_dtype(input.dtype(), kFloat16)) {
+    write<std::uint16_t>(image, preprocessing, layout, input);
+  } else if (same_dtype(input.dtype(), kUint8)) {
+    write<std::uint8_t>(image, preprocessing, layout, input);
+  } else if (same_dtype(input.dtype(), kInt8)) {
+    write<std::int8_t>(image, preprocessing, layout, input);
+  } else {
+    throw Error(ErrorCode::kMismatch,
+                "an input of type " + dtype_name(input.dtype()) +
+                    " cannot take a picture: expected float32, float16, uint8 or int8",
+                "give the input as .npy");
+  }
+}
+
+}  // namespace run_model
