@@ -29,6 +29,24 @@ void check_target(const Package& package, const PackageRequest& request) {
               "leave --target out, or give the folder that holds that target");
 }
 
+// Every listed file is there, and every file that will be used is the listed one.
+void verify_files(const Package& package) {
+  const std::filesystem::path folder = package.metadata_path.parent_path();
+  for (const auto& [name, facts] : package.metadata->files) {
+    std::error_code error;
+    if (!std::filesystem::exists(folder / name, error)) {
+      throw Error(ErrorCode::kFile,
+                  path_in_quotes(folder / name) + " is missing, although " +
+                      path_in_quotes(package.metadata_path) + " lists it",
+                  "copy all files of the artifact");
+    }
+  }
+  for (const std::filesystem::path* file :
+       {&package.files.library, &package.files.graph, &package.files.params}) {
+    if (!file->empty()) verify_file(*file, *package.metadata, package.metadata_path);
+  }
+}
+
 }  // namespace
 
 Package open_package(const PackageRequest& request) {
@@ -49,12 +67,7 @@ Package open_package(const PackageRequest& request) {
   check_piece_kind(location.library, PieceKind::kLibrary);
   if (!location.graph.empty()) check_piece_kind(location.graph, PieceKind::kGraph);
   if (!location.params.empty()) check_piece_kind(location.params, PieceKind::kParams);
-  if (package.metadata && request.verify) {
-    for (const std::filesystem::path* file :
-         {&location.library, &location.graph, &location.params}) {
-      if (!file->empty()) verify_file(*file, *package.metadata, location.metadata);
-    }
-  }
+  if (package.metadata && request.verify) verify_files(package);
   return package;
 }
 

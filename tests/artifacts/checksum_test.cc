@@ -1,0 +1,72 @@
+#include "artifacts/checksum.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/error_matcher.h"
+#include "tests/temporary_folder.h"
+
+namespace run_model {
+namespace {
+
+// From `xxhsum -H3` 0.8.1 on the same bytes.
+constexpr std::uint64_t kOfEmpty = 0x2d06800538d394c2;
+constexpr std::uint64_t kOfAbc = 0x78af5f94892f3950;
+constexpr std::uint64_t kOfLong = 0x7d16afd1aef7e39c;
+
+TEST(ChecksumTest, IsXxh3) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(file_xxh3_64(folder.write("e", "")), kOfEmpty);
+  EXPECT_EQ(file_xxh3_64(folder.write("a", "abc")), kOfAbc);
+  EXPECT_EQ(file_xxh3_64(folder.write("l", std::string(200'000, 'x'))), kOfLong);
+}
+
+class VerifyFileTest : public ::testing::Test {
+ protected:
+  void verify() const { verify_file(folder_ / "model.so", metadata_, "metadata.json"); }
+
+  TemporaryFolder folder_;
+  Metadata metadata_;
+};
+
+TEST_F(VerifyFileTest, AcceptsTheListedFile) {
+  folder_.write("model.so", "abc");
+  metadata_.files["model.so"] = {3, "", kOfAbc};
+  EXPECT_NO_THROW(verify());
+  metadata_.files["model.so"] = {3, "", std::nullopt};
+  EXPECT_NO_THROW(verify());
+}
+
+TEST_F(VerifyFileTest, ListsAreOptional) {
+  folder_.write("model.so", "abc");
+  EXPECT_NO_THROW(verify());
+}
+
+TEST_F(VerifyFileTest, RefusesAnotherSize) {
+  folder_.write("model.so", "abcd");
+  metadata_.files["model.so"] = {3, "", kOfAbc};
+  EXPECT_THAT([&] { verify(); },
+              ThrowsError(ErrorCode::kFormat, "has 4 bytes, but 'metadata.json' lists 3"));
+}
+
+TEST_F(VerifyFileTest, RefusesAnotherContent) {
+  folder_.write("model.so", "abd");
+  metadata_.files["model.so"] = {3, "", kOfAbc};
+  EXPECT_THAT([&] { verify(); },
+              ThrowsError(ErrorCode::kFormat, "but 'metadata.json' lists 78af5f94892f3950"));
+}
+
+TEST_F(VerifyFileTest, RefusesAFileThatIsNotListed) {
+  folder_.write("model.so", "abc");
+  metadata_.files["other.so"] = {3, "", kOfAbc};
+  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorCode::kMismatch, "but not '"));
+}
+
+TEST_F(VerifyFileTest, MissingFilesAreFileErrors) {
+  metadata_.files["model.so"] = {3, "", kOfAbc};
+  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorCode::kFile, "model.so'"));
+}
+
+}  // namespace
+}  // namespace run_model

@@ -1,0 +1,186 @@
+#include "artifacts/npy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/error_matcher.h"
+#include "tests/temporary_folder.h"
+
+namespace run_model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::IsEmpty;
+
+const std::filesystem::path kData = RUN_MODEL_SOURCE_DIR "/tests/artifacts/data";
+
+template <typename T>
+std::vector<T> ramp(int count, T step) {
+  std::vector<T> values;
+  for (int i = 0; i < count; ++i) values.push_back(static_cast<T>(i * step));
+  return values;
+}
+
+Tensor parse(const std::string& bytes) {
+  return parse_npy(std::as_bytes(std::span(bytes)), "'input.npy'");
+}
+
+// A version 1 file with that description.
+std::string npy_with(const std::string& description, const std::string& data = "") {
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += static_cast<char>(description.size() & 0xFF);
+  bytes += static_cast<char>(description.size() >> 8);
+  return bytes + description + data;
+}
+
+TEST(NpyTest, ReadsFloat32) {
+  const Tensor tensor = read_npy(kData / "float32.npy");
+  EXPECT_THAT(tensor.shape(), ElementsAre(2, 3, 4));
+  EXPECT_EQ(dtype_name(tensor.dtype()), "float32");
+  EXPECT_THAT(tensor.elements<float>(), ElementsAreArray(ramp<float>(24, 0.125F)));
+  EXPECT_TRUE(tensor.aligned());
+}
+
+TEST(NpyTest, PutsFortranOrderIntoRowMajorOrder) {
+  const Tensor tensor = read_npy(kData / "float64_fortran.npy");
+  EXPECT_THAT(tensor.shape(), ElementsAre(2, 3, 4));
+  EXPECT_THAT(tensor.elements<double>(), ElementsAreArray(ramp<double>(24, 1.0)));
+}
+
+template <typename T>
+void expect_small_ramp(const std::string& dtype) {
+  const Tensor tensor = read_npy(kData / (dtype + ".npy"));
+  EXPECT_EQ(dtype_name(tensor.dtype()), dtype);
+  EXPECT_THAT(tensor.elements<T>(), ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(NpyTest, ReadsEveryIntegerType) {
+  expect_small_ramp<std::int8_t>("int8");
+  expect_small_ramp<std::int16_t>("int16");
+  expect_small_ramp<std::int32_t>("int32");
+  expect_small_ramp<std::int64_t>("int64");
+  expect_small_ramp<std::uint8_t>("uint8");
+  expect_small_ramp<std::uint16_t>("uint16");
+  expect_small_ramp<std::uint32_t>("uint32");
+  expect_small_ramp<std::uint64_t>("uint64");
+}
+
+TEST(NpyTest, ReadsHalfPrecisionAndBool) {
+  const Tensor half = read_npy(kData / "float16.npy");
+  EXPECT_EQ(dtype_name(half.dtype()), "float16");
+  EXPECT_THAT(half.elements<std::uint16_t>(), ElementsAre(0, 0x3C00, 0x4000, 0x4200, 0x4400));
+  const Tensor boolean = read_npy(kData / "bool.npy");
+  EXPECT_EQ(dtype_name(boolean.dtype()), "bool");
+  EXPECT_THAT(boolean.elements<std::uint8_t>(), ElementsAre(1, 0, 1));
+}
+
+TEST(NpyTest, ReadsScalarsAndEmptyArrays) {
+  const Tensor scalar = read_npy(kData / "scalar.npy");
+  EXPECT_THAT(scalar.shape(), IsEmpty());
+  EXPECT_THAT(scalar.elements<std::int64_t>(), ElementsAre(7));
+  EXPECT_THAT(read_npy(kData / "empty.npy").shape(), ElementsAre(0, 3));
+}
+
+TEST(NpyTest, ReadsLaterFormatVersions) {
+  for (const char* name : {"version2.npy", "version3.npy"}) {
+    EXPECT_THAT(read_npy(kData / name).elements<std::int32_t>(), ElementsAreArray(ramp(24, 1)))
+        << name;
+  }
+}
+
+TEST(NpyTest, WritesWhatNumpyWrites) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"float32", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                                 "uint32", "uint64", "float16", "bool", "scalar", "empty"}) {
+    const std::filesystem::path original = kData / (name + ".npy");
+    write_npy(folder / "copy.npy", read_npy(original));
+    EXPECT_EQ(TemporaryFolder::read(folder / "copy.npy"), TemporaryFolder::read(original)) << name;
+  }
+}
+
+TEST(NpyTest, RefusesElementTypesThatTensorsLack) {
+  const auto reading = [](const char* name) { return [name] { read_npy(kData / name); }; };
+  EXPECT_THAT(reading("big_endian.npy"), ThrowsError(ErrorCode::kFormat, "element type '>f4'"));
+  EXPECT_THAT(reading("complex.npy"), ThrowsError(ErrorCode::kFormat, "element type '<c8'"));
+  EXPECT_THAT(reading("text.npy"), ThrowsError(ErrorCode::kFormat, "element type '<U2'"));
+  EXPECT_THAT(reading("object.npy"), ThrowsError(ErrorCode::kFormat, "element type '|O'"));
+  EXPECT_THAT(reading("structured.npy"), ThrowsError(ErrorCode::kFormat, "structured"));
+}
+
+TEST(NpyTest, RefusesToWriteTypesThatNumpyLacks) {
+  const TemporaryFolder folder;
+  const Tensor tensor = Tensor::empty({2}, parse_dtype("bfloat16"));
+  EXPECT_THAT([&] { write_npy(folder / "x.npy", tensor); },
+              ThrowsError(ErrorCode::kMismatch, "bfloat16"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
+}
+
+TEST(NpyTest, RefusesMalformedDescriptions) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "where '{' was expected"},
+      {"{'descr': '<f4', 'fortran_order': False}", "no 'descr'"},
+      {"{'descr': '<f4', 'descr': '<f4'}", "repeated key 'descr'"},
+      {"{'other': 1}", "unexpected or repeated key 'other'"},
+      {"{'descr: 1}", "unterminated string"},
+      {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "neither True nor False"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "no whole number"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1}", "where ')' was expected"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", "after the closing brace"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "63 bits"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
+       "impossible shape"},
+  };
+  for (const auto& [description, message] : cases) {
+    EXPECT_THAT([&] { parse(npy_with(description)); }, ThrowsError(ErrorCode::kFormat, message));
+  }
+  std::string dimensions;
+  for (int i = 0; i < 65; ++i) dimensions += "1,";
+  EXPECT_THAT(
+      [&] {
+        parse(npy_with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dimensions + ")}"));
+      },
+      ThrowsError(ErrorCode::kFormat, "more than 64 dimensions"));
+}
+
+TEST(NpyTest, RefusesDataOfAnotherSize) {
+  const std::string description = "{'descr': '<i2', 'fortran_order': False, 'shape': (3L,)}";
+  EXPECT_THAT(parse(npy_with(description, "abcdef")).shape(), ElementsAre(3));
+  EXPECT_THAT([&] { parse(npy_with(description, "abcde")); },
+              ThrowsError(ErrorCode::kFormat, "holds 5 bytes of data, but int16 [3] needs 6"));
+  EXPECT_THAT([&] { parse(npy_with(description, "abcdefg")); },
+              ThrowsError(ErrorCode::kFormat, "holds 7 bytes"));
+}
+
+TEST(NpyTest, EveryTruncationIsRefused) {
+  const std::string bytes = TemporaryFolder::read(kData / "float32.npy");
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_THAT([&] { parse(bytes.substr(0, length)); },
+                ThrowsError(ErrorCode::kFormat, "'input.npy'"))
+        << length;
+  }
+}
+
+TEST(NpyTest, UnknownVersionsAreRefused) {
+  std::string bytes = TemporaryFolder::read(kData / "float32.npy");
+  bytes[6] = 4;
+  EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorCode::kFormat, "format version is 4"));
+}
+
+TEST(NpyTest, FilesThatCannotBeReadOrWrittenAreNamed) {
+  EXPECT_THAT([] { read_npy("/nonexistent/x.npy"); },
+              ThrowsError(ErrorCode::kFile, "'/nonexistent/x.npy'"));
+  EXPECT_THAT([] { read_npy("/"); }, ThrowsError(ErrorCode::kFile, "'/'"));
+  const Tensor tensor = read_npy(kData / "float32.npy");
+  EXPECT_THAT([&] { write_npy("/nonexistent/x.npy", tensor); },
+              ThrowsError(ErrorCode::kFile, "'/nonexistent/x.npy'"));
+  EXPECT_THAT([&] { write_npy("/dev/full", tensor); },
+              ThrowsError(ErrorCode::kFile, "No space left on device"));
+}
+
+}  // namespace
+}  // namespace run_model

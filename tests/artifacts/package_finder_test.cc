@@ -1,0 +1,122 @@
+#include "artifacts/package_finder.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/artifacts/test_artifact.h"
+#include "tests/error_matcher.h"
+
+namespace run_model {
+namespace {
+
+class PackageFinderTest : public ::testing::Test {
+ protected:
+  PackageLocation find(const std::string& where = "", const std::string& target = "") const {
+    return find_package("net", where.empty() ? folder_.path() : folder_ / where, target);
+  }
+
+  void expect_triple(const PackageLocation& location, const std::string& stem) const {
+    EXPECT_EQ(location.library, folder_ / (stem + ".so"));
+    EXPECT_EQ(location.graph, folder_ / (stem + ".json"));
+    EXPECT_EQ(location.params, folder_ / (stem + ".params"));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PackageFinderTest, FindsTargetFolders) {
+  write_triple(folder_, "net/native/model");
+  folder_.write("net/native/metadata.json", "{}");
+  const PackageLocation location = find();
+  expect_triple(location, "net/native/model");
+  EXPECT_EQ(location.target, "native");
+  EXPECT_EQ(location.metadata, folder_ / "net/native/metadata.json");
+}
+
+TEST_F(PackageFinderTest, FindsTheTargetThatIsAskedFor) {
+  write_triple(folder_, "net/native/model");
+  write_triple(folder_, "net/x86-64-v3/mod");
+  expect_triple(find("", "x86-64-v3"), "net/x86-64-v3/mod");
+  EXPECT_THAT([&] { find("", "riscv64"); },
+              ThrowsError(ErrorCode::kFile, "has no target 'riscv64'"));
+}
+
+TEST_F(PackageFinderTest, FindsModelFoldersAndTheirTvmcNames) {
+  write_triple(folder_, "net/mod");
+  expect_triple(find(), "net/mod");
+  expect_triple(find("net"), "net/mod");
+  EXPECT_EQ(find().target, "");
+}
+
+TEST_F(PackageFinderTest, FindsTargetsBelowTheModelsOwnFolder) {
+  write_triple(folder_, "net/native/model");
+  expect_triple(find("net"), "net/native/model");
+  expect_triple(find("net/"), "net//native/model");
+  expect_triple(find("net/native"), "net/native/model");
+}
+
+TEST_F(PackageFinderTest, DoesNotTakeAnotherModelForATarget) {
+  write_triple(folder_, "other/model");
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net'"));
+}
+
+TEST_F(PackageFinderTest, FindsFlatFiles) {
+  write_triple(folder_, "net_tvm");
+  folder_.write("net_tvm.metadata.json", "{}");
+  folder_.write("metadata.json", "of something else");
+  const PackageLocation location = find();
+  expect_triple(location, "net_tvm");
+  EXPECT_EQ(location.metadata, folder_ / "net_tvm.metadata.json");
+  expect_triple(find("net_tvm"), "net_tvm");
+  expect_triple(find("net"), "net_tvm");
+}
+
+TEST_F(PackageFinderTest, FindsFlatFilesWithoutTheSuffix) {
+  write_triple(folder_, "net");
+  expect_triple(find(), "net");
+}
+
+TEST_F(PackageFinderTest, FoldersComeBeforeFlatFiles) {
+  write_triple(folder_, "net_tvm");
+  write_triple(folder_, "net/native/model");
+  expect_triple(find(), "net/native/model");
+}
+
+TEST_F(PackageFinderTest, TakesLibrariesByTheirPath) {
+  write_triple(folder_, "some/where");
+  expect_triple(find("some/where.so"), "some/where");
+  folder_.write("single.so", library_bytes());
+  const PackageLocation single = find("single.so");
+  EXPECT_EQ(single.library, folder_ / "single.so");
+  EXPECT_EQ(single.graph, "");
+  EXPECT_EQ(single.params, "");
+}
+
+TEST_F(PackageFinderTest, NamesMissingPieces) {
+  folder_.write("net/native/model.json", kGraph);
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "model.so' is missing, although"));
+  folder_.write("net/native/model.so", library_bytes());
+  EXPECT_EQ(find().params, "");
+  folder_.write("net_tvm.so", library_bytes());
+  folder_.write("net_tvm.params", kParams);
+  EXPECT_THAT([&] { find("net_tvm"); },
+              ThrowsError(ErrorCode::kFile, "net_tvm.json' is missing, although"));
+}
+
+TEST_F(PackageFinderTest, ListsWhereItLooked) {
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "net/<target>/model.so'"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "/net_tvm.so'"));
+  EXPECT_THAT([&] { find("missing"); }, ThrowsError(ErrorCode::kFile, "/missing.so'"));
+}
+
+TEST_F(PackageFinderTest, RefusesOtherFiles) {
+  write_triple(folder_, "m");
+  EXPECT_THAT([&] { find("m.json"); },
+              ThrowsError(ErrorCode::kFormat, "m.json' is JSON text, but a compiled library"));
+  std::string tar(512, '\0');
+  tar.replace(257, 5, "ustar");
+  folder_.write("m.tar", tar);
+  EXPECT_THAT([&] { find("m.tar"); }, ThrowsError(ErrorCode::kFormat, "unpack it with tar -xf"));
+}
+
+}  // namespace
+}  // namespace run_model

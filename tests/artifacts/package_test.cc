@@ -1,0 +1,113 @@
+#include "artifacts/package.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "artifacts/checksum.h"
+#include "tests/artifacts/test_artifact.h"
+#include "tests/error_matcher.h"
+
+namespace run_model {
+namespace {
+
+class PackageTest : public ::testing::Test {
+ protected:
+  PackageTest() { write_triple(folder_, "net/native/model"); }
+
+  Package open(bool verify = true, const std::string& target = "") const {
+    return open_package({"net", folder_.path(), target, verify});
+  }
+
+  std::filesystem::path file(const std::string& name) const {
+    return folder_ / ("net/native/" + name);
+  }
+
+  void write_metadata(const std::string& model) const {
+    nlohmann::json metadata{{"schema_version", 1}, {"model", model}};
+    metadata["target"] = {{"name", "native"}, {"tvm", "llvm"}, {"machine", "x86_64"}};
+    for (const char* name : {"model.so", "model.json", "model.params"}) {
+      char digest[17];
+      std::snprintf(digest, sizeof digest, "%016llx",
+                    static_cast<unsigned long long>(file_xxh3_64(file(name))));
+      metadata["files"][name] = {{"bytes", std::filesystem::file_size(file(name))},
+                                 {"xxh3_64", digest}};
+    }
+    folder_.write("net/native/metadata.json", metadata.dump());
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PackageTest, OpensWithoutMetadata) {
+  const Package package = open();
+  EXPECT_EQ(package.model, "net");
+  EXPECT_EQ(package.target, "native");
+  EXPECT_EQ(package.files.library, file("model.so"));
+  EXPECT_EQ(package.files.graph, file("model.json"));
+  EXPECT_EQ(package.files.params, file("model.params"));
+  EXPECT_FALSE(package.metadata.has_value());
+}
+
+TEST_F(PackageTest, OpensWithMetadata) {
+  write_metadata("net");
+  const Package package = open();
+  ASSERT_TRUE(package.metadata.has_value());
+  EXPECT_EQ(package.metadata->target, "llvm");
+  EXPECT_EQ(package.metadata_path, file("metadata.json"));
+}
+
+TEST_F(PackageTest, RefusesEveryFileThatWasChangedSince) {
+  write_metadata("net");
+  for (const char* name : {"model.so", "model.json", "model.params"}) {
+    const std::string content = TemporaryFolder::read(file(name));
+    std::string changed = content;
+    changed.back() = static_cast<char>(changed.back() ^ 1);
+    folder_.write("net/native/" + std::string(name), changed);
+    EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFormat, std::string(name) + "' has the"));
+    EXPECT_NO_THROW(open(false));
+    folder_.write("net/native/" + std::string(name), content + " ");
+    EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFormat, "bytes, but"));
+    folder_.write("net/native/" + std::string(name), content);
+  }
+  EXPECT_NO_THROW(open());
+}
+
+TEST_F(PackageTest, RefusesSwappedFilesBeforeTheirChecksums) {
+  write_metadata("net");
+  std::filesystem::rename(file("model.json"), file("x"));
+  std::filesystem::rename(file("model.params"), file("model.json"));
+  std::filesystem::rename(file("x"), file("model.params"));
+  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFormat, "probably swapped"));
+  EXPECT_THAT([&] { open(false); }, ThrowsError(ErrorCode::kFormat, "probably swapped"));
+}
+
+TEST_F(PackageTest, RefusesTheMetadataOfAnotherModel) {
+  write_metadata("another");
+  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kMismatch, "this is the model 'another'"));
+}
+
+TEST_F(PackageTest, RefusesAFileThatMetadataListsAndIsMissing) {
+  write_metadata("net");
+  std::filesystem::remove(file("model.params"));
+  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFile, "model.params"));
+}
+
+TEST_F(PackageTest, TargetOfALibraryComesFromItsMetadata) {
+  write_metadata("net");
+  const Package package = open_package({"net", file("model.so"), "native", true});
+  EXPECT_EQ(package.target, "native");
+  EXPECT_THAT(
+      [&] {
+        open_package({"net", file("model.so"), "riscv64", true});
+      },
+      ThrowsError(ErrorCode::kMismatch, "but --target asks for 'riscv64'"));
+}
+
+TEST_F(PackageTest, EmptyFilesAreRefused) {
+  folder_.write("net/native/model.params", "");
+  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFormat, "model.params' is empty"));
+}
+
+}  // namespace
+}  // namespace run_model
