@@ -196,7 +196,10 @@ void ElfFile::read_dynamic() {
                 "give the model's .so file; a file of debugging symbols has no code");
   }
   const std::size_t entry_bytes = 2 * reader_.address_bytes();
-  for (std::uint64_t at = 0; at + entry_bytes <= segment->file_bytes; at += entry_bytes) {
+  for (std::uint64_t at = 0;; at += entry_bytes) {
+    if (segment->file_bytes < entry_bytes || at > segment->file_bytes - entry_bytes) {
+      reader_.fail("its dynamic section has no end");
+    }
     ElfCursor entry(reader_, segment->offset + at);
     const std::uint64_t tag = entry.word();
     const std::uint64_t value = entry.word();
@@ -386,12 +389,9 @@ const ElfSymbol* ElfFile::find(std::string_view name) const {
 }
 
 std::optional<std::uint64_t> ElfFile::dynamic(std::uint64_t tag) const {
-  for (const auto& [entry_tag, value] : dynamic_) {
-    if (entry_tag == tag) {
-      return value;
-    }
-  }
-  return std::nullopt;
+  const auto entry = std::find_if(dynamic_.rbegin(), dynamic_.rend(),
+                                  [tag](const auto& e) { return e.first == tag; });
+  return entry == dynamic_.rend() ? std::nullopt : std::optional(entry->second);
 }
 
 std::optional<std::uint64_t> ElfFile::file_offset(std::uint64_t address,

@@ -71,8 +71,11 @@ class ElfFile {
   // The visible definition of that name, or null.
   const ElfSymbol* find(std::string_view name) const;
 
-  // The first value of a dynamic tag (DT_INIT …).
+  // The value of a dynamic tag (DT_INIT …): of the last entry, as for the loader, should there be two.
   std::optional<std::uint64_t> dynamic(std::uint64_t tag) const;
+
+  // The text at an offset of the table of names. Throws Error(kFormat) when there is no such offset.
+  std::string_view string_at(std::uint64_t offset) const;
 
   // Where the byte at `address` of the loaded image is in the file, if the `length` bytes from there
   // all come from the file.
@@ -95,7 +98,6 @@ class ElfFile {
   void read_versions();
   std::size_t symbol_count() const;
   std::size_t gnu_hash_symbol_count(std::uint64_t address) const;
-  std::string_view string_at(std::uint64_t offset) const;
   std::uint64_t offset_of(std::uint64_t tag, std::uint64_t length, const char* what) const;
 
   std::string source_;

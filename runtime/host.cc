@@ -54,6 +54,27 @@ constexpr FloatAbi compiled_float_abi() {
 #endif
 }
 
+SymbolSearch find_loaded_symbol(const std::string& symbol,
+                                std::span<const std::string_view> libraries) {
+  if (::dlsym(RTLD_DEFAULT, symbol.c_str()) != nullptr) {
+    return SymbolSearch::kFound;
+  }
+  SymbolSearch result = SymbolSearch::kMissing;
+  for (const std::string_view library : libraries) {
+    void* handle = ::dlopen(std::string(library).c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) {
+      result = SymbolSearch::kUnknown;
+      continue;
+    }
+    const bool found = ::dlsym(handle, symbol.c_str()) != nullptr;
+    ::dlclose(handle);
+    if (found) {
+      return SymbolSearch::kFound;
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<GlibcVersion> parse_glibc_version(std::string_view text) {
@@ -79,9 +100,7 @@ Host Host::current() {
 #ifdef __GLIBC__
   host.glibc = parse_glibc_version(::gnu_get_libc_version());
 #endif
-  host.provides = [](const std::string& name) {
-    return ::dlsym(RTLD_DEFAULT, name.c_str()) != nullptr;
-  };
+  host.find_symbol = find_loaded_symbol;
   return host;
 }
 

@@ -4,6 +4,7 @@
 #include <compare>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,12 +22,21 @@ struct GlibcVersion {
 // "2.36" or "2.36.1" (the rest is not looked at); nothing for any other text.
 std::optional<GlibcVersion> parse_glibc_version(std::string_view text);
 
+enum class SymbolSearch {
+  kFound,
+  kMissing,
+  kUnknown,  // a library that may have it is not loaded yet
+};
+
 // Tests pass descriptions of other machines to the checks that take one.
 struct Host {
   ElfTarget target;
   std::optional<GlibcVersion> glibc;  // nothing where the C library is another one (musl)
-  // Whether this process already has a function or variable of that name for loaded libraries to use.
-  std::function<bool(const std::string&)> provides;
+  // Whether a library loaded now, which itself needs `libraries` (DT_NEEDED), finds the function or
+  // variable `symbol`. Loads nothing.
+  std::function<SymbolSearch(const std::string& symbol,
+                             std::span<const std::string_view> libraries)>
+      find_symbol;
 
   // What this program was compiled for and runs with.
   static Host current();

@@ -1,0 +1,183 @@
+#include "runtime/backend_api.h"
+
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "runtime/current_pool.h"
+#include "runtime/last_error.h"
+#include "runtime/module.h"
+#include "runtime/quoted.h"
+#include "runtime/workspace.h"
+
+namespace run_model {
+namespace {
+
+constexpr int kFailure = -1;
+
+int fail(std::string message) noexcept {
+  set_last_packed_error(std::move(message));
+  return kFailure;
+}
+
+// One parallel loop, as ThreadPool's tasks see it.
+struct ParallelLoop {
+  FTVMParallelLambda task;
+  void* data;
+  std::mutex mutex;
+  bool failed = false;
+  std::string reason;  // of the first task that failed
+};
+
+int run_loop_task(int index, int count, ThreadPool::Group* group, void* data) {
+  auto& loop = *static_cast<ParallelLoop*>(data);
+  TVMParallelGroupEnv env{group, count};
+  const int result = loop.task(index, &env, loop.data);
+  if (result != 0) {
+    // The reason was noted for this thread; the one that waits for the loop has to learn it.
+    const std::lock_guard lock(loop.mutex);
+    if (!loop.failed) {
+      loop.failed = true;
+      try {
+        loop.reason = last_packed_error();
+      } catch (const std::exception&) {
+        // Without memory for the text the failure itself is still reported.
+      }
+    }
+  }
+  return result;
+}
+
+// A hint for the functions of TVM's registry that compiled models are known to call.
+std::string missing_function_hint(const std::string& name) {
+  if (name.starts_with("tvm.contrib.sort") || name.starts_with("tvm.contrib.thrust")) {
+    return "sorting operators (sort, argsort, topk) of the model have to be left to the caller";
+  }
+  if (name.starts_with("tvm.contrib.")) {
+    return "compile without -libs=… in the target";
+  }
+  if (name.starts_with("__tvm_set_device") || name.starts_with("device_api.")) {
+    return "compile for the CPU (target \"llvm\")";
+  }
+  return "compile the model from operators that TVM generates code for";
+}
+
+// "CPU" is the only device that compiled code may ask memory of.
+std::string wrong_device(int device_type, int device_id) {
+  return "the model uses device " + std::to_string(device_type) + ":" + std::to_string(device_id) +
+         ", but run_model has only the CPU (device 1); compile for the CPU (target \"llvm\")";
+}
+
+}  // namespace
+}  // namespace run_model
+
+extern "C" {
+
+int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task) {
+  using namespace run_model;
+  try {
+    ParallelLoop loop{task, data, {}, false, {}};
+    const int result = current_thread_pool().launch(run_loop_task, &loop, num_task);
+    if (result != 0) {
+      set_last_packed_error(std::move(loop.reason));
+    }
+    return result;
+  } catch (const std::exception& error) {
+    return fail(std::string("a parallel loop cannot be run: ") + error.what());
+  } catch (...) {
+    return fail("a parallel loop cannot be run");
+  }
+}
+
+int TVMBackendParallelBarrier(int /*task_id*/, TVMParallelGroupEnv* env) {
+  run_model::ThreadPool::barrier(static_cast<run_model::ThreadPool::Group*>(env->sync_handle));
+  return 0;
+}
+
+void* TVMBackendAllocWorkspace(int device_type, int device_id, std::uint64_t bytes,
+                               int /*type_code_hint*/, int /*type_bits_hint*/) {
+  using namespace run_model;
+  try {
+    if (device_type != kDLCPU) {
+      fail(wrong_device(device_type, device_id));
+      return nullptr;
+    }
+    void* data = Workspace::of_this_thread().allocate(bytes);
+    if (data == nullptr) {
+      fail("there is no memory for " + std::to_string(bytes) + " bytes of workspace");
+    }
+    return data;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+int TVMBackendFreeWorkspace(int device_type, int device_id, void* data) {
+  using namespace run_model;
+  try {
+    if (device_type != kDLCPU) {
+      return fail(wrong_device(device_type, device_id));
+    }
+    if (!Workspace::of_this_thread().free(data)) {
+      return fail("the model frees workspace that it did not allocate on this thread");
+    }
+    return 0;
+  } catch (...) {
+    return kFailure;
+  }
+}
+
+int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function) {
+  using namespace run_model;
+  try {
+    if (module == nullptr) {
+      return fail("a function asks for " + in_quotes(name) +
+                  " before its library was connected to run_model");
+    }
+    const auto& library = *static_cast<const Module*>(module);
+    const PackedFunction found = library.find(name);
+    if (found == nullptr) {
+      return fail("the model calls the function " + in_quotes(name) +
+                  ", which is part of TVM's own runtime and not of run_model; " +
+                  missing_function_hint(name));
+    }
+    *function = reinterpret_cast<void*>(found);
+    return 0;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  } catch (...) {
+    return kFailure;
+  }
+}
+
+int TVMFuncCall(void* function, run_model::PackedValue* args, int* type_codes, int num_args,
+                run_model::PackedValue* result, int* result_type_code) {
+  using namespace run_model;
+  *result_type_code = kTypeNull;
+  const auto packed = reinterpret_cast<PackedFunction>(function);
+  return packed(args, type_codes, num_args, result, result_type_code, nullptr);
+}
+
+void TVMAPISetLastError(const char* message) {
+  try {
+    run_model::set_last_packed_error(message != nullptr ? message : "");
+  } catch (...) {
+    run_model::clear_last_packed_error();
+  }
+}
+
+const char* TVMGetLastError(void) { return run_model::last_packed_error().c_str(); }
+
+int TVMBackendRunOnce(void** handle, int (*function)(void*), void* data, int /*bytes*/) {
+  if (*handle != nullptr) {
+    return 0;
+  }
+  *handle = reinterpret_cast<void*>(1);
+  return function(data);
+}
+
+int TVMBackendRegisterSystemLibSymbol(const char* /*name*/, void* /*address*/) { return 0; }
+
+int TVMBackendRegisterEnvCAPI(const char* /*name*/, void* /*address*/) { return 0; }
+
+}  // extern "C"

@@ -1,0 +1,231 @@
+#include "runtime/module.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/elf_check.h"
+#include "runtime/elf_file.h"
+#include "runtime/elf_loadable.h"
+#include "runtime/error.h"
+#include "runtime/exported_symbols.h"
+#include "runtime/host.h"
+#include "runtime/load_error.h"
+#include "runtime/mapped_file.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::string_view kContextSymbol = "__tvm_module_ctx";
+constexpr std::string_view kBlobSymbol = "__tvm_dev_mblob";
+constexpr std::string_view kMainSymbol = "__tvm_main__";
+
+// A library in this process; closing it unmaps its code.
+class LoadedLibrary {
+ public:
+  explicit LoadedLibrary(void* handle) : handle_(handle) {}
+  LoadedLibrary(LoadedLibrary&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  LoadedLibrary& operator=(LoadedLibrary&&) = delete;
+  ~LoadedLibrary() {
+    if (handle_ != nullptr) {
+      ::dlclose(handle_);
+    }
+  }
+
+  void* handle() const { return handle_; }
+  void* find(const std::string& name) const { return ::dlsym(handle_, name.c_str()); }
+
+ private:
+  void* handle_;
+};
+
+// Tells files apart however they are called.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+FileIdentity identity_of(const std::filesystem::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? FileIdentity{info.st_dev, info.st_ino} : FileIdentity{};
+}
+
+class LibraryModule;
+
+// The modules that are open, by the loader's handle: the loader gives the same one for the same file.
+struct OpenModules {
+  struct Entry {
+    std::weak_ptr<LibraryModule> module;
+    FileIdentity file;
+  };
+  std::mutex mutex;
+  std::map<void*, Entry> entries;
+
+  // Never destroyed: a module may outlive the program's static objects.
+  static OpenModules& instance() {
+    static auto* modules = new OpenModules;
+    return *modules;
+  }
+};
+
+class LibraryModule final : public Module {
+ public:
+  LibraryModule(std::filesystem::path path, const ElfFile& elf, LoadedLibrary library)
+      : path_(std::move(path)), library_(std::move(library)) {
+    for (const std::string_view name : compiled_functions(elf)) {
+      functions_.emplace(name);
+    }
+    fill_slots(elf);
+    if (const ElfSymbol* main = elf.find(kMainSymbol); main != nullptr) {
+      main_function_ = text_at(elf, *main);
+    }
+  }
+
+  ~LibraryModule() override {
+    auto& open = OpenModules::instance();
+    const std::lock_guard lock(open.mutex);
+    const auto entry = open.entries.find(library_.handle());
+    // Opened again meanwhile, the file has a new module under the same handle.
+    if (entry != open.entries.end() && entry->second.module.expired()) {
+      open.entries.erase(entry);
+    }
+  }
+
+  const std::filesystem::path& path() const override { return path_; }
+
+  PackedFunction find(const std::string& name) const override {
+    const std::string& function = name == kMainSymbol ? main_function_ : name;
+    if (functions_.count(function) == 0) {
+      return nullptr;
+    }
+    return reinterpret_cast<PackedFunction>(library_.find(function));
+  }
+
+  const std::optional<EmbeddedGraph>& embedded_graph() const override { return embedded_graph_; }
+
+  void set_embedded_graph(std::optional<EmbeddedGraph> graph) { embedded_graph_ = std::move(graph); }
+
+ private:
+  // Writes the addresses of this runtime's functions into the library's pointer variables for them,
+  // and its own into the context that the library hands back to TVMBackendGetFuncFromEnv.
+  void fill_slots(const ElfFile& elf) {
+    for (const ExportedSymbol& symbol : exported_symbols()) {
+      write_slot(elf, std::string("__") + symbol.name, symbol.address);
+    }
+    write_slot(elf, std::string(kContextSymbol), static_cast<Module*>(this));
+  }
+
+  void write_slot(const ElfFile& elf, const std::string& name, void* value) {
+    const ElfSymbol* slot = elf.find(name);
+    if (slot == nullptr || slot->type != STT_OBJECT) {
+      return;
+    }
+    if (slot->bytes != sizeof(void*) || !writable_after_loading(elf, *slot)) {
+      throw Error(ErrorCode::kFormat,
+                  elf.source() + " is damaged: its variable " + in_quotes(name) +
+                      " is not a pointer that can be written to",
+                  "copy or export it again");
+    }
+    if (void* address = library_.find(name); address != nullptr) {
+      std::memcpy(address, &value, sizeof(value));
+    }
+  }
+
+  static bool writable_after_loading(const ElfFile& elf, const ElfSymbol& symbol) {
+    for (const ElfSegment& segment : elf.segments()) {
+      if (segment.type == PT_GNU_RELRO && symbol.address >= segment.address &&
+          symbol.address - segment.address < segment.memory_bytes) {
+        return false;
+      }
+    }
+    return in_image(elf, symbol.address, symbol.bytes, PF_W);
+  }
+
+  static std::string text_at(const ElfFile& elf, const ElfSymbol& symbol) {
+    const auto bytes = elf.bytes_of(symbol);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    return bytes.empty() ? std::string() : std::string(text, ::strnlen(text, bytes.size()));
+  }
+
+  std::filesystem::path path_;
+  LoadedLibrary library_;
+  std::unordered_set<std::string> functions_;
+  std::string main_function_;
+  std::optional<EmbeddedGraph> embedded_graph_;
+};
+
+LoadedLibrary load(const std::string& path, const ElfFile& elf, const Host& host) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = ::dlerror();
+    throw load_error(elf, host, reason != nullptr ? reason : "");
+  }
+  return LoadedLibrary(handle);
+}
+
+std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
+                                                 const std::shared_ptr<const MappedFile>& file) {
+  const ElfSymbol* blob = elf.find(kBlobSymbol);
+  if (blob == nullptr) {
+    return std::nullopt;
+  }
+  const auto bytes = elf.bytes_of(*blob);
+  const auto base = bytes.empty() ? 0 : static_cast<std::size_t>(bytes.data() - file->bytes().data());
+  auto graph = parse_device_blob(bytes, elf.source(), base);
+  if (graph) {
+    graph->file = file;
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path, "library");
+  const ElfFile elf = ElfFile::parse(file->bytes(), "library " + path_in_quotes(path));
+  const Host host = Host::current();
+  check_library(elf, host);
+  auto graph = read_embedded_graph(elf, file);
+
+  auto& open = OpenModules::instance();
+  const FileIdentity identity = identity_of(path);
+  // With a slash in its name the library is not looked for along the search path.
+  const std::filesystem::path absolute = std::filesystem::absolute(path);
+  std::string name = absolute.string();
+  while (true) {
+    // These outlive the lock, which their destructor takes.
+    std::shared_ptr<LibraryModule> other;
+    std::shared_ptr<LibraryModule> module;
+    const std::lock_guard lock(open.mutex);
+    LoadedLibrary library = load(name, elf, host);
+    void* const handle = library.handle();
+    if (const auto entry = open.entries.find(handle); entry != open.entries.end()) {
+      other = entry->second.module.lock();
+      if (entry->second.file != identity) {
+        // The loader goes by names: this one belongs to a file that has been replaced since it was
+        // loaded. Under another spelling of the name it looks at the file itself.
+        name.insert(name.rfind('/'), "/.");
+        continue;
+      }
+      if (other != nullptr) {
+        return other;
+      }
+    }
+    module = std::make_shared<LibraryModule>(path, elf, std::move(library));
+    module->set_embedded_graph(std::move(graph));
+    open.entries[handle] = {module, identity};
+    return module;
+  }
+}
+
+}  // namespace run_model

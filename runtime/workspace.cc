@@ -1,0 +1,104 @@
+#include "runtime/workspace.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "runtime/tensor.h"
+
+namespace run_model {
+namespace {
+
+// Sizes are rounded up to pages, so that requests of nearly the same size fit the same block.
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+Workspace& Workspace::of_this_thread() {
+  thread_local Workspace workspace;
+  return workspace;
+}
+
+Workspace::~Workspace() {
+  release_unused();
+  for (const Block& block : in_use_) {
+    discard(block);
+  }
+}
+
+void* Workspace::allocate(std::uint64_t bytes) noexcept {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
+    return nullptr;
+  }
+  const std::size_t wanted =
+      std::max((static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage, kPage);
+  try {
+    // Room in both lists now, so that nothing can fail once a block has left one of them.
+    in_use_.reserve(in_use_.size() + 1);
+    unused_.reserve(in_use_.size() + unused_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+
+  auto best = unused_.end();
+  auto largest = unused_.end();
+  for (auto block = unused_.begin(); block != unused_.end(); ++block) {
+    if (block->bytes >= wanted && (best == unused_.end() || block->bytes < best->bytes)) {
+      best = block;
+    }
+    if (largest == unused_.end() || block->bytes > largest->bytes) {
+      largest = block;
+    }
+  }
+  if (best != unused_.end()) {
+    const Block block = *best;
+    unused_.erase(best);
+    in_use_.push_back(block);
+    return block.data;
+  }
+  // All are too small: a larger one takes the place of the largest.
+  if (largest != unused_.end()) {
+    discard(*largest);
+    unused_.erase(largest);
+  }
+  void* data = ::operator new(wanted, std::align_val_t{kTensorAlignment}, std::nothrow);
+  if (data != nullptr) {
+    in_use_.push_back({data, wanted});
+  }
+  return data;
+}
+
+bool Workspace::free(void* data) noexcept {
+  const auto block = std::find_if(in_use_.rbegin(), in_use_.rend(),
+                                  [data](const Block& b) { return b.data == data; });
+  if (block == in_use_.rend()) {
+    return false;
+  }
+  unused_.push_back(*block);
+  in_use_.erase(std::next(block).base());
+  return true;
+}
+
+void Workspace::release_unused() noexcept {
+  for (const Block& block : unused_) {
+    discard(block);
+  }
+  unused_.clear();
+}
+
+std::size_t Workspace::held_bytes() const {
+  std::size_t total = 0;
+  for (const Block& block : in_use_) {
+    total += block.bytes;
+  }
+  for (const Block& block : unused_) {
+    total += block.bytes;
+  }
+  return total;
+}
+
+void Workspace::discard(const Block& block) noexcept {
+  ::operator delete(block.data, std::align_val_t{kTensorAlignment});
+}
+
+}  // namespace run_model

@@ -1,0 +1,48 @@
+// Scratch memory for compiled functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace run_model {
+
+// Compiled code frees blocks in nearly the opposite order of their allocation, and asks for the same
+// sizes at every run: freed blocks are kept and handed out again. There are never more blocks than
+// were in use at the same time, each as large as the largest request that it served.
+// Not safe to use from two threads at once: each thread has its own.
+class Workspace {
+ public:
+  // The calling thread's, given back to the system when the thread ends.
+  static Workspace& of_this_thread();
+
+  Workspace() = default;
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  // At least `bytes` bytes aligned to kTensorAlignment; null when there is no memory.
+  void* allocate(std::uint64_t bytes) noexcept;
+
+  // False when `data` was not allocated here, or was already freed.
+  bool free(void* data) noexcept;
+
+  // Gives the blocks that are not in use back to the system.
+  void release_unused() noexcept;
+
+  // Bytes held: those in use and those kept for reuse.
+  std::size_t held_bytes() const;
+
+ private:
+  struct Block {
+    void* data;
+    std::size_t bytes;
+  };
+
+  void discard(const Block& block) noexcept;
+
+  std::vector<Block> in_use_;
+  std::vector<Block> unused_;
+};
+
+}  // namespace run_model
