@@ -57,8 +57,8 @@ def _compile(network: Network) -> Built:
     executor = relay.backend.Executor("graph", {"link-params": network.link_params})
     params = {key: tvm.nd.array(value) for key, value in network.params.items()}
     with tvm.transform.PassContext(opt_level=network.opt_level, config=network.config):
-        factory = relay.build(network.module, target=network.target, params=params, executor=executor,
-                              mod_name=network.module_name)
+        factory = relay.build(network.module, target=network.target, params=params,
+                              executor=executor, mod_name=network.module_name)
     library = {"triple": factory.get_lib, "single_file": lambda: factory.module,
                "single_file_without_params": lambda: factory["remove_params"]()}[network.package]()
     return factory.get_graph_json(), library, factory.get_params()

@@ -1,0 +1,103 @@
+// What the two programs of the side-by-side bench share, so that they measure in the same way.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace run_model::bench {
+
+using Clock = std::chrono::steady_clock;
+
+inline double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// A deterministic input in [-1, 1), the same for every program.
+inline void fill_input(std::span<float> values) {
+  std::uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(state >> 8) / 8388608.0f - 1.0f;
+  }
+}
+
+// FNV-1a of the output's bytes: both programs run the same machine code, so it has to be equal.
+inline std::uint64_t fingerprint(std::span<const float> values) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (float value : values) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    for (int i = 0; i < 4; ++i) hash = (hash ^ ((bits >> (8 * i)) & 0xff)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+// The most resident memory that this process ever had, in KiB (VmHWM, proc(5)).
+inline long peak_memory_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::atol(line.c_str() + 6);
+  }
+  throw std::runtime_error("no VmHWM in /proc/self/status");
+}
+
+// A Subject has
+//   explicit Subject(const std::vector<std::string>& arguments);  // ready, but nothing loaded
+//   void load();                        // library, graph and parameters
+//   void run_first(std::uint64_t& out); // sets the input, runs, and takes the output's fingerprint
+//   void run();                         // once more on the same input
+//   std::string extra_json() const;     // further members, each with a leading comma
+//
+// Usage of the program: <runs> <warm-up runs> <arguments of the subject …>. Prints one JSON object.
+template <typename Subject>
+int trial_main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: %s RUNS WARM_UP_RUNS ARGUMENTS...\n", argv[0]);
+    return 2;
+  }
+  int runs = std::atoi(argv[1]);
+  int warm_up = std::atoi(argv[2]);
+  try {
+    auto start = Clock::now();
+    Subject subject(std::vector<std::string>(argv + 3, argv + argc));
+    double runtime_ms = milliseconds_since(start);
+
+    start = Clock::now();
+    subject.load();
+    double load_ms = milliseconds_since(start);
+    std::uint64_t output = 0;
+    subject.run_first(output);
+    double first_ms = milliseconds_since(start);
+    long peak_first = peak_memory_kib();
+
+    for (int i = 0; i < warm_up; ++i) subject.run();
+    std::ostringstream times;
+    for (int i = 0; i < runs; ++i) {
+      start = Clock::now();
+      subject.run();
+      times << (i == 0 ? "" : ", ") << milliseconds_since(start);
+    }
+    std::printf("{\"runtime_ms\": %.4f, \"load_ms\": %.4f, \"first_ms\": %.4f, \"run_ms\": [%s], "
+                "\"peak_first_kib\": %ld, \"peak_kib\": %ld, \"output\": \"%016llx\"%s}\n",
+                runtime_ms, load_ms, first_ms, times.str().c_str(), peak_first, peak_memory_kib(),
+                static_cast<unsigned long long>(output), subject.extra_json().c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace run_model::bench

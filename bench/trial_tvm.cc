@@ -1,0 +1,93 @@
+// One trial of TVM's own runtime:
+// trial_tvm RUNS WARM_UP_RUNS LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME
+//
+// Loads as TVM's C++ deployment example does: library, graph and parameters read into strings.
+#include <optional>
+
+#include "bench/trial.h"
+#include "bench/tvm_c_api.h"
+
+namespace run_model::bench {
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// A parameter blob as the C API takes it (TVMByteArray).
+struct ByteArray {
+  const char* data;
+  std::size_t size;
+};
+
+std::span<float> elements(const DLTensor* tensor) {
+  std::size_t count = 1;
+  for (int i = 0; i < tensor->ndim; ++i) count *= static_cast<std::size_t>(tensor->shape[i]);
+  return {reinterpret_cast<float*>(static_cast<char*>(tensor->data) + tensor->byte_offset), count};
+}
+
+class TvmSubject {
+ public:
+  explicit TvmSubject(const std::vector<std::string>& arguments)
+      : tvm_(arguments.at(0)), folder_(arguments.at(1)), input_(arguments.at(2)) {}
+
+  void load() {
+    TvmRuntime::Handle library = tvm_.load_module(folder_ + "/model.so");
+    std::string graph = read_file(folder_ + "/model.json");
+    PackedValue values[4];
+    values[0].v_str = graph.c_str();
+    values[1].v_handle = library;
+    values[2].v_int64 = kDLCPU;
+    values[3].v_int64 = 0;
+    int codes[] = {kTypeString, kTypeModuleHandle, kTypeInt, kTypeInt};
+    executor_ =
+        tvm_.call(tvm_.global_function("tvm.graph_executor.create"), values, codes, 4).v_handle;
+    run_ = tvm_.module_function(executor_, "run");
+
+    std::string params = read_file(folder_ + "/model.params");
+    ByteArray bytes{params.data(), params.size()};
+    PackedValue value;
+    value.v_handle = &bytes;
+    int code = kTypeBytes;
+    tvm_.call(tvm_.module_function(executor_, "load_params"), &value, &code, 1);
+  }
+
+  void run_first(std::uint64_t& out) {
+    PackedValue name;
+    name.v_str = input_.c_str();
+    int code = kTypeString;
+    fill_input(elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name,
+                                            &code, 1))));
+    run();
+    PackedValue index;
+    index.v_int64 = 0;
+    code = kTypeInt;
+    out = fingerprint(elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"),
+                                                   &index, &code, 1))));
+  }
+
+  void run() { tvm_.call(run_); }
+
+  std::string extra_json() const { return ""; }
+
+ private:
+  // A returned NDArray's handle is a pointer to its DLTensor. The reference is kept for good.
+  static const DLTensor* tensor_of(PackedValue array) {
+    return static_cast<const DLTensor*>(array.v_handle);
+  }
+
+  TvmRuntime tvm_;
+  std::string folder_;
+  std::string input_;
+  TvmRuntime::Handle executor_ = nullptr;
+  TvmRuntime::Handle run_ = nullptr;
+};
+
+}  // namespace
+}  // namespace run_model::bench
+
+int main(int argc, char** argv) {
+  return run_model::bench::trial_main<run_model::bench::TvmSubject>(argc, argv);
+}

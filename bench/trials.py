@@ -1,0 +1,108 @@
+"""Runs the two programs of the side-by-side bench, each trial in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A runtime under test: `command` takes RUNS and WARM_UP_RUNS after its first word."""
+
+    name: str
+    program: Path
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(self, artifact: Path, input_name: str, *, runs: int = 0, warm_up: int = 0,
+            threads: int | None = None) -> dict[str, object]:
+        """One process's figures (see trial.h), and process_ms: from its start to its end."""
+        # Nothing of the caller's environment that either runtime looks at; threads None is "as
+        # installed".
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(("TVM_", "OMP_", "LD_", "PYTHON", "OPENBLAS_"))}
+        environment |= self.environment
+        if threads is not None:
+            environment["TVM_NUM_THREADS"] = str(threads)
+        command = [str(self.program), str(runs), str(warm_up), *self.arguments, str(artifact),
+                   input_name]
+        start = time.perf_counter()
+        # cwd: libtvm_runtime.so's run path has an empty entry, which means the current folder.
+        done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True,
+                              check=False)
+        elapsed = (time.perf_counter() - start) * 1e3
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        return json.loads(done.stdout) | {"process_ms": elapsed}
+
+
+@dataclass
+class Sample:
+    """Measurements of one figure, in one unit."""
+
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def minimum(self) -> float:
+        return min(self.values)
+
+    def as_json(self) -> dict[str, float | int]:
+        return {"median": self.median, "min": self.minimum, "max": max(self.values),
+                "count": len(self.values)}
+
+
+class WrongResult(Exception):
+    """Two runtimes gave different bytes for the same machine code."""
+
+
+def steady_times(subjects: list[Subject], artifact: Path, input_name: str, *, rounds: int,
+                 runs: int, threads: int | None) -> dict[str, Sample]:
+    """Milliseconds of one inference.
+
+    The runtimes' thread pools spin while they wait and would disturb each other within one process,
+    so that processes take turns, each round in another order; a round's figure is its median.
+    """
+    samples = {subject.name: Sample() for subject in subjects}
+    outputs = set()
+    for number in range(rounds):
+        order = subjects if number % 2 == 0 else subjects[::-1]
+        for subject in order:
+            trial = subject.run(artifact, input_name, runs=runs, warm_up=3, threads=threads)
+            samples[subject.name].values.append(statistics.median(trial["run_ms"]))
+            outputs.add(trial["output"])
+    _check_equal(outputs, artifact)
+    return samples
+
+
+def start_figures(subjects: list[Subject], artifact: Path, input_name: str, *,
+                  rounds: int) -> dict[str, dict[str, Sample]]:
+    """Of fresh processes that give one result, as installed and with the files in the page cache."""
+    keys = ("load_ms", "first_ms", "process_ms", "peak_first_kib")
+    samples = {subject.name: {key: Sample() for key in keys} for subject in subjects}
+    outputs = set()
+    for subject in subjects:
+        subject.run(artifact, input_name)  # reads the files into the page cache
+    for number in range(rounds):
+        for subject in subjects if number % 2 == 0 else subjects[::-1]:
+            trial = subject.run(artifact, input_name)
+            outputs.add(trial["output"])
+            for key in keys:
+                samples[subject.name][key].values.append(trial[key])
+    _check_equal(outputs, artifact)
+    return samples
+
+
+def _check_equal(outputs: set[object], artifact: Path) -> None:
+    if len(outputs) != 1:
+        raise WrongResult(f"{artifact}: the runtimes' outputs differ: {sorted(map(str, outputs))}")
