@@ -57,16 +57,14 @@ run_always() {
 begin_step() {
   STEP_NUMBER=$((STEP_NUMBER + 1))
   STEP_PREFIX="[$STEP_NUMBER/$STEP_TOTAL] $1 ..."
-  if [[ -t 1 ]]; then
-    printf '%s' "$STEP_PREFIX"
-  fi
+  printf '%s' "$STEP_PREFIX"
 }
 
 end_step() {
   if [[ -t 1 ]]; then
     printf '\r%s %s\033[K\n' "$STEP_PREFIX" "$1"
   else
-    printf '%s %s\n' "$STEP_PREFIX" "$1"
+    printf ' %s\n' "$1"
   fi
 }
 

@@ -17,6 +17,7 @@ SCHEMA_VERSION = 1
 LIBRARY, GRAPH, PARAMS = "model.so", "model.json", "model.params"
 SINGLE_FILE = "model_single.so"
 METADATA = "metadata.json"
+ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA)
 
 # e_machine of an ELF header -> the name that uname -m gives.
 _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
@@ -84,24 +85,3 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def to_text(metadata: dict[str, Any]) -> str:
-    """metadata.json as it is written: lists of numbers on one line, for people."""
-    return _format(metadata, 0) + "\n"
-
-
-def _format(value: Any, depth: int) -> str:
-    if isinstance(value, dict) and value:
-        pad = "  " * (depth + 1)
-        items = [f"{pad}{json.dumps(k)}: {_format(v, depth + 1)}" for k, v in value.items()]
-        flat = json.dumps(value)
-        # An entry of a list or a file's checksums reads best on one line.
-        if depth >= 1 and len(flat) <= 100 and not any(isinstance(v, dict) for v in value.values()):
-            return flat
-        return "{\n" + ",\n".join(items) + "\n" + "  " * depth + "}"
-    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
-        pad = "  " * (depth + 1)
-        return "[\n" + ",\n".join(pad + _format(v, depth + 1) for v in value) + "\n" \
-            + "  " * depth + "]"
-    return json.dumps(value)

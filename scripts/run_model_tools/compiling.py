@@ -17,6 +17,7 @@ from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import copy_atomically, directory_in_the_making, sha256_of, \
     write_atomically
 from run_model_tools.graph_file import Graph, read_graph
+from run_model_tools.json_text import to_text
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.preprocessing import Preprocessing
 from run_model_tools.progress import stage
@@ -94,7 +95,7 @@ def compile_job(job: Job) -> dict[str, Any]:
     title = f"{job.name} for {job.target.name}"
     cc = job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
     _check_compiler(cc, job.target)
-    with directory_in_the_making(job.directory) as folder:
+    with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}"):
             made = tvm_process.call(
@@ -114,7 +115,7 @@ def compile_job(job: Job) -> dict[str, Any]:
                                               job.tolerance, job.tvm_python)
             seconds["verify"] = round(time.monotonic() - start, 3)
         metadata = _describe(job, folder, graph, made)
-        (folder / artifact.METADATA).write_text(artifact.to_text(metadata))
+        (folder / artifact.METADATA).write_text(to_text(metadata))
     if job.flat:
         _write_flat(job, metadata)
     return {"metadata": metadata, "verification": checked, "seconds": seconds}
@@ -170,4 +171,4 @@ def _write_flat(job: Job, metadata: dict[str, Any]) -> None:
     flat = dict(metadata)
     flat["files"] = {name: described for name, described in metadata["files"].items()
                      if name in names}
-    write_atomically(job.out / names[artifact.METADATA], artifact.to_text(flat).encode())
+    write_atomically(job.out / names[artifact.METADATA], to_text(flat).encode())

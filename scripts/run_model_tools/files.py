@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
+from typing import Collection, Iterator
 
 
 def sha256_of(path: Path) -> str:
@@ -49,11 +49,11 @@ def copy_atomically(source: Path, path: Path) -> None:
 
 
 @contextmanager
-def directory_in_the_making(path: Path) -> Iterator[Path]:
+def directory_in_the_making(path: Path, replaced: Collection[str]) -> Iterator[Path]:
     """Gives an empty folder beside `path` that takes its place when the body ends well.
 
-    Files of an older `path` that the new one does not have are kept.  If the body fails, `path`
-    stays as it was.
+    Of an older `path`, the files called as in `replaced` go and all others are kept.  If the body
+    fails, `path` stays as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.new."))
@@ -63,7 +63,7 @@ def directory_in_the_making(path: Path) -> Iterator[Path]:
         yield making
         if path.exists():
             for entry in path.iterdir():
-                if not (making / entry.name).exists():
+                if entry.name not in replaced and not (making / entry.name).exists():
                     os.replace(entry, making / entry.name)
             os.replace(path, old)
         os.replace(making, path)

@@ -1,7 +1,9 @@
 """Reference results: ONNX Runtime on a picture prepared by Pillow, OpenCV and NumPy.
 
 artifacts/golden/MODEL/PICTURE.json says what was computed from what, and PICTURE.npy holds the
-whole first output, float32, as the network gives it (`output.kind` says what that is).
+whole first output, float32, as the network gives it (`output.kind` says what that is).  Of a
+picture that is not `lossless` (JPEG) another decoder gives slightly other pixels than Pillow's,
+whose hash is `rgb_sha256`, and so another input.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
     item = model.inputs[0]
     shape = resolve_shapes(model, {})[item.name]
     layout = guess_layout(shape) or "NCHW"
-    prepared = preprocess(load_picture(picture), spec, shape, str(item.dtype), layout)
+    pixels = load_picture(picture)
+    prepared = preprocess(pixels, spec, shape, str(item.dtype), layout)
     output = run_onnx(model.path, {item.name: prepared.tensor})[0]
     if not np.all(np.isfinite(output)):
         raise ToolError(FAILED_RUN, f"{model.path} gave NaN or Inf for {picture}.")
@@ -65,7 +68,9 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
         "model": name,
         "onnx_sha256": model.sha256,
         "picture": {"file": picture.name, "sha256": sha256_of(picture),
-                    "size": list(prepared.original_size)},
+                    "size": list(prepared.original_size),
+                    "lossless": picture.suffix.lower() not in (".jpg", ".jpeg"),
+                    "rgb_sha256": hashlib.sha256(pixels.tobytes()).hexdigest()},
         "preprocessing": spec.to_json(),
         "input": {"name": item.name, "shape": list(shape), "dtype": str(item.dtype),
                   "layout": layout, "resized_size": list(prepared.resized_size),

@@ -1,0 +1,75 @@
+"""What is read from an ONNX file, and the shapes that it leaves open."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from conftest import save_classifier, save_two_by_two
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_model import read_model, resolve_shapes, run_onnx
+
+
+def test_facts(classifier):
+    model = read_model(classifier)
+    assert [(i.name, i.shape, i.dtype) for i in model.inputs] == [
+        ("image", (1, 3, 8, 8), np.dtype("float32"))]
+    assert model.outputs == ["prob"] and model.opset == 13 and len(model.sha256) == 64
+
+
+def test_weights_among_the_inputs_are_no_inputs(tmp_path):
+    """Models of IR version 3 list every weight as an input."""
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "old",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("w", "x")],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])],
+        [numpy_helper.from_array(np.ones(2, np.float32), "w")])
+    onnx.save(helper.make_model(graph, ir_version=3,
+                                opset_imports=[helper.make_opsetid("", 7)]), tmp_path / "old.onnx")
+    assert [i.name for i in read_model(tmp_path / "old.onnx").inputs] == ["x"]
+
+
+def test_an_open_batch_is_one(tmp_path):
+    model = read_model(save_classifier(tmp_path / "m.onnx", batch="N"))
+    assert resolve_shapes(model, {}) == {"image": (1, 3, 8, 8)}
+    assert resolve_shapes(model, {"image": (5, 3, 8, 8)}) == {"image": (5, 3, 8, 8)}
+
+
+def test_other_open_extents_must_be_given(tmp_path):
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "T", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "T", 4])])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    model = read_model(tmp_path / "m.onnx")
+    with pytest.raises(ToolError, match="--shape x:1,1,4") as caught:
+        resolve_shapes(model, {})
+    assert caught.value.code == 2
+    assert resolve_shapes(model, {"x": (1, 9, 4)}) == {"x": (1, 9, 4)}
+
+
+@pytest.mark.parametrize("given, says", [
+    ({"picture": (1, 3, 8, 8)}, "image"), ({"image": (1, 3, 8)}, "contradicts"),
+    ({"image": (1, 3, 8, 9)}, "contradicts"), ({"image": (2, 3, 8, 8)}, "contradicts")])
+def test_shapes_that_contradict_the_model(classifier, given, says):
+    with pytest.raises(ToolError, match=says) as caught:
+        resolve_shapes(read_model(classifier), given)
+    assert caught.value.code == 6
+
+
+@pytest.mark.parametrize("data, code", [(None, 3), (b"", 4), (b"not a model", 4), (b"\x7fELF" * 9, 4)])
+def test_what_is_no_model(tmp_path, data, code):
+    path = tmp_path / "m.onnx"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(ToolError) as caught:
+        read_model(path)
+    assert caught.value.code == code and "m.onnx" in str(caught.value)
+
+
+def test_runs_in_onnx_runtime(tmp_path):
+    path = save_two_by_two(tmp_path / "two.onnx")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    n = np.full((2, 3), 4, np.int64)
+    total, product = run_onnx(path, {"x": x, "n": n})
+    assert np.array_equal(total, x + 4) and np.array_equal(product, x * 4)
