@@ -4,6 +4,7 @@
 #
 #   scripts/demo.sh [PICTURE]
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/setup_steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 case ${1:-} in
@@ -12,7 +13,7 @@ esac
 picture=$(realpath -- "${1:-$REPO_ROOT/images/chelsea.png}")
 [[ -f $picture ]] || die "$picture is not there."
 
-STEP_TOTAL=$((SETUP_STEPS + 2))
+plan_steps $((SETUP_STEPS + 2))
 run_setup_steps
 run_always 'run_model' run_build host
 run_step 'SqueezeNet 1.1' "$SCRIPTS/prepare_squeezenet.sh"

@@ -7,6 +7,7 @@
 #   scripts/install_compiler.sh            unpacks it unless that has been done
 #   scripts/install_compiler.sh --check    exit status 0 if it has been done
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
 POM=$REPO_ROOT/scripts/tvm/pom.xml

@@ -7,6 +7,7 @@
 #
 # RUN_MODEL_SKIP_PACKAGES=1 leaves the system alone, for other distributions.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
 LIST=$REPO_ROOT/scripts/packages.txt
@@ -15,6 +16,7 @@ missing_packages() {
   local wanted installed
   wanted=$(sed 's/#.*//; s/[[:space:]]//g; /^$/d' "$LIST" | sort -u)
   # dpkg-query fails where a package is unknown, and still lists the others.
+  # shellcheck disable=SC2016
   installed=$(xargs dpkg-query -W -f '${db:Status-Status} ${Package}\n' <<< "$wanted" 2> /dev/null \
     | sed -n 's/^installed //p' | sort -u || true)
   comm -23 <(printf '%s\n' "$wanted") <(printf '%s\n' "$installed")

@@ -6,6 +6,7 @@
 #
 # RUN_MODEL_PYTHON names the interpreter to build it with (default /usr/bin/python3).
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
 REQUIREMENTS=$REPO_ROOT/scripts/requirements.txt

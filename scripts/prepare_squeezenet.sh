@@ -5,6 +5,7 @@
 #   scripts/prepare_squeezenet.sh            makes it
 #   scripts/prepare_squeezenet.sh --check    exit status 0 if it is there and up to date
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
 fetch=("$REPO_ROOT/scripts/fetch_squeezenet")

@@ -8,6 +8,7 @@
 # Ends with ctest's summary of the last preset, and fails if the tests of any failed.
 # RUN_MODEL_TEST_JOBS says how many tests run at the same time (default: the number of CPUs).
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib/setup_steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 case ${1:-} in
@@ -21,7 +22,7 @@ done
 (($# == 0)) || shift
 ((${#presets[@]} > 0)) || presets=(asan tsan host)
 
-STEP_TOTAL=$((SETUP_STEPS + 1 + 2 * ${#presets[@]}))
+plan_steps $((SETUP_STEPS + 1 + 2 * ${#presets[@]}))
 run_setup_steps
 run_step 'SqueezeNet 1.1' "$SCRIPTS/prepare_squeezenet.sh"
 for preset in "${presets[@]}"; do

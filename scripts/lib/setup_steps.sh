@@ -1,5 +1,6 @@
 # Sourced by setup.sh, demo.sh and test.sh: the numbered steps that they share.
 # shellcheck shell=bash
+# shellcheck source-path=SCRIPTDIR source=steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/steps.sh"
 
 SCRIPTS=$REPO_ROOT/scripts

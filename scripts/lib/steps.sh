@@ -33,6 +33,11 @@ write_stamp() {
 STEP_NUMBER=0
 STEP_TOTAL=0
 
+# plan_steps COUNT : says how many numbered steps there will be.
+plan_steps() {
+  STEP_TOTAL=$1
+}
+
 # run_step TITLE COMMAND [ARG...] : runs one numbered step.  "COMMAND ARG... --check" must say by
 # its exit status whether the work is done already.  Output goes to build/logs/; on a terminal
 # the seconds are counted while the step runs, and if it fails the end of its log is shown.

@@ -82,12 +82,14 @@ def native_target(tvm):
         # An old LLVM calls a new CPU "generic" or "x86-64", which would leave AVX out.
         if cpu in ("", "generic", "x86-64"):
             return "llvm -mcpu=" + x86_level(flags)
-        missing = []
+        # Older releases cannot say what a CPU's model has; then these are named to be safe.
+        features = ["avx", "avx2", "fma", "f16c", "bmi", "bmi2", "avx512f", "avx512bw",
+                    "avx512cd", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16"]
         if hasattr(codegen, "llvm_get_cpu_features"):
             features = [str(f) for f in codegen.llvm_get_cpu_features(
                 tvm.target.Target("llvm -mcpu=" + cpu))]
-            missing = ["-" + f for f in sorted(features)
-                       if f in X86_FEATURES and X86_FEATURES[f] not in flags]
+        missing = ["-" + f for f in sorted(features)
+                   if f in X86_FEATURES and X86_FEATURES[f] not in flags]
         return "llvm -mcpu=" + cpu + (" -mattr=" + ",".join(missing) if missing else "")
     if machine == "aarch64":
         attributes = "+neon" + (",+dotprod" if "asimddp" in cpu_flags() else "")

@@ -48,7 +48,7 @@ NOTHING_BUT_CMAKE = 'echo "installed cmake"; echo "dpkg-query: no packages found
 
 
 def test_steps_are_numbered_and_timed(sandbox):
-    result = sandbox.bash("STEP_TOTAL=2; fresh() { [[ ${1:-} != --check ]]; }\n"
+    result = sandbox.bash("plan_steps 2; fresh() { [[ ${1:-} != --check ]]; }\n"
                           "run_step 'one' true; run_step 'two' fresh")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
@@ -57,7 +57,7 @@ def test_steps_are_numbered_and_timed(sandbox):
 
 
 def test_a_failing_step_shows_its_log_and_ends_the_script(sandbox):
-    result = sandbox.bash("STEP_TOTAL=1; broken() { [[ ${1:-} != --check ]] || return 1; "
+    result = sandbox.bash("plan_steps 1; broken() { [[ ${1:-} != --check ]] || return 1; "
                           "echo 'no route to host' >&2; return 7; }\nrun_step 'fetch it' broken\n"
                           "echo reached")
     assert result.returncode == 7
@@ -68,7 +68,7 @@ def test_a_failing_step_shows_its_log_and_ends_the_script(sandbox):
 
 def test_an_interrupt_ends_the_step_too(sandbox):
     process = subprocess.Popen(
-        ["bash", "-c", f"source {sandbox.root}/scripts/lib/steps.sh; STEP_TOTAL=1\n"
+        ["bash", "-c", f"source {sandbox.root}/scripts/lib/steps.sh; plan_steps 1\n"
          "slow() { bash -c 'echo $$ > " + str(sandbox.root) + "/pid; sleep 60; true'; }\n"
          "run_always slow slow"], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
