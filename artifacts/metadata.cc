@@ -115,7 +115,7 @@ MetadataPreprocessing parse_preprocessing(const JsonField& field) {
     result.crop = static_cast<int>(field.member("crop").integer(1, *result.resize));
   }
   if (const auto pad = find(field, "pad")) result.pad = static_cast<int>(pad->integer(0, 255));
-  result.color_order = word(field.member("color_order"), {"RGB", "BGR"});
+  result.color_order = word(field.member("color_order"), {"RGB", "BGR", "GRAY"});
   result.divide_by = positive(field.member("divide_by"));
   result.mean = parse_channels(field.member("mean"));
   result.std = parse_channels(field.member("std"));

@@ -33,7 +33,7 @@ struct MetadataPreprocessing {
   std::optional<int> resize;        // short side before the crop; set for "crop"
   std::optional<int> crop;          // side of the centre crop; set for "crop"
   int pad = 114;                    // the value around a letterboxed picture
-  std::string color_order = "RGB";  // "RGB" or "BGR"
+  std::string color_order = "RGB";  // "RGB", "BGR" or "GRAY"
   double divide_by = 1.0;
   std::array<double, 3> mean{};
   std::array<double, 3> std{1.0, 1.0, 1.0};

@@ -11,7 +11,7 @@ namespace {
 
 void check_names(const Package& package, const PackageRequest& request) {
   const std::string& model = package.metadata->model;
-  if (!model.empty() && model != request.model) {
+  if (!model.empty() && !request.model.empty() && model != request.model) {
     throw Error(ErrorCode::kMismatch,
                 path_in_quotes(package.metadata_path) + " says that this is the model " +
                     in_quotes(model) + ", not " + in_quotes(request.model),
@@ -29,14 +29,29 @@ void check_target(const Package& package, const PackageRequest& request) {
               "leave --target out, or give the folder that holds that target");
 }
 
-// Every listed file is there, and every file that will be used is the listed one.
+// The metadata, if there is any and it is about this library.
+std::optional<Metadata> metadata_of(const PackageLocation& location) {
+  if (location.metadata.empty()) return std::nullopt;
+  if (!location.metadata_is_shared) return read_metadata(location.metadata);
+  try {
+    Metadata metadata = read_metadata(location.metadata);
+    if (metadata.files.contains(location.library.filename().string())) return metadata;
+  } catch (const Error&) {
+    // Nothing says that this file has to do with the artifact.
+  }
+  return std::nullopt;
+}
+
+// No listed piece is missing, and every piece that will be used is the listed one.
 void verify_files(const Package& package) {
-  const std::filesystem::path folder = package.metadata_path.parent_path();
-  for (const auto& [name, facts] : package.metadata->files) {
+  for (const char* suffix : {".json", ".params"}) {
+    std::filesystem::path piece = package.files.library;
+    piece.replace_extension(suffix);
     std::error_code error;
-    if (!std::filesystem::exists(folder / name, error)) {
+    if (package.metadata->files.contains(piece.filename().string()) &&
+        !std::filesystem::exists(piece, error)) {
       throw Error(ErrorCode::kFile,
-                  path_in_quotes(folder / name) + " is missing, although " +
+                  path_in_quotes(piece) + " is missing, although " +
                       path_in_quotes(package.metadata_path) + " lists it",
                   "copy all files of the artifact");
     }
@@ -55,12 +70,14 @@ Package open_package(const PackageRequest& request) {
   package.model = request.model;
   package.target = location.target;
   package.files = {location.library, location.graph, location.params};
-  package.metadata_path = location.metadata;
-  if (!location.metadata.empty()) {
-    package.metadata = read_metadata(location.metadata);
+  package.metadata = metadata_of(location);
+  if (package.metadata) {
+    package.metadata_path = location.metadata;
     check_names(package, request);
+    if (package.model.empty()) package.model = package.metadata->model;
     if (package.target.empty()) package.target = package.metadata->target_name;
   }
+  if (package.model.empty()) package.model = location.library.stem().string();
   check_target(package, request);
 
   // What a file is comes before its checksum: it says more about what went wrong.

@@ -11,7 +11,7 @@
 namespace run_model {
 
 struct PackageRequest {
-  std::string model;                // the name that the user gave
+  std::string model;                // empty: whatever is at `artifacts`, by its own name
   std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
   std::string target;               // one of the targets of a folder; empty: the one that fits
   bool verify = true;               // compare sizes and checksums with metadata.json

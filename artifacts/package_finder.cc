@@ -42,8 +42,9 @@ PackageLocation locate(const fs::path& stem) {
   location.graph = if_there(with_suffix(stem, ".json"));
   location.params = if_there(with_suffix(stem, ".params"));
   location.metadata = if_there(with_suffix(stem, ".metadata.json"));
-  if (location.metadata.empty() && in_folder_form(stem)) {
+  if (location.metadata.empty()) {
     location.metadata = if_there(stem.parent_path() / "metadata.json");
+    location.metadata_is_shared = !location.metadata.empty() && !in_folder_form(stem);
   }
   return location;
 }
@@ -78,7 +79,9 @@ class Search {
 
   PackageLocation run() {
     if (is_file(artifacts_)) return library();
-    if (is_folder(artifacts_)) {
+    if (is_folder(artifacts_) && model_.empty()) {
+      if (folder(artifacts_) || targets(artifacts_)) return found_;
+    } else if (is_folder(artifacts_)) {
       const fs::path inner = artifacts_ / model_;
       if (targets(inner) || folder(inner)) return found_;
       if (stem(artifacts_ / (model_ + "_tvm")) || stem(artifacts_ / model_)) return found_;
@@ -159,7 +162,8 @@ class Search {
       list += path_in_quotes(path);
     }
     throw Error(ErrorCode::kFile,
-                "no artifact of " + in_quotes(model_) + " was found; looked for " + list,
+                "no artifact" + (model_.empty() ? "" : " of " + in_quotes(model_)) +
+                    " was found; looked for " + list,
                 "compile it with scripts/compile_model, or give the folder that holds it");
   }
 

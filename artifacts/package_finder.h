@@ -13,6 +13,9 @@ struct PackageLocation {
   std::filesystem::path graph;
   std::filesystem::path params;
   std::filesystem::path metadata;
+  // A metadata.json beside a library of another name than model.so: it is this artifact's only if it
+  // lists the library, as for compile_model's model_single.so.
+  bool metadata_is_shared = false;
 };
 
 // Looks for `model` at `artifacts`, and takes the first of these that is there:
@@ -23,7 +26,8 @@ struct PackageLocation {
 //   5. artifacts/                    holding model.* or mod.*; or, where its name is the model's,
 //                                    artifacts/<target>/
 //   6. artifacts_tvm.*, artifacts.*  (the argument is the start of file names)
-// where .* stands for .so, .json and .params; a library alone carries the other two inside it.
+// Without a name for the model, 5 is the only form of a folder.
+// .* stands for .so, .json and .params; a library alone carries the other two inside it.
 // Of several targets, choose_target (target_choice.h) takes one. Throws Error(kFile) listing what
 // was looked for, or naming the piece that is missing; Error(kFormat) when `artifacts` is some
 // other file.

@@ -122,7 +122,7 @@ TEST(NpyTest, RefusesToWriteTypesThatNumpyLacks) {
 
 TEST(NpyTest, RefusesMalformedDescriptions) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "where '{' was expected"},
+      {"[1, 2, 3]", "where '{' was expected"},
       {"{'descr': '<f4', 'fortran_order': False}", "no 'descr'"},
       {"{'descr': '<f4', 'descr': '<f4'}", "repeated key 'descr'"},
       {"{'other': 1}", "unexpected or repeated key 'other'"},

@@ -62,7 +62,6 @@ TEST_F(PackageFinderTest, DoesNotTakeAnotherModelForATarget) {
 TEST_F(PackageFinderTest, FindsFlatFiles) {
   write_triple(folder_, "net_tvm");
   folder_.write("net_tvm.metadata.json", "{}");
-  folder_.write("metadata.json", "of something else");
   const PackageLocation location = find();
   expect_triple(location, "net_tvm");
   EXPECT_EQ(location.metadata, folder_ / "net_tvm.metadata.json");
@@ -89,6 +88,24 @@ TEST_F(PackageFinderTest, TakesLibrariesByTheirPath) {
   EXPECT_EQ(single.library, folder_ / "single.so");
   EXPECT_EQ(single.graph, "");
   EXPECT_EQ(single.params, "");
+}
+
+TEST_F(PackageFinderTest, AFoldersMetadataMayBeAboutAnotherLibrary) {
+  write_triple(folder_, "net/native/model");
+  folder_.write("net/native/metadata.json", "{}");
+  folder_.write("net/native/single.so", library_bytes());
+  const PackageLocation location = find("net/native/single.so");
+  EXPECT_EQ(location.metadata, folder_ / "net/native/metadata.json");
+  EXPECT_TRUE(location.metadata_is_shared);
+  EXPECT_FALSE(find().metadata_is_shared);
+}
+
+TEST_F(PackageFinderTest, FindsWhateverAFolderHolds) {
+  write_triple(folder_, "net/native/model");
+  EXPECT_EQ(find_package("", folder_ / "net", "").library, folder_ / "net/native/model.so");
+  EXPECT_EQ(find_package("", folder_ / "net/native", "").target, "");
+  EXPECT_THAT([&] { find_package("", folder_ / "other", ""); },
+              ThrowsError(ErrorCode::kFile, "no artifact was found; looked for"));
 }
 
 TEST_F(PackageFinderTest, NamesMissingPieces) {

@@ -104,6 +104,28 @@ TEST_F(PackageTest, TargetOfALibraryComesFromItsMetadata) {
       ThrowsError(ErrorCode::kMismatch, "but --target asks for 'riscv64'"));
 }
 
+TEST_F(PackageTest, SharedMetadataCountsOnlyForTheLibrariesThatItLists) {
+  folder_.write("net/native/single.so", library_bytes());
+  write_metadata("net");
+  EXPECT_FALSE(open_package({"net", file("single.so"), "", true}).metadata.has_value());
+  folder_.write("net/native/metadata.json", R"({"schema_version": 1, "model": "net",
+      "files": {"single.so": {"bytes": 1}, "model.params": {"bytes": 1}}})");
+  EXPECT_THAT(
+      [&] {
+        open_package({"net", file("single.so"), "", true});
+      },
+      ThrowsError(ErrorCode::kFormat, "lists 1"));
+  EXPECT_TRUE(open_package({"net", file("single.so"), "", false}).metadata.has_value());
+  folder_.write("net/native/metadata.json", "of some other program");
+  EXPECT_NO_THROW(open_package({"net", file("single.so"), "", true}));
+}
+
+TEST_F(PackageTest, TheNameMayBeLeftToTheArtifact) {
+  EXPECT_EQ(open_package({"", folder_ / "net", "", true}).model, "model");
+  write_metadata("some-net");
+  EXPECT_EQ(open_package({"", folder_ / "net", "", true}).model, "some-net");
+}
+
 TEST_F(PackageTest, EmptyFilesAreRefused) {
   folder_.write("net/native/model.params", "");
   EXPECT_THAT([&] { open(); }, ThrowsError(ErrorCode::kFormat, "model.params' is empty"));
