@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 namespace run_model {
 
@@ -25,7 +26,9 @@ template <typename Word, typename Done>
 void spin_then_wait(const std::atomic<Word>& word, std::chrono::microseconds spin, Done done) {
   if (done()) return;
   if (spin.count() > 0) {
-    // The clock is read once in so many rounds: reading it costs about as much as a pause.
+    // The clock is read once in so many rounds: reading it costs about as much as a pause. The CPU
+    // is offered to others as often: on a busy machine the thread that is waited for may be queued
+    // behind this one, and would get to run only when the spinning ends.
     constexpr int kRoundsPerClockRead = 64;
     auto deadline = std::chrono::steady_clock::now() + spin;
     do {
@@ -33,6 +36,7 @@ void spin_then_wait(const std::atomic<Word>& word, std::chrono::microseconds spi
         cpu_relax();
         if (done()) return;
       }
+      std::this_thread::yield();
     } while (std::chrono::steady_clock::now() < deadline);
   }
   while (true) {
