@@ -31,6 +31,7 @@ struct StbAssertion {};
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
+#define STBI_FAILURE_USERMSG
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
 #define STBI_NO_PIC
@@ -120,18 +121,22 @@ std::size_t largest_allocation(int width, int height, std::size_t file_bytes) {
 StbPicture decode_with_stb(Bytes file, const std::string& what) {
   int width = 0;
   int height = 0;
+  int channels = 0;
   StbPicture picture;
   try {
     stb_largest_allocation = std::size_t{1} << 20;  // the state of a decoder, no pixels
     Source header(file);
     if (stbi_info_from_callbacks(&kCallbacks, &header, &width, &height, &picture.channels) == 0) {
-      refuse(what, header.starved() ? "it is truncated" : reason());
+      // The reason that remains is the last format's, which this is not; loading tells the right one.
+      Source again(file);
+      std::free(stbi_load_from_callbacks(&kCallbacks, &again, &width, &height, &channels, 0));
+      refuse(what, again.starved() ? "it is truncated" : reason());
     }
-    check_image_size(what.c_str(), width, height);
+    // A BMP whose height is negative has its rows from top to bottom.
+    check_image_size(what.c_str(), width, std::abs(std::int64_t{height}));
 
-    stb_largest_allocation = largest_allocation(width, height, file.size());
+    stb_largest_allocation = largest_allocation(width, std::abs(height), file.size());
     Source source(file);
-    int channels = 0;
     std::uint8_t* pixels =
         stbi_load_from_callbacks(&kCallbacks, &source, &width, &height, &channels, kImageChannels);
     if (pixels == nullptr) {

@@ -1,0 +1,89 @@
+#include "preprocess/decode.h"
+
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+// stb_image's inverse DCT and chroma upsampling round differently from libjpeg-turbo's.
+constexpr int kJpegTolerance = 8;
+
+bool is_jpeg(const std::string& name) { return name.ends_with(".jpg"); }
+
+TEST(Decode, EveryFormatEqualsPillow) {
+  const nlohmann::json pictures = fixtures::read_json("pictures.json");
+  ASSERT_GT(pictures.size(), 70U);
+  for (const auto& expected : pictures) {
+    const std::string name = expected["file"];
+    SCOPED_TRACE(name);
+    const Picture picture = load_picture(fixtures::data_path("pictures/" + name));
+    EXPECT_EQ(picture.image.width(), expected["width"]);
+    EXPECT_EQ(picture.image.height(), expected["height"]);
+    EXPECT_EQ(fixtures::difference(picture.image, fixtures::from_hex(expected["pixels"]),
+                                   is_jpeg(name) ? kJpegTolerance : 0),
+              "");
+  }
+}
+
+TEST(Decode, TellsFormatChannelsAndOrientation) {
+  const struct {
+    const char* name;
+    PictureFormat format;
+    int channels;
+    int orientation;
+  } cases[] = {
+      {"rgb8.png", PictureFormat::kPng, 3, 1},       {"rgba8.png", PictureFormat::kPng, 4, 1},
+      {"gray8.png", PictureFormat::kPng, 1, 1},      {"gray_alpha8.png", PictureFormat::kPng, 2, 1},
+      {"exif6.png", PictureFormat::kPng, 3, 6},      {"gray.jpg", PictureFormat::kJpeg, 1, 1},
+      {"cmyk.jpg", PictureFormat::kJpeg, 4, 1},      {"orientation8.jpg", PictureFormat::kJpeg, 3, 8},
+      {"rgb.bmp", PictureFormat::kBmp, 3, 1},        {"rgb.ppm", PictureFormat::kPnm, 3, 1},
+      {"gray.pgm", PictureFormat::kPnm, 1, 1},       {"palette.gif", PictureFormat::kGif, 4, 1},
+      {"rgba_rle.psd", PictureFormat::kPsd, 4, 1},   {"rle.tga", PictureFormat::kTga, 3, 1},
+  };
+  for (const auto& expected : cases) {
+    const Picture picture =
+        load_picture(fixtures::data_path(std::string("pictures/") + expected.name));
+    EXPECT_EQ(picture.format, expected.format) << expected.name;
+    EXPECT_EQ(picture.channels, expected.channels) << expected.name;
+    EXPECT_EQ(picture.orientation, expected.orientation) << expected.name;
+  }
+}
+
+// JPEG leaves the decoder some freedom, so other CPUs must give the bytes that x86-64 gave.
+TEST(Decode, JpegGivesTheSameBytesOnEveryCpu) {
+  EXPECT_EQ(fixtures::checksum(load_picture(fixtures::source_path("images/rocket.jpg")).image),
+            0x1f1dfaafU);
+  EXPECT_EQ(
+      fixtures::checksum(load_picture(fixtures::data_path("pictures/progressive.jpg")).image),
+      0x98e69fc1U);
+}
+
+TEST(Decode, WhatFollowsThePictureIsIgnored) {
+  for (const char* name : {"rgb8.png", "420.jpg", "palette.gif", "rgb.bmp", "rgb.ppm"}) {
+    std::vector<std::uint8_t> file = fixtures::read_file(fixtures::data_path(std::string("pictures/") + name));
+    const std::uint32_t intact = fixtures::checksum(decode_picture(file, name).image);
+    file.insert(file.end(), 1000, 0xFF);
+    EXPECT_EQ(fixtures::checksum(decode_picture(file, name).image), intact) << name;
+  }
+}
+
+TEST(Decode, MissingFilesAndFoldersAreFileErrors) {
+  const auto code = [](const std::string& path) {
+    try {
+      load_picture(path);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+      return error.code();
+    }
+    return ErrorCode::kInternal;
+  };
+  EXPECT_EQ(code(fixtures::data_path("no_such.png")), ErrorCode::kFile);
+  EXPECT_EQ(code(fixtures::data_path("pictures")), ErrorCode::kFile);
+  EXPECT_EQ(code(fixtures::data_path("resize.tsv")), ErrorCode::kImage);
+}
+
+}  // namespace
+}  // namespace run_model

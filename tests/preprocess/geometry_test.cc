@@ -1,0 +1,68 @@
+#include "preprocess/geometry.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+// Values worked out with Python's int() and round() from torchvision's formulas.
+TEST(Geometry, CropFollowsTorchvision) {
+  const struct {
+    int width, height, resize, crop, resized_width, resized_height, x, y;
+  } cases[] = {
+      {1200, 1200, 256, 224, 256, 256, 16, 16}, {451, 300, 256, 224, 384, 256, 80, 16},
+      {300, 451, 256, 224, 256, 384, 16, 80},   {640, 427, 256, 224, 383, 256, 80, 16},
+      {224, 224, 224, 224, 224, 224, 0, 0},     {1, 7, 256, 224, 256, 1792, 16, 784},
+      {10, 11, 65, 64, 65, 71, 0, 4},           {11, 10, 67, 64, 73, 67, 4, 2},
+  };
+  for (const auto& c : cases) {
+    const Geometry geometry = crop_geometry(c.width, c.height, c.resize, c.crop, c.crop);
+    EXPECT_EQ(geometry.resized_width, c.resized_width) << c.width << "x" << c.height;
+    EXPECT_EQ(geometry.resized_height, c.resized_height) << c.width << "x" << c.height;
+    EXPECT_EQ(geometry.window, (Region{c.x, c.y, c.crop, c.crop})) << c.width << "x" << c.height;
+  }
+}
+
+TEST(Geometry, CropMayBeOblong) {
+  const Geometry geometry = crop_geometry(200, 100, 50, 80, 40);
+  EXPECT_EQ(geometry.window, (Region{10, 5, 80, 40}));
+}
+
+TEST(Geometry, ACropLargerThanThePictureIsRefused) {
+  EXPECT_THROW(crop_geometry(100, 100, 200, 224, 224), Error);
+  EXPECT_THROW(crop_geometry(100, 200, 224, 225, 100), Error);
+}
+
+TEST(Geometry, APictureTooLongToIndexIsRefused) {
+  EXPECT_NO_THROW(crop_geometry(1, 65535, 256, 224, 224));
+  EXPECT_THROW(crop_geometry(1, 65535, 65535, 224, 224), Error);
+}
+
+TEST(Geometry, LetterboxKeepsProportionsAndPadsBehind) {
+  const Geometry wide = letterbox_geometry(451, 300, 224, 224);
+  EXPECT_EQ(wide.resized_width, 224);
+  EXPECT_EQ(wide.resized_height, 149);
+  EXPECT_EQ(wide.pad_left, 0);
+  EXPECT_EQ(wide.pad_top, 37);
+  const Geometry tall = letterbox_geometry(10, 1000, 64, 32);
+  EXPECT_EQ(tall.resized_width, 1);
+  EXPECT_EQ(tall.resized_height, 32);
+  EXPECT_EQ(tall.pad_left, 31);
+}
+
+TEST(Geometry, SquashTakesEverything) {
+  const Geometry geometry = squash_geometry(30, 20);
+  EXPECT_EQ(geometry.window, (Region{0, 0, 30, 20}));
+}
+
+TEST(Geometry, NamesAreParsed) {
+  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox}) {
+    EXPECT_EQ(parse_fit(fit_name(fit)), fit);
+  }
+  EXPECT_THROW(parse_fit("center"), Error);
+}
+
+}  // namespace
+}  // namespace run_model

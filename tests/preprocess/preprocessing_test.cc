@@ -1,0 +1,125 @@
+#include "preprocess/preprocessing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "fixtures.h"
+#include "preprocess/decode.h"
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+using testing::HasSubstr;
+
+Preprocessing from_json(const nlohmann::json& json) {
+  Preprocessing result;
+  result.resizer = parse_resizer(json["resizer"].get<std::string>());
+  result.fit = parse_fit(json["fit"].get<std::string>());
+  result.resize = json.value("resize", result.resize);
+  result.pad = json.value("pad", result.pad);
+  result.color_order = parse_color_order(json["color_order"].get<std::string>());
+  result.divide_by = json["divide_by"];
+  result.mean = json["mean"];
+  result.std = json["std"];
+  return result;
+}
+
+// Pillow or OpenCV, and NumPy, made the tensors whose checksums stand in tensors.json.
+TEST(Preprocess, EqualsTheReferenceBitForBit) {
+  for (const auto& entry : fixtures::read_json("tensors.json")) {
+    SCOPED_TRACE(entry.dump());
+    const Image image = entry.contains("pattern")
+                            ? fixtures::make_pattern(entry["pattern"][0], entry["pattern"][1],
+                                                     entry["pattern"][2])
+                            : load_picture(fixtures::source_path(entry["picture"])).image;
+    PreprocessReport report;
+    const Tensor tensor =
+        preprocess(image, from_json(entry["preprocessing"]),
+                   entry["shape"].get<std::vector<std::int64_t>>(),
+                   parse_dtype(entry["dtype"].get<std::string>()),
+                   parse_layout(entry["layout"].get<std::string>()), &report);
+    EXPECT_EQ(report.resized_width, entry["resized"][0]);
+    EXPECT_EQ(report.resized_height, entry["resized"][1]);
+    if (entry["dtype"] == "float32") {
+      for (std::size_t i = 0; i < entry["first"].size(); ++i) {
+        EXPECT_EQ(tensor.elements<float>()[i], entry["first"][i].get<float>()) << i;
+      }
+    }
+    const auto* bytes = static_cast<const std::uint8_t*>(tensor.data());
+    EXPECT_EQ(fixtures::checksum({bytes, tensor.nbytes()}),
+              std::stoul(entry["crc32"].get<std::string>(), nullptr, 16));
+  }
+}
+
+TEST(Preprocess, ReportsEveryStage) {
+  PreprocessReport report;
+  preprocess(fixtures::make_pattern(451, 300, 1), Preprocessing(), std::vector<std::int64_t>{1, 3, 224, 224},
+             DLDataType{kDLFloat, 32, 1}, Layout::kNchw, &report);
+  EXPECT_EQ(report.original_width, 451);
+  EXPECT_EQ(report.original_height, 300);
+  EXPECT_EQ(report.resized_width, 384);
+  EXPECT_EQ(report.resized_height, 256);
+  EXPECT_EQ(report.crop, (Region{80, 16, 224, 224}));
+  EXPECT_EQ(report.input_width, 224);
+  EXPECT_EQ(report.input_height, 224);
+}
+
+TEST(Preprocess, GrayIsPillowsLuma) {
+  Image image(1, 1);
+  image.data()[0] = 200;
+  image.data()[1] = 100;
+  image.data()[2] = 50;
+  Preprocessing gray;
+  gray.color_order = ColorOrder::kGray;
+  gray.fit = Fit::kSquash;
+  const Tensor tensor = preprocess(image, gray, std::vector<std::int64_t>{1, 1, 2, 2},
+                                   DLDataType{kDLFloat, 32, 1}, Layout::kNchw);
+  // Image.new("RGB", (1, 1), (200, 100, 50)).convert("L") is 124.
+  EXPECT_THAT(tensor.elements<float>(), testing::Each(124.0F));
+  EXPECT_THROW(preprocess(image, gray, std::vector<std::int64_t>{1, 3, 2, 2},
+                          DLDataType{kDLFloat, 32, 1}, Layout::kNchw),
+               Error);
+}
+
+TEST(Preprocess, SettingsThatMakeNoSenseAreNamed) {
+  const auto refusal = [](auto change) {
+    Preprocessing preprocessing;
+    change(preprocessing);
+    try {
+      check_preprocessing(preprocessing);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(refusal([](Preprocessing&) {}), "");
+  EXPECT_THAT(refusal([](Preprocessing& p) { p.std[1] = 0; }), HasSubstr("std"));
+  EXPECT_THAT(refusal([](Preprocessing& p) { p.std[2] = kInfinity; }), HasSubstr("std"));
+  EXPECT_THAT(refusal([](Preprocessing& p) { p.mean[0] = std::nanf(""); }), HasSubstr("mean"));
+  EXPECT_THAT(refusal([](Preprocessing& p) { p.divide_by = 0; }), HasSubstr("divide_by"));
+  EXPECT_THAT(refusal([](Preprocessing& p) { p.resize = 0; }), HasSubstr("short side"));
+}
+
+TEST(Preprocess, ImageNetValuesFollowTheColorOrder) {
+  EXPECT_EQ(imagenet_mean(ColorOrder::kRgb)[0], 0.485F);
+  EXPECT_EQ(imagenet_mean(ColorOrder::kBgr)[0], 0.406F);
+  EXPECT_EQ(imagenet_std(ColorOrder::kBgr)[2], 0.229F);
+  EXPECT_EQ(usual_resize(224), 256);
+}
+
+TEST(Preprocess, NamesAreParsed) {
+  for (const ColorOrder order : {ColorOrder::kRgb, ColorOrder::kBgr, ColorOrder::kGray}) {
+    EXPECT_EQ(parse_color_order(color_order_name(order)), order);
+  }
+  EXPECT_EQ(parse_layout("NHWC"), Layout::kNhwc);
+  EXPECT_THROW(parse_color_order("rgb"), Error);
+  EXPECT_THROW(parse_layout("CHW"), Error);
+}
+
+}  // namespace
+}  // namespace run_model
