@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/error.h"
+#include "tests/runtime/test_params.h"
 
 namespace run_model {
 namespace {
@@ -14,40 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <typename T>
-void put(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-void put_name(std::string& out, const std::string& name) {
-  put<std::uint64_t>(out, name.size());
-  out += name;
-}
-
-std::string tensor_record(const std::vector<std::int64_t>& shape, DLDataType dtype,
-                          const std::string& data) {
-  std::string out;
-  put<std::uint64_t>(out, 0xDD5E40F096B4A13F);
-  put<std::uint64_t>(out, 0);
-  put<std::int32_t>(out, kDLCPU);
-  put<std::int32_t>(out, 0);
-  put<std::int32_t>(out, static_cast<std::int32_t>(shape.size()));
-  put(out, dtype);
-  for (std::int64_t dimension : shape) put(out, dimension);
-  put<std::int64_t>(out, static_cast<std::int64_t>(data.size()));
-  return out + data;
-}
-
-std::string params_bytes(const std::vector<std::pair<std::string, std::string>>& named_records) {
-  std::string out;
-  put<std::uint64_t>(out, kParamsMagic);
-  put<std::uint64_t>(out, 0);
-  put<std::uint64_t>(out, named_records.size());
-  for (const auto& [name, record] : named_records) put_name(out, name);
-  put<std::uint64_t>(out, named_records.size());
-  for (const auto& [name, record] : named_records) out += record;
-  return out;
-}
+using testing_params::params_bytes;
+using testing_params::tensor_record;
 
 std::string two_params() {
   return params_bytes({{"w", tensor_record({2, 1}, parse_dtype("float32"), "abcdefgh")},

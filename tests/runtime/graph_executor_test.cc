@@ -1,0 +1,302 @@
+#include "runtime/graph_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/error.h"
+#include "runtime/params_file.h"
+#include "tests/runtime/test_graphs.h"
+#include "tests/runtime/test_params.h"
+
+namespace run_model {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_graphs::call_node;
+using testing_graphs::graph_of;
+using testing_graphs::input_node;
+using testing_graphs::json;
+
+const DLDataType kFloat32 = parse_dtype("float32");
+
+Tensor vector_of(std::vector<float> values) {
+  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, kFloat32);
+  std::copy(values.begin(), values.end(), tensor.elements<float>().begin());
+  return tensor;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  auto elements = tensor.elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+class GraphExecutorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    directory_ = fs::path(testing::TempDir()) / (std::string("executor_") + test->name());
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  ModelFiles files(const json& graph, const std::string& params) {
+    ModelFiles files{EXECUTOR_MODEL, directory_ / "model.json", {}};
+    std::ofstream(files.graph) << graph.dump();
+    if (!params.empty()) {
+      files.params = directory_ / "model.params";
+      std::ofstream(files.params, std::ios::binary) << params;
+    }
+    return files;
+  }
+
+  GraphExecutor make(const json& graph, const std::string& params = "") {
+    return GraphExecutor(files(graph, params));
+  }
+
+  // y = x + w with w = (1, 2, 3, 4) from the parameter file.
+  static json add_graph() {
+    return graph_of({input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})},
+                    {0, 1, 2}, {{2, 0}});
+  }
+  static std::string add_params(bool aligned) {
+    return testing_params::float_params({{"w", {1, 2, 3, 4}}}, aligned);
+  }
+
+  fs::path directory_;
+};
+
+template <typename Function>
+std::string refusal(ErrorCode code, Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_F(GraphExecutorTest, ComputesWithParametersInPlaceOrCopied) {
+  for (bool aligned : {true, false}) {
+    GraphExecutor executor = make(add_graph(), add_params(aligned));
+    ASSERT_EQ(executor.inputs().size(), 1u);
+    EXPECT_EQ(executor.inputs()[0].name, "x");
+    EXPECT_EQ(executor.outputs()[0].name, "output_0");
+    executor.set_input(0, vector_of({10, 20, 30, 40}));
+    executor.run();
+    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(11, 22, 33, 44));
+    EXPECT_EQ(executor.memory().params_mapped, aligned ? 16u : 0u);
+    EXPECT_EQ(executor.memory().params_copied, aligned ? 0u : 16u);
+    executor.set_input("x", vector_of({0, 0, 0, 0}));
+    executor.run();
+    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+TEST_F(GraphExecutorTest, RefusesToRunWithAnInputUnset) {
+  GraphExecutor executor = make(add_graph());
+  executor.set_input("w", vector_of({1, 2, 3, 4}));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run(); }),
+              HasSubstr("never set: 'x' (float32 [4])"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run_node(0); }), HasSubstr("'x'"));
+  executor.set_input("x", vector_of({1, 1, 1, 1}));
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(GraphExecutorTest, RefusesInputsOfAnotherForm) {
+  GraphExecutor executor = make(add_graph(), add_params(true));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_input(0, vector_of({1, 2})); }),
+              HasSubstr("input 'x' is float32 [4], but float32 [2] was given"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch,
+                      [&] { executor.set_input(0, Tensor::empty({4}, parse_dtype("int32"))); }),
+              HasSubstr("int32"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_input(0, Tensor()); }),
+              HasSubstr("empty tensor"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.input_index("w"); }),
+              HasSubstr("no input 'w', its inputs are 'x'"));
+  EXPECT_THROW(executor.set_input(1, vector_of({1, 2, 3, 4})), std::out_of_range);
+}
+
+TEST_F(GraphExecutorTest, ReadsZeroCopyInputsWhereTheyAre) {
+  GraphExecutor executor = make(add_graph(), add_params(true));
+  Tensor x = vector_of({1, 1, 1, 1});
+  executor.set_input_zero_copy(0, x);
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
+  x.elements<float>()[0] = 100;
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(101, 3, 4, 5));
+  executor.set_input(0, vector_of({0, 0, 0, 0}));
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(x.elements<float>()[0], 100);
+}
+
+TEST_F(GraphExecutorTest, KeepsZeroCopyTensorsAlive) {
+  GraphExecutor executor = make(add_graph(), add_params(true));
+  executor.set_input_zero_copy(0, vector_of({1, 1, 1, 1}));
+  executor.set_output_zero_copy(0, vector_of({0, 0, 0, 0}));
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(GraphExecutorTest, OutlivesTheExecutorThroughItsOutput) {
+  Tensor output;
+  {
+    GraphExecutor executor = make(add_graph(), add_params(false));
+    executor.set_input(0, vector_of({1, 1, 1, 1}));
+    executor.run();
+    output = executor.output(0);
+  }
+  EXPECT_THAT(values_of(output), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(GraphExecutorTest, RefusesMisalignedZeroCopyMemory) {
+  GraphExecutor executor = make(add_graph(), add_params(true));
+  Tensor whole = Tensor::empty({8}, kFloat32);
+  Tensor inside = Tensor::view(static_cast<char*>(whole.data()) + 16, {4}, kFloat32, nullptr);
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_input_zero_copy(0, inside); }),
+              HasSubstr("not aligned to 128"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_output_zero_copy(0, inside); }),
+              HasSubstr("not aligned to 128"));
+}
+
+// x → reshape → add(reshaped, w) → reshape → output: both ends go through a reshape.
+TEST_F(GraphExecutorTest, ZeroCopyFollowsReshapes) {
+  json graph = graph_of(
+      {input_node("x"), input_node("w"), call_node("r", "__nop", {{0, 0}}),
+       call_node("y", "fused_add", {{2, 0}, {1, 0}}), call_node("out", "__nop", {{3, 0}})},
+      {0, 1, 0, 2, 2}, {{4, 0}});
+  graph["attrs"]["shape"][1][0] = {2, 2};
+  graph["attrs"]["shape"][1][4] = {1, 4};
+  GraphExecutor executor = make(graph, add_params(true));
+  Tensor x = vector_of({1, 1, 1, 1}).reshape({2, 2});
+  Tensor y = vector_of({0, 0, 0, 0}).reshape({1, 4});
+  executor.set_input_zero_copy(0, x);
+  executor.set_output_zero_copy(0, y);
+  executor.run();
+  EXPECT_THAT(values_of(y), ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(executor.output(0).data(), y.data());
+}
+
+TEST_F(GraphExecutorTest, CopiesWhereAReshapeOrACopyNodeMovesTheTensor) {
+  for (const char* function : {"__nop", "__copy"}) {
+    GraphExecutor executor = make(
+        graph_of({input_node("x"), input_node("w"), call_node("moved", function, {{0, 0}}),
+                  call_node("y", "fused_add", {{2, 0}, {1, 0}})},
+                 {0, 1, 2, 3}, {{3, 0}, {2, 0}}),
+        add_params(true));
+    executor.set_input(0, vector_of({5, 6, 7, 8}));
+    executor.run();
+    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(6, 8, 10, 12)) << function;
+    EXPECT_THAT(values_of(executor.output(1)), ElementsAre(5, 6, 7, 8)) << function;
+  }
+}
+
+TEST_F(GraphExecutorTest, HandsOutInputsAndParametersAsOutputs) {
+  json graph = add_graph();
+  graph["heads"] = {{2, 0, 0}, {0, 0, 0}, {1, 0, 0}, {2, 0, 0}};
+  GraphExecutor executor = make(graph, add_params(true));
+  executor.set_input(0, vector_of({10, 20, 30, 40}));
+  executor.run();
+  ASSERT_EQ(executor.outputs().size(), 4u);
+  EXPECT_THAT(values_of(executor.output(1)), ElementsAre(10, 20, 30, 40));
+  EXPECT_THAT(values_of(executor.output(2)), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(executor.output(3).data(), executor.output(0).data());
+  for (std::size_t index : {1, 2}) {
+    EXPECT_THAT(refusal(ErrorCode::kMismatch,
+                        [&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); }),
+                HasSubstr("nothing writes it"));
+  }
+}
+
+// The output shares its storage with an intermediate that is read by an earlier node.
+TEST_F(GraphExecutorTest, ZeroCopyOutputLeavesReusedStorageAlone) {
+  GraphExecutor executor = make(
+      graph_of({input_node("x"), input_node("w"), call_node("a", "fused_add", {{0, 0}, {1, 0}}),
+                call_node("b", "fused_add", {{2, 0}, {2, 0}}),
+                call_node("c", "fused_add", {{3, 0}, {1, 0}})},
+               {0, 1, 2, 3, 2}, {{4, 0}}),
+      add_params(true));
+  executor.set_input(0, vector_of({1, 1, 1, 1}));
+  Tensor out = vector_of({0, 0, 0, 0});
+  executor.set_output_zero_copy(0, out);
+  executor.run();
+  EXPECT_THAT(values_of(out), ElementsAre(5, 8, 11, 14));
+}
+
+TEST_F(GraphExecutorTest, RunsNodeByNode) {
+  GraphExecutor executor = make(
+      graph_of({input_node("x"), input_node("w"), call_node("a", "fused_add", {{0, 0}, {1, 0}}),
+                call_node("r", "__nop", {{2, 0}}), call_node("b", "fused_both", {{3, 0}}, 2)},
+               {0, 1, 2, 2, 3, 4}, {{4, 1}}),
+      add_params(true));
+  executor.set_input(0, vector_of({1, 1, 1, 1}));
+  ASSERT_EQ(executor.nodes().size(), 3u);
+  EXPECT_EQ(executor.nodes()[0].function, "fused_add");
+  EXPECT_EQ(executor.nodes()[0].inputs[1].name, "w");
+  EXPECT_EQ(executor.nodes()[1].function, "__nop");
+  EXPECT_EQ(executor.nodes()[2].outputs[1].name, "b:1");
+  for (std::size_t i = 0; i < executor.nodes().size(); ++i) executor.run_node(i);
+  EXPECT_THAT(values_of(executor.node_output(0, 0)), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(values_of(executor.node_output(2, 0)), ElementsAre(4, 6, 8, 10));
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(-2, -3, -4, -5));
+  EXPECT_THROW(executor.node_output(0, 1), Error);
+}
+
+TEST_F(GraphExecutorTest, FlattensWhereTheGraphSaysSo) {
+  json graph = graph_of({input_node("x"), call_node("n", "fused_ndim", {{0, 0}})}, {0, 1}, {{1, 0}});
+  graph["attrs"]["shape"][1][0] = {2, 2};
+  for (bool flatten : {false, true}) {
+    graph["nodes"][1]["attrs"]["flatten_data"] = flatten ? "1" : "0";
+    GraphExecutor executor = make(graph);
+    executor.set_input(0, vector_of({0, 0, 0, 0}).reshape({2, 2}));
+    executor.run();
+    EXPECT_THAT(values_of(executor.output(0)), Each(flatten ? 1 : 2));
+  }
+}
+
+TEST_F(GraphExecutorTest, ReportsAFailingFunctionByNodeAndReason) {
+  GraphExecutor executor =
+      make(graph_of({input_node("x"), call_node("bad", "fused_fail", {{0, 0}})}, {0, 1}, {{1, 0}}));
+  executor.set_input(0, vector_of({0, 0, 0, 0}));
+  EXPECT_THAT(refusal(ErrorCode::kModel, [&] { executor.run(); }),
+              HasSubstr("node 'bad' (function 'fused_fail') failed: Assert fail: this function"));
+}
+
+TEST_F(GraphExecutorTest, RefusesPiecesThatDoNotFitTogether) {
+  json graph = add_graph();
+  graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { make(graph); }),
+              HasSubstr("calls the function 'fused_other', which library"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch,
+                      [&] { make(add_graph(), testing_params::float_params({{"v", {1, 2}}}, true)); }),
+              HasSubstr("parameter 'v', which the graph does not use"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch,
+                      [&] { make(add_graph(), testing_params::float_params({{"w", {1, 2}}}, true)); }),
+              HasSubstr("'w' as float32 [2], the graph expects float32 [4]"));
+  ModelFiles swapped = files(add_graph(), add_params(true));
+  std::swap(swapped.graph, swapped.params);
+  EXPECT_THAT(refusal(ErrorCode::kFormat, [&] { GraphExecutor executor(swapped); }),
+              HasSubstr("swapped"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor({EXECUTOR_MODEL, "", ""}); }),
+              HasSubstr("holds no graph"));
+}
+
+TEST_F(GraphExecutorTest, RefusesTensorsLargerThanTheMachine) {
+  json graph = add_graph();
+  for (int i = 0; i < 3; ++i) graph["attrs"]["shape"][1][i] = {std::int64_t{1} << 50};
+  EXPECT_THAT(refusal(ErrorCode::kIncompatible, [&] { make(graph); }), HasSubstr("this machine has"));
+}
+
+}  // namespace
+}  // namespace run_model
