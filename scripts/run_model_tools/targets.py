@@ -47,7 +47,7 @@ NAMED = {
     "x86-64-v3": "llvm -mcpu=x86-64-v3",
     "x86-64-v4": "llvm -mcpu=x86-64-v4",
     "aarch64": "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon",
-    "armhf": "llvm -device=arm_cpu -mtriple=armv7l-linux-gnueabihf -mattr=+neon",
+    "armhf": "llvm -device=arm_cpu -mtriple=armv7l-linux-gnueabihf -mfloat-abi=hard -mattr=+neon",
     "riscv64": "llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64 -mattr=+m,+a,+f,+d,+c "
                "-mabi=lp64d",
 }

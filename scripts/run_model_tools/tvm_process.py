@@ -74,6 +74,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         return ToolError(USAGE, f"TVM does not know the target '{request['target']}': {message}")
     if kind == "model":
         return ToolError(MALFORMED_FILE, f"TVM cannot take {request['onnx']}: {message}")
+    if kind == "records":
+        return ToolError(MALFORMED_FILE, f"{request['tuning_records']} is not a file of tuning "
+                                         f"records: {message}.")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")
     return ToolError(1, f"TVM failed: {message}\n{error.get('trace', '')}".rstrip())

@@ -114,9 +114,8 @@ def tuning(tvm, path):
     if not path:
         yield {}
         return
-    with open(path) as file:
-        first = json.loads(file.readline())
-    if "config" in first or "tvm_version" in first or "input" in first:
+    kind = record_kind(path)
+    if kind == "autotvm":
         from tvm import autotvm
         with autotvm.apply_history_best(path):
             yield {}
@@ -124,6 +123,21 @@ def tuning(tvm, path):
         from tvm import auto_scheduler
         with auto_scheduler.ApplyHistoryBest(path):
             yield {"relay.backend.use_auto_scheduler": True}
+
+
+def record_kind(path):
+    """"autotvm" or "auto_scheduler", by the first record of a file; both write one a line."""
+    with open(path) as file:
+        line = next((line for line in file if line.strip() and not line.startswith("#")), "")
+    try:
+        first = json.loads(line)
+    except ValueError:
+        first = None
+    if isinstance(first, dict) and "input" in first and "config" in first:
+        return "autotvm"
+    if isinstance(first, dict) and "i" in first and "r" in first:
+        return "auto_scheduler"
+    raise Refusal("records", "its first line is no record of AutoTVM or of the auto-scheduler")
 
 
 def compile_model(tvm, request):

@@ -3,7 +3,6 @@
 import pytest
 
 from run_model_tools.targets import NAMED, find_target
-from run_model_tools.tvm_worker import cpu_flags, x86_level
 
 
 def test_named_targets_keep_their_names():
@@ -30,19 +29,3 @@ def test_other_strings_become_folders():
     ("llvm -mtriple=mips64-linux-gnuabi64", "mips64-linux-gnuabi64-g++")])
 def test_compilers(target, compiler):
     assert find_target(target).compiler() == compiler
-
-
-V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}
-V3 = V2 | {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
-V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
-
-
-@pytest.mark.parametrize("flags, level", [
-    (set(), "x86-64"), (V2, "x86-64-v2"), (V3, "x86-64-v3"), (V4, "x86-64-v4"),
-    (V4 - {"avx512bw"}, "x86-64-v3"), (V4 - {"fma"}, "x86-64-v2"), (V4 - V2, "x86-64")])
-def test_levels_need_all_their_flags(flags, level):
-    assert x86_level(flags) == level
-
-
-def test_this_machines_flags_are_read():
-    assert cpu_flags() & {"sse2", "asimd", "fp", "neon"}
