@@ -1,0 +1,41 @@
+"""What the worker finds out by itself, without TVM."""
+
+import pytest
+
+from run_model_tools.tvm_worker import Refusal, cpu_flags, record_kind, x86_level
+
+V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}
+V3 = V2 | {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
+V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+
+
+@pytest.mark.parametrize("flags, level", [
+    (set(), "x86-64"), (V2, "x86-64-v2"), (V3, "x86-64-v3"), (V4, "x86-64-v4"),
+    (V4 - {"avx512bw"}, "x86-64-v3"), (V4 - {"fma"}, "x86-64-v2"), (V4 - V2, "x86-64")])
+def test_levels_need_all_their_flags(flags, level):
+    assert x86_level(flags) == level
+
+
+def test_this_machines_flags_are_read():
+    assert cpu_flags() & {"sse2", "asimd", "fp", "neon"}
+
+
+AUTOTVM = ('{"input": ["llvm", "dense_nopack.x86", [], {}], "config": {"index": 1}, '
+           '"result": [[0.1], 0, 1, 1], "version": 0.2, "tvm_version": "0.18.0"}')
+AUTO_SCHEDULER = '{"i": [["[\\"hash\\"]", "llvm"], [[], []]], "r": [[0.1], 0, 1, 1], "v": "v0.6"}'
+
+
+@pytest.mark.parametrize("text, kind", [
+    (AUTOTVM, "autotvm"), (f"# TopHub\n\n{AUTOTVM}\n", "autotvm"),
+    (AUTO_SCHEDULER, "auto_scheduler")])
+def test_records_are_told_apart(tmp_path, text, kind):
+    (tmp_path / "r.log").write_text(text)
+    assert record_kind(tmp_path / "r.log") == kind
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "garbage", "[]", '{"i": 1}'])
+def test_other_files_hold_no_records(tmp_path, text):
+    (tmp_path / "r.log").write_text(text)
+    with pytest.raises(Refusal) as caught:
+        record_kind(tmp_path / "r.log")
+    assert caught.value.kind == "records"
