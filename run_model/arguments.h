@@ -1,0 +1,37 @@
+// Splits the command line into flags and positional arguments, and hands the flags to gflags.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace run_model {
+
+// A flag as it was given, in gflags' spelling: "mean", "0.4,0.5,0.6".
+struct FlagArgument {
+  std::string name;
+  std::string value;
+};
+
+struct Arguments {
+  std::vector<std::string> positional;
+  std::vector<FlagArgument> flags;
+};
+
+// Understands one or two dashes, - or _ inside names, --name=value and --name value (also where the
+// value is a negative number), --no-name and --noname for switches, three separate values after
+// --mean and --std, tvmc's -i and -o, and -- before arguments that begin with a dash. Flags and
+// positional arguments may be mixed. `args` does not hold the program's name. Throws Error(kUsage)
+// for a flag that does not exist or lacks its values.
+Arguments split_arguments(std::span<const std::string> args);
+
+// Sets the flags in gflags, in order. Throws Error(kUsage) naming a value that does not fit the
+// flag's type, and when a switch is given both ways.
+void set_flags(const std::vector<FlagArgument>& flags);
+
+// "0.4,0.5,0.6" as three finite numbers. Throws Error(kUsage) naming the flag.
+std::array<double, 3> parse_triple(const std::string& flag, std::string_view text);
+
+}  // namespace run_model

@@ -1,0 +1,32 @@
+// The program's flags.
+#pragma once
+
+#include <gflags/gflags.h>
+
+DECLARE_string(inputs);
+DECLARE_string(outputs);
+DECLARE_bool(normalize);
+DECLARE_bool(rgb);
+DECLARE_bool(bgr);
+DECLARE_string(mean);
+DECLARE_string(std);
+DECLARE_string(mean_order);
+DECLARE_string(resizer);
+DECLARE_string(fit);
+DECLARE_int32(resize);
+DECLARE_int32(crop);
+DECLARE_string(layout);
+DECLARE_string(dump_input);
+DECLARE_string(target);
+DECLARE_bool(verify);
+DECLARE_bool(inspect);
+DECLARE_bool(json);
+DECLARE_int32(topk);
+DECLARE_int32(threads);
+
+namespace run_model {
+
+// Whether the command line has set the flag, be it to its default.
+bool flag_is_set(const char* name);
+
+}  // namespace run_model

@@ -1,0 +1,83 @@
+#include "run_model/help_text.h"
+
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+constexpr char kBeforeExitCodes[] =
+    R"(run_model runs a model that TVM (0.6 to 0.19, graph executor) has compiled, without TVM.
+
+Usage:
+  run_model NAME ARTIFACTS IMAGE LABELS [INPUT] [flags]      classify a picture
+  run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz run on tensors
+  run_model --inspect [NAME] ARTIFACTS                       show what an artifact is
+
+  NAME       the model's name, as in ARTIFACTS/NAME/<target>/model.so
+  ARTIFACTS  a folder of artifacts, a library (.so), or the start of flat file names:
+             DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params},
+             or one .so that holds graph and parameters too
+  IMAGE      a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA
+  LABELS     a text file with one class name a line
+  INPUT      the model's input for the picture, where it has several
+
+How pixels become numbers, where the artifact's metadata.json does not say (flags come first):
+  --normalize          divide by 255, then ImageNet's mean and deviation
+  --no-normalize       keep 0 to 255, mean 0, deviation 1
+  --mean A B C         subtract these (also --mean=A,B,C)
+  --std A B C          and divide by these; both in the order of the network's channels, so that
+                       --bgr --no-normalize --mean 104 117 123 takes 104 from blue, as Caffe does
+  --mean-order=rgb     --mean and --std are in the order red, green, blue whatever the network's is
+  --rgb, --bgr         order of the network's channels (default: RGB)
+  --resizer NAME       nearest, pil-bilinear (default), pil-bicubic or cv2-linear
+  --fit NAME           crop (default): short side to --resize, then the middle;
+                       squash: both sides to the input's; letterbox: all of it, padded
+  --resize N           length of the short side (default: 256 for a crop of 224)
+  --crop N             side of the crop; must be the network's input size
+  --layout NAME        NCHW or NHWC (default: by the input's shape)
+
+Tensors:
+  -i, --inputs FILE    .npz with an array of each input's name; .npy for a model with one input
+  -o, --outputs FILE   write the outputs to this .npz as output_0, output_1 …
+  --dump-input FILE    write the preprocessed picture to this .npy
+
+Artifact and run:
+  --target NAME        which target's folder (default: native if it is for this machine, else the
+                       only one that is)
+  --no-verify          do not compare the files with the checksums in metadata.json
+  --threads N          default: TVM_NUM_THREADS, or one for each physical core at hand
+  --inspect            show machine, ABI, inputs, outputs and metadata without loading any code
+
+Output:
+  --topk N             number of classes to show (default: 5)
+  --json               one JSON object on standard output instead of text, also for errors
+  --v=1                log what is done to standard error
+  --help, --version    this text, the version; --helpfull lists glog's flags too
+
+Exit codes:
+  0  done
+)";
+
+constexpr char kAfterExitCodes[] = R"(
+Examples:
+  run_model squeezenet1_1 artifacts images/chelsea.png labels/imagenet.txt
+  run_model resnet18 ../artifacts ../images/cat.png ../artifacts/labels.txt input0 --normalize
+  run_model caffenet models cat.jpg labels.txt --bgr --no-normalize --mean 104 117 123
+  run_model detector artifacts --inputs in.npz --outputs out.npz --json
+  run_model --inspect artifacts/squeezenet1_1/native/model.so
+)";
+
+}  // namespace
+
+std::string help_text() {
+  std::string text = kBeforeExitCodes;
+  for (int code = 1; code <= static_cast<int>(ErrorCode::kModel); ++code) {
+    text += "  " + std::to_string(code) + "  " +
+            std::string(error_code_name(static_cast<ErrorCode>(code))) + "\n";
+  }
+  return text + kAfterExitCodes;
+}
+
+std::string version_text() { return std::string("run_model ") + RUN_MODEL_VERSION + "\n"; }
+
+}  // namespace run_model

@@ -1,0 +1,25 @@
+// Pieces that several JSON reports share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "artifacts/package.h"
+#include "runtime/graph_executor.h"
+
+namespace run_model {
+
+// Keeps the fields in the order in which they are set.
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kReportSchema = 1;
+
+Json package_json(const Package& package);
+
+// {"name": …, "shape": […], "dtype": …}
+Json tensor_json(const TensorInfo& info);
+
+// With a newline at the end. Bytes that are no UTF-8 (in file names) are replaced.
+std::string json_text(const Json& json);
+
+}  // namespace run_model

@@ -1,0 +1,94 @@
+#include "run_model/loaded_package.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "artifacts/npz.h"
+#include "run_model/stopwatch.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+std::string describe(const std::vector<std::int64_t>& shape, DLDataType dtype) {
+  return dtype_name(dtype) + " " + shape_name(shape);
+}
+
+// A metadata file that was left beside another graph would give wrong preprocessing without a word.
+void check_metadata(const Package& package, const GraphExecutor& executor) {
+  if (!package.metadata) return;
+  const std::string file = path_in_quotes(package.metadata_path);
+  for (const MetadataTensor& described : package.metadata->inputs) {
+    const auto& inputs = executor.inputs();
+    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const TensorInfo& info) {
+      return info.name == described.name;
+    });
+    if (input != inputs.end() && input->shape == described.shape &&
+        same_dtype(input->dtype, described.dtype)) {
+      continue;
+    }
+    throw Error(
+        ErrorCode::kMismatch,
+        file + " describes the input " + in_quotes(described.name) + " as " +
+            describe(described.shape, described.dtype) + ", but the graph has " +
+            (input == inputs.end() ? "no such input" : describe(input->shape, input->dtype)),
+        "the metadata belongs to another artifact");
+  }
+  const std::vector<MetadataTensor>& outputs = package.metadata->outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool there = i < executor.outputs().size();
+    if (there && outputs[i].shape == executor.outputs()[i].shape &&
+        same_dtype(outputs[i].dtype, executor.outputs()[i].dtype)) {
+      continue;
+    }
+    throw Error(ErrorCode::kMismatch,
+                file + " describes output " + std::to_string(i) + " as " +
+                    describe(outputs[i].shape, outputs[i].dtype) + ", but the graph has " +
+                    (there ? describe(executor.outputs()[i].shape, executor.outputs()[i].dtype)
+                           : "no such output"),
+                "the metadata belongs to another artifact");
+  }
+}
+
+}  // namespace
+
+LoadedPackage load_package(const Settings& settings) {
+  Stopwatch stopwatch;
+  RunReport report;
+  report.package =
+      open_package({settings.model, settings.artifacts, settings.target, settings.verify});
+  VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
+          << "'";
+
+  ExecutorOptions options;
+  options.threads =
+      settings.threads == 0
+          ? ThreadPool::shared()
+          : std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = settings.threads});
+  report.threads = options.threads->threads();
+  GraphExecutor executor(report.package.files, options);
+  check_metadata(report.package, executor);
+  report.timing.load = stopwatch.lap();
+
+  const MemoryAccount memory = executor.memory();
+  VLOG(1) << executor.nodes().size() << " nodes, " << report.threads << " threads, "
+          << memory.params_mapped << " bytes of parameters in place and " << memory.params_copied
+          << " copied, " << memory.activations << " bytes of activations";
+  return {std::move(report), std::move(executor)};
+}
+
+void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    tensors.push_back({"output_" + std::to_string(i), executor.output(i)});
+  }
+  write_npz(path, tensors);
+}
+
+}  // namespace run_model

@@ -1,0 +1,64 @@
+// What a run has to tell, before it becomes text or JSON.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "artifacts/package.h"
+#include "preprocess/decode.h"
+#include "preprocess/preprocessing.h"
+#include "run_model/value_range.h"
+#include "runtime/graph_executor.h"
+
+namespace run_model {
+
+// Milliseconds.
+struct Timing {
+  double load = 0.0;        // finding, checking and loading the artifact
+  double preprocess = 0.0;  // from the picture's file to the network's input
+  double run = 0.0;         // one inference
+};
+
+struct RankedClass {
+  std::size_t index = 0;
+  std::string label;
+  double probability = 0.0;
+};
+
+struct TensorReport {
+  TensorInfo info;
+  ValueRange range;
+};
+
+// Both kinds of run.
+struct RunReport {
+  Package package;
+  int threads = 0;
+  Timing timing;
+};
+
+struct PictureReport {
+  RunReport run;
+  std::filesystem::path image;
+  PictureFormat format = PictureFormat::kPng;
+  int image_channels = 0;
+  int image_orientation = 1;
+  PreprocessReport sides;
+  Preprocessing preprocessing;
+  Layout layout = Layout::kNchw;
+  TensorReport input;
+  TensorReport output;
+  bool output_is_distribution = false;
+  std::vector<RankedClass> top;  // best first, never empty
+};
+
+struct TensorsReport {
+  RunReport run;
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorReport> outputs;
+  std::filesystem::path outputs_file;  // empty: not written
+};
+
+}  // namespace run_model

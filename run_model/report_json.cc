@@ -1,0 +1,111 @@
+#include "run_model/report_json.h"
+
+#include <array>
+#include <optional>
+
+#include "run_model/json_values.h"
+
+namespace run_model {
+namespace {
+
+Json size_json(int width, int height) { return {{"width", width}, {"height", height}}; }
+
+Json range_json(const ValueRange& range) {
+  return {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+}
+
+// The shortest decimal that is this float32: 0.485 rather than 0.48500001430511475.
+double decimal(float value) {
+  std::array<char, 32> text{};
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*g", digits, static_cast<double>(value));
+    if (std::strtof(text.data(), nullptr) == value) break;
+  }
+  return std::strtod(text.data(), nullptr);
+}
+
+Json channels_json(const std::array<float, 3>& values, ColorOrder order) {
+  if (order == ColorOrder::kGray) return Json::array({decimal(values[0])});
+  return Json::array({decimal(values[0]), decimal(values[1]), decimal(values[2])});
+}
+
+Json image_json(const PictureReport& report) {
+  const PreprocessReport& sides = report.sides;
+  Json image = {{"path", report.image.string()},     {"format", picture_format_name(report.format)},
+                {"width", sides.original_width},     {"height", sides.original_height},
+                {"channels", report.image_channels}, {"orientation", report.image_orientation}};
+  image["resized"] = size_json(sides.resized_width, sides.resized_height);
+  image["window"] = {{"x", sides.crop.x},
+                     {"y", sides.crop.y},
+                     {"width", sides.crop.width},
+                     {"height", sides.crop.height}};
+  image["final"] = size_json(sides.input_width, sides.input_height);
+  return image;
+}
+
+Json input_json(const PictureReport& report) {
+  const Preprocessing& preprocessing = report.preprocessing;
+  Json input = tensor_json(report.input.info);
+  input["layout"] = layout_name(report.layout);
+  input["preprocessing"] = {{"resizer", resizer_name(preprocessing.resizer)},
+                            {"fit", fit_name(preprocessing.fit)},
+                            {"color_order", color_order_name(preprocessing.color_order)},
+                            {"divide_by", decimal(preprocessing.divide_by)},
+                            {"mean", channels_json(preprocessing.mean, preprocessing.color_order)},
+                            {"std", channels_json(preprocessing.std, preprocessing.color_order)}};
+  input["range"] = range_json(report.input.range);
+  return input;
+}
+
+Json start(const RunReport& run) {
+  return {{"schema_version", kReportSchema},
+          {"model", run.package.model},
+          {"artifact", package_json(run.package)},
+          {"threads", run.threads}};
+}
+
+}  // namespace
+
+std::string picture_report_json(const PictureReport& report) {
+  Json json = start(report.run);
+  json["image"] = image_json(report);
+  json["input"] = input_json(report);
+  Json output = tensor_json(report.output.info);
+  output["is_distribution"] = report.output_is_distribution;
+  output["range"] = range_json(report.output.range);
+  json["output"] = output;
+  const Timing& timing = report.run.timing;
+  json["timing"] = {{"load", timing.load}, {"preprocess", timing.preprocess}, {"run", timing.run}};
+  json["top"] = Json::array();
+  for (const RankedClass& ranked : report.top) {
+    json["top"].push_back(
+        {{"index", ranked.index}, {"label", ranked.label}, {"probability", ranked.probability}});
+  }
+  return json_text(json);
+}
+
+std::string tensors_report_json(const TensorsReport& report) {
+  Json json = start(report.run);
+  json["inputs"] = Json::array();
+  for (const TensorInfo& input : report.inputs) json["inputs"].push_back(tensor_json(input));
+  json["outputs"] = Json::array();
+  for (const TensorReport& output : report.outputs) {
+    Json item = tensor_json(output.info);
+    item["range"] = range_json(output.range);
+    json["outputs"].push_back(item);
+  }
+  const bool written = !report.outputs_file.empty();
+  json["outputs_file"] = written ? Json(report.outputs_file.string()) : Json();
+  json["timing"] = {{"load", report.run.timing.load}, {"run", report.run.timing.run}};
+  return json_text(json);
+}
+
+std::string error_json(const Error& error) {
+  return json_text({{"schema_version", kReportSchema},
+                    {"error",
+                     {{"code", error.exit_code()},
+                      {"name", error_code_name(error.code())},
+                      {"message", error.what()}}}});
+}
+
+}  // namespace run_model

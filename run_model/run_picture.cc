@@ -1,0 +1,124 @@
+#include "run_model/run_picture.h"
+
+#include <glog/logging.h>
+
+#include <string>
+#include <vector>
+
+#include "artifacts/npy.h"
+#include "labels/class_scores.h"
+#include "labels/labels.h"
+#include "labels/top_k.h"
+#include "preprocess/decode.h"
+#include "run_model/loaded_package.h"
+#include "run_model/preprocessing_choice.h"
+#include "run_model/stopwatch.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+const Metadata* metadata_of(const Package& package) {
+  return package.metadata ? &*package.metadata : nullptr;
+}
+
+std::size_t choose_input(const GraphExecutor& executor, const std::string& name) {
+  if (!name.empty()) return executor.input_index(name);
+  if (executor.inputs().size() == 1) return 0;
+  std::string names;
+  for (const TensorInfo& input : executor.inputs()) {
+    names += (names.empty() ? "" : ", ") + in_quotes(input.name);
+  }
+  if (names.empty()) throw Error(ErrorCode::kMismatch, "the model takes no input at all");
+  throw Error(ErrorCode::kUsage, "the model has several inputs: " + names,
+              "give all of them with --inputs");
+}
+
+// The first output with as many classes as there are labels; without any, the first one's misfit is
+// the error.
+std::size_t choose_output(const GraphExecutor& executor, std::size_t labels,
+                          const std::filesystem::path& labels_path) {
+  const std::vector<TensorInfo>& outputs = executor.outputs();
+  if (outputs.empty()) throw Error(ErrorCode::kMismatch, "the model has no output");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    try {
+      if (class_count(outputs[i].shape) == labels) return i;
+    } catch (const Error&) {
+      // This output is no list of classes; another one may be.
+    }
+  }
+  check_label_count(labels, class_count(outputs.front().shape), labels_path);
+  return 0;
+}
+
+Quantization quantization_of(const Package& package, const TensorInfo& output, std::size_t index) {
+  Quantization quantization;
+  if (package.metadata && index < package.metadata->outputs.size()) {
+    const MetadataTensor& described = package.metadata->outputs[index];
+    quantization = {described.scale, described.zero_point};
+  }
+  if (output.dtype.code != kDLFloat && quantization.scale == 1.0) {
+    LOG(WARNING) << "the model's output is of " << dtype_name(output.dtype)
+                 << " and no metadata gives its scale: the classes are in the right order, but "
+                    "their probabilities may not be right";
+  }
+  return quantization;
+}
+
+std::vector<RankedClass> rank(const std::vector<double>& scores,
+                              const std::vector<std::string>& labels, int count) {
+  std::vector<RankedClass> ranked;
+  for (const Prediction& best : top_k(scores, static_cast<std::size_t>(count))) {
+    ranked.push_back({best.index, labels[best.index], best.probability});
+  }
+  return ranked;
+}
+
+}  // namespace
+
+PictureReport run_picture(const Settings& settings) {
+  const std::vector<std::string> labels = read_labels(settings.labels);
+  LoadedPackage loaded = load_package(settings);
+  GraphExecutor& executor = loaded.executor;
+  const Package& package = loaded.report.package;
+
+  PictureReport report;
+  const std::size_t input = choose_input(executor, settings.input_name);
+  report.input.info = executor.inputs()[input];
+  const std::size_t output = choose_output(executor, labels.size(), settings.labels);
+  report.output.info = executor.outputs()[output];
+  const PreprocessingChoice choice =
+      choose_preprocessing(settings.preprocessing, metadata_of(package), report.input.info);
+  report.preprocessing = choice.preprocessing;
+  report.layout = choice.layout;
+
+  Stopwatch stopwatch;
+  const Picture picture = load_picture(settings.image.string());
+  const Tensor input_tensor = executor.input(input);
+  preprocess_into(picture.image, choice.preprocessing, choice.layout, input_tensor, &report.sides);
+  loaded.report.timing.preprocess = stopwatch.lap();
+  report.image = settings.image;
+  report.format = picture.format;
+  report.image_channels = picture.channels;
+  report.image_orientation = picture.orientation;
+  // Running may reuse the input's memory.
+  report.input.range = finite_range(input_tensor, "the preprocessed picture");
+  if (!settings.dump_input.empty()) write_npy(settings.dump_input, input_tensor);
+
+  stopwatch.lap();
+  executor.run();
+  loaded.report.timing.run = stopwatch.lap();
+
+  if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
+  const Tensor result = executor.output(output);
+  const std::vector<double> scores =
+      class_scores(result, quantization_of(package, report.output.info, output));
+  report.output.range = finite_range(result, "the model's output");
+  report.output_is_distribution = is_distribution(scores);
+  report.top = rank(scores, labels, settings.topk);
+  report.run = loaded.report;
+  return report;
+}
+
+}  // namespace run_model

@@ -1,0 +1,90 @@
+#include "run_model/run_tensors.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "artifacts/npy.h"
+#include "artifacts/npz.h"
+#include "run_model/loaded_package.h"
+#include "run_model/stopwatch.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+// By the ending, as numpy.load does by the content.
+std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
+                                      const std::vector<TensorInfo>& inputs) {
+  if (path.extension() != ".npy") return read_npz(path);
+  if (inputs.size() != 1) {
+    throw Error(ErrorCode::kMismatch,
+                path_in_quotes(path) + " is one array, but the model has " +
+                    std::to_string(inputs.size()) + " inputs",
+                "give an .npz file with an array of each input's name");
+  }
+  return {{inputs.front().name, read_npy(path)}};
+}
+
+void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
+  if (tensor.shape() == input.shape && same_dtype(tensor.dtype(), input.dtype)) return;
+  throw Error(ErrorCode::kMismatch, file + " gives the input " + in_quotes(input.name) + " as " +
+                                        dtype_name(tensor.dtype()) + " " +
+                                        shape_name(tensor.shape()) + ", but the model takes " +
+                                        dtype_name(input.dtype) + " " + shape_name(input.shape));
+}
+
+std::string missing_inputs(const std::vector<TensorInfo>& inputs,
+                           const std::vector<NamedTensor>& tensors) {
+  std::string missing;
+  for (const TensorInfo& input : inputs) {
+    const bool there = std::any_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+      return tensor.name == input.name;
+    });
+    if (!there) missing += (missing.empty() ? "" : ", ") + in_quotes(input.name);
+  }
+  return missing;
+}
+
+void set_inputs(GraphExecutor& executor, const std::filesystem::path& path) {
+  const std::string file = path_in_quotes(path);
+  const std::vector<NamedTensor> tensors = read_tensors(path, executor.inputs());
+  for (const NamedTensor& named : tensors) {
+    const std::size_t index = executor.input_index(named.name);
+    check_tensor(named.tensor, executor.inputs()[index], file);
+    executor.set_input(index, named.tensor);
+  }
+  const std::string missing = missing_inputs(executor.inputs(), tensors);
+  if (!missing.empty()) {
+    throw Error(ErrorCode::kMismatch, file + " lacks the model's input " + missing);
+  }
+}
+
+}  // namespace
+
+TensorsReport run_tensors(const Settings& settings) {
+  LoadedPackage loaded = load_package(settings);
+  GraphExecutor& executor = loaded.executor;
+  set_inputs(executor, settings.inputs);
+
+  TensorsReport report;
+  report.inputs = executor.inputs();
+  Stopwatch stopwatch;
+  executor.run();
+  loaded.report.timing.run = stopwatch.lap();
+
+  if (!settings.outputs.empty()) {
+    save_outputs(executor, settings.outputs);
+    report.outputs_file = settings.outputs;
+  }
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    const TensorInfo& info = executor.outputs()[i];
+    report.outputs.push_back({info, finite_range(executor.output(i), "the model's " + info.name)});
+  }
+  report.run = std::move(loaded.report);
+  return report;
+}
+
+}  // namespace run_model

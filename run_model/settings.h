@@ -1,0 +1,55 @@
+// What the command line asks for.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace run_model {
+
+enum class Action { kRunPicture, kRunTensors, kInspect, kHelp, kFullHelp, kVersion };
+
+// The preprocessing flags as given; what is not given comes from the artifact's metadata or from
+// defaults, see preprocessing_choice.h.
+struct PreprocessingFlags {
+  std::optional<bool> normalize;  // --normalize or --no-normalize
+  std::string color_order;        // "RGB", "BGR" or empty
+  std::optional<std::array<double, 3>> mean;
+  std::optional<std::array<double, 3>> std;
+  bool mean_in_rgb_order = false;  // --mean-order=rgb; otherwise mean and std are in network order
+  std::string resizer;
+  std::string fit;
+  std::optional<int> resize;
+  std::optional<int> crop;
+  std::string layout;  // "NCHW", "NHWC" or empty
+};
+
+struct Settings {
+  Action action = Action::kRunPicture;
+  std::string model;
+  std::filesystem::path artifacts;
+  std::filesystem::path image;
+  std::filesystem::path labels;
+  std::string input_name;  // empty: the model's only input
+  PreprocessingFlags preprocessing;
+  std::filesystem::path inputs;      // --inputs
+  std::filesystem::path outputs;     // --outputs
+  std::filesystem::path dump_input;  // --dump-input
+  std::string target;
+  bool verify = true;
+  bool json = false;
+  int topk = 5;
+  int threads = 0;  // 0: as many as suit this machine
+};
+
+// Sets gflags' flags from `args` (without the program's name) and checks that they make sense
+// together. Throws Error(kUsage).
+Settings read_settings(std::span<const std::string> args);
+
+// Whether --json is among the arguments, for reporting that they could not be understood.
+bool asks_for_json(std::span<const std::string> args);
+
+}  // namespace run_model
