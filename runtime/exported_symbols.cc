@@ -25,6 +25,7 @@ const ExportedSymbol kSymbols[] = {
     RUN_MODEL_SYMBOL(__truncdfhf2),
 #ifdef RUN_MODEL_HALF_IN_FLOAT_REGISTER
     RUN_MODEL_SYMBOL(__extendhfsf2),
+    RUN_MODEL_SYMBOL(__extendhfdf2),
     RUN_MODEL_SYMBOL(__truncsfhf2),
 #endif
 #if defined(__arm__)

@@ -31,6 +31,8 @@ float __extendhfsf2(float half) {
   return run_model::half_to_float(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(half)));
 }
 
+double __extendhfdf2(float half) { return __extendhfsf2(half); }
+
 RunModelHalf __truncsfhf2(float value) { return returned(run_model::float_to_half(value)); }
 
 #endif

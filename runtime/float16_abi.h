@@ -5,8 +5,8 @@
 // Two conventions are about for how a half travels, and the names do not tell which one is meant:
 //   - as a 16-bit integer: __gnu_h2f_ieee and __gnu_f2h_ieee always, and __truncdfhf2 as LLVM up to 14
 //     called it (TVM 0.7, 0.8);
-//   - in a floating-point register: __extendhfsf2, __truncsfhf2 and __truncdfhf2 as LLVM from 15 on and
-//     GCC from 12 on call them (TVM from 0.10 on).
+//   - in a floating-point register: __extendhfsf2, __extendhfdf2, __truncsfhf2 and __truncdfhf2 as LLVM
+//     from 15 on and GCC from 12 on call them (TVM from 0.10 on).
 // The functions that return a half therefore return it in both registers, which the calling conventions
 // of x86-64 and RISC-V allow: a struct of an integer and a float comes back in one register of each.
 #pragma once
@@ -46,6 +46,7 @@ RUN_MODEL_EXPORT RUN_MODEL_HALF_CALL RunModelHalf __truncdfhf2(double value);
 #ifdef RUN_MODEL_HALF_IN_FLOAT_REGISTER
 // `half` is a float register whose low 16 bits are the half.
 RUN_MODEL_EXPORT float __extendhfsf2(float half);
+RUN_MODEL_EXPORT double __extendhfdf2(float half);
 RUN_MODEL_EXPORT RunModelHalf __truncsfhf2(float value);
 #endif
 

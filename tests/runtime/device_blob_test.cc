@@ -1,0 +1,183 @@
+#include "runtime/device_blob.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "error_matchers.h"
+#include "test_params.h"
+
+namespace run_model {
+namespace {
+
+using testing_errors::expect_error;
+using testing_params::put;
+using testing_params::tensor_record;
+
+constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+
+std::string text(const std::string& value) {
+  std::string out;
+  put<std::uint64_t>(out, value.size());
+  return out + value;
+}
+
+std::string names(const std::vector<std::string>& values) {
+  std::string out;
+  put<std::uint64_t>(out, values.size());
+  for (const std::string& value : values) {
+    out += text(value);
+  }
+  return out;
+}
+
+std::string numbers(const std::vector<std::uint64_t>& values) {
+  std::string out;
+  put<std::uint64_t>(out, values.size());
+  for (const std::uint64_t value : values) {
+    put(out, value);
+  }
+  return out;
+}
+
+std::string graph_module(const std::string& key = "GraphExecutorFactory") {
+  std::string out = text(key) + text("{graph}");
+  put<std::uint64_t>(out, 2);
+  return out + names({"p0", "p1"}) + tensor_record({2}, kFloat32, "12345678") +
+         tensor_record({}, kFloat32, "abcd") + text("default");
+}
+
+std::string import_tree() {
+  return text("_import_tree") + numbers({0, 1, 1}) + numbers({1});
+}
+
+std::string blob(const std::vector<std::string>& modules) {
+  std::string content;
+  put<std::uint64_t>(content, modules.size());
+  for (const std::string& module : modules) {
+    content += module;
+  }
+  std::string out;
+  put<std::uint64_t>(out, content.size());
+  return out + content;
+}
+
+std::optional<EmbeddedGraph> parse(const std::string& bytes) {
+  return parse_device_blob(std::as_bytes(std::span(bytes)), "library 'm.so'", 1000);
+}
+
+class GraphKeyTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GraphKeyTest, GivesGraphAndParameters) {
+  const std::string bytes = blob({graph_module(GetParam()), text("_lib"), import_tree()});
+  const auto graph = parse(bytes);
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_EQ(graph->graph_json, "{graph}");
+  EXPECT_EQ(graph->module_name, "default");
+  EXPECT_THAT(graph->param_names, testing::ElementsAre("p0", "p1"));
+  const std::string expected =
+      tensor_record({2}, kFloat32, "12345678") + tensor_record({}, kFloat32, "abcd");
+  const std::string records(reinterpret_cast<const char*>(graph->param_records.data()),
+                            graph->param_records.size());
+  EXPECT_EQ(records, expected);
+  EXPECT_EQ(graph->param_records_offset, 1000 + bytes.find(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, GraphKeyTest,
+                         testing::Values("GraphRuntimeFactory", "GraphExecutorFactory"));
+
+TEST(DeviceBlobTest, LibraryAloneHasNoGraph) {
+  EXPECT_FALSE(parse(blob({text("_lib")})).has_value());
+  EXPECT_FALSE(parse(blob({})).has_value());
+}
+
+TEST(DeviceBlobTest, BytesAfterTheStatedLengthAreNotLookedAt) {
+  EXPECT_TRUE(parse(blob({graph_module()}) + "padding").has_value());
+}
+
+TEST(DeviceBlobTest, EmptyConstantsAreAccepted) {
+  std::string no_constants = names({});
+  put<std::uint64_t>(no_constants, 0);
+  no_constants += names({});
+  put<std::uint64_t>(no_constants, 0);
+  for (const char* key : {"metadata", "const_loader"}) {
+    const auto graph = parse(blob({graph_module(), text(key) + no_constants, text("_lib")}));
+    EXPECT_TRUE(graph.has_value()) << key;
+  }
+  EXPECT_TRUE(parse(blob({graph_module(), text("metadata_module"), text("_lib")})).has_value());
+}
+
+TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
+  std::string constants = names({"c0"});
+  put<std::uint64_t>(constants, 1);
+  constants += tensor_record({1}, kFloat32, "1234") + names({"tvmgen_default_dnnl_main_0"});
+  put<std::uint64_t>(constants, 1);
+  constants += names({"c0"});
+  expect_error([&] { parse(blob({graph_module(), text("const_loader") + constants})); },
+               ErrorCode::kIncompatible,
+               {"library 'm.so'", "'tvmgen_default_dnnl_main_0'", "external code generator"});
+}
+
+TEST(DeviceBlobTest, NamesWhatAModuleIsFor) {
+  expect_error([] { parse(blob({text("cuda") + "binary"})); }, ErrorCode::kIncompatible,
+               {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"});
+  expect_error([] { parse(blob({text("AotExecutorFactory")})); }, ErrorCode::kIncompatible,
+               {"ahead-of-time executor"});
+  expect_error([] { parse(blob({text("my_codegen\x1b[31m")})); }, ErrorCode::kIncompatible,
+               {"a module of the kind 'my_codegen\\x1b[31m'", "does not know"});
+}
+
+TEST(DeviceBlobTest, CountsThatDoNotAgreeAreRefused) {
+  std::string three_tensors = text("GraphExecutorFactory") + text("{}");
+  put<std::uint64_t>(three_tensors, 3);
+  three_tensors += names({"p0"}) + text("default");
+  expect_error([&] { parse(blob({three_tensors})); }, ErrorCode::kFormat,
+               {"3 parameters, but 1 names"});
+  expect_error([] { parse(blob({graph_module(), graph_module()})); }, ErrorCode::kFormat,
+               {"a second graph"});
+  expect_error([] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
+               ErrorCode::kFormat, {"rows and children do not fit together"});
+  expect_error([] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
+               ErrorCode::kFormat, {"names module 7 of 1"});
+}
+
+TEST(DeviceBlobTest, LeftoverBytesAreRefused) {
+  std::string bytes = blob({graph_module(), text("_lib")});
+  std::string longer;
+  put<std::uint64_t>(longer, bytes.size() - 8 + 3);
+  expect_error([&] { parse(longer + bytes.substr(8) + "xyz"); }, ErrorCode::kFormat,
+               {"3 bytes are left over after the last module"});
+}
+
+TEST(DeviceBlobTest, EveryTruncationIsNoticed) {
+  const std::string bytes = blob({graph_module(), text("_lib"), import_tree()});
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    expect_error([&] { parse(bytes.substr(0, length)); }, ErrorCode::kFormat, {"m.so"});
+  }
+}
+
+// A changed byte either gives an Error or a graph whose parts all lie within the blob.
+TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
+  const std::string bytes = blob({graph_module(), text("_lib"), import_tree()});
+  std::size_t refused = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (const unsigned char mask : {0x01, 0x80, 0xff}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ mask);
+      try {
+        const auto graph = parse(damaged);
+        if (graph) {
+          const auto* begin = reinterpret_cast<const std::byte*>(damaged.data());
+          EXPECT_GE(graph->param_records.data(), begin);
+          EXPECT_LE(graph->param_records.data() + graph->param_records.size(), begin + damaged.size());
+        }
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == ErrorCode::kFormat || error.code() == ErrorCode::kIncompatible);
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, bytes.size()) << "lengths and keys make up more than a third of the blob";
+}
+
+}  // namespace
+}  // namespace run_model

@@ -1,0 +1,103 @@
+#include "runtime/workspace.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace run_model {
+namespace {
+
+TEST(WorkspaceTest, BlocksAreAlignedAndApart) {
+  Workspace workspace;
+  std::vector<std::pair<char*, std::size_t>> blocks;
+  for (const std::size_t bytes : {1, 100, 4096, 5000, 1 << 20}) {
+    auto* data = static_cast<char*>(workspace.allocate(bytes));
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % kTensorAlignment, 0u);
+    std::memset(data, static_cast<int>(blocks.size()), bytes);
+    blocks.emplace_back(data, bytes);
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(blocks[i].first[0], static_cast<char>(i));
+    EXPECT_EQ(blocks[i].first[blocks[i].second - 1], static_cast<char>(i));
+    EXPECT_TRUE(workspace.free(blocks[i].first)) << "in the order of allocation";
+  }
+}
+
+TEST(WorkspaceTest, SecondRoundOfTheSameRequestsTakesNoNewMemory) {
+  Workspace workspace;
+  const auto round = [&] {
+    void* a = workspace.allocate(10000);
+    void* b = workspace.allocate(300);
+    void* c = workspace.allocate(50000);
+    EXPECT_TRUE(workspace.free(c));
+    EXPECT_TRUE(workspace.free(b));
+    EXPECT_TRUE(workspace.free(a));
+  };
+  round();
+  const std::size_t held = workspace.held_bytes();
+  for (int i = 0; i < 10; ++i) {
+    round();
+  }
+  EXPECT_EQ(workspace.held_bytes(), held);
+}
+
+// Rising sizes, one at a time, must not leave a trail of smaller blocks.
+TEST(WorkspaceTest, GrowsInsteadOfAddingBlocks) {
+  Workspace workspace;
+  for (std::size_t bytes = 4096; bytes <= 100 * 4096; bytes += 4096) {
+    ASSERT_TRUE(workspace.free(workspace.allocate(bytes)));
+  }
+  EXPECT_EQ(workspace.held_bytes(), 100u * 4096u);
+}
+
+TEST(WorkspaceTest, SmallestBlockThatIsLargeEnoughServes) {
+  Workspace workspace;
+  void* large = workspace.allocate(1 << 20);
+  void* small = workspace.allocate(8192);
+  workspace.free(small);
+  workspace.free(large);
+  EXPECT_EQ(workspace.allocate(5000), small);
+  EXPECT_EQ(workspace.allocate(5000), large);
+}
+
+TEST(WorkspaceTest, RefusesWhatItDidNotAllocate) {
+  Workspace workspace;
+  int other = 0;
+  EXPECT_FALSE(workspace.free(&other));
+  EXPECT_FALSE(workspace.free(nullptr));
+  void* data = workspace.allocate(10);
+  EXPECT_TRUE(workspace.free(data));
+  EXPECT_FALSE(workspace.free(data)) << "freed twice";
+}
+
+TEST(WorkspaceTest, ImpossibleSizesGiveNull) {
+  Workspace workspace;
+  EXPECT_EQ(workspace.allocate(~std::uint64_t{0}), nullptr);
+  EXPECT_EQ(workspace.allocate(std::uint64_t{1} << 62), nullptr);
+  EXPECT_EQ(workspace.held_bytes(), 0u);
+}
+
+TEST(WorkspaceTest, ReleaseKeepsWhatIsInUse) {
+  Workspace workspace;
+  void* kept = workspace.allocate(4096);
+  workspace.free(workspace.allocate(8192));
+  workspace.release_unused();
+  EXPECT_EQ(workspace.held_bytes(), 4096u);
+  EXPECT_TRUE(workspace.free(kept));
+}
+
+TEST(WorkspaceTest, EachThreadHasItsOwn) {
+  Workspace* other = nullptr;
+  std::thread([&] { other = &Workspace::of_this_thread(); }).join();
+  EXPECT_NE(other, &Workspace::of_this_thread());
+  EXPECT_EQ(&Workspace::of_this_thread(), &Workspace::of_this_thread());
+}
+
+}  // namespace
+}  // namespace run_model
