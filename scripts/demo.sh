@@ -15,7 +15,7 @@ picture=$(realpath -- "${1:-$REPO_ROOT/images/chelsea.png}")
 
 plan_steps $((SETUP_STEPS + 2))
 run_setup_steps
-run_always 'run_model' run_build host
+run_always 'run_model' run_build host run_model
 run_step 'SqueezeNet 1.1' "$SCRIPTS/prepare_squeezenet.sh"
 
 cd "$REPO_ROOT"

@@ -16,11 +16,16 @@ run_setup_steps() {
   run_step 'Python environment' "$SCRIPTS/make_venv.sh"
 }
 
-# run_build PRESET : configures and builds; both find out by themselves that nothing changed.
+# run_build PRESET [TARGET...] : configures and builds; both find out by themselves that nothing
+# changed.
 run_build() {
+  local preset=$1
+  shift
   cd "$REPO_ROOT" || exit 1
-  if [[ ! -f build/$1/build.ninja ]]; then
-    cmake --preset "$1" || die "CMake could not configure the preset '$1': see its message above."
+  if [[ ! -f build/$preset/build.ninja ]]; then
+    cmake --preset "$preset" || die "CMake could not configure the preset '$preset': see its \
+message above."
   fi
-  cmake --build --preset "$1" || die "the preset '$1' did not build: see the compiler's message above."
+  cmake --build --preset "$preset" ${1:+--target "$@"} || die "the preset '$preset' did not build: \
+see the compiler's message above."
 }
