@@ -63,3 +63,8 @@ function(run_model_add_test name)
   gtest_discover_tests(${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
     PROPERTIES ${properties} TIMEOUT 300)
 endfunction()
+
+# For code that runs once for each start of a program: a release build takes its size over its speed.
+function(run_model_optimize_for_size target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+endfunction()
