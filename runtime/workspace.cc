@@ -12,6 +12,11 @@ namespace {
 // Sizes are rounded up to pages, so that requests of nearly the same size fit the same block.
 constexpr std::size_t kPage = 4096;
 
+// More is a mistake in the model rather than a wish, and not to be tried: systems that promise memory
+// which they do not have would let it succeed.
+constexpr std::uint64_t kMostBytes =
+    std::min<std::uint64_t>(std::uint64_t{1} << 38, std::numeric_limits<std::size_t>::max() / 2);
+
 }  // namespace
 
 Workspace& Workspace::of_this_thread() {
@@ -27,7 +32,7 @@ Workspace::~Workspace() {
 }
 
 void* Workspace::allocate(std::uint64_t bytes) noexcept {
-  if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
+  if (bytes > kMostBytes) {
     return nullptr;
   }
   const std::size_t wanted =
