@@ -148,7 +148,8 @@ class Search {
           path_in_quotes(artifacts_) + " is a tar archive, and a library or a folder was expected",
           "unpack it with tar -xf and give the folder with its mod.so");
     }
-    check_piece_kind(artifacts_, PieceKind::kLibrary);
+    check_piece_kind(artifacts_, PieceKind::kLibrary,
+                     "give the artifact's .so or the folder that holds it");
     fs::path stem = artifacts_;
     PackageLocation location = locate(stem.replace_extension());
     location.library = artifacts_;

@@ -49,18 +49,21 @@ bool begins_as(std::string_view start, PieceKind kind) {
 
 }  // namespace
 
-void check_piece_kind(const std::filesystem::path& path, PieceKind wanted) {
+void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::string hint) {
   const std::vector<std::byte> start = read_file_start(path, kStartBytes);
   if (begins_as(as_text(start), wanted)) return;
   bool swapped = false;
   for (const PieceKind kind : {PieceKind::kLibrary, PieceKind::kGraph, PieceKind::kParams}) {
     swapped = swapped || begins_as(as_text(start), kind);
   }
+  if (hint.empty()) {
+    hint = swapped ? "the artifact's files were probably swapped"
+                   : "it is damaged or was not copied whole: copy or compile it again";
+  }
   throw Error(ErrorCode::kFormat,
               path_in_quotes(path) + " is " + file_kind(start) + ", but " +
                   std::string(name_of(wanted)) + " was expected there",
-              swapped ? "the artifact's files were probably swapped"
-                      : "it is damaged or was not copied whole: copy or compile it again");
+              hint);
 }
 
 bool is_tar_archive(const std::filesystem::path& path) {

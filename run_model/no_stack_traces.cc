@@ -1,6 +1,6 @@
-// Stands in for libunwind, which Debian's static glog asks for to print stack traces. Debian's static
-// libunwind is not position-independent, and this program never logs a fatal message, the only kind
-// that has a stack trace; without the library it is smaller too.
+// Stands in for libunwind, which Debian's static glog asks for to print stack traces. Debian's
+// static libunwind is not position-independent, and this program never logs a fatal message, the
+// only kind that has a stack trace; without the library it is smaller too.
 #if __has_include(<libunwind.h>)
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
