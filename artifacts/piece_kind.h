@@ -9,8 +9,9 @@ namespace run_model {
 enum class PieceKind { kLibrary, kGraph, kParams };
 
 // Throws Error(kFormat) saying what the file is instead when it does not begin as a piece of that
-// kind does, Error(kFile) when it cannot be read.
-void check_piece_kind(const std::filesystem::path& path, PieceKind wanted);
+// kind does, Error(kFile) when it cannot be read. `hint` says what to do; empty:
+// what fits the finding.
+void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::string hint = "");
 
 // Whether the file is a tar archive, as tvmc packs its models. Throws Error(kFile).
 bool is_tar_archive(const std::filesystem::path& path);
