@@ -50,6 +50,7 @@ mv "$WORK"/unpacked/org/bytedeco/{llvm,dnnl,openblas}/linux-x86_64/*.so* "$WORK/
 (cd "$WORK/tvm" && sha256sum --quiet --check "$SUMS") || die "what Maven unpacked is not what \
 $SUMS names: remove ~/.m2/repository/org/bytedeco and run this again."
 
+drop_stamp compiler
 rm -rf "$DEST"
 mv "$WORK/tvm" "$DEST"
 write_stamp compiler "$KEY"

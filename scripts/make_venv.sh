@@ -39,6 +39,7 @@ fi
 is $("$PYTHON" -V), and the pinned packages are for Python 3.9 to 3.12 (3.11 is tested): set \
 RUN_MODEL_PYTHON to such an interpreter."
 
+drop_stamp venv
 rm -rf "$VENV"
 "$PYTHON" -m venv "$VENV" || die "$PYTHON could not make a virtual environment: on Debian, install \
 the package python3-venv (scripts/install_packages.sh does)."

@@ -23,11 +23,16 @@ stamp_is() {
   [[ -f $STAMP_DIR/$1 && $(<"$STAMP_DIR/$1") == "$2" ]]
 }
 
-# Written through a rename, so that an interrupted step leaves no stamp.
+# Written through a rename, so that it is whole or not there.
 write_stamp() {
   mkdir -p "$STAMP_DIR"
   printf '%s\n' "$2" > "$STAMP_DIR/$1.new"
   mv -f "$STAMP_DIR/$1.new" "$STAMP_DIR/$1"
+}
+
+# Before the work starts: what an interrupted step leaves must not look finished.
+drop_stamp() {
+  rm -f "$STAMP_DIR/$1"
 }
 
 STEP_NUMBER=0

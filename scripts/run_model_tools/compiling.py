@@ -66,7 +66,8 @@ class Job:
             with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
                 cpu = sorted({line.strip() for line in file
                               if line.startswith(("model name", "flags", "Features", "CPU part"))})
-        parts = [_RECIPE, self.name, self.model.sha256, self.target.tvm, sorted(self.shapes.items()),
+        parts = [_RECIPE, self.name, self.model.sha256, *self.model.data_sha256, self.target.tvm,
+                 sorted(self.shapes.items()),
                  self.preprocessing.to_json() if self.preprocessing else None, self.labels,
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
                  sha256_of(self.tuning_records) if self.tuning_records else None,

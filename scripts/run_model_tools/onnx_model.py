@@ -31,6 +31,8 @@ class OnnxModel:
     opset: int
     inputs: list[OnnxInput]
     outputs: list[str]
+    data_sha256: list[str]
+    """Of the files beside it that hold its weights, if any."""
 
 
 def read_model(path: Path) -> OnnxModel:
@@ -57,7 +59,23 @@ def read_model(path: Path) -> OnnxModel:
         inputs.append(OnnxInput(value.name, shape, np.dtype(
             onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))))
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-    return OnnxModel(path, sha256_of(path), opset, inputs, [o.name for o in model.graph.output])
+    return OnnxModel(path, sha256_of(path), opset, inputs, [o.name for o in model.graph.output],
+                     [sha256_of(file) for file in _data_files(path, model)])
+
+
+def _data_files(path: Path, model: onnx.ModelProto) -> list[Path]:
+    """The files that hold weights outside of the model, which must lie in its folder."""
+    places = {entry.value for tensor in model.graph.initializer
+              if tensor.data_location == onnx.TensorProto.EXTERNAL
+              for entry in tensor.external_data if entry.key == "location"}
+    files = []
+    for place in sorted(places):
+        file = (path.parent / place).resolve()
+        if not file.is_relative_to(path.parent.resolve()) or not file.is_file():
+            raise ToolError(MISSING_FILE, f"{path} keeps weights in '{place}', which is no file in "
+                                          "its folder.")
+        files.append(file)
+    return files
 
 
 def resolve_shapes(model: OnnxModel, given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

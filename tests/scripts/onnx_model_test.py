@@ -67,6 +67,21 @@ def test_what_is_no_model(tmp_path, data, code):
     assert caught.value.code == code and "m.onnx" in str(caught.value)
 
 
+def test_weights_beside_the_model_are_part_of_it(classifier):
+    moved = classifier.parent / "moved.onnx"
+    onnx.save_model(onnx.load(str(classifier)), str(moved), save_as_external_data=True,
+                    location="weights.bin", size_threshold=0)
+    first = read_model(moved).data_sha256
+    assert len(first) == 1
+    weights = classifier.parent / "weights.bin"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    assert read_model(moved).data_sha256 != first
+    weights.unlink()
+    with pytest.raises(ToolError, match="weights.bin") as caught:
+        read_model(moved)
+    assert caught.value.code == 3
+
+
 def test_runs_in_onnx_runtime(tmp_path):
     path = save_two_by_two(tmp_path / "two.onnx")
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
