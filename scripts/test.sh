@@ -34,7 +34,8 @@ failed=()
 for preset in "${presets[@]}"; do
   begin_step "test $preset"
   printf '\n'
-  ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(nproc)}" "$@" || failed+=("$preset")
+  without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(nproc)}" "$@" \
+    || failed+=("$preset")
 done
 if ((${#failed[@]} > 0)); then
   die "tests failed in: ${failed[*]}. To see one again: ctest --preset ${failed[0]} --rerun-failed"
