@@ -146,9 +146,9 @@ Frame read_first_frame(Bytes file, const std::string& what) {
 
 }  // namespace
 
-StbPicture decode_gif(Bytes file, const std::string& what) {
+RawPicture decode_gif(Bytes file, const std::string& what) {
   const Frame frame = read_first_frame(file, what);
-  StbPicture picture = decode_with_stb(frame.file, what);
+  RawPicture picture = decode_with_stb(frame.file, what);
   const Region& inner = frame.region;
   for (int y = 0; y < picture.image.height(); ++y) {
     std::uint8_t* to = picture.image.row(y);

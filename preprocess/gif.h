@@ -13,6 +13,6 @@ namespace run_model {
 // transparent colour, or the first of the palette. Throws Error(kImage), its sentence beginning with
 // `what`, also where the compressed data has fewer pixels than the frame: stb_image leaves such
 // pixels out.
-StbPicture decode_gif(Bytes file, const std::string& what);
+RawPicture decode_gif(Bytes file, const std::string& what);
 
 }  // namespace run_model

@@ -86,7 +86,7 @@ class Scan {
       }
     }
     for (const Part& part : parts_) {
-      const bool reads_dc = first_ == 0 && !refining_;
+      const bool reads_dc = !frame_.progressive || (first_ == 0 && !refining_);
       const bool reads_ac = !frame_.progressive || first_ > 0;
       if ((reads_dc && !defined(tables_.dc, part.dc)) || (reads_ac && !defined(tables_.ac, part.ac))) {
         damaged("a scan uses a Huffman table that is not defined");

@@ -55,23 +55,29 @@ PngInfo check_png(Bytes file, const std::string& what) {
   }
   PictureReader fields(header.body, what);
   const std::uint32_t width = fields.u32be();
-  check_image_size(what.c_str(), width, fields.u32be());
+  const std::uint32_t height = fields.u32be();
+  check_image_size(what.c_str(), width, height);
 
   PngInfo info;
-  bool has_data = false;
+  info.width = static_cast<int>(width);
+  info.height = static_cast<int>(height);
+  info.depth = fields.u8();
+  info.color = fields.u8();
+  fields.take(2);  // the methods of compression and filtering, of which there is one each
+  info.interlaced = fields.u8() != 0;
   for (;;) {
     const Chunk chunk = read_chunk(reader, what);
     if (chunk.type == "IHDR") {
       damaged(what, "it has two IHDR chunks");
     } else if (chunk.type == "IDAT") {
-      has_data = true;
+      info.data.push_back(chunk.body);
     } else if (chunk.type == "eXIf") {
       info.orientation = exif_orientation(chunk.body);
     } else if (chunk.type == "IEND") {
       break;
     }
   }
-  if (!has_data) {
+  if (info.data.empty()) {
     damaged(what, "it has no IDAT chunk");
   }
   return info;

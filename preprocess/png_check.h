@@ -3,14 +3,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "preprocess/picture_reader.h"
 
 namespace run_model {
 
-// What the chunks say besides the pixels.
+enum PngColor : int { kPngGray = 0, kPngRgb = 2, kPngPalette = 3, kPngGrayAlpha = 4, kPngRgba = 6 };
+
+// What the chunks say.
 struct PngInfo {
-  int orientation = 1;  // of the eXIf chunk
+  int width = 0;
+  int height = 0;
+  int depth = 0;  // bits a sample
+  int color = 0;  // PngColor, or a number that means none
+  bool interlaced = false;
+  int orientation = 1;      // of the eXIf chunk
+  std::vector<Bytes> data;  // the bodies of the IDAT chunks
 };
 
 // Walks the chunks from IHDR to IEND and compares every CRC-32. Bytes after IEND are not looked at.

@@ -27,7 +27,7 @@ class PnmReader {
     channels_ = kind == 3 || kind == 6 ? 3 : 1;
   }
 
-  PnmPicture decode() {
+  RawPicture decode() {
     const int width = number("width", kMaxImageSide);
     const int height = number("height", kMaxImageSide);
     greatest_ = bitmap_ ? 1 : number("greatest value", 65535);
@@ -49,7 +49,7 @@ class PnmReader {
     }
     make_scale();
 
-    PnmPicture picture{Image(width, height), channels_};
+    RawPicture picture{Image(width, height), channels_};
     std::vector<std::uint8_t> row(row_samples);
     for (int y = 0; y < height; ++y) {
       plain_ ? read_plain_row(row) : read_raw_row(reader_.take(row_bytes), row);
@@ -152,6 +152,6 @@ class PnmReader {
 
 }  // namespace
 
-PnmPicture decode_pnm(Bytes file, const std::string& what) { return PnmReader(file, what).decode(); }
+RawPicture decode_pnm(Bytes file, const std::string& what) { return PnmReader(file, what).decode(); }
 
 }  // namespace run_model

@@ -6,17 +6,12 @@
 #include <string>
 
 #include "preprocess/picture_reader.h"
-#include "preprocess/image.h"
+#include "preprocess/raw_picture.h"
 
 namespace run_model {
 
-struct PnmPicture {
-  Image image;
-  int channels = 0;  // in the file: 1 or 3
-};
-
 // Samples are scaled to 0..255 as Pillow does: round(value / greatest * 255), halves to even. Throws
 // Error(kImage), its sentence beginning with `what`.
-PnmPicture decode_pnm(Bytes file, const std::string& what);
+RawPicture decode_pnm(Bytes file, const std::string& what);
 
 }  // namespace run_model

@@ -13,7 +13,7 @@ constexpr std::uint32_t kRunLengths = 1;
 
 }  // namespace
 
-StbPicture decode_psd(Bytes file, const std::string& what) {
+RawPicture decode_psd(Bytes file, const std::string& what) {
   PictureReader reader(file, what);
   reader.take(kChannelsAt);
   const std::uint32_t channels = reader.u16be();
@@ -41,7 +41,7 @@ StbPicture decode_psd(Bytes file, const std::string& what) {
     const auto surplus = reduced.begin() + static_cast<std::ptrdiff_t>(reader.position());
     reduced.erase(surplus, surplus + static_cast<std::ptrdiff_t>(rows_take(channels - kColorChannels)));
   }
-  StbPicture picture = decode_with_stb(reduced, what);
+  RawPicture picture = decode_with_stb(reduced, what);
   picture.channels = kColorChannels + 1;
   return picture;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <limits>
 
 #include "runtime/error.h"
 
@@ -118,11 +118,11 @@ std::size_t largest_allocation(int width, int height, std::size_t file_bytes) {
 
 }  // namespace
 
-StbPicture decode_with_stb(Bytes file, const std::string& what) {
+RawPicture decode_with_stb(Bytes file, const std::string& what) {
   int width = 0;
   int height = 0;
   int channels = 0;
-  StbPicture picture;
+  RawPicture picture;
   try {
     stb_largest_allocation = std::size_t{1} << 20;  // the state of a decoder, no pixels
     Source header(file);
@@ -151,6 +151,21 @@ StbPicture decode_with_stb(Bytes file, const std::string& what) {
   }
   check_image_size(what.c_str(), width, height);
   return picture;
+}
+
+bool inflate_with_stb(Bytes stream, std::span<std::uint8_t> to) {
+  constexpr std::size_t kLargest = std::numeric_limits<int>::max();
+  if (stream.size() > kLargest || to.size() > kLargest) {
+    return false;
+  }
+  try {
+    const int size = stbi_zlib_decode_buffer(
+        reinterpret_cast<char*>(to.data()), static_cast<int>(to.size()),
+        reinterpret_cast<const char*>(stream.data()), static_cast<int>(stream.size()));
+    return size == static_cast<int>(to.size());
+  } catch (const StbAssertion&) {
+    return false;
+  }
 }
 
 }  // namespace run_model
