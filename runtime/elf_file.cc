@@ -174,10 +174,13 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
     ElfCursor header(reader_, offset + i * entry_bytes);
     header.u32();  // sh_name
     const std::uint32_t type = header.u32();
-    header.word();  // sh_flags
-    header.word();  // sh_addr
+    const std::uint64_t section_flags = header.word();
+    const std::uint64_t address = header.word();
     const std::uint64_t content = header.word();
     const std::uint64_t bytes = header.word();
+    if ((section_flags & SHF_EXECINSTR) != 0) {
+      code_sections_.emplace_back(address, bytes);
+    }
     if (type == SHT_DYNSYM) {
       section_symbol_count_ = bytes / (wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym));
     } else if (type == SHT_ARM_ATTRIBUTES && target_.machine == EM_ARM &&
@@ -402,6 +405,19 @@ std::optional<std::uint64_t> ElfFile::file_offset(std::uint64_t address,
     }
   }
   return std::nullopt;
+}
+
+bool ElfFile::in_code(std::uint64_t address) const {
+  const auto holds = [address](std::uint64_t begin, std::uint64_t size) {
+    return within(address, 1, begin, size);
+  };
+  const bool in_section =
+      code_sections_.empty() ||
+      std::any_of(code_sections_.begin(), code_sections_.end(),
+                  [&](const auto& section) { return holds(section.first, section.second); });
+  return in_section && std::any_of(segments_.begin(), segments_.end(), [&](const ElfSegment& s) {
+           return s.type == PT_LOAD && (s.flags & PF_X) != 0 && holds(s.address, s.memory_bytes);
+         });
 }
 
 std::span<const std::byte> ElfFile::bytes_of(const ElfSymbol& symbol) const {

@@ -63,6 +63,10 @@ class ElfFile {
   std::string_view soname() const { return soname_; }
   const std::vector<ElfVersionNeed>& version_needs() const { return version_needs_; }
 
+  // Whether a function may begin at `address`: it lies in an executable segment and, where the file
+  // has section headers, in one of the sections that hold instructions.
+  bool in_code(std::uint64_t address) const;
+
   // The dynamic symbol table without its null entry.
   std::span<const ElfSymbol> symbols() const {
     return std::span(symbols_).subspan(symbols_.empty() ? 0 : 1);
@@ -108,6 +112,7 @@ class ElfFile {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> dynamic_;
   std::span<const std::byte> strings_;
   std::optional<std::uint64_t> section_symbol_count_;  // from the section headers, where there are any
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> code_sections_;  // address, bytes
   FloatAbi attributes_float_abi_ = FloatAbi::kUnspecified;
   std::vector<std::string_view> needed_;
   std::string_view soname_;

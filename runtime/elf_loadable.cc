@@ -2,7 +2,9 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <bit>
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -108,9 +110,28 @@ void check_dynamic(const ElfFile& file) {
     }
   }
   for (const std::uint64_t tag : {DT_INIT, DT_FINI}) {
-    if (const auto address = file.dynamic(tag); address && !in_image(file, *address, 1, PF_X)) {
-      reader.fail("its initialisation function is not in executable code");
+    if (const auto address = file.dynamic(tag); address && !file.in_code(*address)) {
+      reader.fail("its initialisation function is not in its code");
     }
+  }
+  // Where one of a group is missing, the loader finds no value where it expects one, or does without
+  // what the others describe.
+  const std::initializer_list<std::uint64_t> groups[] = {
+      {DT_RELA, DT_RELASZ, DT_RELAENT},     {DT_REL, DT_RELSZ, DT_RELENT},
+      {DT_JMPREL, DT_PLTRELSZ, DT_PLTREL},  {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
+      {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},     {DT_VERNEED, DT_VERNEEDNUM},
+      {DT_VERDEF, DT_VERDEFNUM},
+  };
+  for (const auto& group : groups) {
+    const auto present = std::count_if(group.begin(), group.end(), [&file](std::uint64_t tag) {
+      return file.dynamic(tag).has_value();
+    });
+    if (present != 0 && present != static_cast<std::ptrdiff_t>(group.size())) {
+      reader.fail("its dynamic section lacks an entry");
+    }
+  }
+  if ((file.dynamic(DT_VERNEED) || file.dynamic(DT_VERDEF)) && !file.dynamic(DT_VERSYM)) {
+    reader.fail("its dynamic section lacks an entry");
   }
   const std::pair<std::uint64_t, std::uint64_t> arrays[] = {{DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
                                                             {DT_FINI_ARRAY, DT_FINI_ARRAYSZ}};
@@ -196,7 +217,7 @@ void check_symbols(const ElfFile& file) {
     // Bit 0 of an Arm function's address tells Thumb code from Arm code.
     const std::uint64_t address =
         symbol.address & ~std::uint64_t{function && file.target().machine == EM_ARM};
-    if ((function && !in_image(file, address, 1, PF_X)) ||
+    if ((function && !file.in_code(address)) ||
         (symbol.type == STT_OBJECT && !in_image(file, address, symbol.bytes, PF_R))) {
       file.reader().fail("a function or variable that it defines is not within its segments");
     }

@@ -57,6 +57,9 @@ class RelocationCheck {
         image_end_ = std::max(image_end_, segment.address + segment.memory_bytes);
       }
       thread_locals_ = thread_locals_ || segment.type == PT_TLS;
+      if (segment.type == PT_DYNAMIC) {
+        dynamic_ = segment;
+      }
     }
     add_call_list(DT_INIT_ARRAY, DT_INIT_ARRAYSZ);
     add_call_list(DT_FINI_ARRAY, DT_FINI_ARRAYSZ);
@@ -164,9 +167,7 @@ class RelocationCheck {
     if (symbol > file_.symbols().size()) {
       reader_.fail("a relocation names a symbol that does not exist");
     }
-    if (!in_image(file_, place, reader_.address_bytes(), place_flags_)) {
-      reader_.fail("a relocation is not within a writable segment");
-    }
+    check_place(place);
     const bool called = called_from(place);
     if (kinds_ == nullptr) {
       return;
@@ -214,10 +215,19 @@ class RelocationCheck {
   }
 
   void packed_place(std::uint64_t place) {
-    if (!in_image(file_, place, reader_.address_bytes(), place_flags_)) {
+    check_place(place);
+    target(value_at(place), called_from(place));
+  }
+
+  // The loader reads the dynamic section while it relocates, and nothing in there is relocated.
+  void check_place(std::uint64_t place) const {
+    const std::size_t word = reader_.address_bytes();
+    if (!in_image(file_, place, word, place_flags_)) {
       reader_.fail("a relocation is not within a writable segment");
     }
-    target(value_at(place), called_from(place));
+    if (place + word > dynamic_.address && place < dynamic_.address + dynamic_.memory_bytes) {
+      reader_.fail("a relocation is within the dynamic section");
+    }
   }
 
   // What the file holds at an address; 0 where memory begins as zeroes.
@@ -228,7 +238,7 @@ class RelocationCheck {
 
   // One past the end is a legal address too; linkers refer to the end of a section that way.
   void target(std::uint64_t address, bool called) const {
-    if (called ? !in_image(file_, address & ~std::uint64_t{1}, 1, PF_X)
+    if (called ? !file_.in_code(address & ~std::uint64_t{file_.target().machine == EM_ARM})
                : address < image_begin_ || address > image_end_) {
       reader_.fail("a relocation points outside of the library");
     }
@@ -237,6 +247,7 @@ class RelocationCheck {
   const ElfFile& file_;
   const ElfReader& reader_;
   const RelocationKinds* kinds_;
+  ElfSegment dynamic_;
   std::uint32_t place_flags_ = 0;
   std::uint64_t image_begin_ = ~std::uint64_t{0};
   std::uint64_t image_end_ = 0;

@@ -89,6 +89,10 @@ class ElfBuilder {
     }
 
     const std::size_t version_table = hash + hash_bytes;
+    const std::size_t symbol_versions = version_table + versions.size();
+    for (std::size_t i = 0; i < symbol_count && !version_needs.empty(); ++i) {
+      put(versions, i == 0 ? 0 : 1, 2);
+    }
     const std::size_t string_table = version_table + versions.size();
     const std::size_t dynamic_table = string_table + strings_.size();
     dynamic.emplace_back(DT_HASH, hash);
@@ -99,6 +103,7 @@ class ElfBuilder {
     if (!version_needs.empty()) {
       dynamic.emplace_back(DT_VERNEED, version_table);
       dynamic.emplace_back(DT_VERNEEDNUM, version_needs.size());
+      dynamic.emplace_back(DT_VERSYM, symbol_versions);
     }
     dynamic.insert(dynamic.end(), more_dynamic.begin(), more_dynamic.end());
     dynamic.emplace_back(DT_NULL, 0);
