@@ -35,8 +35,8 @@ TEST(ClassScoresTest, ReadsEveryElementType) {
 
 TEST(ClassScoresTest, ReadsHalfPrecision) {
   // 1, -2, 65504 (the largest), 2^-24 (the least subnormal), 2^-14 (the least normal), -0, 1/3.
-  const auto halves = tensor_of<std::uint16_t>(
-      {0x3C00, 0xC000, 0x7BFF, 0x0001, 0x0400, 0x8000, 0x3555}, "float16");
+  const auto halves =
+      tensor_of<std::uint16_t>({0x3C00, 0xC000, 0x7BFF, 0x0001, 0x0400, 0x8000, 0x3555}, "float16");
   EXPECT_THAT(class_scores(halves), ElementsAre(1, -2, 65504, 0x1p-24, 0x1p-14, 0, 0.333251953125));
 }
 
@@ -48,9 +48,9 @@ TEST(ClassScoresTest, AppliesQuantizationToIntegersOnly) {
 }
 
 TEST(ClassScoresTest, RefusesNanAndInfinity) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity(),
-                          -std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
     try {
       class_scores(tensor_of<float>({0, bad, bad}, "float32"));
       FAIL() << bad;

@@ -37,7 +37,10 @@ TEST(LabelsTest, LastLineNeedsNoNewline) {
 }
 
 TEST(LabelsTest, DropsByteOrderMarkCarriageReturnsAndBlankEnd) {
-  EXPECT_THAT(parse_labels("\xEF\xBB\xBF" "a\r\nb\r\n\r\n \n", "l"), ElementsAre("a", "b"));
+  EXPECT_THAT(parse_labels("\xEF\xBB\xBF"
+                           "a\r\nb\r\n\r\n \n",
+                           "l"),
+              ElementsAre("a", "b"));
 }
 
 TEST(LabelsTest, LeavesOutSynsetIdsWhereEveryLineHasOne) {

@@ -1,0 +1,53 @@
+#include "tests/run_model/spawn.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <stdexcept>
+
+#include "tests/temporary_folder.h"
+
+namespace run_model {
+namespace {
+
+// In the child, between fork and exec.
+void redirect(const char* file, int flags, int target) {
+  const int fd = ::open(file, flags, 0600);
+  if (fd < 0 || ::dup2(fd, target) < 0) ::_exit(126);
+  ::close(fd);
+}
+
+}  // namespace
+
+ProgramResult spawn(const std::string& program, const std::vector<std::string>& args,
+                    const std::string& out_file) {
+  const TemporaryFolder folder;
+  const std::string out = out_file.empty() ? (folder / "out").string() : out_file;
+  const std::string err = (folder / "err").string();
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("cannot fork");
+  if (child == 0) {
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(out.c_str(), O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(err.c_str(), O_WRONLY | O_CREAT, STDERR_FILENO);
+    ::execv(program.c_str(), argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) throw std::runtime_error("cannot wait for " + program);
+  }
+  ProgramResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (out_file.empty()) result.out = TemporaryFolder::read(out);
+  result.err = TemporaryFolder::read(err);
+  return result;
+}
+
+}  // namespace run_model
