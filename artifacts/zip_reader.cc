@@ -24,6 +24,7 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string name)
   std::uint64_t offset = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
   for (std::uint64_t i = 0; i < directory.entries; ++i) offset = read_entry(offset, end);
+  if (offset != end) fail("its directory has more bytes than members");
   check_totals();
 }
 
@@ -82,6 +83,9 @@ ZipReader::Directory ZipReader::find_directory() const {
   }
   if (directory.offset > directory_end || directory.bytes > directory_end - directory.offset) {
     fail("its directory lies outside the file");
+  }
+  if (directory.bytes != directory_end - directory.offset) {
+    fail("there are bytes between its directory and its end");
   }
   if (directory.entries > kMaxEntries ||
       directory.entries > directory.bytes / zip::kCentralHeaderBytes) {
@@ -163,10 +167,15 @@ std::span<const std::byte> ZipReader::packed(const ZipEntry& entry) const {
       little_endian(header, 4) != zip::kLocalHeader) {
     fail("the header of its member " + in_quotes(entry.name) + " is damaged");
   }
-  const std::uint64_t start = header + zip::kLocalHeaderBytes + little_endian(header + 26, 2) +
-                              little_endian(header + 28, 2);
+  const std::uint64_t name_bytes = little_endian(header + 26, 2);
+  const std::uint64_t start =
+      header + zip::kLocalHeaderBytes + name_bytes + little_endian(header + 28, 2);
   if (start > bytes_.size() || entry.compressed_bytes > bytes_.size() - start) {
     fail("its member " + in_quotes(entry.name) + " reaches beyond its end");
+  }
+  // No checksum covers the name, but it is there twice.
+  if (as_text(bytes_.subspan(header + zip::kLocalHeaderBytes, name_bytes)) != entry.name) {
+    fail("its member " + in_quotes(entry.name) + " has another name in its directory");
   }
   return bytes_.subspan(start, entry.compressed_bytes);
 }

@@ -19,7 +19,8 @@ using nlohmann::json;
 // Files that go away with the object.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_(fs::temp_directory_path() / ("runtime_bench_" + std::to_string(getpid()))) {
+  ScratchFolder()
+      : path_(fs::temp_directory_path() / ("runtime_bench_" + std::to_string(getpid()))) {
     fs::create_directories(path_);
   }
   ~ScratchFolder() { fs::remove_all(path_); }
@@ -88,7 +89,7 @@ void load_chain(benchmark::State& state) {
 }
 BENCHMARK(load_chain)->Arg(10)->Arg(100)->Arg(1000)->Unit(benchmark::kMicrosecond);
 
-int empty_task(int, int, void*, void*) { return 0; }
+int empty_task(int, int, ThreadPool::Group*, void*) { return 0; }
 
 // From launch to the return of the last thread, with nothing to do. Wall time: the work is shared.
 void launch(benchmark::State& state) {

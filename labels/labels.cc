@@ -1,6 +1,7 @@
 #include "labels/labels.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -93,14 +94,18 @@ std::vector<std::string> read_labels(const std::filesystem::path& path) {
     throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +
                                       std::strerror(folder ? EISDIR : errno));
   }
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  // Piece by piece: a buffer for the largest file would cost more memory than a whole small model.
+  std::string text;
+  std::array<char, 1 << 14> piece;
+  do {
+    file.read(piece.data(), piece.size());
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMaxFileBytes) {
+      fail(path_in_quotes(path), "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
+    }
+  } while (file);
   if (file.bad()) {
     throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) {
-    fail(path_in_quotes(path), "it is larger than " + std::to_string(kMaxFileBytes) + " bytes");
   }
   return parse_labels(text, path_in_quotes(path));
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -22,8 +23,8 @@ constexpr std::uint8_t kHandleCode = kDLOpaqueHandle;
 
 [[noreturn]] void throw_unknown(std::string_view text) {
   throw Error(ErrorCode::kFormat,
-              "unknown element type \"" + std::string(text.substr(0, 64)) +
-                  "\", expected one like float32, int8, uint8, int64, bool or float16");
+              "unknown element type " + in_quotes(text) +
+                  ", expected one like float32, int8, uint8, int64, bool or float16");
 }
 
 // Reads a positive number of at most `max` from the front of `text`.

@@ -18,6 +18,12 @@ std::string shown(const nlohmann::json& value) {
 }  // namespace
 
 nlohmann::json JsonField::parse(std::string_view text, const std::string& source) {
+  // The parser takes a zero byte for the end of the text, whatever follows it.
+  if (std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    throw Error(ErrorCode::kFormat,
+                source + " is no valid JSON: byte " + std::to_string(zero + 1) + " is a zero byte",
+                "check that the library, graph and parameter files were not swapped or damaged");
+  }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {

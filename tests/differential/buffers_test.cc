@@ -11,7 +11,7 @@
 namespace run_model {
 namespace {
 
-class Buffers : public RunningNetworkTest {
+class Buffers : public NetworkTest {
  protected:
   // What the executor throws for `use`; fails the test if it throws nothing.
   template <typename Use>

@@ -47,13 +47,6 @@ void NetworkTest::SetUp() {
   network_ = read_case(folder, description);
 }
 
-void RunningNetworkTest::SetUp() {
-  NetworkTest::SetUp();
-  if (!IsSkipped() && !network_.refused.empty()) {
-    GTEST_SKIP() << "network " << GetParam() << " is there to be refused";
-  }
-}
-
 GraphExecutor NetworkTest::executor(int threads) const {
   ThreadPoolOptions options;
   options.threads = threads;

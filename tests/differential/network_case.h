@@ -20,13 +20,13 @@ struct NetworkCase {
   // Of each input set: what every node wrote, named "<executable node>_<output>". May be empty.
   std::vector<std::vector<NamedTensor>> nodes;
   std::vector<bool> writable_outputs;  // false where an output is an input, a parameter or its view
-  std::string refused;                 // what this runtime's refusal names; empty if it runs
+  std::string refused;                 // what this runtime's refusal names; empty for those that run
 };
 
 // Where make_networks wrote to.
 std::filesystem::path networks_folder();
 
-// A fixture for tests over kNetworkNames: skips, by name, where a network is not there.
+// A fixture for tests over the names in network_names.h: skips, by name, where a network is not there.
 class NetworkTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override;
@@ -40,12 +40,6 @@ class NetworkTest : public testing::TestWithParam<const char*> {
   void expect_outputs(const GraphExecutor& model, std::size_t index) const;
 
   NetworkCase network_;
-};
-
-// As NetworkTest, for networks that run: skips those that are there to be refused.
-class RunningNetworkTest : public NetworkTest {
- protected:
-  void SetUp() override;
 };
 
 // Element type, shape and bytes.

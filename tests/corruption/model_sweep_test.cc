@@ -1,0 +1,144 @@
+// The pieces that the executor reads. Whatever is accepted is run as well: the run must be
+// memory-safe (the asan preset sees to that), and its result must follow from what was read.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "runtime/device_blob.h"
+#include "runtime/graph_executor.h"
+#include "runtime/graph_json.h"
+#include "runtime/params_file.h"
+#include "runtime/storage_plan.h"
+#include "tests/corruption/damage.h"
+#include "tests/corruption/small_model.h"
+#include "tests/corruption/sweep.h"
+
+namespace run_model::corruption {
+namespace {
+
+class ModelSweep : public testing::Test {
+ protected:
+  ModelSweep() {
+    files_.library = CORRUPTION_MODEL;
+    files_.graph = folder_.write("model.json", small_graph().dump());
+    files_.params = folder_.write("model.params", small_params());
+    pool_ = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = 1});
+    keep_loaded_ = std::make_unique<GraphExecutor>(files_, ExecutorOptions{pool_});
+  }
+
+  // Loads the model as it stands and runs it on kX. Inputs of another shape get zeros.
+  void load_and_run(std::vector<Floats>* outputs = nullptr) {
+    GraphExecutor model(files_, {pool_});
+    if (model.memory().activations > 1 << 20) return;  // a graph may ask for that much
+    for (std::size_t i = 0; i < model.inputs().size(); ++i) {
+      Tensor input = model.input(i);
+      std::memset(input.data(), 0, input.nbytes());
+      std::memcpy(input.data(), kX.data(), std::min(input.nbytes(), sizeof(kX)));
+    }
+    model.run();
+    for (std::size_t i = 0; i < model.outputs().size(); ++i) {
+      Tensor output = model.output(i).clone();
+      if (outputs == nullptr) continue;
+      ASSERT_EQ(output.nbytes(), sizeof(Floats));
+      std::memcpy(outputs->emplace_back().data(), output.data(), sizeof(Floats));
+    }
+  }
+
+  TemporaryFolder folder_;
+  ModelFiles files_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::unique_ptr<GraphExecutor> keep_loaded_;  // so that the library is loaded once only
+};
+
+Floats floats_of(const Param& param) {
+  Floats values;
+  EXPECT_EQ(param.data.size(), sizeof(values)) << param.name;
+  std::memcpy(values.data(), param.data.data(), sizeof(values));
+  return values;
+}
+
+TEST_F(ModelSweep, UndamagedModelRuns) {
+  std::vector<Floats> outputs;
+  load_and_run(&outputs);
+  EXPECT_EQ(outputs, (std::vector<Floats>{{2, -6, -3, 4}, {12, 14, 27, 44}}));
+}
+
+// A parameters file has no checksum of its own, so that damaged weights pass; but nothing else does:
+// what the executor computes with must be what the file says for exactly these two tensors.
+TEST_F(ModelSweep, Params) {
+  Sweep sweep({ErrorCode::kFormat, ErrorCode::kMismatch}, "model.params");
+  std::size_t damaged_weights = 0;
+  for_each_damage(small_params(), [&](const std::string& how, const std::string& bytes) {
+    replace_file(files_.params, bytes);
+    std::vector<Floats> outputs;
+    if (!sweep.accepts(how, [&] { load_and_run(&outputs); })) return;
+    SCOPED_TRACE(how);
+    Floats w{}, b{};
+    std::size_t found = 0;
+    for (const Param& param : parse_params(std::as_bytes(std::span(bytes)), "model.params")) {
+      (param.name == "w" ? w : b) = floats_of(param);
+      found += param.name == "w" || param.name == "b";
+    }
+    ASSERT_EQ(found, 2u);
+    damaged_weights += w != kW || b != kB;
+    ASSERT_EQ(outputs.size(), 2u);
+    for (std::size_t i = 0; i < kX.size(); ++i) {
+      float product = kX[i] * w[i];
+      float sum = product + b[i];
+      // By their bits: a damaged weight may be a NaN.
+      EXPECT_EQ(std::memcmp(&outputs[0][i], &product, sizeof(float)), 0);
+      EXPECT_TRUE(std::memcmp(&outputs[1][i], &sum, sizeof(float)) == 0 ||
+                  (std::isnan(outputs[1][i]) && std::isnan(sum)));
+    }
+  });
+  EXPECT_GT(damaged_weights, 0u);
+}
+
+TEST_F(ModelSweep, GraphText) {
+  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch,
+               ErrorCode::kModel},
+              "");
+  for_each_damage(small_graph().dump(), [&](const std::string& how, const std::string& text) {
+    replace_file(files_.graph, text);
+    sweep.accepts(how, [&] { load_and_run(); });
+  });
+}
+
+TEST_F(ModelSweep, GraphValues) {
+  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch,
+               ErrorCode::kModel},
+              "");
+  for_each_json_change(small_graph(), [&](const std::string& how, const std::string& text) {
+    replace_file(files_.graph, text);
+    sweep.accepts(how, [&] { load_and_run(); });
+  });
+}
+
+// What parse_graph and plan_storage refuse names the file.
+TEST(GraphSweep, MessagesNameTheFile) {
+  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.json");
+  auto read = [&](const std::string& how, const std::string& text) {
+    sweep.accepts(how, [&] { plan_storage(parse_graph(text, "'model.json'"), "'model.json'"); });
+  };
+  for_each_damage(small_graph().dump(), read);
+  for_each_json_change(small_graph(), read);
+}
+
+TEST(DeviceBlobSweep, EveryByte) {
+  std::string blob = small_device_blob();
+  ASSERT_TRUE(parse_device_blob(std::as_bytes(std::span(blob)), "'model.so'"));
+  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.so");
+  for_each_damage(blob, [&](const std::string& how, const std::string& bytes) {
+    sweep.accepts(how, [&] {
+      auto embedded = parse_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");
+      if (!embedded) return;
+      plan_storage(parse_graph(embedded->graph_json, "'model.so'"), "'model.so'");
+      parse_param_records(embedded->param_names, embedded->param_records, "'model.so'");
+    });
+  });
+}
+
+}  // namespace
+}  // namespace run_model::corruption
