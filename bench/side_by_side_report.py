@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of both runtimes; `target` is the largest ratio or value allowed, None for none."""
+    """One figure of both runtimes; `target` is the largest ratio or value allowed, if any is."""
 
     figure: str
     tvm: float

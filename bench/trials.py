@@ -87,7 +87,7 @@ def steady_times(subjects: list[Subject], artifact: Path, input_name: str, *, ro
 
 def start_figures(subjects: list[Subject], artifact: Path, input_name: str, *,
                   rounds: int) -> dict[str, dict[str, Sample]]:
-    """Of fresh processes that give one result, as installed and with the files in the page cache."""
+    """Of fresh processes that give one result, as installed, the files in the page cache."""
     keys = ("load_ms", "first_ms", "process_ms", "peak_first_kib")
     samples = {subject.name: {key: Sample() for key in keys} for subject in subjects}
     outputs = set()

@@ -5,8 +5,8 @@
 namespace run_model {
 namespace {
 
-// Length of the well-formed UTF-8 sequence of a printable character at the start of `text`, which is
-// not empty; 0 where there is none (RFC 3629).
+// Length of the well-formed UTF-8 sequence (RFC 3629) of a printable character at the start of
+// `text`, which is not empty; 0 where there is none.
 std::size_t printable_sequence(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;

@@ -1,5 +1,5 @@
-// Libraries. Damaged machine code cannot be made safe by looking at it: where nothing but a checksum
-// could tell, these tests look at the file and do not load it.
+// Libraries. Damaged machine code cannot be made safe by looking at it: where nothing but a
+// checksum could tell, these tests look at the file and do not load it.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -36,7 +36,9 @@ TEST(LibrarySweep, HeadersAndTablesAreReadSafely) {
   // The ELF header and the program headers, at every byte.
   std::string head = library.substr(0, 0x400);
   std::string rest = library.substr(head.size());
-  auto read_head = [&](const std::string& how, const std::string& bytes) { read(how, bytes + rest); };
+  auto read_head = [&](const std::string& how, const std::string& bytes) {
+    read(how, bytes + rest);
+  };
   for_each_changed_byte(head, read_head);
   for_each_huge_number(head, read_head);
 }

@@ -65,8 +65,8 @@ TEST_F(ModelSweep, UndamagedModelRuns) {
   EXPECT_EQ(outputs, (std::vector<Floats>{{2, -6, -3, 4}, {12, 14, 27, 44}}));
 }
 
-// A parameters file has no checksum of its own, so that damaged weights pass; but nothing else does:
-// what the executor computes with must be what the file says for exactly these two tensors.
+// A parameters file has no checksum of its own, so that damaged weights pass; but nothing else
+// does: what the executor computes with must be what the file says for exactly these two tensors.
 TEST_F(ModelSweep, Params) {
   Sweep sweep({ErrorCode::kFormat, ErrorCode::kMismatch}, "model.params");
   std::size_t damaged_weights = 0;

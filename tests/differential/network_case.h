@@ -17,16 +17,16 @@ struct NetworkCase {
   std::vector<std::string> inputs;  // in the order in which the network declares them
   std::vector<std::vector<NamedTensor>> input_sets;
   std::vector<std::vector<NamedTensor>> expected;  // of each input set: output_0, output_1 …
-  // Of each input set: what every node wrote, named "<executable node>_<output>". May be empty.
+  // Of each input set: what every node wrote, named "<executable node>_<output>".
   std::vector<std::vector<NamedTensor>> nodes;
-  std::vector<bool> writable_outputs;  // false where an output is an input, a parameter or its view
-  std::string refused;                 // what this runtime's refusal names; empty for those that run
+  std::vector<bool> writable_outputs;  // false: (a view of) an input or a parameter
+  std::string refused;  // what this runtime's refusal names; empty for those that run
 };
 
 // Where make_networks wrote to.
 std::filesystem::path networks_folder();
 
-// A fixture for tests over the names in network_names.h: skips, by name, where a network is not there.
+// A fixture for tests over the names in network_names.h: skips where a network is not there.
 class NetworkTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override;

@@ -51,8 +51,8 @@ def conv_nhwc(rng: np.random.Generator) -> Network:
     """Channels last, as TFLite models such as efficientnet-lite0 come."""
     n, data = Layers(rng), zeros(1, 15, 15, 4)
     x = relay.nn.conv2d(variable("data", data), n.parameter((3, 3, 4, 8), 0.2),
-                        padding=(0, 0, 1, 1), strides=(2, 2), channels=8, kernel_size=(3, 3), data_layout="NHWC",
-                        kernel_layout="HWIO")
+                        padding=(0, 0, 1, 1), strides=(2, 2), channels=8, kernel_size=(3, 3),
+                        data_layout="NHWC", kernel_layout="HWIO")
     x = relu6(relay.nn.bias_add(x, n.parameter((8,), 0.1), axis=-1))
     x = relay.nn.conv2d(x, n.parameter((3, 3, 8, 1), 0.3), padding=(1, 1), channels=8, groups=8,
                         kernel_size=(3, 3), data_layout="NHWC", kernel_layout="HWOI")
