@@ -136,7 +136,8 @@ TEST(NpyTest, RefusesMalformedDescriptions) {
        "impossible shape"},
   };
   for (const auto& [description, message] : cases) {
-    EXPECT_THAT([&] { parse(npy_with(description)); }, ThrowsError(ErrorCode::kFormat, message));
+    const std::string bytes = npy_with(description);
+    EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorCode::kFormat, message));
   }
   std::string dimensions;
   for (int i = 0; i < 65; ++i) dimensions += "1,";

@@ -139,8 +139,8 @@ TEST(SettingsTest, RefusesWhatMakesNoSense) {
       {{"--inspect", "a", "b", "c"}, "no use for the argument 'c'"},
       {{"--inspect", "a", "--outputs=x"}, "--outputs has no meaning with --inspect"},
   };
-  for (const auto& [args, message] : cases) {
-    EXPECT_THAT([&] { read(args); }, ThrowsError(ErrorCode::kUsage, message));
+  for (const auto& refused : cases) {
+    EXPECT_THAT([&] { read(refused.first); }, ThrowsError(ErrorCode::kUsage, refused.second));
   }
 }
 
