@@ -80,18 +80,36 @@ fs::path resolve(const fs::path& path) {
   return error ? path : resolved;
 }
 
+struct OpenedFile {
+  fs::path path;
+  int fd;
+};
+
+// A new file beside `target`. Never one that was there before, which might be somebody else's.
+OpenedFile open_temporary(const fs::path& target) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 0;; ++attempt) {
+    fs::path file = target;
+    file += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return {file, fd};
+    if (errno != EEXIST || attempt == kAttempts) fail(target, errno);
+  }
+}
+
+OpenedFile open_special(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) fail(path, errno);
+  return {path, fd};
+}
+
 }  // namespace
 
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
   const bool direct = exists_as_special_file(path);
   const fs::path target = direct ? path : resolve(path);
-  fs::path file = target;
-  if (!direct) file += ".tmp" + std::to_string(::getpid());
-  const int flags = direct ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
-  const int fd = ::open(file.c_str(), flags | O_CLOEXEC, 0666);
-  if (fd < 0) fail(path, errno);
-
-  PendingFile pending(file, fd, !direct);
+  const OpenedFile file = direct ? open_special(path) : open_temporary(target);
+  PendingFile pending(file.path, file.fd, !direct);
   for (const std::span<const std::byte> piece : pieces) {
     if (const int error = pending.write(piece)) fail(path, error);
   }
