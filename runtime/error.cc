@@ -19,7 +19,7 @@ std::string_view error_code_name(ErrorCode code) {
     case ErrorCode::kImage:
       return "picture unusable";
     case ErrorCode::kModel:
-      return "model failed while running";
+      return "model failed while running, or gave NaN or infinity";
   }
   return "unknown error";
 }

@@ -193,7 +193,7 @@ TEST_F(ProgramTest, HelpAndVersion) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_THAT(help.out, StartsWith("run_model runs a model"));
-  EXPECT_THAT(help.out, HasSubstr("  8  model failed while running\n"));
+  EXPECT_THAT(help.out, HasSubstr("  8  model failed while running, or gave NaN or infinity\n"));
   for (const std::string& line : lines_of(help.out)) EXPECT_LE(line.size(), 100U) << line;
   const ProgramResult version = run({"--version"});
   EXPECT_EQ(version.exit_code, 0);
