@@ -13,8 +13,8 @@ struct PackageLocation {
   std::filesystem::path graph;
   std::filesystem::path params;
   std::filesystem::path metadata;
-  // A metadata.json beside a library of another name than model.so: it is this artifact's only if it
-  // lists the library, as for compile_model's model_single.so.
+  // A metadata.json beside a library of another name than model.so: it is this artifact's only if
+  // it lists the library, as for compile_model's model_single.so.
   bool metadata_is_shared = false;
 };
 
