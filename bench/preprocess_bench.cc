@@ -57,7 +57,8 @@ void resize_to_crop(benchmark::State& state, Resizer resizer) {
   report_bytes(state, image.byte_count());
 }
 BENCHMARK_CAPTURE(resize_to_crop, nearest, Resizer::kNearest)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(resize_to_crop, pil_bilinear, Resizer::kPilBilinear)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resize_to_crop, pil_bilinear, Resizer::kPilBilinear)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resize_to_crop, pil_bicubic, Resizer::kPilBicubic)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resize_to_crop, cv2_linear, Resizer::kCv2Linear)->Unit(benchmark::kMillisecond);
 

@@ -1,6 +1,6 @@
 // preprocess_trial PICTURE RUNS: reads, decodes and preprocesses a picture for an ImageNet network
-// RUNS times and prints the milliseconds of each stage as one JSON object, with the FNV-1a hash of the
-// tensor's bytes. Run by preprocess_vs_pillow.
+// RUNS times and prints the milliseconds of each stage as one JSON object, with the FNV-1a hash of
+// the tensor's bytes. Run by preprocess_vs_pillow.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -36,14 +36,14 @@ int run(const char* picture_path, int runs) {
   imagenet.std = run_model::imagenet_std(imagenet.color_order);
   const std::vector<std::int64_t> shape = {1, 3, 224, 224};
 
-  nlohmann::json result = {{"decode_ms", nlohmann::json::array()}, {"prepare_ms", nlohmann::json::array()}};
+  nlohmann::json result = {{"decode_ms", nlohmann::json::array()},
+                           {"prepare_ms", nlohmann::json::array()}};
   for (int i = 0; i < runs; ++i) {
     const auto start = Clock::now();
     const run_model::Picture picture = run_model::load_picture(picture_path);
     const auto decoded = Clock::now();
-    const run_model::Tensor input =
-        run_model::preprocess(picture.image, imagenet, shape, DLDataType{kDLFloat, 32, 1},
-                              run_model::Layout::kNchw);
+    const run_model::Tensor input = run_model::preprocess(
+        picture.image, imagenet, shape, DLDataType{kDLFloat, 32, 1}, run_model::Layout::kNchw);
     const auto end = Clock::now();
     result["decode_ms"].push_back(milliseconds(decoded - start));
     result["prepare_ms"].push_back(milliseconds(end - decoded));

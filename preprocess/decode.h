@@ -14,9 +14,9 @@
 
 #include <string>
 
-#include "preprocess/picture_reader.h"
 #include "preprocess/image.h"
 #include "preprocess/picture_format.h"
+#include "preprocess/picture_reader.h"
 
 namespace run_model {
 

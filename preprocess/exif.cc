@@ -97,8 +97,8 @@ int exif_orientation(Bytes bytes) {
     }
     const std::size_t size = integer_size(tiff.number(entry + 2, 2).value_or(0));
     const auto value = tiff.number(entry + 8, size);
-    const bool valid = size > 0 && tiff.number(entry + 4, 4) == 1U && value && *value >= 1 &&
-                       *value <= 8;
+    const bool valid =
+        size > 0 && tiff.number(entry + 4, 4) == 1U && value && *value >= 1 && *value <= 8;
     return valid ? static_cast<int>(*value) : kOrientationNormal;
   }
   return kOrientationNormal;

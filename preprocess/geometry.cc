@@ -49,12 +49,13 @@ Fit parse_fit(std::string_view name) {
 
 Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height) {
   const int shorter = std::min(width, height);
-  const double longer = std::floor(static_cast<double>(std::int64_t{short_side} *
-                                                       std::max(width, height)) / shorter);
+  const double longer =
+      std::floor(static_cast<double>(std::int64_t{short_side} * std::max(width, height)) / shorter);
   if (longer > std::numeric_limits<int>::max()) {
     throw Error(ErrorCode::kMismatch,
                 "a picture of " + size_text(width, height) +
-                    " is too long for its short side to be resized to " + std::to_string(short_side),
+                    " is too long for its short side to be resized to " +
+                    std::to_string(short_side),
                 "use another fit, such as letterbox, or crop the picture");
   }
   Geometry geometry;

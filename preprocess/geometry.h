@@ -23,7 +23,7 @@ Fit parse_fit(std::string_view name);
 struct Geometry {
   int resized_width = 0;
   int resized_height = 0;
-  Region window;    // the part of the resized picture that is used
+  Region window;     // the part of the resized picture that is used
   int pad_left = 0;  // columns and rows of padding before it; the rest of the input lies behind it
   int pad_top = 0;
 };

@@ -153,8 +153,8 @@ RawPicture decode_gif(Bytes file, const std::string& what) {
   for (int y = 0; y < picture.image.height(); ++y) {
     std::uint8_t* to = picture.image.row(y);
     for (int x = 0; x < picture.image.width(); ++x, to += kImageChannels) {
-      const bool inside = x >= inner.x && x - inner.x < inner.width && y >= inner.y &&
-                          y - inner.y < inner.height;
+      const bool inside =
+          x >= inner.x && x - inner.x < inner.width && y >= inner.y && y - inner.y < inner.height;
       if (!inside) {
         std::copy(frame.around.begin(), frame.around.end(), to);
       }

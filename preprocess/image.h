@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 namespace run_model {
 
@@ -26,8 +27,8 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
-// Rows from top to bottom without gaps, each pixel three bytes in the order R, G, B. Movable only: a
-// photograph is megabytes and nothing needs two of it.
+// Rows from top to bottom without gaps, each pixel three bytes in the order R, G, B. Movable only:
+// a photograph is megabytes and nothing needs two of it.
 class Image {
  public:
   Image() = default;
@@ -47,7 +48,9 @@ class Image {
   std::uint8_t* data() { return pixels_.get(); }
   const std::uint8_t* data() const { return pixels_.get(); }
   std::uint8_t* row(int y) { return data() + row_bytes() * static_cast<std::size_t>(y); }
-  const std::uint8_t* row(int y) const { return data() + row_bytes() * static_cast<std::size_t>(y); }
+  const std::uint8_t* row(int y) const {
+    return data() + row_bytes() * static_cast<std::size_t>(y);
+  }
 
  private:
   struct Free {
@@ -61,6 +64,6 @@ class Image {
 
 // Throws Error(kImage), its sentence beginning with `what` ("cat.png"), when a picture of this size
 // is beyond the limits above.
-void check_image_size(const char* what, std::int64_t width, std::int64_t height);
+void check_image_size(const std::string& what, std::int64_t width, std::int64_t height);
 
 }  // namespace run_model

@@ -142,12 +142,13 @@ class JpegChecker {
     }
     const int precision = reader.u8();
     if (precision != 8) {
-      throw Error(ErrorCode::kImage, what_ + ": the JPEG picture has " + std::to_string(precision) +
-                                         " bits a sample", "8 are supported; convert it");
+      throw Error(ErrorCode::kImage,
+                  what_ + ": the JPEG picture has " + std::to_string(precision) + " bits a sample",
+                  "8 are supported; convert it");
     }
     const auto height = static_cast<int>(reader.u16be());
     const auto width = static_cast<int>(reader.u16be());
-    check_image_size(what_.c_str(), width, height);
+    check_image_size(what_, width, height);
     info_.channels = reader.u8();
     if (info_.channels != 1 && info_.channels != 3 && info_.channels != 4) {
       damaged("it has " + std::to_string(info_.channels) + " colour components");

@@ -1,5 +1,5 @@
-// The checks that stb_image leaves out for JPEG: where the compressed data ends early it goes on with
-// zeros or leaves pixels out, and so shows grey instead of a truncated or damaged part.
+// The checks that stb_image leaves out for JPEG: where the compressed data ends early it goes on
+// with zeros or leaves pixels out, and so shows grey instead of a truncated or damaged part.
 // Source: ITU-T T.81 (1992), annexes B, F and G.
 #pragma once
 

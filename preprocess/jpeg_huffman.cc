@@ -38,7 +38,8 @@ void HuffmanTable::read(PictureReader& reader, const std::string& what) {
       if (length <= kFastBits) {
         const auto entry =
             static_cast<std::uint16_t>(length << 8 | symbols_[static_cast<std::size_t>(index)]);
-        std::fill_n(fast_.begin() + (code << (kFastBits - length)), 1 << (kFastBits - length), entry);
+        std::fill_n(fast_.begin() + (code << (kFastBits - length)), 1 << (kFastBits - length),
+                    entry);
       }
     }
     end_[static_cast<std::size_t>(length)] = code << (kLongest - length);
@@ -80,7 +81,8 @@ int ScanBits::symbol(const HuffmanTable& table) {
     symbol = entry & 0xFF;
   } else {
     length = HuffmanTable::kFastBits + 1;
-    while (length <= HuffmanTable::kLongest && next >= table.end_[static_cast<std::size_t>(length)]) {
+    while (length <= HuffmanTable::kLongest &&
+           next >= table.end_[static_cast<std::size_t>(length)]) {
       ++length;
     }
     if (length > HuffmanTable::kLongest && available_ >= HuffmanTable::kLongest) {
@@ -93,7 +95,8 @@ int ScanBits::symbol(const HuffmanTable& table) {
     }
   }
   if (length > available_) {
-    damaged(what_, "the compressed data of a scan ends early, at byte " + std::to_string(position_));
+    damaged(what_,
+            "the compressed data of a scan ends early, at byte " + std::to_string(position_));
   }
   available_ -= length;
   return symbol;
@@ -102,7 +105,8 @@ int ScanBits::symbol(const HuffmanTable& table) {
 std::uint32_t ScanBits::bits(int count) {
   need(count);
   if (count > available_) {
-    damaged(what_, "the compressed data of a scan ends early, at byte " + std::to_string(position_));
+    damaged(what_,
+            "the compressed data of a scan ends early, at byte " + std::to_string(position_));
   }
   available_ -= count;
   return static_cast<std::uint32_t>(buffer_ >> available_) & ((1U << count) - 1);
@@ -133,7 +137,8 @@ void ScanBits::restart(int index) {
 std::size_t ScanBits::end() const {
   const std::size_t marker = next_marker();
   if (file_[marker + 1] >= 0xD0 && file_[marker + 1] <= 0xD7) {
-    damaged(what_, "a scan has more restart markers than it needs, at byte " + std::to_string(marker));
+    damaged(what_,
+            "a scan has more restart markers than it needs, at byte " + std::to_string(marker));
   }
   return marker;
 }

@@ -32,8 +32,8 @@ class HuffmanTable {
   std::array<std::int32_t, kLongest + 1> offset_{};
 };
 
-// The entropy-coded bytes of a scan, stuffed zeros removed. Every read throws Error(kImage) where the
-// data meets a marker or the end of the file.
+// The entropy-coded bytes of a scan, stuffed zeros removed. Every read throws Error(kImage) where
+// the data meets a marker or the end of the file.
 class ScanBits {
  public:
   ScanBits(Bytes file, std::size_t position, const std::string& what)

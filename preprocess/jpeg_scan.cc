@@ -11,8 +11,8 @@ constexpr int kLastCoefficient = 63;
 
 class Scan {
  public:
-  Scan(Bytes file, Bytes header, std::size_t data, const std::string& what, const JpegTables& tables,
-       JpegFrame& frame)
+  Scan(Bytes file, Bytes header, std::size_t data, const std::string& what,
+       const JpegTables& tables, JpegFrame& frame)
       : tables_(tables), frame_(frame), what_(what), bits_(file, data, what) {
     PictureReader reader(header, what);
     const int count = reader.u8();
@@ -88,7 +88,8 @@ class Scan {
     for (const Part& part : parts_) {
       const bool reads_dc = !frame_.progressive || (first_ == 0 && !refining_);
       const bool reads_ac = !frame_.progressive || first_ > 0;
-      if ((reads_dc && !defined(tables_.dc, part.dc)) || (reads_ac && !defined(tables_.ac, part.ac))) {
+      if ((reads_dc && !defined(tables_.dc, part.dc)) ||
+          (reads_ac && !defined(tables_.ac, part.ac))) {
         damaged("a scan uses a Huffman table that is not defined");
       }
     }
@@ -98,8 +99,12 @@ class Scan {
     return index < 4 && tables[static_cast<std::size_t>(index)].defined();
   }
 
-  const HuffmanTable& dc(const Part& part) const { return tables_.dc[static_cast<std::size_t>(part.dc)]; }
-  const HuffmanTable& ac(const Part& part) const { return tables_.ac[static_cast<std::size_t>(part.ac)]; }
+  const HuffmanTable& dc(const Part& part) const {
+    return tables_.dc[static_cast<std::size_t>(part.dc)];
+  }
+  const HuffmanTable& ac(const Part& part) const {
+    return tables_.ac[static_cast<std::size_t>(part.ac)];
+  }
 
   void before_mcu() {
     if (tables_.restart_interval > 0 && done_ > 0 && done_ % tables_.restart_interval == 0) {
@@ -126,9 +131,9 @@ class Scan {
     } else if (first_ == 0) {
       refining_ ? static_cast<void>(bits_.bits(1)) : dc_difference(part);
     } else {
-      const std::size_t index = static_cast<std::size_t>(y) *
-                                    static_cast<std::size_t>(part.component->stride) +
-                                static_cast<std::size_t>(x);
+      const std::size_t index =
+          static_cast<std::size_t>(y) * static_cast<std::size_t>(part.component->stride) +
+          static_cast<std::size_t>(x);
       std::uint64_t& nonzero = part.component->nonzero[index];
       refining_ ? refine_band(part, nonzero) : first_band(part, nonzero);
     }

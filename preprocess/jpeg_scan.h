@@ -1,4 +1,5 @@
-// Follows the codes of a JPEG scan block by block, for jpeg_check. Source: ITU-T T.81, annexes F, G.
+// Follows the codes of a JPEG scan block by block, for jpeg_check. Source: ITU-T T.81, annexes F,
+// G.
 #pragma once
 
 #include <array>
@@ -34,9 +35,9 @@ struct JpegTables {
   int restart_interval = 0;  // MCUs between restart markers, 0: none
 };
 
-// Reads a scan: its header, at which `reader` stands, and its compressed data from `reader`'s end on.
-// `header` is the body of the SOS segment and `data` the file offset after it. Returns the offset of
-// the marker after the scan. Throws Error(kImage).
+// Reads a scan: its header, at which `reader` stands, and its compressed data from `reader`'s end
+// on. `header` is the body of the SOS segment and `data` the file offset after it. Returns the
+// offset of the marker after the scan. Throws Error(kImage).
 std::size_t check_jpeg_scan(Bytes file, Bytes header, std::size_t data, const std::string& what,
                             const JpegTables& tables, JpegFrame& frame);
 

@@ -37,7 +37,7 @@ class Descriptor {
   throw Error(ErrorCode::kFile,
               path_in_quotes(path) +
                   (missing ? ": there is no such picture file"
-                              : std::string(": the picture cannot be read: ") + std::strerror(error)),
+                           : std::string(": the picture cannot be read: ") + std::strerror(error)),
               missing ? "check the path" : "");
 }
 
@@ -70,8 +70,9 @@ std::vector<std::uint8_t> read_picture_file(const std::string& path) {
     }
     size += static_cast<std::size_t>(count);
     if (size > kLimit) {
-      throw Error(ErrorCode::kImage, path_in_quotes(path) + ": the picture file is larger than the limit of " +
-                                         std::to_string(kLimit >> 20) + " MiB",
+      throw Error(ErrorCode::kImage,
+                  path_in_quotes(path) + ": the picture file is larger than the limit of " +
+                      std::to_string(kLimit >> 20) + " MiB",
                   "give a smaller picture");
     }
     if (size == bytes.size()) {

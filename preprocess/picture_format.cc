@@ -58,7 +58,10 @@ constexpr std::array kForeign = {
     Foreign{0, "<html"sv, "an HTML page"sv},
     Foreign{0, "\x93NUMPY"sv, "a NumPy array"sv},
     Foreign{0, "PK\x03\x04"sv, "a ZIP archive (or .npz)"sv},
-    Foreign{0, "\x7F" "ELF"sv, "a program or library"sv},
+    Foreign{0,
+            "\x7F"
+            "ELF"sv,
+            "a program or library"sv},
 };
 
 bool begins_with(Bytes file, std::size_t offset, std::string_view magic) {

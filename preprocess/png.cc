@@ -61,9 +61,11 @@ void to_rgb(const std::uint8_t* row, int channels, std::uint8_t* to, int width) 
 
 // Nothing where the data is not what the header announces.
 std::optional<Image> decode_plain(const PngInfo& info, int channels) {
-  const std::size_t row_bytes = static_cast<std::size_t>(info.width) * static_cast<std::size_t>(channels);
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(info.width) * static_cast<std::size_t>(channels);
   const std::size_t filtered_bytes = (row_bytes + 1) * static_cast<std::size_t>(info.height);
-  const std::vector<std::uint8_t> joined = info.data.size() > 1 ? join(info.data) : std::vector<std::uint8_t>();
+  const std::vector<std::uint8_t> joined =
+      info.data.size() > 1 ? join(info.data) : std::vector<std::uint8_t>();
   const Bytes packed = info.data.size() > 1 ? Bytes(joined) : info.data[0];
   if (filtered_bytes / kBestRatio > packed.size()) {
     return std::nullopt;

@@ -56,7 +56,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
   PictureReader fields(header.body, what);
   const std::uint32_t width = fields.u32be();
   const std::uint32_t height = fields.u32be();
-  check_image_size(what.c_str(), width, height);
+  check_image_size(what, width, height);
 
   PngInfo info;
   info.width = static_cast<int>(width);

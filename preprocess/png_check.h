@@ -1,5 +1,6 @@
-// The checks that stb_image leaves out for PNG: it reads past a wrong checksum and so shows a damaged
-// picture as if it were sound. Source: PNG specification, second edition (ISO/IEC 15948), clause 5.
+// The checks that stb_image leaves out for PNG: it reads past a wrong checksum and so shows a
+// damaged picture as if it were sound. Source: PNG specification, second edition (ISO/IEC 15948),
+// clause 5.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ class PnmReader {
     const int width = number("width", kMaxImageSide);
     const int height = number("height", kMaxImageSide);
     greatest_ = bitmap_ ? 1 : number("greatest value", 65535);
-    check_image_size(what_.c_str(), width, height);
+    check_image_size(what_, width, height);
     if (greatest_ < 1) {
       malformed(what_, "its greatest value is 0");
     }
@@ -39,7 +39,7 @@ class PnmReader {
       reader_.take(1);  // exactly one white space precedes raw samples
     }
     const auto row_samples = static_cast<std::size_t>(width) * static_cast<std::size_t>(channels_);
-    const std::size_t row_bytes = bitmap_            ? (row_samples + 7) / 8
+    const std::size_t row_bytes = bitmap_           ? (row_samples + 7) / 8
                                   : greatest_ > 255 ? row_samples * 2
                                                     : row_samples;
     // The least that the samples can take, so that a forged header is refused before allocation.
@@ -110,7 +110,9 @@ class PnmReader {
     }
   }
 
-  std::uint8_t scaled(std::size_t value) const { return scale_[std::min(value, scale_.size() - 1)]; }
+  std::uint8_t scaled(std::size_t value) const {
+    return scale_[std::min(value, scale_.size() - 1)];
+  }
 
   void read_plain_row(std::vector<std::uint8_t>& row) {
     for (std::uint8_t& sample : row) {
@@ -118,8 +120,8 @@ class PnmReader {
         skip_space();
         const int bit = reader_.u8() - '0';
         if (bit != 0 && bit != 1) {
-          malformed(what_, "a bit is neither 0 nor 1 at byte " +
-                               std::to_string(reader_.position() - 1));
+          malformed(what_,
+                    "a bit is neither 0 nor 1 at byte " + std::to_string(reader_.position() - 1));
         }
         sample = scaled(static_cast<std::size_t>(bit));
       } else {
@@ -152,6 +154,8 @@ class PnmReader {
 
 }  // namespace
 
-RawPicture decode_pnm(Bytes file, const std::string& what) { return PnmReader(file, what).decode(); }
+RawPicture decode_pnm(Bytes file, const std::string& what) {
+  return PnmReader(file, what).decode();
+}
 
 }  // namespace run_model

@@ -75,9 +75,16 @@ Image to_gray(const Image& image) {
   return gray;
 }
 
-Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int width, int height) {
+Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int width,
+                     int height) {
   switch (preprocessing.fit) {
     case Fit::kCrop:
+      if (preprocessing.crop != 0 &&
+          (preprocessing.crop != width || preprocessing.crop != height)) {
+        throw Error(ErrorCode::kMismatch, "a crop of " + std::to_string(preprocessing.crop) +
+                                              " does not give the model's input of " +
+                                              std::to_string(width) + "x" + std::to_string(height));
+      }
       return crop_geometry(image.width(), image.height(), preprocessing.resize, width, height);
     case Fit::kSquash:
       return squash_geometry(width, height);
@@ -130,11 +137,13 @@ void check_preprocessing(const Preprocessing& preprocessing) {
   require(std::all_of(preprocessing.mean.begin(), preprocessing.mean.end(), finite),
           "a value of mean is not a finite number", "give three numbers such as 104 117 123");
   require(std::all_of(preprocessing.std.begin(), preprocessing.std.end(), divisor),
-          "a value of std is 0 or not a finite number", "pixels are divided by it; give 1 for none");
+          "a value of std is 0 or not a finite number",
+          "pixels are divided by it; give 1 for none");
   require(divisor(preprocessing.divide_by), "divide_by is 0 or not a finite number",
           "give 1 for pixels from 0 to 255 or 255 for 0 to 1");
   require(preprocessing.resize >= 1 && preprocessing.resize <= kMaxImageSide,
-          "the length to resize the short side to is out of range", "give a length from 1 to 65535");
+          "the length to resize the short side to is out of range",
+          "give a length from 1 to 65535");
 }
 
 void preprocess_into(const Image& image, const Preprocessing& preprocessing, Layout layout,
@@ -152,8 +161,13 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
   }
   write_tensor(fitted, preprocessing, layout, input);
   if (report != nullptr) {
-    *report = {image.width(),   image.height(), geometry.resized_width, geometry.resized_height,
-               geometry.window, size.width,     size.height};
+    *report = {image.width(),
+               image.height(),
+               geometry.resized_width,
+               geometry.resized_height,
+               geometry.window,
+               size.width,
+               size.height};
   }
 }
 

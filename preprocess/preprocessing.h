@@ -38,10 +38,11 @@ struct Preprocessing {
   Resizer resizer = Resizer::kPilBilinear;
   Fit fit = Fit::kCrop;
   int resize = 256;        // fit crop: length of the short side
+  int crop = 0;            // fit crop: side that the network's input must have; 0: any
   std::uint8_t pad = 114;  // fit letterbox: all channels of the padding
   ColorOrder color_order = ColorOrder::kRgb;
-  // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every step
-  // rounded to float32. Of kGray only the first of each counts.
+  // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every
+  // step rounded to float32. Of kGray only the first of each counts.
   float divide_by = 1.0F;
   std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
   std::array<float, 3> std{1.0F, 1.0F, 1.0F};
@@ -52,8 +53,8 @@ struct Preprocessing {
 std::array<float, 3> imagenet_mean(ColorOrder order);
 std::array<float, 3> imagenet_std(ColorOrder order);
 
-// Throws Error(kUsage) naming the setting when a number is not finite, std or divide_by is 0, or the
-// short side is not in 1..kMaxImageSide.
+// Throws Error(kUsage) naming the setting when a number is not finite, std or divide_by is 0, or
+// the short side is not in 1..kMaxImageSide.
 void check_preprocessing(const Preprocessing& preprocessing);
 
 // The sides of a picture on its way to the network.
@@ -72,8 +73,8 @@ int usual_resize(int side);
 
 // A tensor of `shape` ([1, C, H, W] or [1, H, W, C] by `layout`, C = 3, or 1 for kGray) and `dtype`
 // (float32, float16, uint8 or int8; integers are rounded half to even and clamped). Throws
-// Error(kMismatch) for another shape or type or a crop that does not fit, and as
-// check_preprocessing does. `report`, where given, is filled in.
+// Error(kMismatch) for another shape or type, a crop of another size or one that does not fit, and
+// as check_preprocessing does. `report`, where given, is filled in.
 Tensor preprocess(const Image& image, const Preprocessing& preprocessing,
                   std::span<const std::int64_t> shape, DLDataType dtype, Layout layout,
                   PreprocessReport* report = nullptr);

@@ -39,7 +39,8 @@ RawPicture decode_psd(Bytes file, const std::string& what) {
     };
     rows_take(kColorChannels);
     const auto surplus = reduced.begin() + static_cast<std::ptrdiff_t>(reader.position());
-    reduced.erase(surplus, surplus + static_cast<std::ptrdiff_t>(rows_take(channels - kColorChannels)));
+    reduced.erase(surplus,
+                  surplus + static_cast<std::ptrdiff_t>(rows_take(channels - kColorChannels)));
   }
   RawPicture picture = decode_with_stb(reduced, what);
   picture.channels = kColorChannels + 1;

@@ -6,8 +6,8 @@
 namespace run_model {
 
 struct RawPicture {
-  Image image;          // as stored, before its orientation is applied
-  int channels = 0;     // in the file: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha or CMYK
+  Image image;       // as stored, before its orientation is applied
+  int channels = 0;  // in the file: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha or CMYK
   int orientation = 1;  // of its EXIF metadata
 };
 

@@ -110,7 +110,8 @@ void resample_row(const std::uint8_t* from, const std::vector<Taps>& taps, std::
   }
 }
 
-// One target row out of the rows that `tap` names, the first of them at `from`, `stride` bytes apart.
+// One target row out of the rows that `tap` names, the first of them at `from`, `stride` bytes
+// apart.
 void resample_column(const std::uint8_t* from, std::size_t stride, const Taps& tap,
                      std::vector<std::int32_t>& sums, std::uint8_t* to) {
   std::fill(sums.begin(), sums.end(), kHalf);

@@ -26,8 +26,8 @@ struct StbAssertion {};
 
 }  // namespace
 
-// JPEG gives the same bytes with and without SIMD (stb_image computes both in the same fixed point),
-// so its SSE2 path stays on where the compiler has it.
+// JPEG gives the same bytes with and without SIMD (stb_image computes both in the same fixed
+// point), so its SSE2 path stays on where the compiler has it.
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
@@ -56,8 +56,8 @@ struct StbAssertion {};
 namespace run_model {
 namespace {
 
-// Feeds stb_image and notes when it asks for bytes beyond the end of the file: it goes on with zeros
-// there, which in most formats makes black or grey pixels instead of an error.
+// Feeds stb_image and notes when it asks for bytes beyond the end of the file: it goes on with
+// zeros there, which in most formats makes black or grey pixels instead of an error.
 class Source {
  public:
   explicit Source(Bytes file) : file_(file) {}
@@ -112,7 +112,8 @@ std::string reason() {
 // The largest block that a sound picture of this size needs: progressive JPEG keeps 16-bit
 // coefficients of up to four channels, its sides filled up to blocks of 32 pixels.
 std::size_t largest_allocation(int width, int height, std::size_t file_bytes) {
-  const auto pixels = (static_cast<std::size_t>(width) + 32) * (static_cast<std::size_t>(height) + 32);
+  const auto pixels =
+      (static_cast<std::size_t>(width) + 32) * (static_cast<std::size_t>(height) + 32);
   return 16 * pixels + 2 * file_bytes + (std::size_t{1} << 20);
 }
 
@@ -127,13 +128,14 @@ RawPicture decode_with_stb(Bytes file, const std::string& what) {
     stb_largest_allocation = std::size_t{1} << 20;  // the state of a decoder, no pixels
     Source header(file);
     if (stbi_info_from_callbacks(&kCallbacks, &header, &width, &height, &picture.channels) == 0) {
-      // The reason that remains is the last format's, which this is not; loading tells the right one.
+      // The reason that remains is the last format's, which this is not; loading tells the right
+      // one.
       Source again(file);
       std::free(stbi_load_from_callbacks(&kCallbacks, &again, &width, &height, &channels, 0));
       refuse(what, again.starved() ? "it is truncated" : reason());
     }
     // A BMP whose height is negative has its rows from top to bottom.
-    check_image_size(what.c_str(), width, std::abs(std::int64_t{height}));
+    check_image_size(what, width, std::abs(std::int64_t{height}));
 
     stb_largest_allocation = largest_allocation(width, std::abs(height), file.size());
     Source source(file);
@@ -149,7 +151,7 @@ RawPicture decode_with_stb(Bytes file, const std::string& what) {
   } catch (const StbAssertion&) {
     refuse(what, "its data are damaged");
   }
-  check_image_size(what.c_str(), width, height);
+  check_image_size(what, width, height);
   return picture;
 }
 

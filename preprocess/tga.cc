@@ -18,8 +18,10 @@ constexpr int kMirrored = 2;  // EXIF's number for it
 
 RawPicture decode_tga(Bytes file, const std::string& what) {
   const Bytes header = PictureReader(file, what).take(kHeaderBytes);
-  if (header[kHasPaletteAt] == 1 && (header[kFirstEntryAt] != 0 || header[kFirstEntryAt + 1] != 0)) {
-    throw Error(ErrorCode::kImage, what + ": the palette of the TGA picture does not begin at entry 0",
+  if (header[kHasPaletteAt] == 1 &&
+      (header[kFirstEntryAt] != 0 || header[kFirstEntryAt + 1] != 0)) {
+    throw Error(ErrorCode::kImage,
+                what + ": the palette of the TGA picture does not begin at entry 0",
                 "convert the picture to PNG");
   }
   RawPicture picture = decode_with_stb(file, what);

@@ -47,7 +47,8 @@ Table<T> make_table(const Preprocessing& preprocessing, std::size_t c) {
 }
 
 template <typename T>
-void write(const Image& image, const Preprocessing& preprocessing, Layout layout, const Tensor& input) {
+void write(const Image& image, const Preprocessing& preprocessing, Layout layout,
+           const Tensor& input) {
   const bool gray = preprocessing.color_order == ColorOrder::kGray;
   const bool reversed = preprocessing.color_order == ColorOrder::kBgr;
   const std::size_t channels = gray ? 1 : kImageChannels;

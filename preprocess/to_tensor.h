@@ -13,14 +13,14 @@ struct InputSize {
   int height = 0;
 };
 
-// The sides of the picture that a tensor of `shape` takes. Throws Error(kMismatch) unless the shape is
-// [1, channels, height, width] (NCHW) or [1, height, width, channels] (NHWC) and within the limits of
-// image.h.
+// The sides of the picture that a tensor of `shape` takes. Throws Error(kMismatch) unless the shape
+// is [1, channels, height, width] (NCHW) or [1, height, width, channels] (NHWC) and within the
+// limits of image.h.
 InputSize picture_input_size(std::span<const std::int64_t> shape, Layout layout, int channels);
 
-// Writes every pixel of `image` to `input`, which has its size, by the formula of Preprocessing. The
-// 256 possible results of a channel are computed once, so they are those of the formula bit for bit.
-// Throws Error(kMismatch) when the element type is none of float32, float16, uint8, int8.
+// Writes every pixel of `image` to `input`, which has its size, by the formula of Preprocessing.
+// The 256 possible results of a channel are computed once, so they are those of the formula bit for
+// bit. Throws Error(kMismatch) when the element type is none of float32, float16, uint8, int8.
 void write_tensor(const Image& image, const Preprocessing& preprocessing, Layout layout,
                   const Tensor& input);
 

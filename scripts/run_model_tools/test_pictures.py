@@ -1,4 +1,4 @@
-"""Pictures for tests: patterns that C++ makes as well, and file formats that Pillow cannot write."""
+"""Pictures for tests: patterns that C++ makes as well, and files that Pillow cannot write."""
 
 from __future__ import annotations
 

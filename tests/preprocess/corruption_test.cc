@@ -41,10 +41,11 @@ TEST(Corruption, ATruncatedFileIsRefusedOrComplete) {
     const std::optional<std::uint32_t> intact = decode(fixture.bytes, fixture.name);
     ASSERT_TRUE(intact) << fixture.name;
     for (std::size_t size = 0; size < fixture.bytes.size(); ++size) {
-      const File cut(fixture.bytes.begin(), fixture.bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      const File cut(fixture.bytes.begin(),
+                     fixture.bytes.begin() + static_cast<std::ptrdiff_t>(size));
       const std::optional<std::uint32_t> result = decode(cut, fixture.name);
-      EXPECT_TRUE(!result || result == intact)
-          << fixture.name << " cut off after " << size << " of " << fixture.bytes.size() << " bytes";
+      EXPECT_TRUE(!result || result == intact) << fixture.name << " cut off after " << size
+                                               << " of " << fixture.bytes.size() << " bytes";
     }
   }
 }

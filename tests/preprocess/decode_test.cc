@@ -35,13 +35,13 @@ TEST(Decode, TellsFormatChannelsAndOrientation) {
     int channels;
     int orientation;
   } cases[] = {
-      {"rgb8.png", PictureFormat::kPng, 3, 1},       {"rgba8.png", PictureFormat::kPng, 4, 1},
-      {"gray8.png", PictureFormat::kPng, 1, 1},      {"gray_alpha8.png", PictureFormat::kPng, 2, 1},
-      {"exif6.png", PictureFormat::kPng, 3, 6},      {"gray.jpg", PictureFormat::kJpeg, 1, 1},
-      {"cmyk.jpg", PictureFormat::kJpeg, 4, 1},      {"orientation8.jpg", PictureFormat::kJpeg, 3, 8},
-      {"rgb.bmp", PictureFormat::kBmp, 3, 1},        {"rgb.ppm", PictureFormat::kPnm, 3, 1},
-      {"gray.pgm", PictureFormat::kPnm, 1, 1},       {"palette.gif", PictureFormat::kGif, 4, 1},
-      {"rgba_rle.psd", PictureFormat::kPsd, 4, 1},   {"rle.tga", PictureFormat::kTga, 3, 1},
+      {"rgb8.png", PictureFormat::kPng, 3, 1},     {"rgba8.png", PictureFormat::kPng, 4, 1},
+      {"gray8.png", PictureFormat::kPng, 1, 1},    {"gray_alpha8.png", PictureFormat::kPng, 2, 1},
+      {"exif6.png", PictureFormat::kPng, 3, 6},    {"gray.jpg", PictureFormat::kJpeg, 1, 1},
+      {"cmyk.jpg", PictureFormat::kJpeg, 4, 1},    {"orientation8.jpg", PictureFormat::kJpeg, 3, 8},
+      {"rgb.bmp", PictureFormat::kBmp, 3, 1},      {"rgb.ppm", PictureFormat::kPnm, 3, 1},
+      {"gray.pgm", PictureFormat::kPnm, 1, 1},     {"palette.gif", PictureFormat::kGif, 4, 1},
+      {"rgba_rle.psd", PictureFormat::kPsd, 4, 1}, {"rle.tga", PictureFormat::kTga, 3, 1},
   };
   for (const auto& expected : cases) {
     const Picture picture =
@@ -56,14 +56,14 @@ TEST(Decode, TellsFormatChannelsAndOrientation) {
 TEST(Decode, JpegGivesTheSameBytesOnEveryCpu) {
   EXPECT_EQ(fixtures::checksum(load_picture(fixtures::source_path("images/rocket.jpg")).image),
             0x1f1dfaafU);
-  EXPECT_EQ(
-      fixtures::checksum(load_picture(fixtures::data_path("pictures/progressive.jpg")).image),
-      0x98e69fc1U);
+  EXPECT_EQ(fixtures::checksum(load_picture(fixtures::data_path("pictures/progressive.jpg")).image),
+            0x98e69fc1U);
 }
 
 TEST(Decode, WhatFollowsThePictureIsIgnored) {
   for (const char* name : {"rgb8.png", "420.jpg", "palette.gif", "rgb.bmp", "rgb.ppm"}) {
-    std::vector<std::uint8_t> file = fixtures::read_file(fixtures::data_path(std::string("pictures/") + name));
+    std::vector<std::uint8_t> file =
+        fixtures::read_file(fixtures::data_path(std::string("pictures/") + name));
     const std::uint32_t intact = fixtures::checksum(decode_picture(file, name).image);
     file.insert(file.end(), 1000, 0xFF);
     EXPECT_EQ(fixtures::checksum(decode_picture(file, name).image), intact) << name;

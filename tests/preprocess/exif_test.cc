@@ -8,7 +8,8 @@ namespace run_model {
 namespace {
 
 // One IFD entry for the orientation, as cameras write it.
-std::vector<std::uint8_t> tiff(bool little, std::uint16_t type, std::uint32_t count, std::uint32_t value) {
+std::vector<std::uint8_t> tiff(bool little, std::uint16_t type, std::uint32_t count,
+                               std::uint32_t value) {
   std::vector<std::uint8_t> bytes = {little ? std::uint8_t{'I'} : std::uint8_t{'M'},
                                      little ? std::uint8_t{'I'} : std::uint8_t{'M'}};
   const auto put = [&](std::uint32_t number, int size) {
@@ -58,8 +59,8 @@ TEST(Exif, DamagedBlocksAreNormal) {
 }
 
 TEST(Exif, TurnsPixels) {
-  // The pixel at the left top, the right top and the left bottom of a 3 x 2 picture, after each turn,
-  // from the table in the Exif standard (4.6.4, orientation).
+  // The pixel at the left top, the right top and the left bottom of a 3 x 2 picture, after each
+  // turn, from the table in the Exif standard (4.6.4, orientation).
   const Image image = fixtures::make_pattern(3, 2, 0);
   const struct {
     int orientation, width, left_top_x, left_top_y, right_top_x, right_top_y;

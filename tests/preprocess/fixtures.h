@@ -28,6 +28,7 @@ std::vector<std::uint8_t> from_hex(const std::string& hex);
 
 // Empty when all pixels differ by at most `tolerance`, else where the first one that does not lies,
 // and its two values.
-std::string difference(const Image& image, std::span<const std::uint8_t> expected, int tolerance = 0);
+std::string difference(const Image& image, std::span<const std::uint8_t> expected,
+                       int tolerance = 0);
 
 }  // namespace run_model::fixtures

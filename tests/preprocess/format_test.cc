@@ -32,10 +32,16 @@ TEST(Format, ForeignFilesAreNamed) {
       {"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\1\1\1\1"sv, "Radiance HDR"},
       {"RIFF\x10\0\0\0WEBPVP8 "sv, "WebP"},
       {"II*\0\x08\0\0\0"sv, "TIFF"},
-      {"\0\0\0\x1c" "ftypavif"sv, "AVIF"},
-      {"\0\0\0\x18" "ftypheic"sv, "HEIF"},
+      {"\0\0\0\x1c"
+       "ftypavif"sv,
+       "AVIF"},
+      {"\0\0\0\x18"
+       "ftypheic"sv,
+       "HEIF"},
       {"\x93NUMPY\1\0"sv, "NumPy"},
-      {"\x7F" "ELF\2\1\1"sv, "library"},
+      {"\x7F"
+       "ELF\2\1\1"sv,
+       "library"},
       {"PK\3\4rest"sv, "ZIP"},
       {"<svg xmlns="sv, "SVG"},
       {""sv, "empty"},
@@ -47,7 +53,8 @@ TEST(Format, ForeignFilesAreNamed) {
 }
 
 TEST(Format, TgaIsTakenByNameOrFooterOnly) {
-  const std::vector<std::uint8_t> file = fixtures::read_file(fixtures::data_path("pictures/rgb.tga"));
+  const std::vector<std::uint8_t> file =
+      fixtures::read_file(fixtures::data_path("pictures/rgb.tga"));
   std::string contents(file.begin(), file.end());
   ASSERT_TRUE(contents.ends_with("TRUEVISION-XFILE.\0"sv));
   EXPECT_EQ(refusal(contents), "");

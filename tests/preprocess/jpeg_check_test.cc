@@ -16,7 +16,9 @@ using testing::HasSubstr;
 
 using File = std::vector<std::uint8_t>;
 
-File picture(const std::string& name) { return fixtures::read_file(fixtures::data_path("pictures/" + name)); }
+File picture(const std::string& name) {
+  return fixtures::read_file(fixtures::data_path("pictures/" + name));
+}
 
 std::string refusal(const File& file) {
   try {
@@ -36,8 +38,9 @@ std::size_t find_marker(const File& file, std::uint8_t marker) {
 }
 
 TEST(JpegCheck, AcceptsWhatIsSound) {
-  for (const char* name : {"444.jpg", "422.jpg", "420.jpg", "gray.jpg", "cmyk.jpg", "progressive.jpg",
-                           "progressive_gray.jpg", "restart.jpg", "progressive_restart.jpg"}) {
+  for (const char* name :
+       {"444.jpg", "422.jpg", "420.jpg", "gray.jpg", "cmyk.jpg", "progressive.jpg",
+        "progressive_gray.jpg", "restart.jpg", "progressive_restart.jpg"}) {
     EXPECT_EQ(refusal(picture(name)), "") << name;
   }
   EXPECT_EQ(refusal(fixtures::read_file(fixtures::source_path("images/rocket.jpg"))), "");
@@ -88,7 +91,8 @@ TEST(JpegCheck, AMissingColorComponentIsNoticed) {
   file[frame + 3] = 17;
   file[frame + 9] = 3;
   const std::array<std::uint8_t, 6> components = {2, 0x11, 0, 3, 0x11, 0};
-  file.insert(file.begin() + static_cast<std::ptrdiff_t>(frame) + 13, components.begin(), components.end());
+  file.insert(file.begin() + static_cast<std::ptrdiff_t>(frame) + 13, components.begin(),
+              components.end());
   EXPECT_THAT(refusal(file), HasSubstr("before all its colour components"));
 }
 

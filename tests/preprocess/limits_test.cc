@@ -28,7 +28,9 @@ void put_le(File& file, std::uint32_t value, int bytes) {
   }
 }
 
-void put_text(File& file, const std::string& text) { file.insert(file.end(), text.begin(), text.end()); }
+void put_text(File& file, const std::string& text) {
+  file.insert(file.end(), text.begin(), text.end());
+}
 
 void put_chunk(File& file, const std::string& type, const File& body) {
   put_be(file, static_cast<std::uint32_t>(body.size()), 4);
@@ -68,7 +70,8 @@ File header_only(PictureFormat format, std::uint32_t width, std::uint32_t height
       break;
     case PictureFormat::kBmp:
       put_text(file, "BM");
-      for (const std::uint32_t field : {54U, 0U, 54U, 40U, width, height, 0x00180001U, 0U, 0U, 0U, 0U, 0U, 0U}) {
+      for (const std::uint32_t field :
+           {54U, 0U, 54U, 40U, width, height, 0x00180001U, 0U, 0U, 0U, 0U, 0U, 0U}) {
         put_le(file, field, 4);
       }
       break;
@@ -140,7 +143,8 @@ TEST(Limits, AHeaderWithoutPixelsIsRefused) {
   for (const PictureFormat format : kFormats) {
     EXPECT_NE(refusal(header_only(format, 0, 10)), "") << picture_format_name(format);
     EXPECT_NE(refusal(header_only(format, 10, 0)), "") << picture_format_name(format);
-    EXPECT_NE(refusal(header_only(format, 10, 10)), "") << picture_format_name(format) << " without data";
+    EXPECT_NE(refusal(header_only(format, 10, 10)), "")
+        << picture_format_name(format) << " without data";
   }
 }
 

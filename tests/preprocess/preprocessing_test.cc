@@ -31,16 +31,15 @@ Preprocessing from_json(const nlohmann::json& json) {
 TEST(Preprocess, EqualsTheReferenceBitForBit) {
   for (const auto& entry : fixtures::read_json("tensors.json")) {
     SCOPED_TRACE(entry.dump());
-    const Image image = entry.contains("pattern")
-                            ? fixtures::make_pattern(entry["pattern"][0], entry["pattern"][1],
-                                                     entry["pattern"][2])
-                            : load_picture(fixtures::source_path(entry["picture"])).image;
+    const Image image =
+        entry.contains("pattern")
+            ? fixtures::make_pattern(entry["pattern"][0], entry["pattern"][1], entry["pattern"][2])
+            : load_picture(fixtures::source_path(entry["picture"])).image;
     PreprocessReport report;
-    const Tensor tensor =
-        preprocess(image, from_json(entry["preprocessing"]),
-                   entry["shape"].get<std::vector<std::int64_t>>(),
-                   parse_dtype(entry["dtype"].get<std::string>()),
-                   parse_layout(entry["layout"].get<std::string>()), &report);
+    const Tensor tensor = preprocess(image, from_json(entry["preprocessing"]),
+                                     entry["shape"].get<std::vector<std::int64_t>>(),
+                                     parse_dtype(entry["dtype"].get<std::string>()),
+                                     parse_layout(entry["layout"].get<std::string>()), &report);
     EXPECT_EQ(report.resized_width, entry["resized"][0]);
     EXPECT_EQ(report.resized_height, entry["resized"][1]);
     if (entry["dtype"] == "float32") {
@@ -56,8 +55,9 @@ TEST(Preprocess, EqualsTheReferenceBitForBit) {
 
 TEST(Preprocess, ReportsEveryStage) {
   PreprocessReport report;
-  preprocess(fixtures::make_pattern(451, 300, 1), Preprocessing(), std::vector<std::int64_t>{1, 3, 224, 224},
-             DLDataType{kDLFloat, 32, 1}, Layout::kNchw, &report);
+  preprocess(fixtures::make_pattern(451, 300, 1), Preprocessing(),
+             std::vector<std::int64_t>{1, 3, 224, 224}, DLDataType{kDLFloat, 32, 1}, Layout::kNchw,
+             &report);
   EXPECT_EQ(report.original_width, 451);
   EXPECT_EQ(report.original_height, 300);
   EXPECT_EQ(report.resized_width, 384);

@@ -41,7 +41,8 @@ TEST(Resize, EqualsTheOriginalsOverASweepOfSizes) {
 
 TEST(Resize, EqualsTheOriginalsPixelByPixel) {
   for (const auto& entry : fixtures::read_json("pixels.json")) {
-    const Image source = fixtures::make_pattern(entry["source"][0], entry["source"][1], entry["seed"]);
+    const Image source =
+        fixtures::make_pattern(entry["source"][0], entry["source"][1], entry["seed"]);
     const Image resized = resize(source, entry["target"][0], entry["target"][1],
                                  parse_resizer(entry["resizer"].get<std::string>()));
     EXPECT_EQ(fixtures::difference(resized, fixtures::from_hex(entry["pixels"])), "")
@@ -58,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryResizer,
 TEST_P(EveryResizer, AWindowIsACropOfTheWhole) {
   const struct {
     int source_width, source_height, width, height;
-  } sizes[] = {{90, 70, 40, 30}, {31, 17, 64, 55}, {60, 40, 30, 20}, {40, 40, 40, 13}, {40, 40, 9, 40},
-               {40, 40, 40, 40}, {1, 50, 7, 350}};
+  } sizes[] = {{90, 70, 40, 30}, {31, 17, 64, 55}, {60, 40, 30, 20}, {40, 40, 40, 13},
+               {40, 40, 9, 40},  {40, 40, 40, 40}, {1, 50, 7, 350}};
   for (const auto& size : sizes) {
     const Image source = fixtures::make_pattern(size.source_width, size.source_height, 3);
     const Image whole = resize(source, size.width, size.height, GetParam());
@@ -97,11 +98,14 @@ TEST_P(EveryResizer, ALongPictureCostsOnlyItsWindow) {
   EXPECT_EQ(part.height(), 224);
 }
 
-TEST_P(EveryResizer, NamesAreParsed) { EXPECT_EQ(parse_resizer(resizer_name(GetParam())), GetParam()); }
+TEST_P(EveryResizer, NamesAreParsed) {
+  EXPECT_EQ(parse_resizer(resizer_name(GetParam())), GetParam());
+}
 
 TEST_P(EveryResizer, RefusesAWindowOutside) {
   const Image source = fixtures::make_pattern(8, 8, 0);
-  for (const Region& window : {Region{-1, 0, 2, 2}, Region{0, 3, 2, 2}, Region{0, 0, 5, 1}, Region{0, 0, 0, 1}}) {
+  for (const Region& window :
+       {Region{-1, 0, 2, 2}, Region{0, 3, 2, 2}, Region{0, 0, 5, 1}, Region{0, 0, 0, 1}}) {
     EXPECT_THROW(resize(source, 4, 4, GetParam(), window), Error);
   }
 }

@@ -25,7 +25,8 @@ TEST(ToTensor, MeanIsInTheNetworksChannelOrder) {
   const Tensor tensor = Tensor::empty({1, 3, 1, 2}, kFloat32);
   write_tensor(two_pixels(), caffe, Layout::kNchw, tensor);
   const auto values = tensor.elements<float>();
-  const std::vector<float> expected = {30 - 104, 50 - 104, 20 - 117, 100 - 117, 10 - 123, 200 - 123};
+  const std::vector<float> expected = {30 - 104,  50 - 104, 20 - 117,
+                                       100 - 117, 10 - 123, 200 - 123};
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()), expected);
 }
 
@@ -60,8 +61,9 @@ TEST(ToTensor, OtherTypesAndShapesAreRefused) {
                             Tensor::empty({1, 1, 2, 3}, DLDataType{kDLInt, 64, 1})),
                Error);
   using Shape = std::vector<std::int64_t>;
-  for (const Shape& shape : {Shape{}, Shape{1, 1000}, Shape{2, 3, 8, 8}, Shape{1, 4, 8, 8}, Shape{1, 3, 0, 8},
-                             Shape{1, 3, 8, 70000}, Shape{1, 3, 8, -8}, Shape{1, 8, 8, 3}}) {
+  for (const Shape& shape :
+       {Shape{}, Shape{1, 1000}, Shape{2, 3, 8, 8}, Shape{1, 4, 8, 8}, Shape{1, 3, 0, 8},
+        Shape{1, 3, 8, 70000}, Shape{1, 3, 8, -8}, Shape{1, 8, 8, 3}}) {
     EXPECT_THROW(picture_input_size(shape, Layout::kNchw, 3), Error) << shape_name(shape);
   }
   const InputSize size = picture_input_size(Shape{1, 3, 20, 30}, Layout::kNchw, 3);
