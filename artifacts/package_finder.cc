@@ -135,7 +135,9 @@ class Search {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
-      if (is_folder(entry->path())) folders.push_back(entry->path());
+      // Hidden ones are unfinished or somebody else's.
+      const bool hidden = entry->path().filename().string().starts_with('.');
+      if (!hidden && is_folder(entry->path())) folders.push_back(entry->path());
     }
     std::sort(folders.begin(), folders.end());
     return folders;
@@ -162,9 +164,11 @@ class Search {
       if (!list.empty()) list += ", ";
       list += path_in_quotes(path);
     }
+    const std::string nothing =
+        is_folder(artifacts_) ? "" : ": " + path_in_quotes(artifacts_) + " does not exist";
     throw Error(ErrorCode::kFile,
-                "no artifact" + (model_.empty() ? "" : " of " + in_quotes(model_)) +
-                    " was found; looked for " + list,
+                "no artifact" + (model_.empty() ? "" : " of " + in_quotes(model_)) + " was found" +
+                    nothing + "; looked for " + list,
                 "compile it with scripts/compile_model, or give the folder that holds it");
   }
 

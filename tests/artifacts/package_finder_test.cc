@@ -40,6 +40,11 @@ TEST_F(PackageFinderTest, FindsTheTargetThatIsAskedFor) {
               ThrowsError(ErrorCode::kFile, "has no target 'riscv64'"));
 }
 
+TEST_F(PackageFinderTest, HiddenFoldersAreNoTargets) {
+  write_triple(folder_, "net/.unfinished/model");
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net' was found"));
+}
+
 TEST_F(PackageFinderTest, FindsModelFoldersAndTheirTvmcNames) {
   write_triple(folder_, "net/mod");
   expect_triple(find(), "net/mod");
@@ -105,7 +110,7 @@ TEST_F(PackageFinderTest, FindsWhateverAFolderHolds) {
   EXPECT_EQ(find_package("", folder_ / "net", "").library, folder_ / "net/native/model.so");
   EXPECT_EQ(find_package("", folder_ / "net/native", "").target, "");
   EXPECT_THAT([&] { find_package("", folder_ / "other", ""); },
-              ThrowsError(ErrorCode::kFile, "no artifact was found; looked for"));
+              ThrowsError(ErrorCode::kFile, "/other' does not exist; looked for"));
 }
 
 TEST_F(PackageFinderTest, NamesMissingPieces) {
