@@ -178,15 +178,66 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
     const std::uint64_t address = header.word();
     const std::uint64_t content = header.word();
     const std::uint64_t bytes = header.word();
+    // Both say where the same bytes go: damage to the one that the loader goes by shows.
+    if ((section_flags & SHF_ALLOC) != 0 && type != SHT_NOBITS && type != SHT_NULL && bytes != 0 &&
+        file_offset(address, bytes) != content) {
+      reader_.fail("its sections and its segments do not agree");
+    }
     if ((section_flags & SHF_EXECINSTR) != 0) {
       code_sections_.emplace_back(address, bytes);
     }
     if (type == SHT_DYNSYM) {
-      section_symbol_count_ = bytes / (wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym));
+      section_symbol_count_ = bytes / symbol_bytes();
+    } else if (type == SHT_SYMTAB && reader_.contains(content, bytes)) {
+      read_full_symbols(content, bytes);
     } else if (type == SHT_ARM_ATTRIBUTES && target_.machine == EM_ARM &&
                reader_.contains(content, bytes)) {
       attributes_float_abi_ =
           arm_attributes_float_abi(reader_.bytes().subspan(content, bytes), reader_.little_endian());
+    }
+  }
+}
+
+std::size_t ElfFile::symbol_bytes() const {
+  return reader_.bits() == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
+// One entry of a table of symbols; gives the place of its name in the table of names.
+std::uint32_t ElfFile::read_symbol(std::uint64_t offset, ElfSymbol& symbol) const {
+  const bool wide = reader_.bits() == 64;
+  ElfCursor entry(reader_, offset);
+  const std::uint32_t name = entry.u32();
+  std::uint8_t info = 0;
+  std::uint8_t other = 0;
+  std::uint16_t section = 0;
+  if (wide) {
+    info = entry.u8();
+    other = entry.u8();
+    section = entry.u16();
+  }
+  symbol.address = entry.word();
+  symbol.bytes = entry.word();
+  if (!wide) {
+    info = entry.u8();
+    other = entry.u8();
+    section = entry.u16();
+  }
+  symbol.type = ELF64_ST_TYPE(info);
+  const auto binding = ELF64_ST_BIND(info);
+  const auto visibility = ELF64_ST_VISIBILITY(other);
+  symbol.weak = binding == STB_WEAK;
+  symbol.defined = section != SHN_UNDEF;
+  symbol.visible = (binding == STB_GLOBAL || binding == STB_WEAK || binding == STB_GNU_UNIQUE) &&
+                   (visibility == STV_DEFAULT || (visibility == STV_PROTECTED && symbol.defined));
+  return name;
+}
+
+void ElfFile::read_full_symbols(std::uint64_t offset, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; bytes - at >= symbol_bytes(); at += symbol_bytes()) {
+    ElfSymbol symbol;
+    read_symbol(offset + at, symbol);
+    if (symbol.defined && (symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC)) {
+      named_functions_.insert(symbol.address);
     }
   }
 }
@@ -239,8 +290,7 @@ void ElfFile::read_symbols() {
   if (!dynamic(DT_SYMTAB)) {
     reader_.fail("it has no table of symbols");
   }
-  const bool wide = reader_.bits() == 64;
-  const std::size_t entry_bytes = wide ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+  const std::size_t entry_bytes = symbol_bytes();
   if (dynamic(DT_SYMENT).value_or(entry_bytes) != entry_bytes) {
     reader_.fail("its symbols take " + std::to_string(*dynamic(DT_SYMENT)) + " bytes each, expected " +
                  std::to_string(entry_bytes));
@@ -250,35 +300,9 @@ void ElfFile::read_symbols() {
     reader_.fail("its table of " + std::to_string(count) + " symbols is larger than the file");
   }
   const std::uint64_t offset = offset_of(DT_SYMTAB, count * entry_bytes, "table of symbols");
-  symbols_.reserve(count);
+  symbols_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    ElfCursor entry(reader_, offset + i * entry_bytes);
-    ElfSymbol symbol;
-    const std::uint32_t name = entry.u32();
-    std::uint8_t info = 0;
-    std::uint8_t other = 0;
-    std::uint16_t section = 0;
-    if (wide) {
-      info = entry.u8();
-      other = entry.u8();
-      section = entry.u16();
-    }
-    symbol.address = entry.word();
-    symbol.bytes = entry.word();
-    if (!wide) {
-      info = entry.u8();
-      other = entry.u8();
-      section = entry.u16();
-    }
-    symbol.name = string_at(name);
-    symbol.type = ELF64_ST_TYPE(info);
-    const auto binding = ELF64_ST_BIND(info);
-    const auto visibility = ELF64_ST_VISIBILITY(other);
-    symbol.weak = binding == STB_WEAK;
-    symbol.defined = section != SHN_UNDEF;
-    symbol.visible = (binding == STB_GLOBAL || binding == STB_WEAK || binding == STB_GNU_UNIQUE) &&
-                     (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
-    symbols_.push_back(symbol);
+    symbols_[i].name = string_at(read_symbol(offset + i * entry_bytes, symbols_[i]));
   }
   for (std::size_t i = 1; i < symbols_.size(); ++i) {
     if (symbols_[i].defined && symbols_[i].visible && !symbols_[i].name.empty()) {
@@ -418,6 +442,10 @@ bool ElfFile::in_code(std::uint64_t address) const {
   return in_section && std::any_of(segments_.begin(), segments_.end(), [&](const ElfSegment& s) {
            return s.type == PT_LOAD && (s.flags & PF_X) != 0 && holds(s.address, s.memory_bytes);
          });
+}
+
+bool ElfFile::begins_function(std::uint64_t address) const {
+  return in_code(address) && (named_functions_.empty() || named_functions_.count(address) != 0);
 }
 
 std::span<const std::byte> ElfFile::bytes_of(const ElfSymbol& symbol) const {

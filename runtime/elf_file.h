@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "runtime/elf_names.h"
@@ -35,7 +37,7 @@ struct ElfSymbol {
   std::uint8_t type = 0;  // STT_FUNC, STT_OBJECT …
   bool weak = false;
   bool defined = false;
-  bool visible = false;  // global or weak, and of default or protected visibility
+  bool visible = false;  // to other libraries, or sought in them; false for local and hidden ones
   std::uint16_t version = 0;  // index as in DT_VERSYM, without the "hidden" bit; 0 where unversioned
 };
 
@@ -67,6 +69,10 @@ class ElfFile {
   // has section headers, in one of the sections that hold instructions.
   bool in_code(std::uint64_t address) const;
 
+  // Whether a function may begin at `address`: it is in_code() and, where the file has kept its full
+  // table of symbols (it is not stripped), a function is named there.
+  bool begins_function(std::uint64_t address) const;
+
   // The dynamic symbol table without its null entry.
   std::span<const ElfSymbol> symbols() const {
     return std::span(symbols_).subspan(symbols_.empty() ? 0 : 1);
@@ -96,6 +102,9 @@ class ElfFile {
   void read_header();
   void read_segments(std::uint64_t offset, std::size_t entry_bytes, std::size_t count);
   void read_sections(std::uint64_t offset, std::size_t entry_bytes, std::size_t count);
+  std::size_t symbol_bytes() const;
+  std::uint32_t read_symbol(std::uint64_t offset, ElfSymbol& symbol) const;
+  void read_full_symbols(std::uint64_t offset, std::uint64_t bytes);
   void read_dynamic();
   void read_strings();
   void read_symbols();
@@ -113,6 +122,7 @@ class ElfFile {
   std::span<const std::byte> strings_;
   std::optional<std::uint64_t> section_symbol_count_;  // from the section headers, where there are any
   std::vector<std::pair<std::uint64_t, std::uint64_t>> code_sections_;  // address, bytes
+  std::unordered_set<std::uint64_t> named_functions_;  // addresses, from the full table of symbols
   FloatAbi attributes_float_abi_ = FloatAbi::kUnspecified;
   std::vector<std::string_view> needed_;
   std::string_view soname_;

@@ -110,8 +110,8 @@ void check_dynamic(const ElfFile& file) {
     }
   }
   for (const std::uint64_t tag : {DT_INIT, DT_FINI}) {
-    if (const auto address = file.dynamic(tag); address && !file.in_code(*address)) {
-      reader.fail("its initialisation function is not in its code");
+    if (const auto address = file.dynamic(tag); address && !file.begins_function(*address)) {
+      reader.fail("its initialisation function is not at the beginning of one");
     }
   }
   // Where one of a group is missing, the loader finds no value where it expects one, or does without
@@ -210,6 +210,9 @@ void check_old_hash(const ElfFile& file, std::uint64_t address) {
 
 void check_symbols(const ElfFile& file) {
   for (const ElfSymbol& symbol : file.symbols()) {
+    if (!symbol.defined && !symbol.visible) {
+      file.reader().fail("a function or variable of other libraries is marked as its own");
+    }
     if (!symbol.defined || !symbol.visible) {
       continue;
     }

@@ -23,15 +23,16 @@ struct RelocationKinds {
   std::uint32_t relative;    // an address within the library
   std::uint32_t irelative;   // the result of a function within the library, called while loading
   std::initializer_list<std::uint32_t> thread_local_kinds;
-  std::initializer_list<std::uint32_t> others;  // copies excepted: only programs have those
+  std::initializer_list<std::uint32_t> references;  // the address of a symbol, alone in its place
+  std::initializer_list<std::uint32_t> others;      // copies excepted: only programs have those
 };
 
 const RelocationKinds kKinds[] = {
-    {EM_X86_64, 8, 37, {16, 17, 18, 36}, {0, 1, 6, 7}},
-    {EM_386, 8, 42, {14, 35, 36, 37, 41}, {0, 1, 2, 6, 7}},
-    {EM_AARCH64, 1027, 1032, {1028, 1029, 1030, 1031}, {0, 256, 257, 1025, 1026}},
-    {EM_ARM, 23, 160, {13, 17, 18, 19}, {0, 2, 21, 22}},
-    {EM_RISCV, 3, 58, {6, 7, 8, 9, 10, 11, 12}, {0, 1, 2, 5}},
+    {EM_X86_64, 8, 37, {16, 17, 18, 36}, {6, 7}, {0, 1}},
+    {EM_386, 8, 42, {14, 35, 36, 37, 41}, {6, 7}, {0, 1, 2}},
+    {EM_AARCH64, 1027, 1032, {1028, 1029, 1030, 1031}, {1025, 1026}, {0, 256, 257}},
+    {EM_ARM, 23, 160, {13, 17, 18, 19}, {21, 22}, {0, 2}},
+    {EM_RISCV, 3, 58, {6, 7, 8, 9, 10, 11, 12}, {5}, {0, 1, 2}},
 };
 
 const RelocationKinds* kinds_of(std::uint16_t machine) {
@@ -75,6 +76,10 @@ class RelocationCheck {
         reader_.fail("an initialisation function has no address");
       }
     }
+    std::sort(places_.begin(), places_.end());
+    if (kinds_ != nullptr && std::adjacent_find(places_.begin(), places_.end()) != places_.end()) {
+      reader_.fail("two relocations are for the same place");
+    }
   }
 
  private:
@@ -93,10 +98,14 @@ class RelocationCheck {
     }
   }
 
-  // Notes that `place` has a relocation; true when the loader calls what it points to.
+  // Notes that the word at `place` has a relocation; true when the loader calls what it points to.
   bool called_from(std::uint64_t place) {
+    places_.push_back(place);
     for (CallList& list : call_lists_) {
       if (place >= list.address && place - list.address < list.bytes) {
+        if ((place - list.address) % reader_.address_bytes() != 0) {
+          reader_.fail("a relocation is across two initialisation functions");
+        }
         list.relocated[(place - list.address) / reader_.address_bytes()] = true;
         return true;
       }
@@ -179,6 +188,10 @@ class RelocationCheck {
       if (own && !thread_locals_) {
         reader_.fail("a relocation is for a thread-local variable, and there are none");
       }
+    } else if (contains(kinds_->references, kind)) {
+      if (symbol == 0 || place % reader_.address_bytes() != 0) {
+        reader_.fail("a relocation has no symbol, or is not where such are");
+      }
     } else if (!contains(kinds_->others, kind)) {
       reader_.fail("a relocation is of the kind " + std::to_string(kind) +
                    ", which shared libraries do not have");
@@ -238,10 +251,16 @@ class RelocationCheck {
 
   // One past the end is a legal address too; linkers refer to the end of a section that way.
   void target(std::uint64_t address, bool called) const {
-    if (called ? !file_.in_code(address & ~std::uint64_t{file_.target().machine == EM_ARM})
+    if (called ? !begins_function(address)
                : address < image_begin_ || address > image_end_) {
       reader_.fail("a relocation points outside of the library");
     }
+  }
+
+  // Bit 0 of an Arm function's address tells Thumb code from Arm code, in relocations and symbols alike.
+  bool begins_function(std::uint64_t address) const {
+    return file_.begins_function(address) ||
+           (file_.target().machine == EM_ARM && file_.begins_function(address & ~std::uint64_t{1}));
   }
 
   const ElfFile& file_;
@@ -253,6 +272,7 @@ class RelocationCheck {
   std::uint64_t image_end_ = 0;
   bool thread_locals_ = false;
   std::vector<CallList> call_lists_;
+  std::vector<std::uint64_t> places_;
 };
 
 }  // namespace
