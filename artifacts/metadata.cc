@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxDimensions = 32;
-constexpr std::int64_t kMaxSide = 1 << 16;
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
 bool is_hex(std::string_view text, std::size_t digits) {
@@ -88,17 +87,19 @@ std::vector<MetadataTensor> parse_tensors(const JsonField& root, std::string_vie
   return tensors;
 }
 
-std::array<double, 3> parse_channels(const JsonField& field) {
-  std::array<double, 3> values{};
+std::array<float, 3> parse_channels(const JsonField& field) {
+  std::array<float, 3> values{};
   if (field.array_size() != values.size()) {
     field.fail("has " + std::to_string(field.array_size()) +
                " values, expected three, one for each channel");
   }
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = field.at(i).number();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(field.at(i).number());
+  }
   return values;
 }
 
-MetadataPreprocessing parse_preprocessing(const JsonField& field) {
+Preprocessing parse_preprocessing(const JsonField& field) {
   constexpr std::array<std::string_view, 9> kKnown{
       "resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean", "std"};
   for (const std::string& key : field.keys()) {
@@ -106,17 +107,20 @@ MetadataPreprocessing parse_preprocessing(const JsonField& field) {
       field.member(key).fail("is not a field that this version knows");
     }
   }
-  MetadataPreprocessing result;
-  result.resizer =
-      word(field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "cv2-linear"});
-  result.fit = word(field.member("fit"), {"crop", "squash", "letterbox"});
-  if (result.fit == "crop") {
-    result.resize = static_cast<int>(field.member("resize").integer(1, kMaxSide));
-    result.crop = static_cast<int>(field.member("crop").integer(1, *result.resize));
+  Preprocessing result;
+  result.resizer = parse_resizer(
+      word(field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "cv2-linear"}));
+  result.fit = parse_fit(word(field.member("fit"), {"crop", "squash", "letterbox"}));
+  if (result.fit == Fit::kCrop) {
+    result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));
+    result.crop = static_cast<int>(field.member("crop").integer(1, result.resize));
   }
-  if (const auto pad = find(field, "pad")) result.pad = static_cast<int>(pad->integer(0, 255));
-  result.color_order = word(field.member("color_order"), {"RGB", "BGR", "GRAY"});
-  result.divide_by = positive(field.member("divide_by"));
+  if (const auto pad = find(field, "pad")) {
+    result.pad = static_cast<std::uint8_t>(pad->integer(0, 255));
+  }
+  result.color_order =
+      parse_color_order(word(field.member("color_order"), {"RGB", "BGR", "GRAY"}));
+  result.divide_by = static_cast<float>(positive(field.member("divide_by")));
   result.mean = parse_channels(field.member("mean"));
   result.std = parse_channels(field.member("std"));
   for (std::size_t i = 0; i < result.std.size(); ++i) positive(field.member("std").at(i));

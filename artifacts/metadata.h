@@ -3,7 +3,6 @@
 
 #include <dlpack/dlpack.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "preprocess/preprocessing.h"
 
 namespace run_model {
 
@@ -24,19 +25,6 @@ struct MetadataTensor {
   // value = scale * (stored - zero_point), for integer outputs of quantised networks.
   double scale = 1.0;
   std::int64_t zero_point = 0;
-};
-
-// How a picture becomes the network's input. mean and std are in the network's channel order.
-struct MetadataPreprocessing {
-  std::string resizer;              // "nearest", "pil-bilinear", "pil-bicubic" or "cv2-linear"
-  std::string fit;                  // "crop", "squash" or "letterbox"
-  std::optional<int> resize;        // short side before the crop; set for "crop"
-  std::optional<int> crop;          // side of the centre crop; set for "crop"
-  int pad = 114;                    // the value around a letterboxed picture
-  std::string color_order = "RGB";  // "RGB", "BGR" or "GRAY"
-  double divide_by = 1.0;
-  std::array<double, 3> mean{};
-  std::array<double, 3> std{1.0, 1.0, 1.0};
 };
 
 struct MetadataFile {
@@ -53,7 +41,7 @@ struct Metadata {
   std::string tvm_version;
   std::vector<MetadataTensor> inputs;
   std::vector<MetadataTensor> outputs;
-  std::optional<MetadataPreprocessing> preprocessing;
+  std::optional<Preprocessing> preprocessing;
   std::map<std::string, MetadataFile> files;  // by file name
 };
 

@@ -10,8 +10,6 @@ Json tensors_json(const std::vector<TensorInfo>& tensors) {
   return list;
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
-
 Json library_json(const LibraryFacts& library) {
   return {{"bytes", library.bytes},
           {"machine", library.machine},
@@ -32,17 +30,6 @@ Json graph_json(const GraphFacts& graph) {
           {"param_bytes", graph.param_bytes},
           {"inputs", tensors_json(graph.inputs)},
           {"outputs", tensors_json(graph.outputs)}};
-}
-
-Json preprocessing_json(const MetadataPreprocessing& preprocessing) {
-  Json json = {{"resizer", preprocessing.resizer}, {"fit", preprocessing.fit}};
-  if (preprocessing.resize) json["resize"] = *preprocessing.resize;
-  if (preprocessing.crop) json["crop"] = *preprocessing.crop;
-  json["color_order"] = preprocessing.color_order;
-  json["divide_by"] = preprocessing.divide_by;
-  json["mean"] = preprocessing.mean;
-  json["std"] = preprocessing.std;
-  return json;
 }
 
 }  // namespace

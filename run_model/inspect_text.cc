@@ -40,21 +40,23 @@ std::string tensor_text(const TensorInfo& info) {
   return info.name + "  " + dtype_name(info.dtype) + " " + shape_name(info.shape);
 }
 
-std::string triple(const std::array<double, 3>& values) {
+std::string triple(const std::array<float, 3>& values) {
   std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "%g %g %g", values[0], values[1], values[2]);
+  std::snprintf(text.data(), text.size(), "%g %g %g", static_cast<double>(values[0]),
+                static_cast<double>(values[1]), static_cast<double>(values[2]));
   return text.data();
 }
 
-std::string preprocessing_text(const MetadataPreprocessing& preprocessing) {
+std::string preprocessing_text(const Preprocessing& preprocessing) {
   std::array<char, 32> divide_by{};
-  std::snprintf(divide_by.data(), divide_by.size(), "%g", preprocessing.divide_by);
-  std::string text = preprocessing.resizer + ", " + preprocessing.fit;
-  if (preprocessing.resize && preprocessing.crop) {
-    text +=
-        " " + std::to_string(*preprocessing.resize) + " to " + std::to_string(*preprocessing.crop);
+  std::snprintf(divide_by.data(), divide_by.size(), "%g",
+                static_cast<double>(preprocessing.divide_by));
+  std::string text(resizer_name(preprocessing.resizer));
+  text += ", " + std::string(fit_name(preprocessing.fit));
+  if (preprocessing.fit == Fit::kCrop) {
+    text += " " + std::to_string(preprocessing.resize) + " to " + std::to_string(preprocessing.crop);
   }
-  return text + ", " + preprocessing.color_order + ", divide by " + divide_by.data() + ", mean " +
+  return text + ", " + std::string(color_order_name(preprocessing.color_order)) + ", divide by " + divide_by.data() + ", mean " +
          triple(preprocessing.mean) + ", std " + triple(preprocessing.std);
 }
 

@@ -1,5 +1,9 @@
 #include "run_model/json_values.h"
 
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
 namespace run_model {
 namespace {
 
@@ -7,7 +11,20 @@ Json path_or_null(const std::filesystem::path& path) {
   return path.empty() ? Json() : Json(path.string());
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+// The shortest decimal that is this float32: 0.485 rather than 0.48500001430511475.
+double decimal(float value) {
+  std::array<char, 32> text{};
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*g", digits, static_cast<double>(value));
+    if (std::strtof(text.data(), nullptr) == value) break;
+  }
+  return std::strtod(text.data(), nullptr);
+}
+
+Json channels_json(const std::array<float, 3>& values, ColorOrder order) {
+  if (order == ColorOrder::kGray) return Json::array({decimal(values[0])});
+  return Json::array({decimal(values[0]), decimal(values[1]), decimal(values[2])});
+}
 
 constexpr std::size_t kLineWidth = 80;
 
@@ -61,6 +78,22 @@ Json package_json(const Package& package) {
 Json tensor_json(const TensorInfo& info) {
   return {{"name", info.name}, {"shape", info.shape}, {"dtype", dtype_name(info.dtype)}};
 }
+
+Json preprocessing_json(const Preprocessing& preprocessing) {
+  Json json = {{"resizer", resizer_name(preprocessing.resizer)},
+               {"fit", fit_name(preprocessing.fit)}};
+  if (preprocessing.fit == Fit::kCrop) {
+    json["resize"] = preprocessing.resize;
+    if (preprocessing.crop != 0) json["crop"] = preprocessing.crop;
+  }
+  json["color_order"] = color_order_name(preprocessing.color_order);
+  json["divide_by"] = decimal(preprocessing.divide_by);
+  json["mean"] = channels_json(preprocessing.mean, preprocessing.color_order);
+  json["std"] = channels_json(preprocessing.std, preprocessing.color_order);
+  return json;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 std::string json_text(const Json& json) {
   std::string text;

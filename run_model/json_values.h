@@ -5,6 +5,7 @@
 #include <string>
 
 #include "artifacts/package.h"
+#include "preprocess/preprocessing.h"
 #include "runtime/graph_executor.h"
 
 namespace run_model {
@@ -18,6 +19,12 @@ Json package_json(const Package& package);
 
 // {"name": …, "shape": […], "dtype": …}
 Json tensor_json(const TensorInfo& info);
+
+// A picture's way to the network: resizer, fit, colour order, scale, mean and deviation, each number
+// as the shortest decimal that is the same float32.
+Json preprocessing_json(const Preprocessing& preprocessing);
+
+Json text_or_null(const std::string& text);
 
 // With a newline at the end. Bytes that are no UTF-8 (in file names) are replaced.
 std::string json_text(const Json& json);

@@ -57,7 +57,7 @@ Layout choose_layout(const PreprocessingFlags& flags, const Metadata* metadata,
   return nchw ? Layout::kNchw : Layout::kNhwc;
 }
 
-ColorOrder choose_color_order(const PreprocessingFlags& flags, const MetadataPreprocessing* base,
+ColorOrder choose_color_order(const PreprocessingFlags& flags, const Preprocessing* base,
                               std::int64_t channels) {
   if (channels == 1) {
     if (!flags.color_order.empty()) {
@@ -67,11 +67,11 @@ ColorOrder choose_color_order(const PreprocessingFlags& flags, const MetadataPre
     return ColorOrder::kGray;
   }
   if (!flags.color_order.empty()) return parse_color_order(flags.color_order);
-  return base != nullptr ? parse_color_order(base->color_order) : ColorOrder::kRgb;
+  return base != nullptr ? base->color_order : ColorOrder::kRgb;
 }
 
 // The scale, and mean and deviation unless flags give them.
-void choose_scale(const PreprocessingFlags& flags, const MetadataPreprocessing* base,
+void choose_scale(const PreprocessingFlags& flags, const Preprocessing* base,
                   Preprocessing& chosen) {
   if (flags.normalize.has_value()) {
     if (*flags.normalize) {
@@ -88,10 +88,10 @@ void choose_scale(const PreprocessingFlags& flags, const MetadataPreprocessing* 
                 "give --normalize (0 to 1, ImageNet's mean and deviation) or --no-normalize "
                 "(0 to 255)");
   }
-  chosen.divide_by = static_cast<float>(base->divide_by);
-  chosen.mean = to_channels(base->mean);
-  chosen.std = to_channels(base->std);
-  if (parse_color_order(base->color_order) != chosen.color_order &&
+  chosen.divide_by = base->divide_by;
+  chosen.mean = base->mean;
+  chosen.std = base->std;
+  if (base->color_order != chosen.color_order &&
       chosen.color_order != ColorOrder::kGray) {
     chosen.mean = reversed(chosen.mean);
     chosen.std = reversed(chosen.std);
@@ -105,19 +105,19 @@ void choose_mean_and_std(const PreprocessingFlags& flags, Preprocessing& chosen)
   if (flags.std) chosen.std = reverse ? reversed(to_channels(*flags.std)) : to_channels(*flags.std);
 }
 
-void choose_geometry(const PreprocessingFlags& flags, const MetadataPreprocessing* base,
+void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
                      const InputSize& size, Preprocessing& chosen) {
   if (!flags.resizer.empty()) {
     chosen.resizer = parse_resizer(flags.resizer);
   } else if (base != nullptr) {
-    chosen.resizer = parse_resizer(base->resizer);
+    chosen.resizer = base->resizer;
   }
   if (!flags.fit.empty()) {
     chosen.fit = parse_fit(flags.fit);
   } else if (base != nullptr) {
-    chosen.fit = parse_fit(base->fit);
+    chosen.fit = base->fit;
   }
-  if (base != nullptr) chosen.pad = static_cast<std::uint8_t>(base->pad);
+  if (base != nullptr) chosen.pad = base->pad;
 
   if (chosen.fit != Fit::kCrop) {
     if (flags.resize || flags.crop) {
@@ -128,19 +128,16 @@ void choose_geometry(const PreprocessingFlags& flags, const MetadataPreprocessin
     }
     return;
   }
-  const std::optional<int> crop = flags.crop        ? flags.crop
-                                  : base != nullptr ? base->crop
-                                                    : std::nullopt;
-  if (crop && (*crop != size.width || *crop != size.height)) {
+  const bool base_crops = base != nullptr && base->fit == Fit::kCrop;
+  chosen.crop = flags.crop.value_or(base_crops ? base->crop : 0);
+  if (chosen.crop != 0 && (chosen.crop != size.width || chosen.crop != size.height)) {
     throw Error(ErrorCode::kMismatch,
-                "a crop of " + std::to_string(*crop) + " does not give the model's input of " +
+                "a crop of " + std::to_string(chosen.crop) + " does not give the model's input of " +
                     std::to_string(size.width) + "x" + std::to_string(size.height),
                 "leave --crop out, or correct the metadata");
   }
-  const std::optional<int> resize = flags.resize      ? flags.resize
-                                    : base != nullptr ? base->resize
-                                                      : std::nullopt;
-  chosen.resize = resize.value_or(usual_resize(std::max(size.width, size.height)));
+  const int usual = usual_resize(std::max(size.width, size.height));
+  chosen.resize = flags.resize.value_or(base_crops ? base->resize : usual);
   if (chosen.resize < std::max(size.width, size.height)) {
     throw Error(ErrorCode::kUsage,
                 "a short side of " + std::to_string(chosen.resize) +
@@ -154,7 +151,7 @@ void choose_geometry(const PreprocessingFlags& flags, const MetadataPreprocessin
 
 PreprocessingChoice choose_preprocessing(const PreprocessingFlags& flags, const Metadata* metadata,
                                          const TensorInfo& input) {
-  const MetadataPreprocessing* base =
+  const Preprocessing* base =
       metadata != nullptr && metadata->preprocessing ? &*metadata->preprocessing : nullptr;
   PreprocessingChoice choice;
   choice.layout = choose_layout(flags, metadata, input);

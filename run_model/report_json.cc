@@ -1,6 +1,5 @@
 #include "run_model/report_json.h"
 
-#include <array>
 #include <optional>
 
 #include "run_model/json_values.h"
@@ -12,21 +11,6 @@ Json size_json(int width, int height) { return {{"width", width}, {"height", hei
 
 Json range_json(const ValueRange& range) {
   return {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
-}
-
-// The shortest decimal that is this float32: 0.485 rather than 0.48500001430511475.
-double decimal(float value) {
-  std::array<char, 32> text{};
-  for (int digits = 6; digits <= 9; ++digits) {
-    std::snprintf(text.data(), text.size(), "%.*g", digits, static_cast<double>(value));
-    if (std::strtof(text.data(), nullptr) == value) break;
-  }
-  return std::strtod(text.data(), nullptr);
-}
-
-Json channels_json(const std::array<float, 3>& values, ColorOrder order) {
-  if (order == ColorOrder::kGray) return Json::array({decimal(values[0])});
-  return Json::array({decimal(values[0]), decimal(values[1]), decimal(values[2])});
 }
 
 Json image_json(const PictureReport& report) {
@@ -44,15 +28,9 @@ Json image_json(const PictureReport& report) {
 }
 
 Json input_json(const PictureReport& report) {
-  const Preprocessing& preprocessing = report.preprocessing;
   Json input = tensor_json(report.input.info);
   input["layout"] = layout_name(report.layout);
-  input["preprocessing"] = {{"resizer", resizer_name(preprocessing.resizer)},
-                            {"fit", fit_name(preprocessing.fit)},
-                            {"color_order", color_order_name(preprocessing.color_order)},
-                            {"divide_by", decimal(preprocessing.divide_by)},
-                            {"mean", channels_json(preprocessing.mean, preprocessing.color_order)},
-                            {"std", channels_json(preprocessing.std, preprocessing.color_order)}};
+  input["preprocessing"] = preprocessing_json(report.preprocessing);
   input["range"] = range_json(report.input.range);
   return input;
 }

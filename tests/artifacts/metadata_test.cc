@@ -48,11 +48,11 @@ TEST(MetadataTest, ReadsEveryField) {
   EXPECT_EQ(metadata.outputs[0].scale, 0.5);
   EXPECT_EQ(metadata.outputs[0].zero_point, -3);
   ASSERT_TRUE(metadata.preprocessing.has_value());
-  EXPECT_EQ(metadata.preprocessing->resizer, "pil-bilinear");
-  EXPECT_EQ(metadata.preprocessing->fit, "crop");
+  EXPECT_EQ(metadata.preprocessing->resizer, Resizer::kPilBilinear);
+  EXPECT_EQ(metadata.preprocessing->fit, Fit::kCrop);
   EXPECT_EQ(metadata.preprocessing->resize, 256);
   EXPECT_EQ(metadata.preprocessing->crop, 224);
-  EXPECT_EQ(metadata.preprocessing->color_order, "BGR");
+  EXPECT_EQ(metadata.preprocessing->color_order, ColorOrder::kBgr);
   EXPECT_EQ(metadata.preprocessing->divide_by, 1.0);
   EXPECT_THAT(metadata.preprocessing->mean, ElementsAre(104, 117, 123.5));
   EXPECT_THAT(metadata.preprocessing->std, ElementsAre(1, 1, 2));

@@ -19,8 +19,14 @@ const TensorInfo kInput = input_of({1, 3, 224, 224});
 Metadata caffe_metadata() {
   Metadata metadata;
   metadata.inputs.push_back({"data", {1, 3, 224, 224}, parse_dtype("float32"), "NCHW", 1.0, 0});
-  metadata.preprocessing = {"cv2-linear", "crop",          250,      224, 114, "BGR",
-                            1.0,          {104, 117, 123}, {1, 2, 3}};
+  metadata.preprocessing = {.resizer = Resizer::kCv2Linear,
+                            .fit = Fit::kCrop,
+                            .resize = 250,
+                            .crop = 224,
+                            .color_order = ColorOrder::kBgr,
+                            .divide_by = 1.0F,
+                            .mean = {104, 117, 123},
+                            .std = {1, 2, 3}};
   return metadata;
 }
 
