@@ -137,12 +137,18 @@ class RelocationCheck {
       return;
     }
     const auto size = file_.dynamic(DT_PLTRELSZ);
-    const auto kind = file_.dynamic(DT_PLTREL);
+    const std::uint64_t kind = file_.dynamic(DT_PLTREL).value_or(0);
     if (!size || (kind != DT_RELA && kind != DT_REL) ||
         *size % entry_bytes(kind == DT_RELA) != 0) {
       reader_.fail("its table of function references has no size or an impossible one");
     }
-    entries(*address, *size, kind == DT_RELA, 0);
+    // Some linkers (RISC-V's) let the other table run on over this one.
+    const std::uint64_t all = file_.dynamic(kind).value_or(0);
+    const std::uint64_t all_bytes =
+        file_.dynamic(kind == DT_RELA ? DT_RELASZ : DT_RELSZ).value_or(0);
+    if (*address < all || *size > all_bytes || *address - all > all_bytes - *size) {
+      entries(*address, *size, kind == DT_RELA, 0);
+    }
   }
 
   // The first `relative_count` entries are taken for relative ones by the loader.
