@@ -20,6 +20,13 @@ struct BuiltSymbol {
   bool weak = false;
 };
 
+struct BuiltRelocation {
+  std::uint64_t place = 0;  // counted from ElfBuilder::code_address()
+  std::uint32_t kind = 0;
+  std::uint32_t symbol = 0;
+  std::uint64_t addend = 0;
+};
+
 class ElfBuilder {
  public:
   int bits = 64;
@@ -30,8 +37,16 @@ class ElfBuilder {
   std::vector<std::string> needed;
   std::vector<BuiltSymbol> symbols;
   std::vector<std::pair<std::string, std::string>> version_needs;  // library, version
+  std::vector<BuiltRelocation> relocations;
+  std::size_t plt_relocations = 0;  // so many of the last are listed as function references too
   std::string arm_attributes;  // content of a section of that type, if not empty
   std::vector<std::pair<std::uint64_t, std::uint64_t>> more_dynamic;
+
+  // Where symbols point: 64 zero bytes.
+  std::uint64_t code_address() const {
+    return bits == 64 ? sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr)
+                      : sizeof(Elf32_Ehdr) + 2 * sizeof(Elf32_Phdr);
+  }
 
   // One readable, writable and executable segment holds everything: file offsets are addresses.
   std::vector<std::byte> build() {
@@ -48,23 +63,23 @@ class ElfBuilder {
     }
 
     // The code comes first, so that its address does not depend on the rest.
-    const std::size_t code = header_bytes + 2 * segment_bytes;
+    const std::size_t code = code_address();
     const std::size_t symbol_table = code + 64;
     const std::size_t hash = symbol_table + symbol_count * symbol_bytes;
     const std::size_t hash_bytes = 4 * (2 + 1 + symbol_count);
-    std::vector<std::byte> versions;
+    std::vector<std::byte> tables;
     for (std::size_t i = 0; i < version_needs.size(); ++i) {
       const bool last = i + 1 == version_needs.size();
-      put(versions, 1, 2);
-      put(versions, 1, 2);
-      put(versions, string(version_needs[i].first), 4);
-      put(versions, 16, 4);
-      put(versions, last ? 0 : 32, 4);
-      put(versions, 0, 4);
-      put(versions, 0, 2);
-      put(versions, 2 + i, 2);
-      put(versions, string(version_needs[i].second), 4);
-      put(versions, 0, 4);
+      put(tables, 1, 2);
+      put(tables, 1, 2);
+      put(tables, string(version_needs[i].first), 4);
+      put(tables, 16, 4);
+      put(tables, last ? 0 : 32, 4);
+      put(tables, 0, 4);
+      put(tables, 0, 2);
+      put(tables, 2 + i, 2);
+      put(tables, string(version_needs[i].second), 4);
+      put(tables, 0, 4);
     }
 
     std::vector<std::byte> symbol_entries(symbol_bytes, std::byte{0});
@@ -89,11 +104,18 @@ class ElfBuilder {
     }
 
     const std::size_t version_table = hash + hash_bytes;
-    const std::size_t symbol_versions = version_table + versions.size();
+    const std::size_t symbol_versions = version_table + tables.size();
     for (std::size_t i = 0; i < symbol_count && !version_needs.empty(); ++i) {
-      put(versions, i == 0 ? 0 : 1, 2);
+      put(tables, i == 0 ? 0 : 1, 2);
     }
-    const std::size_t string_table = version_table + versions.size();
+    const std::size_t relocation_table = version_table + tables.size();
+    for (const BuiltRelocation& relocation : relocations) {
+      put(tables, code + relocation.place, word);
+      const std::uint64_t symbol = relocation.symbol;
+      put(tables, bits == 64 ? symbol << 32 | relocation.kind : symbol << 8 | relocation.kind, word);
+      put(tables, relocation.addend, word);
+    }
+    const std::size_t string_table = version_table + tables.size();
     const std::size_t dynamic_table = string_table + strings_.size();
     dynamic.emplace_back(DT_HASH, hash);
     dynamic.emplace_back(DT_SYMTAB, symbol_table);
@@ -104,6 +126,17 @@ class ElfBuilder {
       dynamic.emplace_back(DT_VERNEED, version_table);
       dynamic.emplace_back(DT_VERNEEDNUM, version_needs.size());
       dynamic.emplace_back(DT_VERSYM, symbol_versions);
+    }
+    if (!relocations.empty()) {
+      dynamic.emplace_back(DT_RELA, relocation_table);
+      dynamic.emplace_back(DT_RELASZ, 3 * word * relocations.size());
+      dynamic.emplace_back(DT_RELAENT, 3 * word);
+    }
+    if (plt_relocations != 0) {
+      dynamic.emplace_back(DT_JMPREL,
+                           relocation_table + 3 * word * (relocations.size() - plt_relocations));
+      dynamic.emplace_back(DT_PLTRELSZ, 3 * word * plt_relocations);
+      dynamic.emplace_back(DT_PLTREL, DT_RELA);
     }
     dynamic.insert(dynamic.end(), more_dynamic.begin(), more_dynamic.end());
     dynamic.emplace_back(DT_NULL, 0);
@@ -141,7 +174,7 @@ class ElfBuilder {
     for (std::size_t i = 1; i < symbol_count; ++i) {
       put(out, i + 1 < symbol_count ? i + 1 : 0, 4);
     }
-    out.insert(out.end(), versions.begin(), versions.end());
+    out.insert(out.end(), tables.begin(), tables.end());
     append(out, strings_);
     for (const auto& [tag, value] : dynamic) {
       put(out, tag, word);
