@@ -83,6 +83,37 @@ TEST(Corruption, EveryChangeInAPngIsRefused) {
   EXPECT_GT(files, 25);
 }
 
+// A forged PNG has the right checksums: behind them every byte is hostile.
+TEST(Corruption, AChangedPngWithRightChecksumsNeverCrashes) {
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kFrame = 12;  // length, type and checksum of a chunk
+  const auto number = [](const File& file, std::size_t at) {
+    return std::size_t{file[at]} << 24 | std::size_t{file[at + 1]} << 16 |
+           std::size_t{file[at + 2]} << 8 | file[at + 3];
+  };
+  for (const Fixture& fixture : all_fixtures()) {
+    if (!fixture.name.ends_with(".png")) {
+      continue;
+    }
+    File changed = fixture.bytes;
+    for (std::size_t chunk = kSignature; chunk < changed.size();) {
+      const std::size_t length = number(fixture.bytes, chunk);
+      for (std::size_t i = chunk + 8; i < chunk + 8 + length; ++i) {
+        for (const std::uint8_t mask : {0x01, 0x04, 0x40, 0xFF}) {
+          changed[i] ^= mask;
+          const std::uint32_t sum = fixtures::checksum({changed.data() + chunk + 4, 4 + length});
+          for (std::size_t byte = 0; byte < 4; ++byte) {
+            changed[chunk + 8 + length + byte] = static_cast<std::uint8_t>(sum >> (24 - 8 * byte));
+          }
+          decode(changed, fixture.name);
+          changed = fixture.bytes;
+        }
+      }
+      chunk += kFrame + length;
+    }
+  }
+}
+
 TEST(Corruption, AMissingOrRepeatedPieceNeverCrashes) {
   for (const Fixture& fixture : all_fixtures()) {
     for (std::size_t at = 0; at + 4 < fixture.bytes.size(); at += 3) {
