@@ -56,6 +56,8 @@ function(run_model_add_test name)
   target_compile_definitions(${name} PRIVATE
     RUN_MODEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ${arg_DEFINITIONS})
   run_model_configure_target(${name})
+  # GoogleTest's and JSON's templates take minutes to optimise, more than all tests take to run.
+  target_compile_options(${name} PRIVATE -O0)
   set(properties "")
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
