@@ -62,6 +62,11 @@ class Sample:
                 "count": len(self.values)}
 
 
+def paired_ratio(of: Sample, to: Sample) -> float:
+    """Median over the rounds of the ratio within a round, in which slow changes cancel out."""
+    return statistics.median(a / b for a, b in zip(of.values, to.values, strict=True))
+
+
 class WrongResult(Exception):
     """Two runtimes gave different bytes for the same machine code."""
 
