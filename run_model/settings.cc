@@ -11,12 +11,12 @@
 #include "run_model/flags.h"
 #include "runtime/error.h"
 #include "runtime/quoted.h"
+#include "runtime/thread_pool.h"
 
 namespace run_model {
 namespace {
 
 constexpr char kUsageHint[] = "run_model --help shows the usage";
-constexpr int kMaxThreads = 1024;
 
 [[noreturn]] void fail(const std::string& message, const std::string& hint = kUsageHint) {
   throw Error(ErrorCode::kUsage, message, hint);
@@ -141,9 +141,9 @@ Settings read_settings(std::span<const std::string> args) {
   }
   if (settings.topk < 1)
     fail("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
-  if (settings.threads < 0 || settings.threads > kMaxThreads) {
+  if (settings.threads < 0 || settings.threads > ThreadPool::kMaxThreads) {
     fail("--threads is " + std::to_string(settings.threads) + ", expected 0 to " +
-         std::to_string(kMaxThreads));
+         std::to_string(ThreadPool::kMaxThreads));
   }
 
   const std::vector<std::string>& positional = arguments.positional;
