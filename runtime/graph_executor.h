@@ -49,6 +49,7 @@ struct ModelFiles {
 };
 
 // Not safe to use from two threads at once; two executors are independent of each other.
+// An index beyond inputs(), outputs() or nodes() throws std::out_of_range.
 class GraphExecutor {
  public:
   // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible |
