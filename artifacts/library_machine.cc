@@ -29,13 +29,7 @@ std::string library_machine(const std::filesystem::path& path) {
 
 bool library_fits_this_machine(const std::filesystem::path& path) {
   const std::optional<ElfTarget> found = target_of(path);
-  if (!found) return false;
-  const ElfTarget host = Host::current().target;
-  const bool float_abi = found->float_abi == host.float_abi ||
-                         found->float_abi == FloatAbi::kUnspecified ||
-                         host.float_abi == FloatAbi::kUnspecified;
-  return found->machine == host.machine && found->bits == host.bits &&
-         found->little_endian == host.little_endian && float_abi;
+  return found && target_fits(*found, Host::current().target);
 }
 
 }  // namespace run_model

@@ -45,7 +45,7 @@ void copy_from_fortran_order(const std::byte* source, const Tensor& target) {
 Tensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
   const NpyHeader header = parse_npy_header(bytes, name);
   const std::span<const std::byte> data = bytes.subspan(header.data_offset);
-  const std::string claim = dtype_name(header.dtype) + " " + shape_name(header.shape);
+  const std::string claim = tensor_form_name(header.dtype, header.shape);
   std::size_t wanted = 0;
   try {
     wanted = tensor_bytes(header.shape, header.dtype);

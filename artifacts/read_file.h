@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/as_text.h"
+
 namespace run_model {
 
 // The bytes of a file, which may also be a pipe. Throws Error(kFile) when it cannot be read, and
@@ -17,10 +19,5 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::size_t 
 
 // The first `limit` bytes, or fewer where the file is shorter. Throws Error(kFile).
 std::vector<std::byte> read_file_start(const std::filesystem::path& path, std::size_t limit);
-
-// The same bytes seen as characters.
-inline std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 }  // namespace run_model

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/as_text.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf_file.h"
 #include "runtime/error.h"
@@ -69,10 +70,6 @@ std::optional<EmbeddedGraph> embedded_graph(const ElfFile& elf, const MappedFile
   return parse_device_blob(bytes, elf.source(), base);
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // The graph's text and the parameters, from their files or from inside the library.
 struct Contents {
   std::optional<Graph> graph;
@@ -86,7 +83,7 @@ Contents read_contents(const ModelFiles& files, const std::optional<EmbeddedGrap
   if (!files.graph.empty()) {
     const MappedFilePtr file = MappedFile::open(files.graph, "graph file");
     contents.graph_source = "graph file " + path_in_quotes(files.graph);
-    contents.graph = parse_graph(text_of(file->bytes()), contents.graph_source);
+    contents.graph = parse_graph(as_text(file->bytes()), contents.graph_source);
   } else if (embedded) {
     contents.graph_source = "the graph inside library " + path_in_quotes(files.library);
     contents.graph = parse_graph(embedded->graph_json, contents.graph_source);

@@ -37,7 +37,7 @@ std::string file_text(const std::filesystem::path& path) {
 }
 
 std::string tensor_text(const TensorInfo& info) {
-  return info.name + "  " + dtype_name(info.dtype) + " " + shape_name(info.shape);
+  return info.name + "  " + tensor_form_name(info.dtype, info.shape);
 }
 
 std::string triple(const std::array<float, 3>& values) {

@@ -16,10 +16,6 @@
 namespace run_model {
 namespace {
 
-std::string describe(const std::vector<std::int64_t>& shape, DLDataType dtype) {
-  return dtype_name(dtype) + " " + shape_name(shape);
-}
-
 // A metadata file that was left beside another graph would give wrong preprocessing without a word.
 void check_metadata(const Package& package, const GraphExecutor& executor) {
   if (!package.metadata) return;
@@ -36,8 +32,9 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
     throw Error(
         ErrorCode::kMismatch,
         file + " describes the input " + in_quotes(described.name) + " as " +
-            describe(described.shape, described.dtype) + ", but the graph has " +
-            (input == inputs.end() ? "no such input" : describe(input->shape, input->dtype)),
+            tensor_form_name(described.dtype, described.shape) + ", but the graph has " +
+            (input == inputs.end() ? "no such input"
+                                   : tensor_form_name(input->dtype, input->shape)),
         "the metadata belongs to another artifact");
   }
   const std::vector<MetadataTensor>& outputs = package.metadata->outputs;
@@ -49,8 +46,9 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
     }
     throw Error(ErrorCode::kMismatch,
                 file + " describes output " + std::to_string(i) + " as " +
-                    describe(outputs[i].shape, outputs[i].dtype) + ", but the graph has " +
-                    (there ? describe(executor.outputs()[i].shape, executor.outputs()[i].dtype)
+                    tensor_form_name(outputs[i].dtype, outputs[i].shape) + ", but the graph has " +
+                    (there ? tensor_form_name(executor.outputs()[i].dtype,
+                                              executor.outputs()[i].shape)
                            : "no such output"),
                 "the metadata belongs to another artifact");
   }

@@ -31,9 +31,8 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
 void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
   if (tensor.shape() == input.shape && same_dtype(tensor.dtype(), input.dtype)) return;
   throw Error(ErrorCode::kMismatch, file + " gives the input " + in_quotes(input.name) + " as " +
-                                        dtype_name(tensor.dtype()) + " " +
-                                        shape_name(tensor.shape()) + ", but the model takes " +
-                                        dtype_name(input.dtype) + " " + shape_name(input.shape));
+                                        tensor_form_name(tensor.dtype(), tensor.shape()) + ", but the model takes " +
+                                        tensor_form_name(input.dtype, input.shape));
 }
 
 std::string missing_inputs(const std::vector<TensorInfo>& inputs,

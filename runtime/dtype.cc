@@ -115,4 +115,8 @@ std::string shape_name(std::span<const std::int64_t> shape) {
   return text + "]";
 }
 
+std::string tensor_form_name(DLDataType dtype, std::span<const std::int64_t> shape) {
+  return dtype_name(dtype) + " " + shape_name(shape);
+}
+
 }  // namespace run_model

@@ -33,4 +33,7 @@ std::size_t tensor_bytes(std::span<const std::int64_t> shape, DLDataType dtype);
 // "[1, 3, 224, 224]"
 std::string shape_name(std::span<const std::int64_t> shape);
 
+// "float32 [1, 3, 224, 224]"
+std::string tensor_form_name(DLDataType dtype, std::span<const std::int64_t> shape);
+
 }  // namespace run_model

@@ -37,13 +37,7 @@ bool begins_with_any(std::string_view name, std::span<const std::string_view> pr
 void check_target(const ElfFile& file, const Host& host) {
   const ElfTarget& found = file.target();
   const ElfTarget& expected = host.target;
-  const bool same_float_abi = found.float_abi == expected.float_abi ||
-                              found.float_abi == FloatAbi::kUnspecified ||
-                              expected.float_abi == FloatAbi::kUnspecified;
-  if (found.machine == expected.machine && found.bits == expected.bits &&
-      found.little_endian == expected.little_endian && same_float_abi) {
-    return;
-  }
+  if (target_fits(found, expected)) return;
   const std::string triple = target_triple(expected);
   throw Error(ErrorCode::kIncompatible,
               file.source() + " is compiled for " + target_name(found) + ", but this machine is " +

@@ -44,6 +44,14 @@ std::string base_name(const ElfTarget& target) {
 
 }  // namespace
 
+bool target_fits(const ElfTarget& library, const ElfTarget& host) {
+  const bool float_abi = library.float_abi == host.float_abi ||
+                         library.float_abi == FloatAbi::kUnspecified ||
+                         host.float_abi == FloatAbi::kUnspecified;
+  return library.machine == host.machine && library.bits == host.bits &&
+         library.little_endian == host.little_endian && float_abi;
+}
+
 std::string target_name(const ElfTarget& target) {
   std::string name = base_name(target);
   switch (target.float_abi) {

@@ -23,6 +23,10 @@ struct ElfTarget {
   FloatAbi float_abi = FloatAbi::kUnspecified;
 };
 
+// Whether a library for `library` can be loaded on `host`. A float ABI that one of them leaves
+// unspecified fits any.
+bool target_fits(const ElfTarget& library, const ElfTarget& host);
+
 // As uname -m and TVM's metadata write them: "x86_64", "aarch64", "armv7l hard-float", "riscv64".
 // "machine 1234" for one without a name here.
 std::string target_name(const ElfTarget& target);

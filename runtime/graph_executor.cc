@@ -15,10 +15,6 @@
 namespace run_model {
 namespace {
 
-std::string describe(const std::vector<std::int64_t>& shape, DLDataType dtype) {
-  return dtype_name(dtype) + " " + shape_name(shape);
-}
-
 std::size_t physical_memory() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
          static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -279,7 +275,7 @@ class GraphExecutor::Impl {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (set_[i]) continue;
       missing += (missing.empty() ? "" : ", ") + in_quotes(inputs_[i].name) + " (" +
-                 describe(inputs_[i].shape, inputs_[i].dtype) + ")";
+                 tensor_form_name(inputs_[i].dtype, inputs_[i].shape) + ")";
     }
     if (missing.empty()) return;
     throw Error(ErrorCode::kMismatch, "these inputs of the model were never set: " + missing,
@@ -292,8 +288,10 @@ class GraphExecutor::Impl {
       return;
     }
     throw Error(ErrorCode::kMismatch,
-                what + in_quotes(expected.name) + " is " + describe(expected.shape, expected.dtype) + ", but " +
-                    (given.defined() ? describe(given.shape(), given.dtype()) : "an empty tensor") +
+                what + in_quotes(expected.name) + " is " +
+                    tensor_form_name(expected.dtype, expected.shape) + ", but " +
+                    (given.defined() ? tensor_form_name(given.dtype(), given.shape())
+                                     : "an empty tensor") +
                     " was given");
   }
 

@@ -4,20 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/as_text.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
 #include "runtime/params_file.h"
 #include "runtime/quoted.h"
 
 namespace run_model {
-namespace {
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-}  // namespace
-
 LoadedModel load_model(const ModelFiles& files) {
   LoadedModel model;
   std::string graph_source;
@@ -27,7 +20,7 @@ LoadedModel load_model(const ModelFiles& files) {
   if (!files.graph.empty()) {
     graph_file = MappedFile::open(files.graph, "graph file");
     graph_source = "graph file " + in_quotes(files.graph.string());
-    model.graph = parse_graph(text_of(graph_file->bytes()), graph_source);
+    model.graph = parse_graph(as_text(graph_file->bytes()), graph_source);
   }
   std::shared_ptr<const MappedFile> params_file;
   std::vector<Param> params;

@@ -14,16 +14,8 @@ namespace {
 constexpr const char* kSameModelHint =
     "check that the graph and the parameters come from the same compilation";
 
-bool aligned(const void* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % kTensorAlignment == 0;
-}
-
 std::size_t round_up(std::size_t bytes) {
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
-}
-
-std::string describe(const std::vector<std::int64_t>& shape, DLDataType dtype) {
-  return dtype_name(dtype) + " " + shape_name(shape);
 }
 
 // Copies a tensor in steps, giving the source's pages back after each.
@@ -59,11 +51,11 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
     if (param.shape != entry.shape || !same_dtype(param.dtype, entry.dtype)) {
       throw Error(ErrorCode::kMismatch,
                   source + " has parameter " + in_quotes(param.name) + " as " +
-                      describe(param.shape, param.dtype) + ", the graph expects " +
-                      describe(entry.shape, entry.dtype),
+                      tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
+                      tensor_form_name(entry.dtype, entry.shape),
                   kSameModelHint);
     }
-    bool in_place = aligned(param.data.data());
+    bool in_place = is_aligned(param.data.data());
     (in_place ? binding.bytes_in_place : binding.bytes_copied) += param.data.size();
     binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file});
   }

@@ -31,6 +31,10 @@ bool is_dense(const DLTensor& tensor) {
 
 }  // namespace
 
+bool is_aligned(const void* data, std::size_t alignment) {
+  return reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
+}
+
 Tensor Tensor::empty(std::vector<std::int64_t> shape, DLDataType dtype) {
   std::size_t bytes = tensor_bytes(shape, dtype);
   void* data = ::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{kTensorAlignment});
@@ -80,10 +84,6 @@ DLManagedTensor* Tensor::to_dlpack() const {
     delete static_cast<DlpackContext*>(managed->manager_ctx);
   };
   return &context->managed;
-}
-
-bool Tensor::aligned(std::size_t alignment) const {
-  return reinterpret_cast<std::uintptr_t>(data_) % alignment == 0;
 }
 
 Tensor Tensor::clone() const {

@@ -18,6 +18,8 @@ namespace run_model {
 // the figure of its own release, so 128 suits all of them.
 inline constexpr std::size_t kTensorAlignment = 128;
 
+bool is_aligned(const void* data, std::size_t alignment = kTensorAlignment);
+
 // Copies of a Tensor share the same bytes (like a shared_ptr); clone() makes an independent one.
 class Tensor {
  public:
@@ -44,7 +46,9 @@ class Tensor {
   DLDataType dtype() const { return dtype_; }
   std::int64_t size() const { return element_count(shape_); }
   std::size_t nbytes() const { return tensor_bytes(shape_, dtype_); }
-  bool aligned(std::size_t alignment = kTensorAlignment) const;
+  bool aligned(std::size_t alignment = kTensorAlignment) const {
+    return is_aligned(data_, alignment);
+  }
 
   void* data() const { return data_; }
 
