@@ -1,15 +1,43 @@
-"""Targets: names, folders and the compilers that link for them."""
+"""Targets: the list, names, folders and the compilers that link for them."""
 
 import pytest
 
-from run_model_tools.targets import NAMED, find_target
+from run_model_tools import targets
+from run_model_tools.cpu_features import needed_features
+from run_model_tools.errors import WRONG_MACHINE, ToolError
+from run_model_tools.targets import aliases, find_target, named_targets
+
+NAMES = ["native", "x86_64_v2", "x86_64_v3", "x86_64_v4", "raspi4_aarch64", "raspi5_aarch64",
+         "raspi_armv7", "pynq_z1", "riscv64", "c"]
+PRESETS = {"x86_64": ("host", "amd64"), "aarch64": ("aarch64", "arm64"),
+           "armv7l": ("armhf", "armhf"), "riscv64": ("riscv64", "riscv64"), None: ("host", None)}
+
+
+def test_the_list():
+    assert list(named_targets()) == NAMES
+    for target in named_targets().values():
+        assert (target.preset, target.debian) == PRESETS[target.machine]
+        # What LLVM may use and nothing could check would be in the list for nothing.
+        assert needed_features(target.features, target.machine) in (list(target.features), None)
+        if target.emulator:
+            assert target.emulator[0].startswith("qemu-") and "-cpu" in target.emulator
+        assert bool(target.compiler) == (target.machine not in (None, "x86_64"))
 
 
 def test_named_targets_keep_their_names():
-    for name, text in NAMED.items():
+    for name, listed in named_targets().items():
         target = find_target(name)
-        assert (target.name, target.tvm) == (name, text)
+        assert (target.name, target.tvm) == (name, listed.tvm)
+        # The compiler follows from the string alone, for the strings that people make up.
+        assert target.compiler() == listed.compiler
     assert find_target("native").is_native
+
+
+def test_older_spellings_are_the_same_targets():
+    assert set(aliases()) == {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "armhf"}
+    for alias, name in aliases().items():
+        assert find_target(alias) == find_target(name)
+    assert find_target("aarch64", "board").name == "board"
 
 
 def test_other_strings_become_folders():
@@ -20,12 +48,21 @@ def test_other_strings_become_folders():
 
 
 @pytest.mark.parametrize("target, compiler", [
-    ("native", None), ("x86-64-v3", None), ("llvm", None),
-    ("aarch64", "aarch64-linux-gnu-g++"), ("armhf", "arm-linux-gnueabihf-g++"),
-    ("riscv64", "riscv64-linux-gnu-g++"),
-    ("llvm -mtriple=aarch64-unknown-linux-gnu", "aarch64-linux-gnu-g++"),
+    ("llvm", None), ("llvm -mtriple=aarch64-unknown-linux-gnu", "aarch64-linux-gnu-g++"),
+    ("llvm -mtriple=armv8l-linux-gnueabihf", "arm-linux-gnueabihf-g++"),
     ("llvm -mtriple=arm-linux-gnueabi", "arm-linux-gnueabi-g++"),
     ("llvm -mtriple=x86_64-linux-gnu", None),
     ("llvm -mtriple=mips64-linux-gnuabi64", "mips64-linux-gnuabi64-g++")])
 def test_compilers(target, compiler):
     assert find_target(target).compiler() == compiler
+
+
+def test_another_schema_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "targets.json"
+    path.write_text('{"schema_version": 2, "targets": []}')
+    monkeypatch.setattr(targets, "TARGETS_FILE", path)
+    targets._read_list.cache_clear()
+    with pytest.raises(ToolError, match="schema_version 2") as caught:
+        targets._read_list()
+    assert caught.value.code == WRONG_MACHINE
+    targets._read_list.cache_clear()
