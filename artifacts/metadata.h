@@ -38,7 +38,10 @@ struct Metadata {
   std::string target_name;  // "native"
   std::string target;       // "llvm -mcpu=…": TVM's full target string
   std::string machine;      // as `uname -m` says: "x86_64", "aarch64", "armv7l", "riscv64"
+  // What the code needs of the CPU, by LLVM's names; nothing where the compiler did not say.
+  std::optional<std::vector<std::string>> features;
   std::string tvm_version;
+  std::string onnx_sha256;  // of the ONNX file that was compiled: 64 hex digits, or empty
   std::vector<MetadataTensor> inputs;
   std::vector<MetadataTensor> outputs;
   std::optional<Preprocessing> preprocessing;

@@ -85,6 +85,11 @@ std::vector<std::string> JsonField::keys() const {
 
 bool JsonField::is_null() const { return value_->is_null(); }
 
+bool JsonField::boolean() const {
+  if (!value_->is_boolean()) fail("is " + shown(*value_) + ", expected true or false");
+  return value_->get<bool>();
+}
+
 std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
   bool integral = value_->is_number_integer();
   bool too_large = value_->is_number_unsigned() &&

@@ -29,6 +29,7 @@ class JsonField {
   double number() const;                   // finite
   std::vector<std::string> keys() const;   // of an object
   bool is_null() const;
+  bool boolean() const;
 
   // The message: "<source>: <path> <problem>".
   [[noreturn]] void fail(const std::string& problem) const;

@@ -26,7 +26,8 @@ json complete() {
     "preprocessing": {"resizer": "pil-bilinear", "fit": "crop", "resize": 256, "crop": 224,
                       "color_order": "BGR", "divide_by": 1.0, "mean": [104, 117, 123.5],
                       "std": [1, 1, 2]},
-    "source": {"onnx_sha256": "…"},
+    "source": {"onnx_sha256":
+      "9a4410c05a6fa5dcb7fd1fcaa0bcb3a675a0c3f5e7720c84b98a177ba069ed95"},
     "files": {"model.so": {"bytes": 7, "xxh3_64": "00000000000000ff"}}})");
 }
 
@@ -39,6 +40,7 @@ TEST(MetadataTest, ReadsEveryField) {
   EXPECT_EQ(metadata.target, "llvm -mcpu=znver3");
   EXPECT_EQ(metadata.machine, "x86_64");
   EXPECT_EQ(metadata.tvm_version, "0.18.0");
+  EXPECT_THAT(metadata.onnx_sha256, ::testing::StartsWith("9a4410c0"));
   ASSERT_EQ(metadata.inputs.size(), 1U);
   EXPECT_EQ(metadata.inputs[0].name, "data");
   EXPECT_THAT(metadata.inputs[0].shape, ElementsAre(1, 3, 224, 224));
@@ -114,6 +116,7 @@ TEST(MetadataTest, RefusesWrongValues) {
       {"/files/model.so/bytes", -1, "files.model.so.bytes"},
       {"/files/model.so/xxh3_64", "FF", "16 lower-case"},
       {"/files/model.so/sha256", "ff", "64 lower-case"},
+      {"/source/onnx_sha256", "…", "source.onnx_sha256 is not 64 lower-case"},
   };
   for (const auto& [pointer, value, message] : cases) {
     json document = complete();

@@ -1,0 +1,70 @@
+// A golden case: what a network gives for one picture, by a reference outside this project.
+//
+// PICTURE.json (schema version 1) says what was computed from what, PICTURE.npy beside it holds the
+// whole first output as float32. scripts/make_golden writes both with ONNX Runtime, Pillow, OpenCV
+// and NumPy.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "labels/score_comparison.h"
+#include "preprocess/preprocessing.h"
+#include "runtime/tensor.h"
+
+namespace run_model {
+
+inline constexpr int kGoldenSchema = 1;
+
+struct GoldenPicture {
+  std::string file;    // a name without folders
+  std::string sha256;  // of the file
+  // Every decoder gives the same pixels, so that the network's input must be the reference's bit for
+  // bit. Decoders of JPEG differ by a few levels here and there.
+  bool lossless = true;
+};
+
+struct GoldenInput {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  DLDataType dtype{};
+  Layout layout = Layout::kNchw;
+  std::string sha256;  // of the tensor's bytes, little-endian, row-major
+};
+
+struct GoldenClass {
+  std::size_t index = 0;
+  std::string label;
+  double probability = 0.0;
+};
+
+struct GoldenCase {
+  std::string name;  // the picture's, from the file's name: "chelsea"
+  std::filesystem::path path;
+  std::string model;
+  std::string onnx_sha256;  // of the ONNX file that the reference ran
+  GoldenPicture picture;
+  Preprocessing preprocessing;
+  GoldenInput input;
+  ScoreKind kind = ScoreKind::kLogits;
+  std::vector<std::int64_t> output_shape;
+  Tensor output;                 // float32, finite, of that shape
+  std::vector<GoldenClass> top;  // the reference's best classes, best first
+};
+
+// Reads PICTURE.json and the .npy beside it. Throws Error(kFile), Error(kFormat) when something is
+// missing, malformed or does not belong together: an array of another shape or with NaN, a top list
+// that is not the array's. Throws Error(kIncompatible) for another schema version.
+GoldenCase read_golden_case(const std::filesystem::path& path);
+
+// The JSON part alone, from memory; `output` stays undefined. `name` stands for the file in messages.
+GoldenCase parse_golden_case(std::string_view text, const std::string& name);
+
+}  // namespace run_model

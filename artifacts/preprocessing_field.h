@@ -1,0 +1,13 @@
+// The "preprocessing" object that metadata.json and golden cases hold.
+#pragma once
+
+#include "preprocess/preprocessing.h"
+#include "runtime/json_field.h"
+
+namespace run_model {
+
+// Nothing may be missing or unknown but `pad`, because a guess here gives wrong answers. Throws
+// Error(kFormat).
+Preprocessing preprocessing_field(const JsonField& field);
+
+}  // namespace run_model

@@ -1,0 +1,113 @@
+#include "artifacts/tolerance_table.h"
+
+#include <algorithm>
+#include <array>
+
+#include "artifacts/json_reading.h"
+#include "artifacts/read_file.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+
+double not_negative(const JsonField& field) {
+  const double value = field.number();
+  if (value < 0) field.fail("is less than 0");
+  return value;
+}
+
+// Absent is any; an empty name would be the same by mistake.
+std::string name_or_any(const JsonField& object, std::string_view key) {
+  if (!object.has(key)) return "";
+  const std::string& name = object.member(key).string();
+  if (name.empty()) object.member(key).fail("is empty");
+  return name;
+}
+
+ToleranceEntry parse_entry(const JsonField& field) {
+  constexpr std::array<std::string_view, 8> kKnown{"model", "target", "kind",  "pictures",
+                                                   "atol",  "rtol",   "order", "why"};
+  refuse_other_members(field, kKnown);
+  ToleranceEntry entry;
+  entry.model = name_or_any(field, "model");
+  entry.target = name_or_any(field, "target");
+  entry.kind = parse_score_kind(one_of(field.member("kind"), {"logits", "probabilities"}));
+  entry.lossless = one_of(field.member("pictures"), {"lossless", "lossy"}) == "lossless";
+  entry.tolerance.atol = not_negative(field.member("atol"));
+  entry.tolerance.rtol = not_negative(field.member("rtol"));
+  entry.tolerance.order = not_negative(field.member("order"));
+  entry.why = field.member("why").string();
+  if (entry.why.empty()) field.member("why").fail("is empty: every tolerance needs its reason");
+  return entry;
+}
+
+bool same_place(const ToleranceEntry& a, const ToleranceEntry& b) {
+  return a.model == b.model && a.target == b.target && a.kind == b.kind &&
+         a.lossless == b.lossless;
+}
+
+// 0: does not fit. A model's own entry comes before a target's.
+int fitness(const ToleranceEntry& entry, std::string_view model, std::string_view target,
+            ScoreKind kind, bool lossless) {
+  if (entry.kind != kind || entry.lossless != lossless) return 0;
+  if (!entry.model.empty() && entry.model != model) return 0;
+  if (!entry.target.empty() && entry.target != target) return 0;
+  return 1 + (entry.target.empty() ? 0 : 1) + (entry.model.empty() ? 0 : 2);
+}
+
+void check_complete(const ToleranceTable& table, const JsonField& entries) {
+  for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
+    for (const bool lossless : {true, false}) {
+      const ToleranceEntry wanted{"", "", kind, lossless, {}, ""};
+      const bool there =
+          std::any_of(table.entries.begin(), table.entries.end(),
+                      [&](const ToleranceEntry& entry) { return same_place(entry, wanted); });
+      if (there) continue;
+      entries.fail("have none without model and target for " + std::string(score_kind_name(kind)) +
+                   " of " + (lossless ? "lossless" : "lossy") + " pictures");
+    }
+  }
+}
+
+}  // namespace
+
+const ToleranceEntry& ToleranceTable::find(std::string_view model, std::string_view target,
+                                           ScoreKind kind, bool lossless) const {
+  const auto fits = [&](const ToleranceEntry& entry) {
+    return fitness(entry, model, target, kind, lossless);
+  };
+  const auto best = std::max_element(
+      entries.begin(), entries.end(),
+      [&](const ToleranceEntry& a, const ToleranceEntry& b) { return fits(a) < fits(b); });
+  if (best == entries.end() || fits(*best) == 0) {
+    throw Error(ErrorCode::kInternal, "there is no tolerance for " + std::string(model));
+  }
+  return *best;
+}
+
+ToleranceTable parse_tolerances(std::string_view text, const std::string& name) {
+  const nlohmann::json document = JsonField::parse(text, name);
+  const JsonField root(document, name);
+  check_schema_version(root, kToleranceSchema, name, "use a newer check_zoo");
+  const JsonField entries = root.member("entries");
+  ToleranceTable table;
+  for (std::size_t i = 0; i < entries.array_size(); ++i) {
+    const ToleranceEntry entry = parse_entry(entries.at(i));
+    for (const ToleranceEntry& other : table.entries) {
+      if (same_place(entry, other)) entries.at(i).fail("is for the same as an entry before it");
+    }
+    table.entries.push_back(entry);
+  }
+  check_complete(table, entries);
+  return table;
+}
+
+ToleranceTable read_tolerances(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "a table of tolerances");
+  return parse_tolerances(as_text(bytes), path_in_quotes(path));
+}
+
+}  // namespace run_model
