@@ -62,7 +62,13 @@ function(run_model_add_test name)
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
   endif()
+  # Programs for another machine are built without the emulator that their tests run under.
+  set(discovery POST_BUILD)
+  if(CMAKE_CROSSCOMPILING)
+    set(discovery PRE_TEST)
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+    DISCOVERY_MODE ${discovery}
     PROPERTIES ${properties} TIMEOUT 300)
 endfunction()
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <stdexcept>
+#include <string_view>
 
 #include "tests/temporary_folder.h"
 
@@ -19,6 +20,19 @@ void redirect(const char* file, int flags, int target) {
   ::close(fd);
 }
 
+// The command that runs a program of the machine that this was built for: none where that is this
+// machine, otherwise CMAKE_CROSSCOMPILING_EMULATOR.
+std::vector<std::string> emulator() {
+  std::vector<std::string> words;
+  std::string_view rest = RUN_MODEL_EMULATOR;
+  while (!rest.empty()) {
+    const std::size_t length = rest.find(';');
+    words.emplace_back(rest.substr(0, length));
+    rest.remove_prefix(length == rest.npos ? rest.size() : length + 1);
+  }
+  return words;
+}
+
 }  // namespace
 
 ProgramResult spawn(const std::string& program, const std::vector<std::string>& args,
@@ -26,8 +40,11 @@ ProgramResult spawn(const std::string& program, const std::vector<std::string>& 
   const TemporaryFolder folder;
   const std::string out = out_file.empty() ? (folder / "out").string() : out_file;
   const std::string err = (folder / "err").string();
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+  std::vector<std::string> command = emulator();
+  command.push_back(program);
+  command.insert(command.end(), args.begin(), args.end());
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
 
   const pid_t child = ::fork();
@@ -36,7 +53,7 @@ ProgramResult spawn(const std::string& program, const std::vector<std::string>& 
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(out.c_str(), O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err.c_str(), O_WRONLY | O_CREAT, STDERR_FILENO);
-    ::execv(program.c_str(), argv.data());
+    ::execv(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;
