@@ -1,6 +1,7 @@
 #include "artifacts/package.h"
 
 #include "artifacts/checksum.h"
+#include "artifacts/cpu_check.h"
 #include "artifacts/package_finder.h"
 #include "artifacts/piece_kind.h"
 #include "runtime/error.h"
@@ -79,6 +80,7 @@ Package open_package(const PackageRequest& request) {
   }
   if (package.model.empty()) package.model = location.library.stem().string();
   check_target(package, request);
+  if (request.for_this_cpu) check_cpu(package);
 
   // What a file is comes before its checksum: it says more about what went wrong.
   check_piece_kind(location.library, PieceKind::kLibrary);

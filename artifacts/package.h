@@ -15,6 +15,7 @@ struct PackageRequest {
   std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
   std::string target;               // one of the targets of a folder; empty: the one that fits
   bool verify = true;               // compare sizes and checksums with metadata.json
+  bool for_this_cpu = true;         // refuse code that this CPU lacks features for (cpu_check.h)
 };
 
 struct Package {

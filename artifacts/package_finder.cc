@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <system_error>
 #include <vector>
 
+#include "artifacts/metadata.h"
 #include "artifacts/piece_kind.h"
 #include "artifacts/target_choice.h"
 #include "runtime/error.h"
@@ -71,6 +73,16 @@ PackageLocation complete(const PackageLocation& location, const fs::path& stem) 
   return location;
 }
 
+// What the metadata lists; nothing where it is unusable, which it is told when it is the one to use.
+std::optional<std::vector<std::string>> features_of(const PackageLocation& location) {
+  if (location.metadata.empty()) return std::nullopt;
+  try {
+    return read_metadata(location.metadata).features;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // The search, which remembers where it looked.
 class Search {
  public:
@@ -117,8 +129,10 @@ class Search {
     std::vector<fs::path> stems;
     for (const fs::path& target : folders_in(folder)) {
       for (const char* name : kFolderStems) {
-        if (!anything_at(locate(target / name))) continue;
-        candidates.push_back({target.filename().string(), with_suffix(target / name, ".so")});
+        const PackageLocation location = locate(target / name);
+        if (!anything_at(location)) continue;
+        candidates.push_back({target.filename().string(), with_suffix(target / name, ".so"),
+                              features_of(location)});
         stems.push_back(target / name);
         break;
       }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "artifacts/cpu_check.h"
 #include "runtime/as_text.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf_file.h"
@@ -174,13 +175,21 @@ void check_params(const Graph& graph, const std::vector<Param>& params) {
 Inspection inspect(const Settings& settings) {
   Inspection inspection;
   inspection.package =
-      open_package({settings.model, settings.artifacts, settings.target, settings.verify});
+      open_package({.model = settings.model,
+                    .artifacts = settings.artifacts,
+                    .target = settings.target,
+                    .verify = settings.verify,
+                    .for_this_cpu = false});
   const ModelFiles& files = inspection.package.files;
   const MappedFilePtr file = MappedFile::open(files.library, "library");
   const ElfFile elf = ElfFile::parse(file->bytes(), "library " + path_in_quotes(files.library));
   inspection.library = library_facts(elf, *file);
   std::vector<std::string>& problems = inspection.problems;
   note_problem(problems, [&] { check_library(elf, Host::current()); });
+  // Another machine's features have no say here.
+  if (target_fits(elf.target(), Host::current().target)) {
+    note_problem(problems, [&] { check_cpu(inspection.package); });
+  }
 
   std::optional<EmbeddedGraph> embedded;
   note_problem(problems, [&] { embedded = embedded_graph(elf, file); });

@@ -93,6 +93,7 @@ std::string metadata_lines(const Package& package) {
   const Metadata& metadata = *package.metadata;
   if (!metadata.target.empty())
     text += line("Target", package.target + " (" + metadata.target + ")");
+  if (metadata.features) text += line("CPU features", joined(*metadata.features));
   if (!metadata.tvm_version.empty()) text += line("TVM", metadata.tvm_version);
   if (metadata.preprocessing) {
     text += line("Pictures", preprocessing_text(*metadata.preprocessing));

@@ -72,6 +72,7 @@ Json package_json(const Package& package) {
           {"metadata", path_or_null(package.metadata_path)},
           {"target", text_or_null(package.target)},
           {"tvm_target", text_or_null(metadata.target)},
+          {"cpu_features", metadata.features ? Json(*metadata.features) : Json()},
           {"tvm_version", text_or_null(metadata.tvm_version)}};
 }
 
