@@ -63,7 +63,7 @@ std::string shown(std::string name) {
 }
 
 [[noreturn]] void fail(const std::string& message,
-                       const std::string& hint = "run_model --help lists the flags") {
+                       const std::string& hint = "--help lists the flags") {
   throw Error(ErrorCode::kUsage, message, hint);
 }
 
@@ -182,6 +182,14 @@ void set_flags(const std::vector<FlagArgument>& flags) {
            "give one of them");
     }
   }
+}
+
+bool flag_is_set(const char* name) { return !gflags::GetCommandLineFlagInfoOrDie(name).is_default; }
+
+bool asks_for_json(std::span<const std::string> args) {
+  return std::any_of(args.begin(), args.end(), [](const std::string& arg) {
+    return arg == "--json" || arg == "-json" || arg == "--json=true" || arg == "--json=1";
+  });
 }
 
 std::array<double, 3> parse_triple(const std::string& flag, std::string_view text) {

@@ -31,6 +31,12 @@ Arguments split_arguments(std::span<const std::string> args);
 // flag's type, and when a switch is given both ways.
 void set_flags(const std::vector<FlagArgument>& flags);
 
+// Whether the command line has set the flag, be it to its default.
+bool flag_is_set(const char* name);
+
+// Whether --json is among the arguments, for reporting that they could not be understood.
+bool asks_for_json(std::span<const std::string> args);
+
 // "0.4,0.5,0.6" as three finite numbers. Throws Error(kUsage) naming the flag.
 std::array<double, 3> parse_triple(const std::string& flag, std::string_view text);
 

@@ -22,9 +22,3 @@ DEFINE_bool(inspect, false, "show what the artifact is, without loading its code
 DEFINE_bool(json, false, "print one JSON object instead of text");
 DEFINE_int32(topk, 5, "number of classes to report");
 DEFINE_int32(threads, 0, "number of threads; 0 for as many as suit this machine");
-
-namespace run_model {
-
-bool flag_is_set(const char* name) { return !gflags::GetCommandLineFlagInfoOrDie(name).is_default; }
-
-}  // namespace run_model

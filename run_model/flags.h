@@ -1,4 +1,4 @@
-// The program's flags.
+// The flags of run_model.
 #pragma once
 
 #include <gflags/gflags.h>
@@ -23,10 +23,3 @@ DECLARE_bool(inspect);
 DECLARE_bool(json);
 DECLARE_int32(topk);
 DECLARE_int32(threads);
-
-namespace run_model {
-
-// Whether the command line has set the flag, be it to its default.
-bool flag_is_set(const char* name);
-
-}  // namespace run_model

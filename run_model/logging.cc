@@ -3,7 +3,7 @@
 #include <gflags/gflags.h>
 #include <glog/logging.h>
 
-#include "run_model/flags.h"
+#include "run_model/arguments.h"
 
 namespace run_model {
 

@@ -2,11 +2,10 @@
 
 #include <gflags/gflags.h>
 
-#include <cstdio>
-#include <exception>
-#include <new>
 #include <string>
 
+#include "run_model/arguments.h"
+#include "run_model/failure_report.h"
 #include "run_model/help_text.h"
 #include "run_model/inspect.h"
 #include "run_model/logging.h"
@@ -16,7 +15,6 @@
 #include "run_model/run_tensors.h"
 #include "run_model/settings.h"
 #include "run_model/standard_output.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -44,37 +42,17 @@ std::string report_for(const Settings& settings) {
   return help_text();
 }
 
-int report_failure(const Error& error, bool json) {
-  if (json) {
-    try {
-      write_standard_output(error_json(error));
-    } catch (const Error&) {
-      // Standard error still gets the sentence.
-    }
-  }
-  std::fprintf(stderr, "run_model: %s\n", error.what());
-  return error.exit_code();
-}
-
 }  // namespace
 
 int run_program(const char* program_name, std::span<const std::string> args) {
-  const bool json = asks_for_json(args);
-  try {
+  return run_reporting_failures("run_model", asks_for_json(args), [&] {
     prepare_logging();
     const Settings settings = read_settings(args);
     start_logging(program_name);
     write_standard_output(report_for(settings));
     if (settings.action == Action::kFullHelp) gflags::ShowUsageWithFlags(program_name);
     return 0;
-  } catch (const Error& error) {
-    return report_failure(error, json);
-  } catch (const std::bad_alloc&) {
-    return report_failure(Error(ErrorCode::kInternal, "there is not enough memory"), json);
-  } catch (const std::exception& error) {
-    return report_failure(Error(ErrorCode::kInternal, std::string("unexpected: ") + error.what()),
-                          json);
-  }
+  });
 }
 
 }  // namespace run_model

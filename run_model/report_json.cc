@@ -78,12 +78,4 @@ std::string tensors_report_json(const TensorsReport& report) {
   return json_text(json);
 }
 
-std::string error_json(const Error& error) {
-  return json_text({{"schema_version", kReportSchema},
-                    {"error",
-                     {{"code", error.exit_code()},
-                      {"name", error_code_name(error.code())},
-                      {"message", error.what()}}}});
-}
-
 }  // namespace run_model

@@ -4,15 +4,11 @@
 #include <string>
 
 #include "run_model/report.h"
-#include "runtime/error.h"
 
 namespace run_model {
 
 std::string picture_report_json(const PictureReport& report);
 
 std::string tensors_report_json(const TensorsReport& report);
-
-// {"schema_version": 1, "error": {"code": 3, "name": "…", "message": "…"}}
-std::string error_json(const Error& error);
 
 }  // namespace run_model

@@ -168,10 +168,4 @@ Settings read_settings(std::span<const std::string> args) {
   return settings;
 }
 
-bool asks_for_json(std::span<const std::string> args) {
-  return std::any_of(args.begin(), args.end(), [](const std::string& arg) {
-    return arg == "--json" || arg == "-json" || arg == "--json=true" || arg == "--json=1";
-  });
-}
-
 }  // namespace run_model

@@ -49,7 +49,4 @@ struct Settings {
 // together. Throws Error(kUsage).
 Settings read_settings(std::span<const std::string> args);
 
-// Whether --json is among the arguments, for reporting that they could not be understood.
-bool asks_for_json(std::span<const std::string> args);
-
 }  // namespace run_model

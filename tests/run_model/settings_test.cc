@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "run_model/arguments.h"
 #include "tests/error_matcher.h"
 
 namespace run_model {
