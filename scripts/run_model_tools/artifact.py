@@ -19,8 +19,8 @@ SINGLE_FILE = "model_single.so"
 METADATA = "metadata.json"
 ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA)
 
-# e_machine of an ELF header -> the name that uname -m gives.
-_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# e_machine of an ELF header -> the name that uname -m gives (of 32-bit Arm, the usual one).
+_MACHINES = {3: "i386", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 
 def library_machine(path: Path) -> str:

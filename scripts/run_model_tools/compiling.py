@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from run_model_tools import artifact, params_file, tvm_process, verification
+from run_model_tools.cpu_features import needed_features
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import copy_atomically, directory_in_the_making, sha256_of, \
     write_atomically
@@ -24,7 +25,7 @@ from run_model_tools.progress import stage
 from run_model_tools.targets import Target
 
 # Raised when the same request would give other files than before.
-_RECIPE = 1
+_RECIPE = 2
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,9 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any]) -> dic
         "files": {name: artifact.describe_file(folder / name) for name in files},
         "build_key": job.build_key(),
     }
+    features = needed_features(made["llvm_features"], metadata["target"]["machine"])
+    if features is not None:
+        metadata["target"]["features"] = features
     if job.labels:
         metadata["labels"] = job.labels
     return metadata

@@ -33,8 +33,7 @@ _RISCV = frozenset("""
     m a f d c v zfh zfhmin zvfh zba zbb zbc zbs zicond
     """.split())
 
-_BY_MACHINE = {"x86_64": _X86, "aarch64": _AARCH64, "arm": _ARM, "armv7l": _ARM,
-               "riscv64": _RISCV}
+_BY_MACHINE = {"x86_64": _X86, "aarch64": _AARCH64, "armv7l": _ARM, "riscv64": _RISCV}
 
 
 def needed_features(llvm_features: Iterable[str] | None, machine: str) -> list[str] | None:

@@ -97,6 +97,14 @@ def native_target(tvm):
     return "llvm" + (" -mcpu=" + cpu if cpu else "")
 
 
+def llvm_features(tvm, target):
+    """What LLVM may use of the target's CPU; None where it makes no code or TVM does not tell."""
+    ask = getattr(tvm.target.codegen, "llvm_get_cpu_features", None)
+    if ask is None or target.kind.name != "llvm":
+        return None
+    return sorted(str(feature) for feature in ask(target))
+
+
 class Refusal(Exception):
     """Something that the user can change; `kind` tells the caller what."""
 
@@ -179,7 +187,8 @@ def compile_model(tvm, request):
     save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
         file.write(save(factory.get_params()))
-    return {"target": str(target), "requested": target_text}
+    return {"target": str(target), "requested": target_text,
+            "llvm_features": llvm_features(tvm, target)}
 
 
 def run_model(tvm, request):

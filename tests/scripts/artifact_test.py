@@ -20,7 +20,7 @@ def test_checksums(tmp_path):
 
 
 @pytest.mark.parametrize("order, machine, name", [
-    (1, 62, "x86_64"), (1, 183, "aarch64"), (1, 40, "arm"), (1, 243, "riscv64"),
+    (1, 62, "x86_64"), (1, 183, "aarch64"), (1, 40, "armv7l"), (1, 243, "riscv64"),
     (2, 183, "aarch64"), (1, 999, "elf-machine-999")])
 def test_machine(tmp_path, order, machine, name):
     header = b"\x7fELF\x02" + bytes([order]) + bytes(10) + struct.pack(
