@@ -14,7 +14,7 @@ struct TargetCandidate {
   std::string name;  // the folder's name
   std::filesystem::path library;
   // What the metadata says that the code needs of the CPU; nothing where it does not say.
-  std::optional<std::vector<std::string>> features;
+  std::optional<std::vector<std::string>> features = std::nullopt;
 };
 
 // The index of the target `wanted`, or without one, of those whose library is for this machine and

@@ -18,7 +18,8 @@ using ::testing::ElementsAre;
 json complete() {
   return json::parse(R"({
     "schema_version": 1, "model": "net",
-    "target": {"name": "native", "tvm": "llvm -mcpu=znver3", "machine": "x86_64"},
+    "target": {"name": "native", "tvm": "llvm -mcpu=znver3", "machine": "x86_64",
+               "features": ["avx2", "fma"]},
     "tvm_version": "0.18.0",
     "inputs": [{"name": "data", "shape": [1, 3, 224, 224], "dtype": "float32", "layout": "NCHW"}],
     "outputs": [{"name": "prob", "shape": [1, 1000], "dtype": "int8", "scale": 0.5,
@@ -39,6 +40,8 @@ TEST(MetadataTest, ReadsEveryField) {
   EXPECT_EQ(metadata.target_name, "native");
   EXPECT_EQ(metadata.target, "llvm -mcpu=znver3");
   EXPECT_EQ(metadata.machine, "x86_64");
+  ASSERT_TRUE(metadata.features.has_value());
+  EXPECT_THAT(*metadata.features, ElementsAre("avx2", "fma"));
   EXPECT_EQ(metadata.tvm_version, "0.18.0");
   EXPECT_THAT(metadata.onnx_sha256, ::testing::StartsWith("9a4410c0"));
   ASSERT_EQ(metadata.inputs.size(), 1U);

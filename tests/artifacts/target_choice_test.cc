@@ -20,6 +20,16 @@ class TargetChoiceTest : public ::testing::Test {
     return choose_target(candidates, wanted, "artifacts/m");
   }
 
+  // On a CPU that has SSE4.2 and AVX2.
+  std::size_t choose_with_avx2(const std::vector<TargetCandidate>& candidates) const {
+    return choose_target(candidates, "", "artifacts/m",
+                         {{"sse4.2", true}, {"avx2", true}, {"fma", true}, {"avx512f", false}});
+  }
+
+  TargetCandidate v2() const { return {"v2", fitting_, {{"sse4.2"}}}; }
+  TargetCandidate v3() const { return {"v3", fitting_, {{"avx2", "fma", "sse4.2"}}}; }
+  TargetCandidate v4() const { return {"v4", fitting_, {{"avx2", "avx512f", "fma", "sse4.2"}}}; }
+
   TemporaryFolder folder_;
   std::filesystem::path fitting_;
   std::filesystem::path foreign_;
@@ -52,6 +62,31 @@ TEST_F(TargetChoiceTest, TakesTheOneForThisMachine) {
 TEST_F(TargetChoiceTest, PrefersNativeWhereItFits) {
   EXPECT_EQ(choose({{"a", fitting_}, {"native", fitting_}}), 1U);
   EXPECT_EQ(choose({{"a", fitting_}, {"native", foreign_}}), 0U);
+}
+
+TEST_F(TargetChoiceTest, TakesWhatMakesTheMostOfTheCpu) {
+  EXPECT_EQ(choose_with_avx2({v2(), v3(), v4()}), 1U);
+  EXPECT_EQ(choose_with_avx2({v4(), v2()}), 1U);
+  EXPECT_EQ(choose_with_avx2({{"native", fitting_, {{"avx512f"}}}, v2(), v3()}), 2U);
+  EXPECT_EQ(choose_with_avx2({v3(), {"native", fitting_, {{"sse4.2"}}}}), 1U);
+  // What lists nothing may need anything.
+  EXPECT_EQ(choose_with_avx2({v2(), {"old", fitting_, {}}}), 0U);
+  EXPECT_EQ(choose_with_avx2({v4(), {"old", fitting_, {}}}), 1U);
+}
+
+TEST_F(TargetChoiceTest, RefusesToGuessBetweenFeatures) {
+  for (const TargetCandidate& other :
+       {TargetCandidate{"same", fitting_, {{"sse4.2"}}},
+        TargetCandidate{"different", fitting_, {{"avx2"}}}}) {
+    EXPECT_THAT([&] { choose_with_avx2({v2(), other}); },
+                ThrowsError(ErrorCode::kUsage, "choose one with --target"))
+        << other.name;
+  }
+}
+
+TEST_F(TargetChoiceTest, SaysWhatEachTargetMisses) {
+  EXPECT_THAT([&] { choose_with_avx2({v4(), {"a", foreign_, {{"avx512f"}}}}); },
+              ThrowsError(ErrorCode::kIncompatible, ", needs avx512f), a ("));
 }
 
 TEST_F(TargetChoiceTest, RefusesToGuess) {
