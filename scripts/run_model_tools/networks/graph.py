@@ -19,11 +19,15 @@ CLASSES = 1000
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value of the graph: [1, channels, size, size], or [1, channels] where size is 0."""
+    """A value of the graph: [1, channels, size, size], or [1, channels] where size is 0.
+
+    rectified: it comes out of a ReLU, so that its mean is no more zero than its variance.
+    """
 
     name: str
     channels: int
     size: int
+    rectified: bool = False
 
 
 def symmetric_pads(kernel: int) -> tuple[int, int, int, int]:
@@ -53,8 +57,9 @@ class Graph:
 
     def conv(self, layer: str, x: Tensor, channels: int, kernel: int = 1, stride: int = 1,
              pads: Sequence[int] = (0, 0, 0, 0), groups: int = 1, bias: bool = False,
-             output: str | None = None) -> Tensor:
-        inputs = [x.name, self._take(f"{layer}.weight", Kind.KERNEL,
+             output: str | None = None, kind: Kind | None = None) -> Tensor:
+        kind = kind or (Kind.KERNEL if x.rectified else Kind.LINEAR_KERNEL)
+        inputs = [x.name, self._take(f"{layer}.weight", kind,
                                      (channels, x.channels // groups, kernel, kernel))]
         if bias:
             inputs.append(self._take(f"{layer}.bias", Kind.BIAS, (channels,)))
@@ -65,32 +70,33 @@ class Graph:
         size = (x.size + pads[0] + pads[2] - kernel) // stride + 1
         return self.add("Conv", inputs, Tensor(output or layer, channels, size), **attributes)
 
-    def batch_norm(self, layer: str, x: Tensor, epsilon: float = 1e-5) -> Tensor:
+    def batch_norm(self, layer: str, x: Tensor, epsilon: float = 1e-5,
+                   scale: Kind = Kind.SCALE) -> Tensor:
         inputs = [x.name] + [
             self._take(f"{layer}.{name}", kind, (x.channels,)) for name, kind in
-            (("weight", Kind.SCALE), ("bias", Kind.SHIFT), ("running_mean", Kind.MEAN),
+            (("weight", scale), ("bias", Kind.SHIFT), ("running_mean", Kind.MEAN),
              ("running_var", Kind.VARIANCE))]
         return self.add("BatchNormalization", inputs, Tensor(layer, x.channels, x.size),
                         epsilon=epsilon)
 
     def relu(self, x: Tensor, output: str | None = None) -> Tensor:
-        return self._same_shape("Relu", [x], output or f"{x.name}.relu")
+        return self._same_shape("Relu", [x], output or f"{x.name}.relu", rectified=True)
 
     def relu6(self, x: Tensor) -> Tensor:
         limits = [self._constant("zero", np.float32(0)), self._constant("six", np.float32(6))]
-        return self.add("Clip", [x.name, *limits], Tensor(f"{x.name}.relu6", x.channels, x.size))
+        return self.add("Clip", [x.name, *limits], Tensor(f"{x.name}.relu6", x.channels, x.size, True))
 
     def sum(self, a: Tensor, b: Tensor, output: str) -> Tensor:
-        return self._same_shape("Add", [a, b], output)
+        return self._same_shape("Add", [a, b], output, rectified=False)
 
     def concat(self, parts: Sequence[Tensor], output: str) -> Tensor:
         channels = sum(part.channels for part in parts)
         return self.add("Concat", [part.name for part in parts],
-                        Tensor(output, channels, parts[0].size), axis=1)
+                        Tensor(output, channels, parts[0].size, parts[0].rectified), axis=1)
 
     def halves(self, x: Tensor, output: str) -> tuple[Tensor, Tensor]:
         """The first and the second half of the channels."""
-        parts = [Tensor(f"{output}.{i}", x.channels // 2, x.size) for i in (0, 1)]
+        parts = [Tensor(f"{output}.{i}", x.channels // 2, x.size, x.rectified) for i in (0, 1)]
         self._nodes.append(helper.make_node("Split", [x.name], [part.name for part in parts],
                                             name=output, axis=1))
         return parts[0], parts[1]
@@ -106,14 +112,14 @@ class Graph:
         """3x3 with stride 2; without `pads` the last window may stick out (Caffe's ceil mode)."""
         attributes = {"pads": list(pads)} if pads else {"ceil_mode": 1}
         size = (x.size + 2 - 3) // 2 + 1 if pads else -(-(x.size - 3) // 2) + 1
-        return self.add("MaxPool", [x.name], Tensor(output, x.channels, size), kernel_shape=[3, 3],
-                        strides=[2, 2], **attributes)
+        return self.add("MaxPool", [x.name], Tensor(output, x.channels, size, x.rectified),
+                        kernel_shape=[3, 3], strides=[2, 2], **attributes)
 
     def average_pool(self, output: str, x: Tensor) -> Tensor:
         """3x3 with stride 2 and a border of 1, whose zeros count (PyTorch's default)."""
-        return self.add("AveragePool", [x.name], Tensor(output, x.channels, (x.size - 1) // 2 + 1),
-                        kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1],
-                        count_include_pad=1)
+        result = Tensor(output, x.channels, (x.size - 1) // 2 + 1, x.rectified)
+        return self.add("AveragePool", [x.name], result, kernel_shape=[3, 3], strides=[2, 2],
+                        pads=[1, 1, 1, 1], count_include_pad=1)
 
     def global_average(self, x: Tensor, pooled: str = "pooled", flat: str = "flat") -> Tensor:
         """[1, channels]."""
@@ -153,13 +159,16 @@ class Graph:
         return output
 
     def _same_shape(self, op: str, xs: Sequence[Tensor], output: str,
-                    **attributes: object) -> Tensor:
-        return self.add(op, [x.name for x in xs], Tensor(output, xs[0].channels, xs[0].size),
-                        **attributes)
+                    rectified: bool | None = None, **attributes: object) -> Tensor:
+        first = xs[0]
+        result = Tensor(output, first.channels, first.size,
+                        first.rectified if rectified is None else rectified)
+        return self.add(op, [x.name for x in xs], result, **attributes)
 
     def _reshape(self, x: Tensor, shape: Sequence[int], output: str) -> Tensor:
         name = self._constant("shape_" + "x".join(map(str, shape)), np.array(shape, np.int64))
-        return self.add("Reshape", [x.name, name], Tensor(output, x.channels, x.size))
+        return self.add("Reshape", [x.name, name],
+                        Tensor(output, x.channels, x.size, x.rectified))
 
     def _take(self, name: str, kind: Kind, shape: tuple[int, ...]) -> str:
         self._initializers.append(numpy_helper.from_array(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from run_model_tools.networks.graph import Graph, Tensor, same_pads, symmetric_pads
+from run_model_tools.networks.weights import Kind
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def conv_relu6(graph: Graph, names: tuple[str, str], x: Tensor, channels: int, s
     """Convolution, BatchNorm, ReLU6."""
     x = graph.conv(names[0], x, channels, kernel=kernel, stride=stride, groups=groups,
                    pads=style.pads(x, kernel, stride))
-    return graph.relu6(graph.batch_norm(names[1], x, style.epsilon))
+    return graph.relu6(graph.batch_norm(names[1], x, style.epsilon, Kind.WIDE_SCALE))
 
 
 def inverted_residual(graph: Graph, names: Names, x: Tensor, channels: int, ratio: int,
@@ -43,7 +44,7 @@ def inverted_residual(graph: Graph, names: Names, x: Tensor, channels: int, rati
     y = conv_relu6(graph, names.expand, x, hidden, style) if names.expand else x
     y = conv_relu6(graph, names.depthwise, y, hidden, style, kernel, stride, groups=hidden)
     y = graph.conv(names.project[0], y, channels)
-    y = graph.batch_norm(names.project[1], y, style.epsilon)
-    if stride == 1 and x.channels == channels:
-        y = graph.sum(x, y, f"{names.block}.sum")
-    return y
+    shortcut = stride == 1 and x.channels == channels
+    scale = Kind.RESIDUAL_SCALE if shortcut else Kind.SCALE
+    y = graph.batch_norm(names.project[1], y, style.epsilon, scale)
+    return graph.sum(x, y, f"{names.block}.sum") if shortcut else y

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from run_model_tools.networks.graph import Graph, Tensor, symmetric_pads
-from run_model_tools.networks.weights import Weights
+from run_model_tools.networks.weights import Kind, Weights
 
 _STAGES = (64, 128, 256, 512)
 _BLOCKS = 2
@@ -29,7 +29,7 @@ def _basic_block(graph: Graph, name: str, x: Tensor, channels: int, stride: int)
     y = graph.conv(f"{name}.conv1", x, channels, kernel=3, stride=stride, pads=pads)
     y = graph.relu(graph.batch_norm(f"{name}.bn1", y))
     y = graph.conv(f"{name}.conv2", y, channels, kernel=3, pads=pads)
-    y = graph.batch_norm(f"{name}.bn2", y)
+    y = graph.batch_norm(f"{name}.bn2", y, scale=Kind.RESIDUAL_SCALE)
     if stride != 1 or x.channels != channels:
         x = graph.conv(f"{name}.downsample.0", x, channels, stride=stride)
         x = graph.batch_norm(f"{name}.downsample.1", x)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import onnx
 
 from run_model_tools.networks.graph import Graph, Tensor, symmetric_pads
-from run_model_tools.networks.weights import Weights
+from run_model_tools.networks.weights import Kind, Weights
 
 GROUPS = 3
 _BLOCKS = (4, 8, 4)
@@ -43,7 +43,8 @@ def _block(graph: Graph, name: str, x: Tensor, channels: int, stride: int, group
     y = graph.shuffle(y, middle // GROUPS, f"{name}.shuffle")
     y = graph.conv(f"{main2}.0", y, channels - x.channels if stride == 2 else channels,
                    groups=GROUPS)
-    y = graph.batch_norm(f"{main2}.1", y)
+    y = graph.batch_norm(f"{main2}.1", y,
+                         scale=Kind.RESIDUAL_SCALE if stride == 1 else Kind.SCALE)
     if stride == 1:
         return graph.relu(graph.sum(y, x, f"{name}.sum"), name)
     return graph.concat([graph.average_pool(f"{name}.branch_proj", x), graph.relu(y)], name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from run_model_tools.networks.graph import CLASSES, Graph, Tensor, symmetric_pads
-from run_model_tools.networks.weights import Weights
+from run_model_tools.networks.weights import Kind, Weights
 
 # fire module: (squeeze 1x1, expand 1x1, expand 3x3) channels.  A pool comes before 2, 4 and 6.
 _FIRES = {
@@ -54,7 +54,8 @@ def build(weights: Weights, name: str = "squeezenet1_1", softmax: bool = True) -
         if fire in _POOL_BEFORE:
             x = graph.max_pool(_POOL_BEFORE[fire], x)
         x = _fire(graph, fire, x, *channels)
-    x = graph.global_average(_conv(graph, "conv10", x, CLASSES), "pool10", "logits")
+    x = _conv(graph, "conv10", x, CLASSES, kind=Kind.CLASSIFIER)
+    x = graph.global_average(x, "pool10", "logits")
     return graph.model(graph.softmax(x, "prob") if softmax else x)
 
 

@@ -15,10 +15,13 @@ from run_model_tools.errors import MALFORMED_FILE, ToolError
 class Kind(Enum):
     """What a tensor does in its layer, which decides how a seed fills it."""
 
-    KERNEL = "kernel"
+    KERNEL = "kernel of rectified values"
+    LINEAR_KERNEL = "kernel of values around zero"
     CLASSIFIER = "classifier"
     BIAS = "bias"
     SCALE = "scale"
+    WIDE_SCALE = "scale of what a ReLU6 limits"
+    RESIDUAL_SCALE = "scale of what is added to a shortcut"
     SHIFT = "shift"
     MEAN = "mean"
     VARIANCE = "variance"
@@ -68,9 +71,10 @@ class Seeded:
     """Weights that a seed decides, the same bits on every machine and in any order of asking.
 
     Every value is a whole number from the generator times a power of two or a constant, so that
-    no library function rounds differently elsewhere.  Kernels have He's deviation, and each of
-    their filters sums to about zero over its inputs: otherwise the common mean of activations
-    behind a ReLU grows from layer to layer until every picture gives the same answer.
+    no library function rounds differently elsewhere.  The deviations are He's (arxiv.org/abs/
+    1502.01852), so that a signal neither dies nor grows on its way; the filters' sums are about
+    zero, or the common mean of values behind a ReLU would grow from layer to layer until every
+    picture gave the same answer (arxiv.org/abs/2101.08692).
     """
 
     def __init__(self, seed: int) -> None:
@@ -79,8 +83,8 @@ class Seeded:
     def take(self, name: str, kind: Kind, shape: tuple[int, ...]) -> np.ndarray:
         random = np.random.Generator(np.random.PCG64([self._seed, zlib.crc32(name.encode())]))
         values = random.integers(-(1 << 15), 1 << 15, shape, dtype=np.int64)
-        if kind in (Kind.KERNEL, Kind.CLASSIFIER):
-            return _kernel(values, 2.0 if kind is Kind.KERNEL else 1.0)
+        if kind in _POWERS:
+            return _kernel(values, _POWERS[kind])
         low, high = _RANGES[kind]
         # Uniform in [low, high).
         return ((values + (1 << 15)) * ((high - low) / (1 << 16)) + low).astype(np.float32)
@@ -89,11 +93,17 @@ class Seeded:
         pass
 
 
+# Variance of a kernel times its fan-in.  Of a rectified unit normal value the variance is
+# (1 - 1 / pi) / 2, so that 2.93 gives variance 1 again; the classifier spreads its scores.
+_POWERS = {Kind.KERNEL: 2.93, Kind.LINEAR_KERNEL: 1.0, Kind.CLASSIFIER: 30.0}
+
 _RANGES = {
-    Kind.BIAS: (-0.5, 0.5),
+    Kind.BIAS: (-0.125, 0.25),
     Kind.SCALE: (0.75, 1.25),
-    Kind.SHIFT: (-0.25, 0.5),
-    Kind.MEAN: (-0.25, 0.25),
+    Kind.WIDE_SCALE: (1.0, 3.0),
+    Kind.RESIDUAL_SCALE: (0.25, 0.625),
+    Kind.SHIFT: (-0.125, 0.25),
+    Kind.MEAN: (-0.125, 0.125),
     Kind.VARIANCE: (0.5, 1.5),
 }
 
@@ -107,5 +117,7 @@ def _kernel(values: np.ndarray, power: float) -> np.ndarray:
     if values.shape[1] > 1:
         sums = values.reshape(values.shape[0], -1).sum(1)
         values = values - (sums // fan_in).reshape(-1, *[1] * (values.ndim - 1))
+    else:
+        power = min(power, 1.0)
     # A uniform distribution in +-a has the variance a^2 / 3.
     return (values * (math.sqrt(3.0 * power / fan_in) / (1 << 15))).astype(np.float32)
