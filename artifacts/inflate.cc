@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 #include "runtime/error.h"
@@ -43,7 +44,11 @@ std::vector<std::byte> inflate_exactly(std::span<const std::byte> packed, std::u
                                         std::to_string(packed.size()) + " to " +
                                         std::to_string(bytes) + " bytes, which is impossible");
   }
-  std::vector<std::byte> out(bytes);
+  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+    throw Error(ErrorCode::kFormat, name + " unpacks to " + std::to_string(bytes) +
+                                        " bytes, which is too large for this machine");
+  }
+  std::vector<std::byte> out(static_cast<std::size_t>(bytes));
   InflateStream inflater;
   z_stream& stream = inflater.stream;
   std::size_t consumed = 0, produced = 0;

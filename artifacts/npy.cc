@@ -12,7 +12,6 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 32;
 constexpr std::size_t kHeaderAlignment = 64;
 
 // Copies an array whose first index varies fastest to one whose last index does.
@@ -70,7 +69,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
 }
 
 Tensor read_npy(const std::filesystem::path& path) {
-  return parse_npy(read_file(path, kMaxFileBytes, "a NumPy file"), path_in_quotes(path));
+  return parse_npy(read_file(path, kMaxArrayFileBytes, "a NumPy file"), path_in_quotes(path));
 }
 
 std::string npy_header(const Tensor& tensor) {

@@ -12,13 +12,12 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 32;
 constexpr std::string_view kSuffix = ".npy";
 
 }  // namespace
 
 std::vector<NamedTensor> read_npz(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "a NumPy archive");
+  const std::vector<std::byte> bytes = read_file(path, kMaxArrayFileBytes, "a NumPy archive");
   const ZipReader archive(bytes, path_in_quotes(path));
   std::vector<NamedTensor> tensors;
   for (const ZipEntry& entry : archive.entries()) {

@@ -32,10 +32,10 @@ class OpenFile {
   int fd() const { return fd_; }
 
   // What the file system says, 0 for pipes and devices.
-  std::size_t regular_size() const {
+  std::uint64_t regular_size() const {
     struct stat info {};
     if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
-    return static_cast<std::size_t>(info.st_size);
+    return static_cast<std::uint64_t>(info.st_size);
   }
 
  private:
@@ -46,7 +46,8 @@ class OpenFile {
 std::vector<std::byte> read_bytes(const OpenFile& file, const std::filesystem::path& path,
                                   std::size_t limit) {
   // One byte more than expected, so that a regular file is read to its end without growing.
-  std::vector<std::byte> bytes(std::min(limit, std::max(file.regular_size() + 1, kChunk)));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(
+      std::min<std::uint64_t>(limit, std::max<std::uint64_t>(file.regular_size() + 1, kChunk))));
   std::size_t used = 0;
   while (true) {
     if (used == bytes.size()) {

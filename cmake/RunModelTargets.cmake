@@ -5,6 +5,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 warns of overlapping copies in every string concatenation (GCC bug 105651).
   list(APPEND RUN_MODEL_WARNINGS -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  # GCC notes at each call how GCC 6 would have passed the argument.
+  list(APPEND RUN_MODEL_WARNINGS -Wno-psabi)
+endif()
 
 function(run_model_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -16,6 +20,8 @@ function(run_model_configure_target target)
   if(PROJECT_IS_TOP_LEVEL)
     target_compile_options(${target} PRIVATE ${RUN_MODEL_WARNINGS})
   endif()
+  # 32-bit machines: files beyond 2 GiB, and file systems that number their files in 64 bits.
+  target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64)
   # One section a function, so that the linker drops what a program does not use.
   target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
   if(RUN_MODEL_SANITIZE)

@@ -241,7 +241,7 @@ std::string_view ElfFile::string_at(std::uint64_t offset) const {
     reader_.fail("a name lies beyond its table of names");
   }
   const char* begin = reinterpret_cast<const char*>(strings_.data()) + offset;
-  return {begin, ::strnlen(begin, std::min(kMaxName, strings_.size() - offset))};
+  return {begin, ::strnlen(begin, std::min<std::uint64_t>(kMaxName, strings_.size() - offset))};
 }
 
 std::uint64_t ElfFile::offset_of(std::uint64_t tag, std::uint64_t length, const char* what) const {
