@@ -18,7 +18,7 @@ Usage:
              DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params},
              or one .so that holds graph and parameters too
   IMAGE      a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA
-  LABELS     a text file with one class name a line
+  LABELS     a text file with one class name a line; an installed run_model brings imagenet.txt
   INPUT      the model's input for the picture, where it has several
 
 How pixels become numbers, where the artifact's metadata.json does not say (flags come first):
@@ -42,8 +42,8 @@ Tensors:
   --dump-input FILE    write the preprocessed picture to this .npy
 
 Artifact and run:
-  --target NAME        which target's folder (default: native if it is for this machine, else the
-                       only one that is)
+  --target NAME        which target's folder (default: native if this CPU runs it, else the one
+                       that makes the most of this CPU)
   --no-verify          do not compare the files with the checksums in metadata.json
   --threads N          default: TVM_NUM_THREADS, or one for each physical core at hand
   --inspect            show machine, ABI, inputs, outputs and metadata without loading any code

@@ -10,6 +10,7 @@
 #include "labels/labels.h"
 #include "labels/top_k.h"
 #include "preprocess/decode.h"
+#include "run_model/installed_labels.h"
 #include "run_model/loaded_package.h"
 #include "run_model/preprocessing_choice.h"
 #include "run_model/stopwatch.h"
@@ -78,7 +79,8 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 }  // namespace
 
 PictureReport run_picture(const Settings& settings) {
-  const std::vector<std::string> labels = read_labels(settings.labels);
+  const std::filesystem::path labels_path = find_labels(settings.labels);
+  const std::vector<std::string> labels = read_labels(labels_path);
   LoadedPackage loaded = load_package(settings);
   GraphExecutor& executor = loaded.executor;
   const Package& package = loaded.report.package;
@@ -86,7 +88,7 @@ PictureReport run_picture(const Settings& settings) {
   PictureReport report;
   const std::size_t input = choose_input(executor, settings.input_name);
   report.input.info = executor.inputs()[input];
-  const std::size_t output = choose_output(executor, labels.size(), settings.labels);
+  const std::size_t output = choose_output(executor, labels.size(), labels_path);
   report.output.info = executor.outputs()[output];
   const PreprocessingChoice choice =
       choose_preprocessing(settings.preprocessing, metadata_of(package), report.input.info);
