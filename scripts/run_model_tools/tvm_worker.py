@@ -149,7 +149,11 @@ def record_kind(path):
 
 
 def compile_model(tvm, request):
-    """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`."""
+    """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
+
+    `fast` (default true) is for a test, which compares with what TVM makes by itself.
+    """
+    import faster_folding
     import onnx
     from tvm import relay
 
@@ -170,7 +174,10 @@ def compile_model(tvm, request):
 
     with tuning(tvm, request.get("tuning_records")) as config:
         with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
-            factory = relay.build(mod, target=target, params=params)
+            if request.get("fast", True):
+                factory = faster_folding.build(tvm, mod, target, params=params)
+            else:
+                factory = relay.build(mod, target=target, params=params)
 
     directory = request["directory"]
     options = {"cc": request["cc"]} if request.get("cc") else {}
@@ -221,6 +228,9 @@ def main():
         request = json.load(file)
     try:
         try:
+            import faster_folding
+
+            faster_folding.prepare_environment()
             with quiet_stderr():
                 import tvm
                 from tvm import relay  # noqa: F401 -- TVM 0.20 and later have none.
