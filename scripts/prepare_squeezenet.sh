@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
-fetch=("$REPO_ROOT/scripts/fetch_squeezenet")
+fetch=("$REPO_ROOT/scripts/fetch_zoo" squeezenet1_1)
 compile=("$REPO_ROOT/scripts/compile_model" "$BUILD_DIR/zoo/squeezenet1_1.onnx"
   --name squeezenet1_1 --target native --out "$REPO_ROOT/artifacts")
 

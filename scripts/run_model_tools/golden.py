@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from run_model_tools.artifact import guess_layout
 from run_model_tools.errors import FAILED_RUN, MISMATCH, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.onnx_model import OnnxModel, resolve_shapes, run_onnx
-from run_model_tools.preprocess import load_picture, preprocess
+from run_model_tools.preprocess import Prepared, load_picture, preprocess
 from run_model_tools.preprocessing import Preprocessing
 
 SCHEMA_VERSION = 1
@@ -45,9 +47,23 @@ def top(values: np.ndarray, count: int) -> list[int]:
     return [int(i) for i in np.argsort(-values, kind="stable")[:count]]
 
 
-def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
-                labels: list[str]) -> tuple[dict[str, Any], np.ndarray]:
-    """(what goes into PICTURE.json, the first output) of one picture."""
+@dataclass(frozen=True)
+class Input:
+    """A picture on its way into a model: the pixels, the model's input, and the tensor."""
+
+    pixels: np.ndarray
+    name: str
+    layout: str
+    prepared: Prepared
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """As ONNX Runtime takes it."""
+        return {self.name: self.prepared.tensor}
+
+
+def prepare(model: OnnxModel, spec: Preprocessing, picture: Path) -> Input:
+    """The model's only input for a picture; raises ToolError (6) for models that take no picture."""
     if len(model.inputs) != 1:
         raise ToolError(MISMATCH, f"{model.path} has {len(model.inputs)} inputs, where one picture "
                                   "is expected.")
@@ -55,8 +71,27 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
     shape = resolve_shapes(model, {})[item.name]
     layout = guess_layout(shape) or "NCHW"
     pixels = load_picture(picture)
-    prepared = preprocess(pixels, spec, shape, str(item.dtype), layout)
-    output = run_onnx(model.path, {item.name: prepared.tensor})[0]
+    return Input(pixels, item.name, layout,
+                 preprocess(pixels, spec, shape, str(item.dtype), layout))
+
+
+def is_there(folder: Path, picture: Path, onnx_sha256: str, spec: Preprocessing) -> bool:
+    """Whether the folder has this picture's result, of this ONNX file and preprocessing."""
+    try:
+        old = json.loads((folder / f"{picture.stem}.json").read_text(encoding="utf-8"))
+        return ((folder / f"{picture.stem}.npy").is_file() and old["onnx_sha256"] == onnx_sha256
+                and old["preprocessing"] == spec.to_json()
+                and old["picture"]["sha256"] == sha256_of(picture))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
+                labels: list[str]) -> tuple[dict[str, Any], np.ndarray]:
+    """(what goes into PICTURE.json, the first output) of one picture."""
+    given = prepare(model, spec, picture)
+    prepared = given.prepared
+    output = run_onnx(model.path, given.inputs)[0]
     if not np.all(np.isfinite(output)):
         raise ToolError(FAILED_RUN, f"{model.path} gave NaN or Inf for {picture}.")
     if output.size != len(labels):
@@ -70,10 +105,11 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
         "picture": {"file": picture.name, "sha256": sha256_of(picture),
                     "size": list(prepared.original_size),
                     "lossless": picture.suffix.lower() not in (".jpg", ".jpeg"),
-                    "rgb_sha256": hashlib.sha256(pixels.tobytes()).hexdigest()},
+                    "rgb_sha256": hashlib.sha256(given.pixels.tobytes()).hexdigest()},
         "preprocessing": spec.to_json(),
-        "input": {"name": item.name, "shape": list(shape), "dtype": str(item.dtype),
-                  "layout": layout, "resized_size": list(prepared.resized_size),
+        "input": {"name": given.name, "shape": list(prepared.tensor.shape),
+                  "dtype": str(prepared.tensor.dtype), "layout": given.layout,
+                  "resized_size": list(prepared.resized_size),
                   "min": float(prepared.tensor.min()), "max": float(prepared.tensor.max()),
                   "sha256": hashlib.sha256(prepared.tensor.tobytes()).hexdigest()},
         "output": {"name": model.outputs[0], "shape": list(output.shape),

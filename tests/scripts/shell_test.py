@@ -180,7 +180,7 @@ def test_an_unsuitable_python_is_named(sandbox):
 
 
 def test_tools_say_what_to_do_where_nothing_is_set_up(sandbox):
-    for name in ("compile_model", "make_golden", "fetch_squeezenet"):
+    for name in ("compile_model", "make_golden", "fetch_zoo", "make_zoo"):
         result = sandbox.run(name, "--help")
         assert result.returncode == 3
         assert "scripts/setup.sh" in result.stderr and "Traceback" not in result.stderr
