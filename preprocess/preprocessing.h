@@ -46,6 +46,8 @@ struct Preprocessing {
   float divide_by = 1.0F;
   std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
   std::array<float, 3> std{1.0F, 1.0F, 1.0F};
+
+  friend bool operator==(const Preprocessing&, const Preprocessing&) = default;
 };
 
 // ImageNet's mean and standard deviation in `order`, for pixels divided by 255. Those of kGray are

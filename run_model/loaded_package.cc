@@ -56,19 +56,17 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
 
 }  // namespace
 
-LoadedPackage load_package(const Settings& settings) {
+LoadedPackage load_package(const PackageRequest& request, int threads) {
   Stopwatch stopwatch;
   RunReport report;
-  report.package =
-      open_package({settings.model, settings.artifacts, settings.target, settings.verify});
+  report.package = open_package(request);
   VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
           << "'";
 
   ExecutorOptions options;
-  options.threads =
-      settings.threads == 0
-          ? ThreadPool::shared()
-          : std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = settings.threads});
+  options.threads = threads == 0
+                        ? ThreadPool::shared()
+                        : std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads});
   report.threads = options.threads->threads();
   GraphExecutor executor(report.package.files, options);
   check_metadata(report.package, executor);

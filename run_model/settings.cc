@@ -120,6 +120,15 @@ Action requested_action() {
 
 }  // namespace
 
+PackageRequest package_request(const Settings& settings) {
+  PackageRequest request;
+  request.model = settings.model;
+  request.artifacts = settings.artifacts;
+  request.target = settings.target;
+  request.verify = settings.verify;
+  return request;
+}
+
 Settings read_settings(std::span<const std::string> args) {
   const Arguments arguments = split_arguments(args);
   set_flags(arguments.flags);

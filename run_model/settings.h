@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "artifacts/package.h"
+
 namespace run_model {
 
 enum class Action { kRunPicture, kRunTensors, kInspect, kHelp, kFullHelp, kVersion };
@@ -44,6 +46,9 @@ struct Settings {
   int topk = 5;
   int threads = 0;  // 0: as many as suit this machine
 };
+
+// The artifact that the settings name.
+PackageRequest package_request(const Settings& settings);
 
 // Sets gflags' flags from `args` (without the program's name) and checks that they make sense
 // together. Throws Error(kUsage).
