@@ -1,0 +1,76 @@
+# What a board needs, as one Debian package and one archive: programs, labels, man pages. Headers and
+# libraries for other projects' builds are not in it; `cmake --install` has them too.
+#   cpack --config build/<preset>/CPackConfig.cmake -B build/<preset>/packages
+set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/run-model)
+set(data_dir ${CMAKE_INSTALL_DATAROOTDIR}/run_model)
+set(programs run_model)
+if(TARGET check_zoo)
+  list(APPEND programs check_zoo)
+endif()
+
+install(FILES labels/imagenet.txt labels/README.md DESTINATION ${data_dir}/labels
+  COMPONENT programs)
+install(FILES artifacts/targets.json DESTINATION ${data_dir} COMPONENT programs)
+if(TARGET check_zoo)
+  install(FILES artifacts/tolerances.json DESTINATION ${data_dir} COMPONENT programs)
+endif()
+include(package/copyright)
+run_model_write_copyright(${PROJECT_BINARY_DIR}/copyright missing_notices)
+install(FILES README.md LICENSE ${PROJECT_BINARY_DIR}/copyright DESTINATION ${doc_dir}
+  COMPONENT programs)
+
+# -n leaves the time and the name out, so that the same page always gives the same file.
+find_program(GZIP gzip REQUIRED)
+foreach(program ${programs})
+  set(page ${CMAKE_CURRENT_SOURCE_DIR}/run_model/${program}.1)
+  set(compressed ${PROJECT_BINARY_DIR}/man/${program}.1.gz)
+  add_custom_command(OUTPUT ${compressed}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
+    COMMAND ${GZIP} -9nc ${page} > ${compressed}
+    DEPENDS ${page} VERBATIM)
+  list(APPEND pages ${compressed})
+endforeach()
+add_custom_target(man_pages ALL DEPENDS ${pages})
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+
+# Debian's names of architectures, by CMake's.
+set(architecture_of_x86_64 amd64)
+set(architecture_of_aarch64 arm64)
+set(architecture_of_armv7l armhf)
+set(architecture_of_riscv64 riscv64)
+set(architecture ${architecture_of_${CMAKE_SYSTEM_PROCESSOR}})
+if(NOT architecture)
+  set(architecture ${CMAKE_SYSTEM_PROCESSOR})
+endif()
+
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME run-model)
+set(CPACK_PACKAGE_VENDOR "run_model developers")
+set(CPACK_PACKAGE_CONTACT "run_model developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "run models compiled with TVM, without TVM")
+set(CPACK_PACKAGE_DESCRIPTION
+"run_model runs neural networks that TVM 0.6 to 0.19 has compiled for the
+graph executor, on boards that have no TVM: it prepares a picture exactly as
+in training, runs the network and prints the most likely classes, or takes
+and gives tensors in NumPy's files.")
+set(CPACK_PACKAGE_FILE_NAME run-model_${PROJECT_VERSION}_${architecture})
+set(CPACK_COMPONENTS_ALL programs)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+
+# Read by cpack itself, once for each kind of package.
+foreach(program ${programs})
+  list(APPEND program_files ${PROJECT_BINARY_DIR}/bin/${program})
+endforeach()
+list(JOIN program_files " " program_files_list)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/package/project_config.cmake.in
+  ${PROJECT_BINARY_DIR}/run_model_package.cmake @ONLY)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/run_model_package.cmake)
+include(CPack)
