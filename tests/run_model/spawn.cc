@@ -21,12 +21,12 @@ void redirect(const char* file, int flags, int target) {
 }
 
 // The command that runs a program of the machine that this was built for: none where that is this
-// machine, otherwise CMAKE_CROSSCOMPILING_EMULATOR.
+// machine, otherwise CMAKE_CROSSCOMPILING_EMULATOR with | between its words.
 std::vector<std::string> emulator() {
   std::vector<std::string> words;
   std::string_view rest = RUN_MODEL_EMULATOR;
   while (!rest.empty()) {
-    const std::size_t length = rest.find(';');
+    const std::size_t length = rest.find('|');
     words.emplace_back(rest.substr(0, length));
     rest.remove_prefix(length == rest.npos ? rest.size() : length + 1);
   }
