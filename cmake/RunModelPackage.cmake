@@ -1,6 +1,7 @@
 # What a board needs, as one Debian package and one archive: programs, labels, man pages. Headers and
 # libraries for other projects' builds are not in it; `cmake --install` has them too.
 #   cpack --config build/<preset>/CPackConfig.cmake -B build/<preset>/packages
+# With SOURCE_DATE_EPOCH in the environment, the same build always gives the same packages.
 set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/run-model)
 set(data_dir ${CMAKE_INSTALL_DATAROOTDIR}/run_model)
 set(programs run_model)
@@ -42,6 +43,9 @@ set(architecture ${architecture_of_${CMAKE_SYSTEM_PROCESSOR}})
 if(NOT architecture)
   set(architecture ${CMAKE_SYSTEM_PROCESSOR})
 endif()
+
+# For the tests of the packages.
+set_property(GLOBAL PROPERTY RUN_MODEL_DEBIAN_ARCHITECTURE ${architecture})
 
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME run-model)

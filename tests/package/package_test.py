@@ -1,0 +1,143 @@
+"""The packages that cpack made: what is in them, and that what dpkg installs of them works.
+
+RUN_MODEL_PACKAGES is their folder, RUN_MODEL_ARCHITECTURE Debian's name of the architecture,
+RUN_MODEL_EMULATOR the command that runs its programs (empty on a machine of that kind), and
+RUN_MODEL_INSTALLED_PROGRAMS the programs that belong in them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(os.environ["RUN_MODEL_PACKAGES"])
+ARCHITECTURE = os.environ["RUN_MODEL_ARCHITECTURE"]
+EMULATOR = shlex.split(os.environ["RUN_MODEL_EMULATOR"])
+PROGRAMS = os.environ["RUN_MODEL_INSTALLED_PROGRAMS"].split(",")
+VERSION = re.search(r"project\(run_model VERSION ([0-9.]+)",
+                    (ROOT / "CMakeLists.txt").read_text())[1]
+DEBIAN_PACKAGE = PACKAGES / f"run-model_{VERSION}_{ARCHITECTURE}.deb"
+ARCHIVE = PACKAGES / f"run-model_{VERSION}_{ARCHITECTURE}.tar.gz"
+
+pytestmark = pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg is not there")
+
+
+def output_of(*command: object) -> str:
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that dpkg has installed the package into, as if it were a machine's root.
+
+    Neither the rights of root nor the other packages are there; the rest is dpkg's real work.
+    """
+    root = tmp_path_factory.mktemp("root")
+    for folder in ("info", "updates", "triggers"):
+        (root / "var/lib/dpkg" / folder).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    subprocess.run(["dpkg", f"--root={root}", f"--log={root}/dpkg.log", "--force-not-root",
+                    "--force-depends", "--force-architecture", "--force-bad-path", "--install",
+                    DEBIAN_PACKAGE], check=True, capture_output=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive's only folder, unpacked."""
+    folder = tmp_path_factory.mktemp("archive")
+    output_of("tar", "-xf", ARCHIVE, "-C", folder)
+    assert [path.name for path in folder.iterdir()] == [f"run-model_{VERSION}_{ARCHITECTURE}"]
+    return next(folder.iterdir())
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}
+
+
+def field(name: str) -> str:
+    return output_of("dpkg-deb", "--field", DEBIAN_PACKAGE, name).strip()
+
+
+def test_the_fields() -> None:
+    assert field("Package") == "run-model"
+    assert field("Version") == VERSION
+    assert field("Architecture") == ARCHITECTURE
+    assert (field("Section"), field("Priority")) == ("science", "optional")
+    assert field("Maintainer") == "run_model developers"
+    assert "TVM" in field("Description")
+    for package in ("libc6", "libstdc++6", "libgcc-s1"):
+        assert re.search(rf"(^|, ){re.escape(package)}( \(>= [0-9.]+\))?(,|$)", field("Depends"))
+
+
+def test_holds_what_a_board_needs_and_no_more(installed: Path) -> None:
+    files = files_below(installed / "usr")
+    data = {"share/run_model/labels/imagenet.txt", "share/run_model/labels/README.md",
+            "share/run_model/targets.json", "share/doc/run-model/README.md",
+            "share/doc/run-model/LICENSE", "share/doc/run-model/copyright"}
+    if "check_zoo" in PROGRAMS:
+        data.add("share/run_model/tolerances.json")
+    for program in PROGRAMS:
+        data |= {f"bin/{program}", f"share/man/man1/{program}.1.gz"}
+    assert set(files) == data
+    for library in ("gflags", "glog", "nlohmann", "stb", "xxhash", "zlib"):
+        assert library in files["share/doc/run-model/copyright"].decode()
+
+
+def test_the_archive_holds_the_same(installed: Path, unpacked: Path) -> None:
+    assert files_below(unpacked) == files_below(installed / "usr")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_are_stripped_and_depend_on_what_is_named(program: str, installed: Path) -> None:
+    path = installed / "usr/bin" / program
+    assert path.stat().st_mode & 0o777 == 0o755
+    sections = output_of("readelf", "--section-headers", "--wide", path)
+    assert ".dynsym" in sections and ".symtab" not in sections and ".debug_" not in sections
+    packages = {"libc.so.6": "libc6", "libm.so.6": "libc6", "libstdc++.so.6": "libstdc++6",
+                "libgcc_s.so.1": "libgcc-s1", "libatomic.so.1": "libatomic1"}
+    dynamic = output_of("readelf", "--dynamic", "--version-info", "--wide", path)
+    for library in re.findall(r"Shared library: \[(.*?)\]", dynamic):
+        assert library.startswith("ld-linux") or packages[library] in field("Depends")
+    newest = max(tuple(map(int, text.split("."))) for text in re.findall(r"GLIBC_([0-9.]+)", dynamic))
+    stated = re.search(r"libc6 \(>= ([0-9.]+)\)", field("Depends"))[1]
+    assert tuple(map(int, stated.split("."))) >= newest
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_run(program: str, installed: Path, unpacked: Path) -> None:
+    for prefix in (installed / "usr", unpacked):
+        assert output_of(*EMULATOR, prefix / "bin" / program, "--version") == f"{program} {VERSION}\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_man_pages_can_be_read(program: str, installed: Path) -> None:
+    path = installed / f"usr/share/man/man1/{program}.1.gz"
+    assert f".Nm {program}\n" in gzip.decompress(path.read_bytes()).decode()
+    if shutil.which("man") is None:
+        return
+    shown = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", path], check=True,
+                           capture_output=True, text=True, env={**os.environ, "MANWIDTH": "80"})
+    assert "EXIT STATUS" in shown.stdout
+    assert shown.stderr == ""
+
+
+@pytest.mark.skipif(bool(EMULATOR), reason="the artifact is for this machine")
+def test_the_installed_program_classifies_a_picture(installed: Path, tmp_path: Path) -> None:
+    golden = json.loads((ROOT / "artifacts/golden/squeezenet1_1/chelsea.json").read_text())
+    result = subprocess.run(
+        [installed / "usr/bin/run_model", "squeezenet1_1", ROOT / "artifacts",
+         ROOT / "images/chelsea.png", "imagenet.txt", "--target", "native", "--json"],
+        cwd=tmp_path, check=True, capture_output=True, text=True)
+    best = json.loads(result.stdout)["top"][0]
+    assert (best["index"], best["label"]) == (282, golden["top"][0]["label"])
