@@ -17,7 +17,9 @@ SCHEMA_VERSION = 1
 LIBRARY, GRAPH, PARAMS = "model.so", "model.json", "model.params"
 SINGLE_FILE = "model_single.so"
 METADATA = "metadata.json"
-ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA)
+# What a new artifact takes the place of.
+ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA, "model.c", "Makefile", "include",
+             "forms")
 
 # e_machine of an ELF header -> the name that uname -m gives (of 32-bit Arm, the usual one).
 _MACHINES = {3: "i386", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}

@@ -8,11 +8,11 @@ import os
 import platform
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools import artifact, params_file, tvm_process, verification
+from run_model_tools import artifact, c_target, forms, params_file, tvm_process, verification
 from run_model_tools.cpu_features import needed_features
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import copy_atomically, directory_in_the_making, sha256_of, \
@@ -45,6 +45,11 @@ class Job:
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
+    forms: tuple[str, ...] = ()
+    """Further forms to make, of forms.ALL; those that the target has none of are left out."""
+    build_c: bool = True
+    """Target c: whether a library is built of the source here, with `cc` and `c_flags`."""
+    c_flags: str | None = None
     tolerance: float | None = 1e-3
     """Allowed difference from ONNX Runtime, native targets only; None compares nothing."""
     tvm_python: str | None = None
@@ -53,6 +58,15 @@ class Job:
     def directory(self) -> Path:
         """Where the artifact's folder is."""
         return self.out / self.name / self.target.name
+
+    @property
+    def is_c(self) -> bool:
+        """Whether the artifact is C source."""
+        return c_target.is_c(self.target.tvm)
+
+    def possible_forms(self) -> tuple[str, ...]:
+        """Those of the forms asked for that the target has."""
+        return forms.possible(self.forms, self.is_c, self.build_c)
 
     def flat_names(self) -> dict[str, str]:
         """The older form's file names, by the names in metadata.json."""
@@ -73,6 +87,8 @@ class Job:
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
                  sha256_of(self.tuning_records) if self.tuning_records else None,
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
+        if self.is_c:
+            parts += [self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -80,6 +96,8 @@ def is_up_to_date(job: Job) -> bool:
     """Whether the files that the job would make are there, untouched."""
     metadata = artifact.read_metadata(job.directory / artifact.METADATA)
     if metadata is None or metadata.get("build_key") != job.build_key():
+        return False
+    if not set(job.possible_forms()) <= set(forms.present(metadata)):
         return False
     if not artifact.files_match(job.directory, metadata):
         return False
@@ -92,11 +110,17 @@ def is_up_to_date(job: Job) -> bool:
 
 
 def compile_job(job: Job) -> dict[str, Any]:
-    """Makes the artifact and gives the report.  On failure, what was there before is unchanged."""
+    """Makes the artifact and gives the report.  On failure, what was there before is unchanged.
+
+    Forms that the artifact has already are made again with it, since they are to stay equal.
+    """
     seconds = {}
     title = f"{job.name} for {job.target.name}"
+    there = forms.present(artifact.read_metadata(job.directory / artifact.METADATA))
+    job = replace(job, forms=tuple(f for f in forms.ALL if f in job.forms or f in there))
     cc = job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
-    _check_compiler(cc, job.target)
+    if not job.is_c:
+        _check_compiler(cc, job.target)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}"):
@@ -104,23 +128,43 @@ def compile_job(job: Job) -> dict[str, Any]:
                 "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
                 target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
                 tuning_records=str(job.tuning_records.resolve()) if job.tuning_records else None,
-                cc=cc, directory=str(folder.resolve()), single_file=job.single_file)
+                cc=cc, directory=str(folder.resolve()), single_file=job.single_file,
+                forms=job.possible_forms(),
+                form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
+            files = c_target.add_build_files(folder) if job.is_c else []
+            if job.is_c and job.build_c:
+                c_target.build(folder, job.cc, job.c_flags)
         seconds["compile"] = round(time.monotonic() - start, 3)
+        forms.arrange(folder, job.possible_forms(), job.name)
         graph = _align_params(folder, job.model.outputs)
-        checked: dict[str, Any] = {"done": False, "reason": "not asked for"}
-        if job.tolerance is not None and not job.target.is_native:
-            checked["reason"] = "only native artifacts are run here"
-        elif job.tolerance is not None:
+        if not job.is_c or job.build_c:
+            files.insert(0, artifact.LIBRARY)
+        files += [artifact.GRAPH, artifact.PARAMS]
+        if job.single_file and not job.is_c:
+            files.append(artifact.SINGLE_FILE)
+        metadata = _describe(job, folder, graph, made, files)
+        checked: dict[str, Any] = {"done": False, "reason": _why_not_run(job, metadata)}
+        if checked["reason"] is None:
             start = time.monotonic()
             with stage(f"comparing {title} with ONNX Runtime"):
                 checked = verification.verify(job.model, folder, job.shapes, job.preprocessing,
                                               job.tolerance, job.tvm_python)
             seconds["verify"] = round(time.monotonic() - start, 3)
-        metadata = _describe(job, folder, graph, made)
         (folder / artifact.METADATA).write_text(to_text(metadata))
     if job.flat:
         _write_flat(job, metadata)
     return {"metadata": metadata, "verification": checked, "seconds": seconds}
+
+
+def _why_not_run(job: Job, metadata: dict[str, Any]) -> str | None:
+    """Why an artifact is not compared with ONNX Runtime; None where it is."""
+    if job.tolerance is None:
+        return "not asked for"
+    if not job.target.is_native and not job.is_c:
+        return "only native artifacts are run here"
+    if metadata["target"].get("machine") != platform.machine():
+        return "it is not for this machine"
+    return None
 
 
 def _check_compiler(cc: str, target: Target) -> None:
@@ -144,26 +188,27 @@ def _align_params(folder: Path, outputs: list[str]) -> Graph:
     return graph
 
 
-def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any]) -> dict[str, Any]:
-    files = [artifact.LIBRARY, artifact.GRAPH, artifact.PARAMS]
-    if job.single_file:
-        files.append(artifact.SINGLE_FILE)
+def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
+              files: list[str]) -> dict[str, Any]:
     metadata = {
         "schema_version": artifact.SCHEMA_VERSION,
         "model": job.name,
-        "target": {"name": job.target.name, "tvm": made["target"],
-                   "machine": artifact.library_machine(folder / artifact.LIBRARY)},
+        "target": {"name": job.target.name, "tvm": made["target"]},
         "tvm_version": made["tvm_version"],
         "inputs": [artifact.describe_input(entry, job.layouts) for entry in graph.inputs],
         "outputs": [artifact.describe_output(entry) for entry in graph.outputs],
         "preprocessing": job.preprocessing.to_json() if job.preprocessing else None,
         "source": {"onnx_sha256": job.model.sha256, "onnx_opset": job.model.opset},
-        "files": {name: artifact.describe_file(folder / name) for name in files},
+        "files": {**{name: artifact.describe_file(folder / name) for name in files},
+                  **forms.describe(folder, job.possible_forms(), job.name)},
         "build_key": job.build_key(),
     }
-    features = needed_features(made["llvm_features"], metadata["target"]["machine"])
-    if features is not None:
-        metadata["target"]["features"] = features
+    if artifact.LIBRARY in files:
+        machine = artifact.library_machine(folder / artifact.LIBRARY)
+        metadata["target"]["machine"] = machine
+        features = needed_features(made["llvm_features"], machine)
+        if features is not None:
+            metadata["target"]["features"] = features
     if job.labels:
         metadata["labels"] = job.labels
     return metadata

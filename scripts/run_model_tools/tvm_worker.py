@@ -151,7 +151,7 @@ def record_kind(path):
 def compile_model(tvm, request):
     """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
 
-    `fast` (default true) is for a test, which compares with what TVM makes by itself.
+    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast` (default true) is for a test, which compares with what TVM makes by itself.
     """
     import faster_folding
     import onnx
@@ -172,30 +172,88 @@ def compile_model(tvm, request):
     except Exception as error:
         raise Refusal("model", str(error).strip().splitlines()[-1])
 
+    is_c = target.kind.name == "c"
+    build = faster_folding.build if request.get("fast", True) else plain_build
     with tuning(tvm, request.get("tuning_records")) as config:
+        if is_c:
+            # Vectors of TVM's C code are types that C does not have; a C compiler makes its own of
+            # the loops that are left in their place.
+            config["tir.disable_vectorize"] = True
         with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
-            if request.get("fast", True):
-                factory = faster_folding.build(tvm, mod, target, params=params)
-            else:
-                factory = relay.build(mod, target=target, params=params)
+            factory = build(tvm, mod, target, params=params)
+            linked = None
+            if "linked" in request.get("forms", ()):
+                executor = relay.backend.Executor("graph", {"link-params": True})
+                linked = build(tvm, mod, target, params=params, executor=executor)
 
     directory = request["directory"]
-    options = {"cc": request["cc"]} if request.get("cc") else {}
-    # Debug sections and local symbols are of no use on a board; the exported names stay.
-    options["options"] = ["-Wl,--strip-all"]
-    try:
-        factory.get_lib().export_library(os.path.join(directory, "model.so"), **options)
+    if is_c:
+        write_c_source(factory, directory)
+    else:
+        export(factory.get_lib(), os.path.join(directory, "model.so"), request)
         if request.get("single_file"):
-            factory.export_library(os.path.join(directory, "model_single.so"), **options)
-    except (RuntimeError, OSError, ValueError) as error:
-        raise Refusal("link", str(error).strip())
+            export(factory, os.path.join(directory, "model_single.so"), request)
     with open(os.path.join(directory, "model.json"), "w") as file:
         file.write(factory.get_graph_json())
     save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
         file.write(save(factory.get_params()))
+    write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text,
             "llvm_features": llvm_features(tvm, target)}
+
+
+def plain_build(tvm, mod, target, **options):
+    """What faster_folding.build stands in for."""
+    from tvm import relay
+
+    return relay.build(mod, target=target, **options)
+
+
+def export(module, path, request):
+    """Links a library with the request's compiler."""
+    options = {"cc": request["cc"]} if request.get("cc") else {}
+    # Debug sections and local symbols are of no use on a board; the exported names stay.
+    options["options"] = ["-Wl,--strip-all"]
+    try:
+        module.export_library(path, **options)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise Refusal("link", str(error).strip())
+
+
+def write_c_source(factory, directory):
+    """Writes model.c, all of the model's functions."""
+    library = factory.get_lib()
+    modules = [library] + list(library.imported_modules)
+    others = [m.type_key for m in modules if m.type_key != "c"]
+    if others or len(modules) != 1:
+        raise Refusal("model", "its C code comes in %d pieces (%s), and one was expected" % (
+            len(modules), ", ".join(m.type_key for m in modules)))
+    with open(os.path.join(directory, "model.c"), "w") as file:
+        file.write(library.get_source())
+
+
+def write_forms(factory, linked, request):
+    """Adds the forms that only TVM itself can make; request["form_paths"] says where."""
+    def path_of(form, index=0):
+        path = os.path.join(request["directory"], request["form_paths"][form][index])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    wanted = request.get("forms", ())
+    if "single" in wanted:
+        export(factory, path_of("single"), request)
+    if linked is not None:
+        left = sorted(str(name) for name in linked.get_params())
+        if left:
+            raise Refusal("model", "parameters could not be linked: " + ", ".join(left))
+        export(linked.get_lib(), path_of("linked"), request)
+        with open(path_of("linked", 1), "w") as file:
+            file.write(linked.get_graph_json())
+    if "mlf" in wanted:
+        from tvm.micro import export_model_library_format
+
+        export_model_library_format(factory, path_of("mlf"))
 
 
 def run_model(tvm, request):
