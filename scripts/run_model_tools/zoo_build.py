@@ -75,8 +75,8 @@ class Builder:
                 raise ToolError(result.returncode, _last_line(result.stderr))
 
     def _make(self, model: Model, target: str) -> Cell:
-        lock = self._out / model.name / f".{target}.lock"
-        with _locked(lock):
+        # Wherever the artifact goes: compiling it twice at once gains nothing either.
+        with _locked(zoo.ZOO_DIR / f".{model.name}.{target}.lock"):
             if self._run(model, target, "--check").returncode == 0:
                 cell = Cell(model.name, target, "up to date")
             else:

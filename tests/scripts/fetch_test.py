@@ -94,14 +94,18 @@ def test_labels_are_imagenets_thousand():
 
 
 def test_unreachable_index_is_explained(tmp_path):
-    """fetch_squeezenet with nothing at hand and no index: a sentence, exit code 3, no traceback."""
+    """fetch_zoo with nothing at hand and no index: a sentence, exit code 3, no traceback."""
     repository = tmp_path / "repository"
     shutil.copytree(ROOT / "scripts", repository / "scripts")
+    (repository / "artifacts").mkdir()
+    shutil.copy(ROOT / "artifacts" / "zoo.json", repository / "artifacts")
     (repository / "build").mkdir()
     (repository / "build" / "venv").symlink_to(ROOT / "build" / "venv")
+    environment = {k: v for k, v in os.environ.items() if k != "RUN_MODEL_ZOO_CACHE"}
     result = subprocess.run(
-        [str(repository / "scripts" / "fetch_squeezenet")], capture_output=True, text=True,
-        check=False, env={**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
+        [str(repository / "scripts" / "fetch_zoo"), "squeezenet1_1"], capture_output=True, text=True,
+        check=False, env={**environment, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
     assert result.returncode == 3, result.stderr
-    assert "Python package index" in result.stderr and "Traceback" not in result.stderr
-    assert not (repository / "build" / "zoo").exists()
+    assert "Python package index" in result.stdout and "Traceback" not in result.stderr
+    assert "squeezenet1_1 could not be had" in result.stderr
+    assert not list((repository / "build" / "zoo").glob("*.onnx"))

@@ -73,7 +73,7 @@ def test_versions_and_tiny_differences_do_not_matter():
 
 
 def test_committed_results_are_reproduced(command):
-    result = command("make_golden", "--check")
+    result = command("make_golden", "--zoo", "squeezenet1_1", "--check")
     assert result.returncode == 0, result.stderr
     assert f"{len(PICTURES)} results" in result.stdout
 
@@ -81,6 +81,40 @@ def test_committed_results_are_reproduced(command):
 def test_a_changed_picture_is_not_reproduced(command, tmp_path):
     from PIL import Image
     Image.open(ROOT / "images" / "chelsea.png").rotate(180).save(tmp_path / "chelsea.png")
-    result = command("make_golden", "--check", "--pictures", tmp_path / "chelsea.png")
+    result = command("make_golden", "--zoo", "squeezenet1_1", "--check", "--pictures",
+                     tmp_path / "chelsea.png")
     assert result.returncode == 6
     assert "chelsea" in result.stderr and "'picture'" in result.stderr
+
+
+def test_only_what_is_missing_is_made(command, classifier, tmp_path):
+    from PIL import Image
+    Image.open(ROOT / "images" / "dam.png").resize((12, 8)).save(tmp_path / "dam.png")
+    (tmp_path / "labels.txt").write_text("one\ntwo\nthree\n")
+    arguments = ("make_golden", "--model", classifier, "--pictures", tmp_path / "dam.png",
+                 "--labels", tmp_path / "labels.txt", "--out", tmp_path / "golden", "--missing",
+                 "--preprocessing", "imagenet", "--resize", 8, "--crop", 8)
+    assert command(*arguments).stdout.count("dam.png") == 1
+    assert (tmp_path / "golden" / "tiny" / "dam.json").is_file()
+    assert command(*arguments).stdout == ""
+    (tmp_path / "golden" / "tiny" / "dam.npy").unlink()
+    assert "dam.png" in command(*arguments).stdout
+    # Another preprocessing is another result.
+    assert "dam.png" in command(*arguments, "--color-order", "BGR").stdout
+
+
+def test_intermediates_are_the_networks(classifier):
+    """Each value by its place and name; the last one is what the network gives."""
+    from run_model_tools.intermediates import compute, npz_bytes
+    from run_model_tools.onnx_model import run_onnx
+    x = np.random.default_rng(2).normal(0, 1, (1, 3, 8, 8)).astype(np.float32)
+    values = compute(classifier, {"image": x})
+    assert list(values) == ["0000:image", "0001:c", "0002:r", "0003:p", "0004:f", "0005:logits",
+                            "0006:prob"]
+    assert np.array_equal(values["0002:r"], np.maximum(values["0001:c"], 0))
+    np.testing.assert_allclose(values["0006:prob"], run_onnx(classifier, {"image": x})[0],
+                               rtol=1e-5)
+    import io
+    back = np.load(io.BytesIO(npz_bytes(values)), allow_pickle=False)
+    assert back.files == list(values)
+    assert all(np.array_equal(back[key], values[key]) for key in values)

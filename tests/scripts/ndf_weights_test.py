@@ -1,12 +1,15 @@
-"""SqueezeNet 1.1 as ONNX: its structure, and its weights' shapes."""
+"""SqueezeNet's weights out of ndf's pickle, and the network that they give."""
 
 import pickle
 
 import numpy as np
 import pytest
 
-from run_model_tools import squeezenet
 from run_model_tools.errors import ToolError
+from run_model_tools.ndf_weights import load_weights
+from run_model_tools.networks import squeezenet1_1
+from run_model_tools.networks.weights import StateDict
+from run_model_tools.onnx_model import run_onnx
 
 
 @pytest.fixture(scope="module")
@@ -16,35 +19,35 @@ def raw():
     random = np.random.default_rng(5)
     return {layer: [random.normal(0, (2 / np.prod(shape[:3])) ** 0.5, shape).astype(np.float32),
                     random.normal(0, 0.05, shape[3:]).astype(np.float32)]
-            for layer, shape in squeezenet.expected_kernels().items()}
+            for layer, shape in squeezenet1_1.expected_kernels().items()}
 
 
 def test_the_networks_known_size():
     """1,235,496 parameters, as its authors count them."""
-    kernels = squeezenet.expected_kernels()
+    kernels = squeezenet1_1.expected_kernels()
     assert len(kernels) == 26
     assert sum(int(np.prod(s)) + s[3] for s in kernels.values()) == 1_235_496
 
 
 def test_kernels_are_turned_to_oihw(raw):
-    weights = squeezenet.load_weights(pickle.dumps(raw, 3))
-    kernel, bias = weights["fire4/expand3x3"]
-    assert kernel.shape == (128, 32, 3, 3) and bias.shape == (128,)
+    weights = load_weights(pickle.dumps(raw, 3), "w.pkl")
+    kernel = weights["fire4/expand3x3.weight"]
+    assert kernel.shape == (128, 32, 3, 3) and weights["fire4/expand3x3.bias"].shape == (128,)
     assert kernel[5, 7, 1, 2] == raw["fire4/expand3x3"][0][1, 2, 7, 5]
 
 
 def test_other_layers_and_shapes_are_refused(raw):
     with pytest.raises(ToolError, match="26 layers"):
-        squeezenet.load_weights(pickle.dumps({k: v for k, v in raw.items() if k != "conv1"}, 3))
+        load_weights(pickle.dumps({k: v for k, v in raw.items() if k != "conv1"}, 3), "w.pkl")
     with pytest.raises(ToolError, match="conv10"):
-        squeezenet.load_weights(pickle.dumps(
-            {**raw, "conv10": [raw["conv10"][0][..., :999], raw["conv10"][1][:999]]}, 3))
+        load_weights(pickle.dumps({
+            **raw, "conv10": [raw["conv10"][0][..., :999], raw["conv10"][1][:999]]}, 3), "w.pkl")
 
 
 def reference(weights, x):
     """The network in NumPy, written from its description: no ONNX, no convolution library."""
     def conv(layer, x, stride=1, pad=0):
-        kernel, bias = weights[layer]
+        kernel, bias = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
         x = np.pad(x, ((0, 0), (pad, pad), (pad, pad)))
         size = kernel.shape[2]
         windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
@@ -74,11 +77,9 @@ def reference(weights, x):
 
 
 def test_onnx_computes_the_network(raw, tmp_path):
-    from run_model_tools.onnx_model import run_onnx
-
-    weights = squeezenet.load_weights(pickle.dumps(raw, 3))
+    weights = load_weights(pickle.dumps(raw, 3), "w.pkl")
     path = tmp_path / "s.onnx"
-    path.write_bytes(squeezenet.build_onnx(weights).SerializeToString())
+    path.write_bytes(squeezenet1_1.build(StateDict(weights, "w.pkl")).SerializeToString())
     x = np.random.default_rng(6).normal(0, 2, (3, 224, 224)).astype(np.float32)
     got, = run_onnx(path, {"data": x[None]})
     expected = reference(weights, x)
