@@ -97,11 +97,14 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
 
 std::size_t tensor_bytes(std::span<const std::int64_t> shape, DLDataType dtype) {
   std::int64_t bytes = 0;
+  const auto name = [&] { return "a " + dtype_name(dtype) + " tensor of shape " + shape_name(shape); };
   if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(dtype_bytes(dtype)),
-                             &bytes) ||
-      static_cast<std::uint64_t>(bytes) > std::numeric_limits<std::ptrdiff_t>::max()) {
-    throw Error(ErrorCode::kFormat, "a " + dtype_name(dtype) + " tensor of shape " +
-                                        shape_name(shape) + " is too large for this machine");
+                             &bytes)) {
+    throw Error(ErrorCode::kFormat, name() + " is too large for any machine");
+  }
+  if (bytes > std::numeric_limits<std::ptrdiff_t>::max()) {
+    throw Error(ErrorCode::kIncompatible, name() + " needs " + std::to_string(bytes) +
+                                              " bytes, and this machine has 32-bit addresses");
   }
   return static_cast<std::size_t>(bytes);
 }

@@ -147,6 +147,27 @@ void check_dynamic(const ElfFile& file) {
   }
 }
 
+// The loader reads whole entries of its tables, which not every CPU does across a word's boundary.
+void check_alignment(const ElfFile& file) {
+  const std::size_t word = file.reader().address_bytes();
+  const std::pair<std::uint64_t, std::size_t> tables[] = {
+      {DT_SYMTAB, word},     {DT_REL, word},        {DT_RELA, word},
+      {DT_JMPREL, word},     {kTagRelr, word},      {DT_GNU_HASH, word},
+      {DT_INIT_ARRAY, word}, {DT_FINI_ARRAY, word}, {DT_HASH, 4},
+      {DT_VERNEED, 4},       {DT_VERDEF, 4},        {DT_VERSYM, 2},
+  };
+  for (const auto& [tag, alignment] : tables) {
+    if (file.dynamic(tag).value_or(0) % alignment != 0) {
+      file.reader().fail("a table in its dynamic section does not begin at a whole word");
+    }
+  }
+  for (const ElfSegment& segment : file.segments()) {
+    if (segment.type == PT_DYNAMIC && segment.address % word != 0) {
+      file.reader().fail("its dynamic section does not begin at a whole word");
+    }
+  }
+}
+
 void check_gnu_hash(const ElfFile& file, std::uint64_t address) {
   const ElfReader& reader = file.reader();
   // Parsing has already found these within the file.
@@ -289,6 +310,7 @@ void check_loadable(const ElfFile& file) {
   check_segments(file);
   check_notes(file);
   check_dynamic(file);
+  check_alignment(file);
   if (const auto address = file.dynamic(DT_GNU_HASH)) {
     check_gnu_hash(file, *address);
   } else if (const auto old_address = file.dynamic(DT_HASH)) {

@@ -12,8 +12,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::uint64_t kTagRelrBytes = 35;  // DT_RELRSZ, DT_RELR, DT_RELRENT: missing from
-constexpr std::uint64_t kTagRelr = 36;       // older elf.h
+constexpr std::uint64_t kTagRelrBytes = 35;  // DT_RELRSZ and DT_RELRENT, missing from older elf.h
 constexpr std::uint64_t kTagRelrEntry = 37;
 
 // The kinds of relocations that linkers leave in shared libraries; the numbers are those of each

@@ -137,6 +137,7 @@ class GraphParser {
         entry.dtype = parse_dtype(dtypes.at(i).string());
         entry.bytes = tensor_bytes(entry.shape, entry.dtype);
       } catch (const Error& error) {
+        if (error.code() == ErrorCode::kIncompatible) throw;
         dtypes.at(i).fail(std::string("cannot be used: ") + error.what());
       }
       // The planner numbers storages without gaps beyond what the entries need.

@@ -108,6 +108,7 @@ class ElfBuilder {
     for (std::size_t i = 0; i < symbol_count && !version_needs.empty(); ++i) {
       put(tables, i == 0 ? 0 : 1, 2);
     }
+    while ((version_table + tables.size()) % word != 0) put(tables, 0, 1);
     const std::size_t relocation_table = version_table + tables.size();
     for (const BuiltRelocation& relocation : relocations) {
       put(tables, code + relocation.place, word);
@@ -116,6 +117,7 @@ class ElfBuilder {
       put(tables, relocation.addend, word);
     }
     const std::size_t string_table = version_table + tables.size();
+    while ((string_table + strings_.size()) % word != 0) strings_.push_back('\0');
     const std::size_t dynamic_table = string_table + strings_.size();
     dynamic.emplace_back(DT_HASH, hash);
     dynamic.emplace_back(DT_SYMTAB, symbol_table);

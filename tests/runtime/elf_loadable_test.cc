@@ -70,6 +70,15 @@ TEST(ElfLoadableTest, DynamicSectionIsComplete) {
   }
 }
 
+// Some CPUs do not read a table's entries across a word's boundary.
+TEST(ElfLoadableTest, TablesBeginAtWholeWords) {
+  ElfBuilder builder = riscv();
+  builder.more_dynamic = {{DT_INIT_ARRAY, builder.code_address() + 4}, {DT_INIT_ARRAYSZ, 0}};
+  expect_damaged(builder, "does not begin at a whole word");
+  builder.more_dynamic = {{DT_INIT_ARRAY, builder.code_address() + 8}, {DT_INIT_ARRAYSZ, 0}};
+  EXPECT_NO_THROW(check(builder));
+}
+
 TEST(ElfLoadableTest, InitialisersAreCode) {
   ElfBuilder builder = riscv();
   builder.more_dynamic = {{DT_INIT, builder.code_address()}};

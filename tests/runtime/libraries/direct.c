@@ -14,10 +14,15 @@ int TVMBackendRegisterEnvCAPI(const char* name, void* address);
 void TVMAPISetLastError(const char* message);
 const char* TVMGetLastError(void);
 
-/* Halves as integers: LLVM up to 14. */
-float __gnu_h2f_ieee(uint16_t half);
-uint16_t __gnu_f2h_ieee(float value);
-uint16_t __truncdfhf2(double value);
+/* Halves as integers: LLVM up to 14. Compilers for 32-bit Arm never pass them in VFP registers. */
+#ifdef __arm__
+#define HELPER __attribute__((pcs("aapcs")))
+#else
+#define HELPER
+#endif
+HELPER float __gnu_h2f_ieee(uint16_t half);
+HELPER uint16_t __gnu_f2h_ieee(float value);
+HELPER uint16_t __truncdfhf2(double value);
 
 void* __tvm_module_ctx = 0;
 
