@@ -57,8 +57,8 @@ def _fetch(url: str, part: Path, limit: int, timeout: float) -> None:
         request.add_header("Range", f"bytes={done}-")
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
-            resumed = answer.status == 206 and (answer.headers.get("Content-Range") or "").startswith(
-                f"bytes {done}-")
+            given = answer.headers.get("Content-Range") or ""
+            resumed = answer.status == 206 and given.startswith(f"bytes {done}-")
             _store(answer, part, done if resumed else 0, limit)
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:

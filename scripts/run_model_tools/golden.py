@@ -63,7 +63,7 @@ class Input:
 
 
 def prepare(model: OnnxModel, spec: Preprocessing, picture: Path) -> Input:
-    """The model's only input for a picture; raises ToolError (6) for models that take no picture."""
+    """The model's only input for a picture; ToolError (6) for models that take none."""
     if len(model.inputs) != 1:
         raise ToolError(MISMATCH, f"{model.path} has {len(model.inputs)} inputs, where one picture "
                                   "is expected.")

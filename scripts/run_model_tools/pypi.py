@@ -47,7 +47,8 @@ def fetch(package: Package) -> Path:
         requirements = Path(folder, "requirements.txt")
         requirements.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n")
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps",
-                   "--disable-pip-version-check", "--progress-bar", "off", "--dest", folder,
+                   "--disable-pip-version-check", "--progress-bar", "off", "--retries", "1",
+                   "--timeout", "15", "--dest", folder,
                    *package.pip_options, "--requirement", str(requirements)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         fetched = Path(folder, package.file_name)

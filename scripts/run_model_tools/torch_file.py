@@ -72,7 +72,7 @@ def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any
 
 
 class _Unpickler(pickle.Unpickler):
-    """Admits ordered dictionaries, and stand-ins for tensors and storages; nothing else is called."""
+    """Admits ordered dictionaries, and stand-ins for tensors and storages; nothing else."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)

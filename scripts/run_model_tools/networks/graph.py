@@ -84,7 +84,8 @@ class Graph:
 
     def relu6(self, x: Tensor) -> Tensor:
         limits = [self._constant("zero", np.float32(0)), self._constant("six", np.float32(6))]
-        return self.add("Clip", [x.name, *limits], Tensor(f"{x.name}.relu6", x.channels, x.size, True))
+        return self.add("Clip", [x.name, *limits],
+                        Tensor(f"{x.name}.relu6", x.channels, x.size, True))
 
     def sum(self, a: Tensor, b: Tensor, output: str) -> Tensor:
         return self._same_shape("Add", [a, b], output, rectified=False)

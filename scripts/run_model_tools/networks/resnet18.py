@@ -12,7 +12,7 @@ _BLOCKS = 2
 
 
 def build(weights: Weights, name: str = "resnet18") -> onnx.ModelProto:
-    """`input` float32 1x3x224x224 RGB -> `logits` float32 1x1000; weights by torchvision's names."""
+    """`input` float32 1x3x224x224 RGB -> `logits` float32 1x1000, torchvision's names."""
     graph = Graph(name, weights, "input")
     x = graph.conv("conv1", graph.input, 64, kernel=7, stride=2, pads=symmetric_pads(7))
     x = graph.relu(graph.batch_norm("bn1", x))

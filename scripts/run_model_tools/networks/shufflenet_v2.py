@@ -12,7 +12,7 @@ _STAGES = ((4, 116), (8, 232), (4, 464))
 
 
 def build(weights: Weights, name: str = "shufflenet_v2_x1_0") -> onnx.ModelProto:
-    """`input` float32 1x3x224x224 RGB -> `logits` float32 1x1000; weights by torchvision's names."""
+    """`input` float32 1x3x224x224 RGB -> `logits` float32 1x1000, torchvision's names."""
     graph = Graph(name, weights, "input")
     x = _conv_relu(graph, "conv1", 0, graph.input, 24, kernel=3, stride=2)
     x = graph.max_pool("maxpool", x, pads=(1, 1, 1, 1))
