@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              the presets asan, tsan and host
+#   scripts/test.sh              the presets asan, tsan, host, aarch64, armhf and riscv64
 #   scripts/test.sh host         only these presets
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R params
 #
@@ -20,11 +20,20 @@ while (($# > 0)) && [[ $1 != -- ]]; do
   shift
 done
 (($# == 0)) || shift
-((${#presets[@]} > 0)) || presets=(asan tsan host)
+((${#presets[@]} > 0)) || presets=(asan tsan host aarch64 armhf riscv64)
 
-plan_steps $((SETUP_STEPS + 1 + 2 * ${#presets[@]}))
+# Presets that build for another machine need its libraries.
+cross_presets=()
+for preset in "${presets[@]}"; do
+  [[ ! -f $REPO_ROOT/cmake/toolchains/$preset.cmake ]] || cross_presets+=("$preset")
+done
+
+plan_steps $((SETUP_STEPS + 1 + ${#cross_presets[@]} + 2 * ${#presets[@]}))
 run_setup_steps
 run_step 'SqueezeNet 1.1' "$SCRIPTS/prepare_squeezenet.sh"
+for preset in "${cross_presets[@]}"; do
+  run_step "libraries of $preset" "$SCRIPTS/make_sysroot" "$preset"
+done
 for preset in "${presets[@]}"; do
   run_always "build $preset" run_build "$preset"
 done

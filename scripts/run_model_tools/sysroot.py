@@ -26,9 +26,9 @@ SYSROOTS = BUILD_DIR / "sysroot"
 STAMP = ".made_from"
 
 HEADER_PACKAGES = ("nlohmann-json3-dev", "libdlpack-dev", "libstb-dev", "libxxhash-dev")
-# libunwind-dev is there for its headers: no_stack_traces.cc has the functions that glog asks for.
-LIBRARY_PACKAGES = ("zlib1g-dev", "libgflags-dev", "libgoogle-glog-dev", "libunwind-dev",
-                    "libgtest-dev", "libgmock-dev")
+# Debian's glog uses libunwind on x86 only.
+LIBRARY_PACKAGES = ("zlib1g-dev", "libgflags-dev", "libgoogle-glog-dev", "libgtest-dev",
+                    "libgmock-dev")
 
 # Built with CMake and these options, in the order to build them in: glog needs gflags.
 CMAKE_PACKAGES = {
