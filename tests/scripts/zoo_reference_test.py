@@ -22,10 +22,6 @@ from run_model_tools.preprocess import preprocess
 from run_model_tools.zoo_manifest import choose, read_manifest
 from run_model_tools.zoo_sources import CACHE_VARIABLE, Cache
 
-MODELS = ["resnet18_kill_the_bits", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
-          "squeezenet1_1_ncnn"]
-
-
 def cached(name):
     """(manifest's entry, path of the ONNX file in the user's folder)."""
     folder = os.environ.get(CACHE_VARIABLE)
@@ -54,41 +50,25 @@ def identity_norms(layers, biases, epsilon=1e-5):
     return result
 
 
-def compare(model, built, path, tmp_path):
-    (tmp_path / "built.onnx").write_bytes(built.SerializeToString())
-    spec, name = model.preprocessing, read_model(path).inputs[0].name
-    pixels = np.random.default_rng(3).integers(0, 256, (224, 224, 3), dtype=np.uint8)
-    x = preprocess(pixels, spec, (1, 3, 224, 224), "float32", "NCHW").tensor
-    theirs = run_onnx(path, {name: x})[0]
-    ours = run_onnx(tmp_path / "built.onnx", {built.graph.input[0].name: x})[0]
-    assert np.abs(theirs).max() > 1e-3
-    np.testing.assert_allclose(ours, theirs, atol=2e-5 * np.abs(theirs).max())
+def build_shufflenet_v1(theirs):
+    weights = {name: array for name, array in theirs.items() if array.dtype == np.float32}
+    return BUILDERS["shufflenet_v1_x0_5_g3"](StateDict(weights, "cache"))
 
 
-def test_shufflenet_v1_is_its_authors_network(tmp_path):
-    model, path = cached("shufflenet_v1_x0_5_g3")
-    weights = {name: array for name, array in tensors(path).items() if array.dtype == np.float32}
-    compare(model, BUILDERS["shufflenet_v1_x0_5_g3"](StateDict(weights, "cache")), path, tmp_path)
+def build_squeezenet(theirs):
+    return BUILDERS["squeezenet1_1"](StateDict(theirs, "cache"))
 
 
-def test_squeezenet_is_its_authors_network(tmp_path):
-    model, path = cached("squeezenet1_1_ncnn")
-    compare(model, BUILDERS["squeezenet1_1"](StateDict(tensors(path), "cache")), path, tmp_path)
-
-
-def test_resnet18_is_torchvisions_network(tmp_path):
-    model, path = cached("resnet18_kill_the_bits")
-    weights = tensors(path)
+def build_resnet18(weights):
     convs = [name.removesuffix(".weight") for name in weights
              if name.endswith(".weight") and not name.startswith("fc.")]
     norms = [conv.replace("conv", "bn").replace("downsample.0", "downsample.1") for conv in convs]
     weights.update(identity_norms(norms, [weights.pop(f"{conv}.bias") for conv in convs]))
-    compare(model, BUILDERS["resnet18"](StateDict(weights, "cache")), path, tmp_path)
+    return BUILDERS["resnet18"](StateDict(weights, "cache"))
 
 
-def test_mobilenet_v2_is_googles_network(tmp_path):
-    model, path = cached("mobilenet_v2_coral")
-    theirs = tensors(path)
+def build_mobilenet_v2(theirs):
+    """Its layers are numbered in the order of the network, and TensorFlow's padding is used."""
     order = []
 
     class Recorder(Seeded):
@@ -100,16 +80,32 @@ def test_mobilenet_v2_is_googles_network(tmp_path):
     convs = [layer for layer, kind in order if kind in kernels]
     norms = [layer for layer, kind in order if kind is Kind.MEAN]
     # The last convolution is the classifier: 1x1 on pooled features.
-    count = len(convs)
+    last = len(convs) - 1
     weights = {f"{layer}.weight": theirs[f"conv_{i}.weight"] for i, layer in enumerate(convs)}
     weights["classifier.1.weight"] = weights["classifier.1.weight"].reshape(1000, 1280)
-    weights["classifier.1.bias"] = theirs[f"conv_{count - 1}.bias"]
-    weights.update(identity_norms(norms, [theirs[f"conv_{i}.bias"] for i in range(count - 1)]))
-    built = mobilenet_v2.build(StateDict(weights, "cache"), same_padding=True)
-    compare(model, built, path, tmp_path)
+    weights["classifier.1.bias"] = theirs[f"conv_{last}.bias"]
+    weights.update(identity_norms(norms, [theirs[f"conv_{i}.bias"] for i in range(last)]))
+    return mobilenet_v2.build(StateDict(weights, "cache"), same_padding=True)
 
 
-@pytest.mark.parametrize("name", MODELS)
+BUILD = {"resnet18_kill_the_bits": build_resnet18, "mobilenet_v2_coral": build_mobilenet_v2,
+         "shufflenet_v1_x0_5_g3": build_shufflenet_v1, "squeezenet1_1_ncnn": build_squeezenet}
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_our_network_of_their_weights_is_theirs(name, tmp_path):
+    model, path = cached(name)
+    built = BUILD[name](tensors(path))
+    (tmp_path / "built.onnx").write_bytes(built.SerializeToString())
+    pixels = np.random.default_rng(3).integers(0, 256, (224, 224, 3), dtype=np.uint8)
+    x = preprocess(pixels, model.preprocessing, (1, 3, 224, 224), "float32", "NCHW").tensor
+    theirs = run_onnx(path, {read_model(path).inputs[0].name: x})[0]
+    ours = run_onnx(tmp_path / "built.onnx", {built.graph.input[0].name: x})[0]
+    assert np.abs(theirs).max() > 1e-3
+    np.testing.assert_allclose(ours, theirs, atol=2e-5 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("name", BUILD)
 def test_results_are_those_of_another_run(name):
     """golden/FILE_cat_output.npy: somebody else's output for images/cat.png of that folder."""
     model, path = cached(name)
@@ -125,7 +121,7 @@ def test_results_are_those_of_another_run(name):
     np.testing.assert_allclose(ours.ravel(), theirs.ravel(), atol=1e-4 * np.abs(theirs).max())
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", BUILD)
 def test_the_top_five_are_those_of_another_run(name):
     model, path = cached(name)
     folder = Path(os.environ[CACHE_VARIABLE])
