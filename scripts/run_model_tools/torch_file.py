@@ -81,7 +81,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+        if module == "torch._utils" and name in ("_rebuild_tensor", "_rebuild_tensor_v2"):
             return _rebuild_tensor
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *_: tensor
@@ -90,8 +90,10 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:
-        kind, storage_type, key, _, elements = tuple(pid)[:5]
-        if kind != "storage" or not isinstance(storage_type, _StorageType):
+        kind, storage_type, key, _, elements, *view = tuple(pid)
+        # Before PyTorch 0.4 a storage could be a part of another one.
+        whole = view in ([], [None])
+        if kind != "storage" or not isinstance(storage_type, _StorageType) or not whole:
             raise pickle.UnpicklingError("it asks for a persistent object that is no storage")
         storage = self.storages.setdefault(
             str(key), _Storage(str(key), storage_type.dtype, int(elements)))

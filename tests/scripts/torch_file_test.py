@@ -26,8 +26,8 @@ class Global:
 
 
 class Storage:
-    def __init__(self, kind, key, array):
-        self.kind, self.key, self.array = kind, key, array
+    def __init__(self, kind, key, array, *view):
+        self.kind, self.key, self.array, self.view = kind, key, array, view
 
 
 class Writer(pickle._Pickler):  # The Python one, whose dispatch can be extended.
@@ -41,7 +41,8 @@ class Writer(pickle._Pickler):  # The Python one, whose dispatch can be extended
             self.save(obj.arguments)
             self.write(pickle.REDUCE)
         elif isinstance(obj, Storage):
-            self.save(("storage", Global("torch", obj.kind), obj.key, "cpu", obj.array.size))
+            self.save(("storage", Global("torch", obj.kind), obj.key, "cpu", obj.array.size,
+                       *obj.view))
             self.write(pickle.BINPERSID)
         else:
             super().save(obj, *rest, **options)
@@ -126,6 +127,17 @@ def test_tensors_outside_of_their_storage_are_refused(form, shape, strides, offs
     with pytest.raises(ToolError) as caught:
         load_tensors(form(tensors(shape, strides, offset)), "net.pth")
     assert caught.value.code == 4
+
+
+def test_a_part_of_a_storage_is_refused():
+    """PyTorch's old form has a sixth field, which is None unless the storage is such a part."""
+    for view, fine in ((None, True), (("12", 0, 24), False)):
+        value = {"w": tensor(Storage("FloatStorage", "10", A, view), (24,), (1,))}
+        if fine:
+            assert np.array_equal(load_tensors(streamed(value, (("10", A),)), "net.pth")["w"], A)
+        else:
+            with pytest.raises(ToolError, match="no storage"):
+                load_tensors(streamed(value, (("10", A),)), "net.pth")
 
 
 def test_short_files_are_refused():
