@@ -97,6 +97,8 @@ TEST(MetadataTest, RefusesWrongValues) {
   const std::vector<std::tuple<std::string, json, std::string>> cases{
       {"/model", 1, "model"},
       {"/inputs", 1, "inputs"},
+      {"/target/features", "avx2", "target.features"},
+      {"/target/features/1", 2, "target.features[1]"},
       {"/inputs/0/shape", "x", "inputs[0].shape"},
       {"/inputs/0/shape/0", -1, "inputs[0].shape[0]"},
       {"/inputs/0/shape", {4294967296, 4294967296}, "inputs[0]"},
