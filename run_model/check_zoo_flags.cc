@@ -15,7 +15,7 @@ DEFINE_string(pictures, "", "check these pictures only");
 DEFINE_string(shard, "", "check the I-th of N parts only: I/N");
 DEFINE_int32(jobs, 0, "artifacts checked at a time; 0 for one for each CPU");
 DEFINE_int32(threads, 1, "threads of each");
-DEFINE_double(timeout, 60, "seconds that a picture may take, ten times as many under an emulator");
+DEFINE_double(timeout, 120, "seconds that a picture may take, ten times as many under an emulator");
 DEFINE_string(junit, "", "write a JUnit report to this file");
 DEFINE_bool(json, false, "print one JSON object instead of the table");
 DEFINE_bool(verbose, false, "show every picture");

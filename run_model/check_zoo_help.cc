@@ -36,7 +36,7 @@ What to check against:
 How to run:
   --jobs N             artifacts at a time (default: one for each CPU)
   --threads N          threads of each (default: 1)
-  --timeout S          seconds that a picture may take (default: 60; ten times that when emulated)
+  --timeout S          seconds that a picture may take (default: 120; ten times that when emulated)
   --programs DIR       where PRESET/bin/check_zoo is for targets of other machines
                        (default: three folders above this program, as in build/host/bin)
   --targets FILE       a list of targets other than the built-in one
@@ -55,7 +55,8 @@ Output:
   --help, --version    this text, the version; --helpfull lists glog's flags too
 
 The table: pictures passed of those run; best class and best five equal; the largest error of any
-score; the largest share of its tolerance that an error is (100% is the limit); mean time of a run.
+score for lossless pictures, and for lossy ones; the largest share of its tolerance that an error is
+(100% is the limit); mean time of a run.
 
 Exit codes:
   0  every case that could be run has passed

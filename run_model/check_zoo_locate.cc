@@ -86,7 +86,9 @@ Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
     return {"cannot locate: " + path_in_quotes(file) +
-            " is not there; scripts/make_golden --intermediates makes it"};
+            " is not there: scripts/make_golden --zoo " + golden.model +
+            " --intermediates --pictures " + (settings.images / golden.picture.file).string() +
+            " makes it"};
   }
   if (!golden.picture.lossless) {
     return {"cannot locate: the decoded pixels of " + in_quotes(golden.picture.file) +
@@ -97,8 +99,14 @@ Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
   const std::vector<ReferenceMatch> matches = match_nodes(executor, references);
   const auto departure = find_departure(executor.nodes(), matches);
   if (departure) return describe(executor.nodes(), matches, *departure);
-  return {"no node departs from the " + std::to_string(references.size()) +
-          " tensors of the reference"};
+  Lines lines{"no node departs from the " + std::to_string(references.size()) +
+              " tensors of the reference by more than rounding"};
+  if (const auto growth = largest_growth(matches)) {
+    lines.push_back("  errors grow most at " + node_name(executor.nodes(), growth->node) +
+                    ": from " + number(growth->before) + " to " + number(growth->after) +
+                    " of the largest value");
+  }
+  return lines;
 }
 
 }  // namespace

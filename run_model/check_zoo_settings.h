@@ -35,7 +35,7 @@ struct CheckSettings {
   Shard shard;
   int jobs = 1;
   int threads = 1;
-  double timeout = 60;  // seconds
+  double timeout = 120;  // seconds
   std::filesystem::path junit;
   bool json = false;
   bool verbose = false;

@@ -63,14 +63,22 @@ class ReferenceTensors {
 
 struct Departure {
   std::size_t node = 0;                 // in running order
-  double tolerance = 0.0;               // share of a tensor's largest magnitude that was allowed
+  double tolerance = 0.0;  // share of a tensor's largest magnitude that its error is beyond
   std::vector<std::size_t> suspects;    // unmatched nodes before it that may be the cause instead
 };
 
-// `matches` has one for each node of `nodes`. Nothing where no node departs even by the strictest
-// tolerance that float32 arithmetic in another order allows.
+// `matches` has one for each node of `nodes`. Nothing where no node's error stands out from what
+// float32 arithmetic in another order gives.
 std::optional<Departure> find_departure(const std::vector<NodeInfo>& nodes,
                                         const std::vector<ReferenceMatch>& matches);
+
+// Where errors grow most, for a result that is wrong by so little that no node stands out.
+struct ErrorGrowth {
+  std::size_t node = 0;
+  double before = 0.0;  // the largest relative error of any node before it
+  double after = 0.0;   // its own
+};
+std::optional<ErrorGrowth> largest_growth(const std::vector<ReferenceMatch>& matches);
 
 // Runs the graph node by node on the inputs that are set. Throws as GraphExecutor::run does.
 std::vector<ReferenceMatch> match_nodes(GraphExecutor& executor,

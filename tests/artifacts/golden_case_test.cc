@@ -1,0 +1,163 @@
+#include "artifacts/golden_case.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "artifacts/npy.h"
+#include "tests/error_matcher.h"
+#include "tests/temporary_folder.h"
+
+namespace run_model {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+const std::string kHash(64, 'a');
+
+json complete() {
+  return {{"schema_version", 1},
+          {"model", "net"},
+          {"onnx_sha256", kHash},
+          {"picture", {{"file", "cat.png"}, {"sha256", std::string(64, 'b')}, {"lossless", true}}},
+          {"preprocessing",
+           {{"resizer", "pil-bilinear"},
+            {"fit", "crop"},
+            {"resize", 4},
+            {"crop", 4},
+            {"color_order", "RGB"},
+            {"divide_by", 1},
+            {"mean", {0, 0, 0}},
+            {"std", {1, 1, 1}}}},
+          {"input",
+           {{"name", "data"},
+            {"shape", {1, 3, 4, 4}},
+            {"dtype", "float32"},
+            {"layout", "NCHW"},
+            {"sha256", std::string(64, 'c')}}},
+          {"output", {{"name", "scores"}, {"shape", {1, 3}}, {"kind", "logits"}}},
+          {"top",
+           {{{"index", 1}, {"label", "cat"}, {"probability", 0.9}},
+            {{"index", 0}, {"label", "dog"}, {"probability", 0.1}}}}};
+}
+
+Tensor scores(const std::vector<float>& values) {
+  Tensor tensor = Tensor::empty({1, static_cast<std::int64_t>(values.size())}, {kDLFloat, 32, 1});
+  std::copy(values.begin(), values.end(), tensor.elements<float>().begin());
+  return tensor;
+}
+
+class GoldenCaseTest : public ::testing::Test {
+ protected:
+  GoldenCase read(const json& document, const Tensor& output) const {
+    const auto path = folder_.write("chelsea.json", document.dump());
+    write_npy(folder_ / "chelsea.npy", output);
+    return read_golden_case(path);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(GoldenCaseTest, ReadsEveryField) {
+  const GoldenCase golden = read(complete(), scores({2, 3, 1}));
+  EXPECT_EQ(golden.name, "chelsea");
+  EXPECT_EQ(golden.model, "net");
+  EXPECT_EQ(golden.onnx_sha256, kHash);
+  EXPECT_EQ(golden.picture.file, "cat.png");
+  EXPECT_EQ(golden.picture.sha256, std::string(64, 'b'));
+  EXPECT_TRUE(golden.picture.lossless);
+  EXPECT_EQ(golden.preprocessing.crop, 4);
+  EXPECT_EQ(golden.input.name, "data");
+  EXPECT_THAT(golden.input.shape, ElementsAre(1, 3, 4, 4));
+  EXPECT_EQ(dtype_name(golden.input.dtype), "float32");
+  EXPECT_EQ(golden.input.layout, Layout::kNchw);
+  EXPECT_EQ(golden.input.sha256, std::string(64, 'c'));
+  EXPECT_EQ(golden.kind, ScoreKind::kLogits);
+  EXPECT_THAT(golden.output_shape, ElementsAre(1, 3));
+  EXPECT_THAT(golden.output.elements<float>(), ElementsAre(2, 3, 1));
+  ASSERT_EQ(golden.top.size(), 2U);
+  EXPECT_EQ(golden.top[0].index, 1U);
+  EXPECT_EQ(golden.top[0].label, "cat");
+  EXPECT_EQ(golden.top[0].probability, 0.9);
+}
+
+TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
+  struct Case {
+    std::string pointer;
+    json value;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"/model", 1, "model is no string"},
+      {"/onnx_sha256", "aa", "onnx_sha256 is not 64 lower-case"},
+      {"/picture/file", "../cat.png", "expected a file's name without folders"},
+      {"/picture/file", "..", "expected a file's name without folders"},
+      {"/picture/file", "", "expected a file's name without folders"},
+      {"/picture/sha256", std::string(64, 'A'), "picture.sha256 is not 64 lower-case"},
+      {"/picture/lossless", "yes", "picture.lossless is 'yes', expected true or false"},
+      {"/preprocessing/fit", "stretch", "preprocessing.fit"},
+      {"/input/shape", {1, -3}, "input.shape[1]"},
+      {"/input/dtype", "floot", "floot"},
+      {"/input/layout", "CHWN", "expected one of NCHW, NHWC"},
+      {"/output/kind", "odds", "expected one of logits, probabilities"},
+      {"/output/shape", {2, 3}, "output is unusable"},
+      {"/top", json::array(), "top has 0 classes"},
+      {"/top/0/index", 3, "top[0].index is 3, expected 0 to 2"},
+      {"/top/1/index", 1, "names a class for the second time"},
+  };
+  for (const auto& [pointer, value, message] : cases) {
+    json document = complete();
+    document[json::json_pointer(pointer)] = value;
+    EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
+                ThrowsError(ErrorCode::kFormat, message))
+        << pointer;
+  }
+}
+
+TEST_F(GoldenCaseTest, NothingMayBeMissing) {
+  for (const auto& [key, value] : complete().items()) {
+    json document = complete();
+    document.erase(key);
+    EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
+                ThrowsError(ErrorCode::kFormat, "has no member '" + key + "'"));
+  }
+}
+
+TEST_F(GoldenCaseTest, TheArrayMustBeTheCases) {
+  EXPECT_THAT([&] { read(complete(), scores({2, 3, 1, 0})); },
+              ThrowsError(ErrorCode::kFormat, "is float32 [1, 4], but"));
+  EXPECT_THAT([&] { read(complete(), scores({4, 3, 1})); },
+              ThrowsError(ErrorCode::kFormat, "does not have the best classes"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT([&] { read(complete(), scores({2, 3, nan})); },
+              ThrowsError(ErrorCode::kFormat, "holds NaN or infinity at 2"));
+  EXPECT_THAT([&] { read(complete(), Tensor::empty({1, 3}, {kDLInt, 32, 1})); },
+              ThrowsError(ErrorCode::kFormat, "is int32 [1, 3], but"));
+  const auto alone = folder_.write("alone.json", complete().dump());
+  EXPECT_THAT([&] { read_golden_case(alone); }, ThrowsError(ErrorCode::kFile, "alone.npy"));
+}
+
+TEST_F(GoldenCaseTest, RefusesAnotherVersion) {
+  json newer = complete();
+  newer["schema_version"] = 2;
+  EXPECT_THAT([&] { read(newer, scores({2, 3, 1})); },
+              ThrowsError(ErrorCode::kIncompatible, "schema_version 2"));
+}
+
+// The cases that the project ships.
+TEST(GoldenCasesTest, CanAllBeRead) {
+  std::size_t count = 0;
+  const auto folder = std::filesystem::path(RUN_MODEL_SOURCE_DIR) / "artifacts/golden";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (file.path().extension() != ".json") continue;
+    EXPECT_EQ(read_golden_case(file.path()).model, file.path().parent_path().filename());
+    ++count;
+  }
+  EXPECT_GT(count, 0U);
+}
+
+}  // namespace
+}  // namespace run_model
