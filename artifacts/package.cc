@@ -1,5 +1,8 @@
 #include "artifacts/package.h"
 
+#include <utility>
+
+#include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
 #include "artifacts/cpu_check.h"
 #include "artifacts/package_finder.h"
@@ -34,9 +37,11 @@ void check_target(const Package& package, const PackageRequest& request) {
 std::optional<Metadata> metadata_of(const PackageLocation& location) {
   if (location.metadata.empty()) return std::nullopt;
   if (!location.metadata_is_shared) return read_metadata(location.metadata);
+  const std::filesystem::path& file =
+      location.archive.empty() ? location.library : location.archive;
   try {
     Metadata metadata = read_metadata(location.metadata);
-    if (metadata.files.contains(location.library.filename().string())) return metadata;
+    if (metadata.files.contains(file.filename().string())) return metadata;
   } catch (const Error&) {
     // Nothing says that this file has to do with the artifact.
   }
@@ -63,6 +68,14 @@ void verify_files(const Package& package) {
   }
 }
 
+void verify(const Package& package, const PackageLocation& location) {
+  if (location.archive.empty()) {
+    verify_files(package);
+  } else {
+    verify_file(location.archive, *package.metadata, package.metadata_path);
+  }
+}
+
 }  // namespace
 
 Package open_package(const PackageRequest& request) {
@@ -70,7 +83,13 @@ Package open_package(const PackageRequest& request) {
   Package package;
   package.model = request.model;
   package.target = location.target;
-  package.files = {location.library, location.graph, location.params};
+  if (location.archive.empty()) {
+    package.files = {location.library, location.graph, location.params};
+  } else {
+    UnpackedArchive archive = unpack_archive(location.archive);
+    package.files = std::move(archive.files);
+    package.unpacked = std::move(archive.pieces);
+  }
   package.metadata = metadata_of(location);
   if (package.metadata) {
     package.metadata_path = location.metadata;
@@ -78,15 +97,16 @@ Package open_package(const PackageRequest& request) {
     if (package.model.empty()) package.model = package.metadata->model;
     if (package.target.empty()) package.target = package.metadata->target_name;
   }
-  if (package.model.empty()) package.model = location.library.stem().string();
+  if (package.model.empty()) package.model = location.name();
   check_target(package, request);
   if (request.for_this_cpu) check_cpu(package);
 
   // What a file is comes before its checksum: it says more about what went wrong.
-  check_piece_kind(location.library, PieceKind::kLibrary);
-  if (!location.graph.empty()) check_piece_kind(location.graph, PieceKind::kGraph);
-  if (!location.params.empty()) check_piece_kind(location.params, PieceKind::kParams);
-  if (package.metadata && request.verify) verify_files(package);
+  const ModelFiles& files = package.files;
+  check_piece_kind(files.library, PieceKind::kLibrary);
+  if (!files.graph.empty()) check_piece_kind(files.graph, PieceKind::kGraph);
+  if (!files.params.empty()) check_piece_kind(files.params, PieceKind::kParams);
+  if (package.metadata && request.verify) verify(package, location);
   return package;
 }
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "artifacts/memory_file.h"
 #include "artifacts/metadata.h"
 #include "runtime/graph_executor.h"
 
@@ -21,12 +24,15 @@ struct PackageRequest {
 struct Package {
   std::string model;
   std::string target;                   // "native"; empty where nothing tells
-  ModelFiles files;                     // graph and params are empty for a single-file library
+  // Graph and params are empty for a single-file library. Valid as long as this object is.
+  ModelFiles files;
   std::filesystem::path metadata_path;  // empty: there is none
   std::optional<Metadata> metadata;
+  // Of an archive: what `files` names, in memory.
+  std::vector<std::shared_ptr<const MemoryFile>> unpacked;
 };
 
-// Finds the artifact (see package_finder.h), reads its metadata, and checks that every file is of
+// Finds the artifact (see package_finder.h), unpacks an archive (archive_package.h), reads its metadata, and checks that every file is of
 // the kind that its name says and the one that the metadata lists. Loads no code. Throws
 // Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
 Package open_package(const PackageRequest& request);

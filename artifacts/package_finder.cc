@@ -17,8 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// compile_model's name for the pieces, and tvmc's.
-constexpr std::array kFolderStems{"model", "mod"};
+// What the pieces are called.
+struct Names {
+  fs::path library;
+  fs::path graph;
+  fs::path params;
+  fs::path archive;
+};
+
+// In a folder of their own, the model's name is not in them: compile_model's names, tvmc's, and those
+// of TVM's tutorials.
+const std::array kFolderNames{
+    Names{"model.so", "model.json", "model.params", "model.tar"},
+    Names{"mod.so", "mod.json", "mod.params", "module.tar"},
+    Names{"deploy_lib.so", "deploy_graph.json", "deploy_param.params", {}},
+};
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -32,43 +45,69 @@ bool is_folder(const fs::path& path) {
 
 fs::path with_suffix(fs::path stem, const char* suffix) { return stem += suffix; }
 
-fs::path if_there(const fs::path& path) { return is_file(path) ? path : fs::path(); }
-
-bool in_folder_form(const fs::path& stem) {
-  return std::find(kFolderStems.begin(), kFolderStems.end(), stem.filename()) != kFolderStems.end();
+Names names_of(const fs::path& stem) {
+  return {with_suffix(stem, ".so"), with_suffix(stem, ".json"), with_suffix(stem, ".params"),
+          with_suffix(stem, ".tar")};
 }
 
-PackageLocation locate(const fs::path& stem) {
+Names in_folder(const fs::path& folder, const Names& names) {
+  return {folder / names.library, folder / names.graph, folder / names.params,
+          names.archive.empty() ? fs::path() : folder / names.archive};
+}
+
+fs::path if_there(const fs::path& path) { return is_file(path) ? path : fs::path(); }
+
+bool in_folder_form(const fs::path& library) {
+  return std::any_of(kFolderNames.begin(), kFolderNames.end(), [&](const Names& names) {
+    return library.filename() == names.library;
+  });
+}
+
+PackageLocation locate(const Names& names) {
   PackageLocation location;
-  location.library = if_there(with_suffix(stem, ".so"));
-  location.graph = if_there(with_suffix(stem, ".json"));
-  location.params = if_there(with_suffix(stem, ".params"));
-  location.metadata = if_there(with_suffix(stem, ".metadata.json"));
+  location.library = if_there(names.library);
+  location.graph = if_there(names.graph);
+  location.params = if_there(names.params);
+  const bool pieces =
+      !location.library.empty() || !location.graph.empty() || !location.params.empty();
+  if (!pieces) location.archive = if_there(names.archive);
+  fs::path stem = location.archive.empty() ? names.library : location.archive;
+  location.metadata = if_there(with_suffix(stem.replace_extension(), ".metadata.json"));
   if (location.metadata.empty()) {
     location.metadata = if_there(stem.parent_path() / "metadata.json");
-    location.metadata_is_shared = !location.metadata.empty() && !in_folder_form(stem);
+    location.metadata_is_shared =
+        !location.metadata.empty() &&
+        (!location.archive.empty() || !in_folder_form(names.library));
   }
   return location;
 }
 
 bool anything_at(const PackageLocation& location) {
-  return !location.library.empty() || !location.graph.empty() || !location.params.empty();
+  return !location.archive.empty() || !location.library.empty() || !location.graph.empty() ||
+         !location.params.empty();
 }
 
 // A graph without parameters is complete: models without any exist, and parameters can be linked
 // into the library. The executor says which ones it misses.
-PackageLocation complete(const PackageLocation& location, const fs::path& stem) {
-  const auto fail = [](const fs::path& missing, const fs::path& present) {
+PackageLocation complete(const PackageLocation& location, const Names& names) {
+  if (!location.archive.empty()) return location;
+  const auto fail = [](const fs::path& missing, const fs::path& present, const std::string& hint) {
     throw Error(
         ErrorCode::kFile,
         path_in_quotes(missing) + " is missing, although " + path_in_quotes(present) + " is there",
-        "copy all files of the artifact");
+        hint);
   };
   if (location.library.empty()) {
-    fail(with_suffix(stem, ".so"), location.graph.empty() ? location.params : location.graph);
+    fs::path source = names.library;
+    const bool is_source = is_file(source.replace_extension(".c"));
+    fail(names.library, is_source                ? source
+                        : location.graph.empty() ? location.params
+                                                 : location.graph,
+         is_source ? "this artifact is C source: run make in its folder, see the Makefile there"
+                   : "copy all files of the artifact");
   }
   if (location.graph.empty() && !location.params.empty()) {
-    fail(with_suffix(stem, ".json"), location.params);
+    fail(names.graph, location.params, "copy all files of the artifact");
   }
   return location;
 }
@@ -108,17 +147,27 @@ class Search {
   }
 
  private:
-  bool stem(const fs::path& stem) {
-    looked_for_.push_back(with_suffix(stem, ".so"));
-    const PackageLocation location = locate(stem);
+  bool take(const Names& names) {
+    looked_for_.push_back(names.library);
+    const PackageLocation location = locate(names);
     if (!anything_at(location)) return false;
-    found_ = complete(location, stem);
+    found_ = complete(location, names);
     return true;
   }
 
+  bool stem(const fs::path& stem) { return take(names_of(stem)); }
+
+  // What a folder may hold, in the order in which it is looked for.
+  std::vector<Names> names_in(const fs::path& folder) const {
+    std::vector<Names> all;
+    for (const Names& names : kFolderNames) all.push_back(in_folder(folder, names));
+    if (!model_.empty()) all.insert(all.end() - 1, names_of(folder / model_));
+    return all;
+  }
+
   bool folder(const fs::path& folder) {
-    for (const char* name : kFolderStems) {
-      if (stem(folder / name)) return true;
+    for (const Names& names : names_in(folder)) {
+      if (take(names)) return true;
     }
     return false;
   }
@@ -126,20 +175,20 @@ class Search {
   bool targets(const fs::path& folder) {
     looked_for_.push_back(folder / "<target>" / "model.so");
     std::vector<TargetCandidate> candidates;
-    std::vector<fs::path> stems;
+    std::vector<Names> found;
     for (const fs::path& target : folders_in(folder)) {
-      for (const char* name : kFolderStems) {
-        const PackageLocation location = locate(target / name);
-        if (!anything_at(location)) continue;
-        candidates.push_back({target.filename().string(), with_suffix(target / name, ".so"),
-                              features_of(location)});
-        stems.push_back(target / name);
+      for (const Names& names : kFolderNames) {
+        const Names inner = in_folder(target, names);
+        const PackageLocation location = locate(inner);
+        if (location.library.empty() && location.graph.empty()) continue;
+        candidates.push_back({target.filename().string(), inner.library, features_of(location)});
+        found.push_back(inner);
         break;
       }
     }
     if (candidates.empty()) return false;
     const std::size_t chosen = choose_target(candidates, target_, folder);
-    stem(stems[chosen]);
+    take(found[chosen]);
     found_.target = candidates[chosen].name;
     return true;
   }
@@ -158,18 +207,16 @@ class Search {
   }
 
   PackageLocation library() const {
+    fs::path stem = artifacts_;
+    Names names = names_of(stem.replace_extension());
     if (is_tar_archive(artifacts_)) {
-      throw Error(
-          ErrorCode::kFormat,
-          path_in_quotes(artifacts_) + " is a tar archive, and a library or a folder was expected",
-          "unpack it with tar -xf and give the folder with its mod.so");
+      // A library of the same name beside it is not meant.
+      return locate({.library = {}, .graph = {}, .params = {}, .archive = artifacts_});
     }
     check_piece_kind(artifacts_, PieceKind::kLibrary,
-                     "give the artifact's .so or the folder that holds it");
-    fs::path stem = artifacts_;
-    PackageLocation location = locate(stem.replace_extension());
-    location.library = artifacts_;
-    return complete(location, stem);
+                     "give the artifact's .so, a tar archive, or the folder that holds it");
+    names.library = artifacts_;
+    return complete(locate(names), names);
   }
 
   [[noreturn]] void fail_not_found() const {
@@ -194,6 +241,10 @@ class Search {
 };
 
 }  // namespace
+
+std::string PackageLocation::name() const {
+  return (archive.empty() ? library : archive).stem().string();
+}
 
 PackageLocation find_package(const std::string& model, const fs::path& artifacts,
                              const std::string& target) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "artifacts/gunzip.h"
 #include "artifacts/read_file.h"
 #include "runtime/error.h"
 #include "runtime/file_kind.h"
@@ -68,8 +69,8 @@ void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::
 
 bool is_tar_archive(const std::filesystem::path& path) {
   const std::vector<std::byte> start = read_file_start(path, kStartBytes);
-  return start.size() > kTarMagicOffset &&
-         as_text(start).substr(kTarMagicOffset).starts_with("ustar");
+  return is_gzip(start) || (start.size() > kTarMagicOffset &&
+                            as_text(start).substr(kTarMagicOffset).starts_with("ustar"));
 }
 
 }  // namespace run_model

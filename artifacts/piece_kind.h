@@ -13,7 +13,8 @@ enum class PieceKind { kLibrary, kGraph, kParams };
 // what fits the finding.
 void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::string hint = "");
 
-// Whether the file is a tar archive, as tvmc packs its models. Throws Error(kFile).
+// Whether the file is a tar archive, as tvmc packs its models, or a gzip file, which may be one.
+// Throws Error(kFile).
 bool is_tar_archive(const std::filesystem::path& path);
 
 }  // namespace run_model

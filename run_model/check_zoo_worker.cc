@@ -15,6 +15,7 @@
 #include "run_model/check_zoo_locate.h"
 #include "run_model/standard_output.h"
 #include "runtime/error.h"
+#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -50,7 +51,7 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
       settings.threads);
   const std::filesystem::path& library = loaded.report.package.files.library;
   say({{"event", "loaded"},
-       {"library", library.string()},
+       {"library", shown_path(library)},
        {"checksum", hex(file_xxh3_64(library))},
        {"load", loaded.report.timing.load}});
 

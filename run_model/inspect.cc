@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/graph_json.h"
 #include "runtime/host.h"
+#include "runtime/linked_params.h"
 #include "runtime/mapped_file.h"
 #include "runtime/params_file.h"
 #include "runtime/quoted.h"
@@ -101,8 +102,15 @@ Contents read_contents(const ModelFiles& files, const std::optional<EmbeddedGrap
   return contents;
 }
 
+// Whether an input of a graph whose parameters are looked up in the library is such a parameter. The
+// library's code would tell; by the compiler's names for its constants, they are p0, p1 …
+bool is_named_as_param(std::string_view name) {
+  return name.size() > 1 && name[0] == 'p' &&
+         name.find_first_not_of("0123456789", 1) == name.npos;
+}
+
 GraphFacts graph_facts(const Graph& graph, const std::vector<Param>& params,
-                       const StoragePlan& plan) {
+                       const StoragePlan& plan, bool looked_up) {
   GraphFacts facts;
   facts.nodes = graph.nodes.size();
   std::set<std::string_view> names;
@@ -122,6 +130,12 @@ GraphFacts graph_facts(const Graph& graph, const std::vector<Param>& params,
     const GraphNode& node = graph.nodes[index];
     if (names.contains(node.name)) continue;
     const GraphEntry& entry = graph.entries[node.first_output];
+    if (looked_up && is_named_as_param(node.name)) {
+      ++facts.params;
+      facts.param_bytes += entry.bytes;
+      holds_param[entry.storage] = true;
+      continue;
+    }
     facts.inputs.push_back({node.name, entry.shape, entry.dtype});
   }
   for (const std::size_t index : graph.outputs) {
@@ -202,7 +216,8 @@ Inspection inspect(const Settings& settings) {
   inspection.has_graph = true;
   StoragePlan plan;
   note_problem(problems, [&] { plan = plan_storage(*contents.graph, contents.graph_source); });
-  inspection.graph = graph_facts(*contents.graph, contents.params, plan);
+  inspection.graph = graph_facts(*contents.graph, contents.params, plan,
+                                 elf.find(kLookupLinkedParam) != nullptr);
   note_problem(problems, [&] { check_functions(*contents.graph, elf); });
   note_problem(problems, [&] { check_params(*contents.graph, contents.params); });
   return inspection;

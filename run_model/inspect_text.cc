@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "run_model/inspect.h"
+#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -33,7 +34,7 @@ std::string joined(const std::vector<std::string>& items) {
 }
 
 std::string file_text(const std::filesystem::path& path) {
-  return path.empty() ? "none" : path.string();
+  return path.empty() ? "none" : shown_path(path);
 }
 
 std::string tensor_text(const TensorInfo& info) {
@@ -64,7 +65,7 @@ std::string library_lines(const Inspection& inspection) {
   const LibraryFacts& library = inspection.library;
   const ModelFiles& files = inspection.package.files;
   std::string text =
-      line("Library", files.library.string() + " (" + bytes_text(library.bytes) +
+      line("Library", shown_path(files.library) + " (" + bytes_text(library.bytes) +
                           (library.single_file ? ", graph and parameters inside)" : ")"));
   text += line("Machine",
                library.machine + (library.triple.empty() ? "" : " (" + library.triple + ")"));

@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/quoted.h"
+
 namespace run_model {
 namespace {
 
 Json path_or_null(const std::filesystem::path& path) {
-  return path.empty() ? Json() : Json(path.string());
+  return path.empty() ? Json() : Json(shown_path(path));
 }
 
 // The shortest decimal that is this float32: 0.485 rather than 0.48500001430511475.
@@ -66,7 +68,7 @@ void append(std::string& text, const Json& json, std::size_t depth) {
 
 Json package_json(const Package& package) {
   const Metadata metadata = package.metadata.value_or(Metadata{});
-  return {{"library", package.files.library.string()},
+  return {{"library", shown_path(package.files.library)},
           {"graph", path_or_null(package.files.graph)},
           {"params", path_or_null(package.files.params)},
           {"metadata", path_or_null(package.metadata_path)},

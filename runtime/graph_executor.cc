@@ -231,7 +231,7 @@ class GraphExecutor::Impl {
       if (call.function == nullptr) {
         throw Error(ErrorCode::kMismatch,
                     "the graph calls the function " + in_quotes(node.function) + ", which library " +
-                        in_quotes(files.library.string()) + " does not have",
+                        path_in_quotes(files.library) + " does not have",
                     "check that the library and the graph come from the same compilation");
       }
     }

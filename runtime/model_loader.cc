@@ -6,6 +6,7 @@
 
 #include "runtime/as_text.h"
 #include "runtime/error.h"
+#include "runtime/linked_params.h"
 #include "runtime/mapped_file.h"
 #include "runtime/params_file.h"
 #include "runtime/quoted.h"
@@ -19,7 +20,7 @@ LoadedModel load_model(const ModelFiles& files) {
   // Data files come first: loading a library can already run code of it.
   if (!files.graph.empty()) {
     graph_file = MappedFile::open(files.graph, "graph file");
-    graph_source = "graph file " + in_quotes(files.graph.string());
+    graph_source = "graph file " + path_in_quotes(files.graph);
     model.graph = parse_graph(as_text(graph_file->bytes()), graph_source);
   }
   std::shared_ptr<const MappedFile> params_file;
@@ -27,13 +28,13 @@ LoadedModel load_model(const ModelFiles& files) {
   std::string params_source;
   if (!files.params.empty()) {
     params_file = MappedFile::open(files.params, "parameter file");
-    params_source = "parameter file " + in_quotes(files.params.string());
+    params_source = "parameter file " + path_in_quotes(files.params);
     params = parse_params(params_file->bytes(), params_source);
   }
 
   model.module = Module::open(files.library);
   const std::optional<EmbeddedGraph>& embedded = model.module->embedded_graph();
-  std::string library = "library " + in_quotes(files.library.string());
+  std::string library = "library " + path_in_quotes(files.library);
   if (files.graph.empty()) {
     if (!embedded) {
       throw Error(ErrorCode::kMismatch,
@@ -51,6 +52,7 @@ LoadedModel load_model(const ModelFiles& files) {
   }
   model.plan = plan_storage(model.graph, graph_source);
   model.params = bind_params(model.graph, params, params_file, params_source);
+  bind_linked_params(model.module, model.graph, model.params);
   return model;
 }
 

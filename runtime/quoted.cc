@@ -1,6 +1,7 @@
 #include "runtime/quoted.h"
 
 #include <cstdint>
+#include <system_error>
 
 namespace run_model {
 namespace {
@@ -45,9 +46,20 @@ std::string in_quotes(std::string_view text, std::size_t limit) {
   return out + "'";
 }
 
+std::string shown_path(const std::filesystem::path& path) {
+  // What the kernel shows for a file made by memfd_create(2).
+  constexpr std::string_view kBefore = "/memfd:";
+  constexpr std::string_view kBehind = " (deleted)";
+  if (!path.string().starts_with("/proc/self/fd/")) return path.string();
+  std::error_code error;
+  const std::string link = std::filesystem::read_symlink(path, error).string();
+  if (error || !link.starts_with(kBefore) || !link.ends_with(kBehind)) return path.string();
+  return link.substr(kBefore.size(), link.size() - kBefore.size() - kBehind.size());
+}
+
 std::string path_in_quotes(const std::filesystem::path& path) {
   // PATH_MAX of Linux.
-  return in_quotes(path.string(), 4096);
+  return in_quotes(shown_path(path), 4096);
 }
 
 }  // namespace run_model

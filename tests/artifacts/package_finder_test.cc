@@ -134,10 +134,66 @@ TEST_F(PackageFinderTest, RefusesOtherFiles) {
   write_triple(folder_, "m");
   EXPECT_THAT([&] { find("m.json"); },
               ThrowsError(ErrorCode::kFormat, "m.json' is JSON text, but a compiled library"));
-  std::string tar(512, '\0');
-  tar.replace(257, 5, "ustar");
-  folder_.write("m.tar", tar);
-  EXPECT_THAT([&] { find("m.tar"); }, ThrowsError(ErrorCode::kFormat, "unpack it with tar -xf"));
+}
+
+class ArchiveFinderTest : public PackageFinderTest {
+ protected:
+  void write_archive(const std::string& path) const {
+    std::string tar(512, '\0');
+    tar.replace(257, 5, "ustar");
+    folder_.write(path, tar);
+  }
+};
+
+TEST_F(ArchiveFinderTest, TakesAnArchiveThatIsNamed) {
+  write_triple(folder_, "m");
+  write_archive("m.tar");
+  const PackageLocation location = find("m.tar");
+  EXPECT_EQ(location.archive, folder_ / "m.tar");
+  EXPECT_EQ(location.library, "");
+  EXPECT_EQ(location.graph, "");
+  EXPECT_EQ(location.name(), "m");
+}
+
+TEST_F(ArchiveFinderTest, FindsArchivesWherePiecesWouldBe) {
+  for (const std::string place : {"net.tar", "net/net.tar", "net/module.tar"}) {
+    SCOPED_TRACE(place);
+    write_archive(place);
+    EXPECT_EQ(find().archive, folder_ / place);
+    std::filesystem::remove(folder_ / place);
+  }
+  write_archive("other.tar");
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net' was found"));
+}
+
+TEST_F(ArchiveFinderTest, PrefersThePieces) {
+  write_archive("net.tar");
+  write_triple(folder_, "net");
+  EXPECT_EQ(find().archive, "");
+  expect_triple(find(), "net");
+}
+
+TEST_F(ArchiveFinderTest, TakesMetadataBesideAnArchive) {
+  write_archive("net.tar");
+  folder_.write("net.metadata.json", "{}");
+  EXPECT_EQ(find().metadata, folder_ / "net.metadata.json");
+  EXPECT_FALSE(find().metadata_is_shared);
+}
+
+TEST_F(PackageFinderTest, FindsTheNamesOfTheTutorials) {
+  folder_.write("net/deploy_lib.so", library_bytes());
+  folder_.write("net/deploy_graph.json", kGraph);
+  folder_.write("net/deploy_param.params", kParams);
+  const PackageLocation location = find();
+  EXPECT_EQ(location.library, folder_ / "net/deploy_lib.so");
+  EXPECT_EQ(location.graph, folder_ / "net/deploy_graph.json");
+  EXPECT_EQ(location.params, folder_ / "net/deploy_param.params");
+}
+
+TEST_F(PackageFinderTest, SaysHowToBuildSource) {
+  folder_.write("net/c/model.json", kGraph);
+  folder_.write("net/c/model.c", "int f(void);");
+  EXPECT_THAT([&] { find("", "c"); }, ThrowsError(ErrorCode::kFile, "run make in its folder"));
 }
 
 }  // namespace

@@ -1,0 +1,146 @@
+#include "artifacts/archive_package.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "artifacts/gunzip.h"
+#include "artifacts/model_library_format.h"
+#include "artifacts/read_file.h"
+#include "artifacts/tar_reader.h"
+#include "runtime/error.h"
+#include "runtime/mapped_file.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+namespace fs = std::filesystem;
+
+// tvmc's name for the pieces, and compile_model's.
+constexpr std::array<std::string_view, 2> kStems{"mod", "model"};
+
+struct Pieces {
+  const TarEntry* library = nullptr;
+  const TarEntry* graph = nullptr;
+  const TarEntry* params = nullptr;
+};
+
+class Archive {
+ public:
+  Archive(const fs::path& path, std::span<const std::byte> bytes)
+      : path_(path), tar_(bytes, path_in_quotes(path)) {}
+
+  UnpackedArchive unpack() const {
+    const Pieces pieces = find_pieces();
+    UnpackedArchive unpacked;
+    const auto add = [&](const TarEntry* entry) -> fs::path {
+      if (entry == nullptr) return {};
+      unpacked.pieces.push_back(
+          MemoryFile::create(path_.string() + "/" + entry->name, entry->bytes));
+      return unpacked.pieces.back()->path();
+    };
+    unpacked.files = {add(pieces.library), add(pieces.graph), add(pieces.params)};
+    return unpacked;
+  }
+
+ private:
+  Pieces find_pieces() const {
+    for (const std::string_view stem : kStems) {
+      const std::string name(stem);
+      const TarEntry* library = tar_.find(name + ".so");
+      if (library == nullptr) continue;
+      return {library, tar_.find(name + ".json"), tar_.find(name + ".params")};
+    }
+    if (const TarEntry* metadata = tar_.find("metadata.json"); metadata != nullptr) {
+      check_library_format(metadata->bytes, path_in_quotes(path_));
+      return library_format_pieces();
+    }
+    if (tar_.find("mod.tar") != nullptr) refuse_unlinked();
+    if (tar_.find("lib.so") != nullptr || tar_.find("lib.tar") != nullptr) {
+      throw Error(ErrorCode::kIncompatible,
+                  path_in_quotes(path_) + " was compiled for TVM's Relay virtual machine, which "
+                                          "run_model does not have",
+                  "compile for the graph executor: tvmc compile without --executor vm");
+    }
+    throw Error(ErrorCode::kFormat,
+                path_in_quotes(path_) + " is a tar archive without a model: it has neither mod.so, "
+                                        "as tvmc's packages, nor metadata.json, as the Model "
+                                        "Library Format; it holds " + list_files(),
+                "give the archive that tvmc compile wrote");
+  }
+
+  Pieces library_format_pieces() const {
+    Pieces pieces;
+    // Version 1 says runtime-config, and graph.json was <module>.graph at times.
+    pieces.graph = only_file({"executor-config/graph/", "runtime-config/graph/"}, {".json", ".graph"},
+                             "graph");
+    pieces.params = only_file({"parameters/"}, {".params"}, "file of parameters");
+    pieces.library = only_file({"codegen/", "lib/", "runtime/"}, {".so"}, "shared library");
+    if (pieces.graph == nullptr) {
+      throw Error(ErrorCode::kFormat,
+                  path_in_quotes(path_) + " is a Model Library Format archive without a graph, "
+                                          "although it says that it is for the graph executor",
+                  "make it again");
+    }
+    if (pieces.library == nullptr) refuse_unlinked();
+    return pieces;
+  }
+
+  // The file in one of the folders with one of the suffixes; null where there is none.
+  const TarEntry* only_file(std::initializer_list<std::string_view> folders,
+                            std::initializer_list<std::string_view> suffixes,
+                            const std::string& what) const {
+    const TarEntry* found = nullptr;
+    for (const TarEntry& entry : tar_.entries()) {
+      const auto begins = [&](std::string_view folder) { return entry.name.starts_with(folder); };
+      const auto ends = [&](std::string_view suffix) { return entry.name.ends_with(suffix); };
+      if (std::none_of(folders.begin(), folders.end(), begins)) continue;
+      if (std::none_of(suffixes.begin(), suffixes.end(), ends)) continue;
+      if (found != nullptr) {
+        throw Error(ErrorCode::kIncompatible,
+                    path_in_quotes(path_) + " has more than one " + what + ": " +
+                        in_quotes(found->name) + " and " + in_quotes(entry.name) +
+                        "; run_model runs archives of one model",
+                    "unpack the archive and give the files of the model to run");
+      }
+      found = &entry;
+    }
+    return found;
+  }
+
+  [[noreturn]] void refuse_unlinked() const {
+    throw Error(ErrorCode::kIncompatible,
+                path_in_quotes(path_) + " holds compiled objects or C sources that are yet to be "
+                                        "linked, and run_model loads shared libraries",
+                "run scripts/link_mlf on it where the compiler for this machine is, and give the "
+                "folder that it makes");
+  }
+
+  std::string list_files() const {
+    constexpr std::size_t kShown = 5;
+    const std::vector<TarEntry>& entries = tar_.entries();
+    if (entries.empty()) return "no files";
+    std::string list;
+    for (std::size_t i = 0; i < std::min(entries.size(), kShown); ++i) {
+      list += (i == 0 ? "" : ", ") + in_quotes(entries[i].name);
+    }
+    return entries.size() > kShown ? list + " …" : list;
+  }
+
+  const fs::path& path_;
+  TarReader tar_;
+};
+
+}  // namespace
+
+UnpackedArchive unpack_archive(const fs::path& path) {
+  const auto file = MappedFile::open(path, "archive");
+  if (!is_gzip(file->bytes())) return Archive(path, file->bytes()).unpack();
+  const std::vector<std::byte> bytes =
+      gunzip(file->bytes(), kMaxArrayFileBytes, path_in_quotes(path));
+  return Archive(path, bytes).unpack();
+}
+
+}  // namespace run_model
