@@ -22,7 +22,8 @@ std::string base_name(const ElfTarget& target) {
     case EM_AARCH64:
       return wide ? "aarch64" : "aarch64 with 32-bit pointers (ilp32)";
     case EM_ARM:
-      return "arm";
+      // The header does not tell the version; this is the one that Linux distributions build for.
+      return "armv7l";
     case EM_RISCV:
       return wide ? "riscv64" : "riscv32";
     case EM_PPC64:

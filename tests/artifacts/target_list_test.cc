@@ -73,9 +73,10 @@ TEST(TargetListTest, ChoosesForTheCpu) {
   EXPECT_EQ(best_name("aarch64", {{"dotprod", false}}), "raspi4_aarch64");
   EXPECT_EQ(best_name("aarch64", {}), "raspi5_aarch64");
   EXPECT_EQ(best_name("armv7l hard-float", {}), "raspi_armv7");
-  EXPECT_EQ(best_name("armv7l hard-float", {{"vfp4", false}}), "pynq_z1");
-  EXPECT_EQ(best_name("riscv64", {}), "riscv64");
+  EXPECT_EQ(best_name("armv7l", {{"vfp4", false}}), "pynq_z1");
+  EXPECT_EQ(best_name("riscv64 double-float", {}), "riscv64");
   EXPECT_EQ(best_name("s390x", {}), "");
+  EXPECT_EQ(best_name("", {}), "");
 }
 
 TEST(TargetListTest, RefusesOtherSchemasAndGaps) {

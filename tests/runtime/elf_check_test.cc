@@ -87,7 +87,8 @@ TEST(ElfCheckTest, OtherFloatAbi) {
   ElfBuilder hard = model(EM_ARM, 32);
   hard.flags = EF_ARM_EABI_VER5 | EF_ARM_ABI_FLOAT_HARD;
   expect_refused(hard, host_of(EM_ARM, 32, FloatAbi::kSoft), ErrorCode::kIncompatible,
-                 {"arm hard-float, but this machine is arm soft-float", "arm-linux-gnueabi\""});
+                 {"armv7l hard-float, but this machine is armv7l soft-float",
+                  "arm-linux-gnueabi\""});
   ElfBuilder riscv = model(EM_RISCV);
   expect_refused(riscv, host_of(EM_RISCV, 64, FloatAbi::kHard), ErrorCode::kIncompatible,
                  {"riscv64 soft-float, but this machine is riscv64 double-float"});
