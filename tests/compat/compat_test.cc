@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "artifacts/package.h"
 #include "runtime/tensor_values.h"
 #include "tests/compat/compat_case.h"
+#include "tests/error_matcher.h"
 #include "tests/run_model/spawn.h"
 #include "tests/temporary_folder.h"
 
@@ -84,7 +86,6 @@ TEST_P(Release, AnswersAsItsOwnRuntime) {
   expect_answers(package.files, unpacked);
 }
 
-#ifdef RUN_MODEL_PROGRAM
 class Program : public Release {};
 
 TEST_P(Program, AnswersAsTheReleasesOwnRuntime) {
@@ -102,7 +103,6 @@ TEST_P(Program, AnswersAsTheReleasesOwnRuntime) {
         matches(answers[i].tensor, unpacked.expected[i].tensor, GetParam().tolerances.at(i)));
   }
 }
-#endif
 
 // The names that people give the three files.
 class Naming : public Release {};
@@ -118,7 +118,8 @@ TEST_P(Naming, FlatFilesAreFound) {
   PackageRequest request;
   request.model = GetParam().name;
   request.artifacts = flat;
-  expect_answers(open_package(request).files, unpacked);
+  const Package package = open_package(request);
+  expect_answers(package.files, unpacked);
 }
 
 TEST_P(Naming, FilesCalledModAreFound) {
@@ -129,7 +130,27 @@ TEST_P(Naming, FilesCalledModAreFound) {
   }
   PackageRequest request;
   request.artifacts = unpacked.artifact;
-  expect_answers(open_package(request).files, unpacked);
+  const Package package = open_package(request);
+  expect_answers(package.files, unpacked);
+}
+
+// What a Model Library Format archive holds is for a linker.
+class LibraryFormat : public Release {};
+
+TEST_P(LibraryFormat, IsRefusedUnlinkedAndAnswersLinked) {
+  const UnpackedCase unpacked(GetParam(), folder_.path());
+  PackageRequest request;
+  request.artifacts = unpacked.artifact;
+  EXPECT_THAT([&] { open_package(request); },
+              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+
+  const fs::path linked = folder_ / "linked";
+  const ProgramResult result = spawn(RUN_MODEL_SOURCE_DIR "/scripts/link_mlf",
+                                     {unpacked.artifact, "--out", linked});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  request.artifacts = linked;
+  const Package package = open_package(request);
+  expect_answers(package.files, unpacked);
 }
 
 // What the tests above are instantiated over is read from a file: an empty one must not pass.
@@ -159,23 +180,28 @@ std::string test_name(const testing::TestParamInfo<CompatCase>& info) {
   return compat_test_name(info.param);
 }
 
-std::vector<CompatCase> all_forms() {
+auto cases_where(const std::function<bool(const CompatCase&)>& wanted) {
   std::vector<CompatCase> cases = cases_of_this_machine();
-  std::erase_if(cases, [](const CompatCase& c) { return c.name != kAllFormsCase; });
-  return cases;
+  std::erase_if(cases, std::not_fn(wanted));
+  return testing::ValuesIn(cases);
 }
 
-std::vector<CompatCase> triples() {
-  std::vector<CompatCase> cases = all_forms();
-  std::erase_if(cases, [](const CompatCase& c) { return c.form != "triple"; });
-  return cases;
+bool loadable(const CompatCase& compat) { return compat.form != "mlf"; }
+
+bool loadable_in_all_forms(const CompatCase& compat) {
+  return loadable(compat) && compat.name == kAllFormsCase;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tvm, Release, testing::ValuesIn(cases_of_this_machine()), test_name);
-INSTANTIATE_TEST_SUITE_P(Tvm, Naming, testing::ValuesIn(triples()), test_name);
-#ifdef RUN_MODEL_PROGRAM
-INSTANTIATE_TEST_SUITE_P(Tvm, Program, testing::ValuesIn(all_forms()), test_name);
-#endif
+bool triple(const CompatCase& compat) {
+  return compat.name == kAllFormsCase && compat.form == "triple";
+}
+
+INSTANTIATE_TEST_SUITE_P(Tvm, Release, cases_where(loadable), test_name);
+INSTANTIATE_TEST_SUITE_P(Tvm, Naming, cases_where(triple), test_name);
+INSTANTIATE_TEST_SUITE_P(Tvm, LibraryFormat, cases_where(std::not_fn(loadable)), test_name);
+// The archives are for x86-64.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LibraryFormat);
+INSTANTIATE_TEST_SUITE_P(Tvm, Program, cases_where(loadable_in_all_forms), test_name);
 
 }  // namespace
 }  // namespace run_model
