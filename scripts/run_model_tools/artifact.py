@@ -66,13 +66,10 @@ def describe_output(entry: Entry) -> dict[str, Any]:
     return {"name": entry.name, "shape": list(entry.shape), "dtype": entry.dtype}
 
 
-def files_match(folder: Path, metadata: dict[str, Any], names: dict[str, str] | None = None) -> bool:
-    """Whether every file that the metadata lists is there with its size and SHA-256.
-
-    names: where a file goes by another name than the metadata's, as in the flat form.
-    """
+def files_match(folder: Path, metadata: dict[str, Any]) -> bool:
+    """Whether every file that the metadata lists is there with its size and SHA-256."""
     for name, described in metadata.get("files", {}).items():
-        path = folder / (names or {}).get(name, name)
+        path = folder / name
         if not path.is_file() or path.stat().st_size != described.get("bytes"):
             return False
         if sha256_of(path) != described.get("sha256"):

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from run_model_tools import artifact
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 
+LIBRARY = "model.so"
 SOURCE = "model.c"
 MAKEFILE = "Makefile"
 HEADERS = "include"
-_OWN_HEADERS = Path(__file__).with_name("c_headers")
+OWN_HEADERS = Path(__file__).with_name("c_headers")
 
 # -fno-math-errno lets sqrtf and the like become single instructions and changes no result.
 DEFAULT_FLAGS = "-O3 -fno-math-errno"
@@ -28,7 +28,7 @@ _MAKEFILE_TEXT = f"""\
 CC = cc
 CFLAGS = {DEFAULT_FLAGS}
 
-{artifact.LIBRARY}: {SOURCE}
+{LIBRARY}: {SOURCE}
 \t$(CC) $(CFLAGS) {' '.join(_ALWAYS)} -o $@ {SOURCE} -lm
 """
 
@@ -41,7 +41,7 @@ def is_c(target: str) -> bool:
 def add_build_files(folder: Path) -> list[str]:
     """Puts the Makefile and the headers beside the source; gives their names in the folder."""
     (folder / MAKEFILE).write_text(_MAKEFILE_TEXT)
-    shutil.copytree(_OWN_HEADERS, folder / HEADERS)
+    shutil.copytree(OWN_HEADERS, folder / HEADERS)
     headers = sorted((folder / HEADERS).rglob("*.h"))
     return [SOURCE, MAKEFILE, *(str(header.relative_to(folder)) for header in headers)]
 
@@ -53,7 +53,7 @@ def build(folder: Path, compiler: str | None, flags: str | None) -> None:
         raise ToolError(USAGE, f"the C compiler {command[0]} was not found: install it, name "
                                "another with --cc, or leave building to the board with --no-build.")
     command += [*shlex.split(DEFAULT_FLAGS if flags is None else flags), *_ALWAYS, "-s",
-                "-o", artifact.LIBRARY, SOURCE, "-lm"]
+                "-o", LIBRARY, SOURCE, "-lm"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise ToolError(MISMATCH, f"{shlex.join(command)} failed:\n{result.stderr.strip()[-4000:]}")

@@ -88,7 +88,7 @@ class Job:
                  sha256_of(self.tuning_records) if self.tuning_records else None,
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
         if self.is_c:
-            parts += [self.build_c, self.c_flags]
+            parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -101,12 +101,14 @@ def is_up_to_date(job: Job) -> bool:
         return False
     if not artifact.files_match(job.directory, metadata):
         return False
+    if job.is_c and job.build_c and not (job.directory / artifact.LIBRARY).is_file():
+        return False
     if not job.flat:
         return True
     names = job.flat_names()
     flat = artifact.read_metadata(job.out / names[artifact.METADATA])
     return (flat is not None and flat.get("build_key") == job.build_key()
-            and artifact.files_match(job.out, flat, names))
+            and artifact.files_match(job.out, flat))
 
 
 def compile_job(job: Job) -> dict[str, Any]:
@@ -137,8 +139,9 @@ def compile_job(job: Job) -> dict[str, Any]:
         seconds["compile"] = round(time.monotonic() - start, 3)
         forms.arrange(folder, job.possible_forms(), job.name)
         graph = _align_params(folder, job.model.outputs)
-        if not job.is_c or job.build_c:
-            files.insert(0, artifact.LIBRARY)
+        # A library of C source is not listed: any compiler may put its own in its place.
+        if not job.is_c:
+            files.append(artifact.LIBRARY)
         files += [artifact.GRAPH, artifact.PARAMS]
         if job.single_file and not job.is_c:
             files.append(artifact.SINGLE_FILE)
@@ -203,7 +206,7 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
                   **forms.describe(folder, job.possible_forms(), job.name)},
         "build_key": job.build_key(),
     }
-    if artifact.LIBRARY in files:
+    if (folder / artifact.LIBRARY).exists():
         machine = artifact.library_machine(folder / artifact.LIBRARY)
         metadata["target"]["machine"] = machine
         features = needed_features(made["llvm_features"], machine)
@@ -219,6 +222,9 @@ def _write_flat(job: Job, metadata: dict[str, Any]) -> None:
     for name in (artifact.LIBRARY, artifact.GRAPH, artifact.PARAMS):
         copy_atomically(job.directory / name, job.out / names[name])
     flat = dict(metadata)
-    flat["files"] = {name: described for name, described in metadata["files"].items()
+    flat["files"] = {names[name]: described for name, described in metadata["files"].items()
                      if name in names}
+    # Of C source, any library may take the artifact's place, but these names have no source.
+    flat["files"][names[artifact.LIBRARY]] = artifact.describe_file(
+        job.directory / artifact.LIBRARY)
     write_atomically(job.out / names[artifact.METADATA], to_text(flat).encode())

@@ -86,6 +86,9 @@ def test_the_flat_form_holds_the_same_bytes(compiled):
     for suffix in ("so", "json", "params"):
         assert sha256_of(folder / "out" / f"tiny_tvm.{suffix}") == \
             report["metadata"]["files"][f"model.{suffix}"]["sha256"]
+    flat = json.loads((folder / "out" / "tiny_tvm.metadata.json").read_text())
+    assert flat["files"] == {f"tiny_tvm.{suffix}": report["metadata"]["files"][f"model.{suffix}"]
+                             for suffix in ("so", "json", "params")}
     assert library_machine(folder / "out" / "tiny_tvm.so") == os.uname().machine
 
 
