@@ -42,10 +42,7 @@ std::string shell_word(const std::string& word) {
 
 RepeatCommand repeat_command(const char* program_name, const CheckSettings& settings) {
   std::string start = shell_word(program_name);
-  for (const std::string& flag : common_flags(settings)) start += " " + shell_word(flag);
-  if (!settings.programs.empty()) {
-    start += " " + shell_word("--programs=" + settings.programs.string());
-  }
+  for (const std::string& flag : settings.given) start += " " + shell_word(flag);
   return [start](const JobResult& job, const CaseResult& result) {
     return start + " " + shell_word("--models=" + job.model) + " " +
            shell_word("--target=" + job.target) + " " + shell_word("--forms=" + job.form) + " " +

@@ -114,6 +114,16 @@ int count_flag(const char* name, int value, int limit) {
   return value;
 }
 
+std::vector<std::string> given_flags() {
+  std::vector<std::string> flags;
+  for (const std::string name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
+                                 "programs", "threads", "timeout"}) {
+    const auto info = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
+    if (!info.is_default) flags.push_back("--" + name + "=" + info.current_value);
+  }
+  return flags;
+}
+
 CheckAction requested_action() {
   const auto is_on = [](const char* name) {
     return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
@@ -163,10 +173,11 @@ CheckSettings read_check_settings(std::span<const std::string> args) {
   settings.verbose = FLAGS_verbose;
   settings.allow_skip = FLAGS_allow_skip;
   settings.locate = FLAGS_locate;
+  settings.given = given_flags();
   return settings;
 }
 
-std::vector<std::string> common_flags(const CheckSettings& settings) {
+std::vector<std::string> file_flags(const CheckSettings& settings) {
   std::string golden;
   for (const fs::path& folder : settings.golden) {
     golden += (golden.empty() ? "" : ",") + folder.string();

@@ -41,6 +41,8 @@ struct CheckSettings {
   bool verbose = false;
   bool allow_skip = false;
   bool locate = false;
+  // The flags of the command line that say where files are and how to run, as they were given.
+  std::vector<std::string> given;
 };
 
 // Sets gflags' flags from `args` (without the program's name) and checks that they make sense.
@@ -48,9 +50,9 @@ struct CheckSettings {
 // installed check_zoo has them. Throws Error(kUsage).
 CheckSettings read_check_settings(std::span<const std::string> args);
 
-// Flags that make check_zoo look at the same files under the same rules: all but the ones that
-// choose artifacts and pictures or say what is printed.
-std::vector<std::string> common_flags(const CheckSettings& settings);
+// Flags that make a worker look at the same files: all that it needs but the ones that choose the
+// artifact and the pictures.
+std::vector<std::string> file_flags(const CheckSettings& settings);
 
 // The path of the running program; empty where the system does not tell.
 std::filesystem::path this_program();

@@ -119,8 +119,8 @@ Row case_row(const CaseResult& result) {
 }
 
 std::string ranked(const RankedScore& item) {
-  return std::to_string(item.index) + " " + number("%.6g", item.score) +
-         (item.label.empty() ? "" : " " + item.label);
+  return std::to_string(item.index) + (item.label.empty() ? "" : " " + item.label) + ": " +
+         number("%.6g", item.score);
 }
 
 std::string top_side_by_side(const CaseScores& scores) {

@@ -77,7 +77,7 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
 }  // namespace
 
 std::vector<std::string> worker_arguments(const CheckSettings& settings, const WorkerTask& task) {
-  std::vector<std::string> arguments = common_flags(settings);
+  std::vector<std::string> arguments = file_flags(settings);
   arguments.push_back("--models=" + task.model);
   arguments.push_back("--target=" + task.target);
   arguments.push_back("--forms=" + task.form);

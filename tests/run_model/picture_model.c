@@ -1,7 +1,9 @@
 /* A stand-in for a compiled classifier of pictures of 3 x 4 x 4 into three classes. */
 #include <dlpack/dlpack.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
+#include <unistd.h>
 
 typedef union {
   int64_t v_int64;
@@ -38,4 +40,16 @@ int fused_failure(Value* args, int* codes, int n, Value* ret, int* ret_code, voi
   (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
   __TVMAPISetLastError("Assert fail: the model does not like this picture");
   return -1;
+}
+
+int fused_crash(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
+  (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  signal(SIGSEGV, SIG_DFL); /* a sanitizer would catch it */
+  raise(SIGSEGV);
+  return 0;
+}
+
+int fused_forever(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
+  (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  for (;;) pause();
 }
