@@ -82,7 +82,7 @@ TEST(ElfCheckTest, OtherFloatAbi) {
   ElfBuilder soft = model(EM_ARM, 32);
   soft.flags = EF_ARM_EABI_VER5 | EF_ARM_ABI_FLOAT_SOFT;
   expect_refused(soft, host_of(EM_ARM, 32, FloatAbi::kHard), ErrorCode::kIncompatible,
-                 {"is compiled for arm soft-float, but this machine is arm hard-float",
+                 {"is compiled for armv7l soft-float, but this machine is armv7l hard-float",
                   "armv7a-linux-gnueabihf"});
   ElfBuilder hard = model(EM_ARM, 32);
   hard.flags = EF_ARM_EABI_VER5 | EF_ARM_ABI_FLOAT_HARD;
