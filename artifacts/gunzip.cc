@@ -40,13 +40,9 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, std::size_t lim
   std::size_t consumed = 0, produced = 0;
   Stream inflater;
   z_stream& stream = inflater.stream;
-  while (consumed < packed.size()) {
+  // One byte of room beyond the limit shows what would exceed it.
+  while (consumed < packed.size() && produced <= limit) {
     if (produced == out.size()) {
-      if (produced > limit) {
-        throw Error(ErrorCode::kFormat,
-                    name + " unpacks to more than " + std::to_string(limit) + " bytes",
-                    "it is no artifact, or too large for this machine");
-      }
       out.resize(produced + std::min(std::max(kStep, produced), limit - produced + 1));
     }
     const auto in = static_cast<uInt>(
@@ -60,7 +56,7 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, std::size_t lim
     const int status = ::inflate(&stream, Z_NO_FLUSH);
     consumed += in - stream.avail_in;
     produced += room - stream.avail_out;
-    if (status == Z_STREAM_END) {
+    if (status == Z_STREAM_END && produced <= limit) {
       if (consumed == packed.size()) {
         out.resize(produced);
         return out;
@@ -69,6 +65,11 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, std::size_t lim
       continue;
     }
     if (status != Z_OK && !(status == Z_BUF_ERROR && stream.avail_out == 0)) break;
+  }
+  if (produced > limit) {
+    throw Error(ErrorCode::kFormat,
+                name + " unpacks to more than " + std::to_string(limit) + " bytes",
+                "it is no artifact, or too large for this machine");
   }
   throw Error(ErrorCode::kFormat, name + " is a gzip file that is damaged or cut off",
               "copy or make it again");

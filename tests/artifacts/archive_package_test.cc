@@ -1,0 +1,150 @@
+#include "artifacts/archive_package.h"
+
+#include <gmock/gmock.h>
+
+#include "artifacts/package.h"
+#include "tests/artifacts/tar_file.h"
+#include "tests/artifacts/test_artifact.h"
+#include "tests/error_matcher.h"
+
+namespace run_model {
+namespace {
+
+class ArchivePackageTest : public testing::Test {
+ protected:
+  UnpackedArchive unpack(const TarFile& tar) const {
+    return unpack_archive(folder_.write("net.tar", tar.bytes()));
+  }
+
+  void expect_pieces(const UnpackedArchive& archive) const {
+    EXPECT_EQ(TemporaryFolder::read(archive.files.library), library_bytes());
+    EXPECT_EQ(TemporaryFolder::read(archive.files.graph), kGraph);
+    EXPECT_EQ(TemporaryFolder::read(archive.files.params), kParams);
+  }
+
+  // With the code that archives of TVM hold.
+  static TarFile library_format(const std::string& metadata) {
+    return TarFile()
+        .add("./metadata.json", metadata)
+        .add("./codegen/host/lib/default_lib0.o", "object")
+        .add("./executor-config/graph/default.graph", std::string(kGraph))
+        .add("./parameters/default.params", kParams);
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr char kVersion7[] = R"({"version": 7, "modules": {"default": {"executors": ["graph"]}}})";
+
+TEST_F(ArchivePackageTest, UnpacksPackagesOfTvmc) {
+  for (const std::string stem : {"mod", "model", "./mod"}) {
+    expect_pieces(unpack(TarFile()
+                             .add(stem + ".so", library_bytes())
+                             .add(stem + ".json", std::string(kGraph))
+                             .add(stem + ".params", kParams)));
+  }
+}
+
+TEST_F(ArchivePackageTest, ALibraryAloneIsComplete) {
+  const UnpackedArchive archive = unpack(TarFile().add("mod.so", library_bytes()));
+  EXPECT_EQ(TemporaryFolder::read(archive.files.library), library_bytes());
+  EXPECT_EQ(archive.files.graph, "");
+  EXPECT_EQ(archive.files.params, "");
+}
+
+TEST_F(ArchivePackageTest, FilesVanishWithThePackage) {
+  std::filesystem::path library;
+  {
+    PackageRequest request;
+    request.artifacts = folder_.write("net.tar", TarFile()
+                                                     .add("mod.so", library_bytes())
+                                                     .add("mod.json", std::string(kGraph))
+                                                     .bytes());
+    const Package package = open_package(request);
+    EXPECT_EQ(package.model, "net");
+    library = package.files.library;
+    EXPECT_TRUE(std::filesystem::exists(library));
+  }
+  EXPECT_FALSE(std::filesystem::exists(library));
+}
+
+TEST_F(ArchivePackageTest, FilesGoByTheirNamesInTheArchive) {
+  PackageRequest request;
+  request.artifacts =
+      folder_.write("net.tar", TarFile().add("mod.so", "\x7f" "no ELF").bytes());
+  EXPECT_THAT([&] { open_package(request); },
+              ThrowsError(ErrorCode::kFormat, "net.tar/mod.so' is"));
+}
+
+TEST_F(ArchivePackageTest, MetadataBesideAnArchiveIsItsOwn) {
+  PackageRequest request;
+  request.artifacts = folder_.write("net.tar", TarFile().add("mod.so", library_bytes()).bytes());
+  folder_.write("net.metadata.json",
+                R"({"schema_version": 1, "model": "net", "files": {"net.tar": {"bytes": 1}}})");
+  EXPECT_THAT([&] { open_package(request); },
+              ThrowsError(ErrorCode::kFormat, "net.metadata.json' lists 1"));
+  request.verify = false;
+  EXPECT_TRUE(open_package(request).metadata.has_value());
+}
+
+TEST_F(ArchivePackageTest, RunsLibraryFormatThatHoldsALibrary) {
+  for (const char* metadata :
+       {kVersion7, R"({"version": 5, "executors": ["graph"], "model_name": "default"})",
+        R"({"version": 1, "runtimes": ["graph"]})"}) {
+    SCOPED_TRACE(metadata);
+    expect_pieces(unpack(library_format(metadata).add("codegen/host/lib/net.so", library_bytes())));
+  }
+  expect_pieces(unpack(TarFile()
+                           .add("metadata.json", R"({"version": 1, "runtimes": ["graph"]})")
+                           .add("runtime-config/graph/graph.json", std::string(kGraph))
+                           .add("parameters/default.params", kParams)
+                           .add("codegen/host/lib/net.so", library_bytes())));
+}
+
+TEST_F(ArchivePackageTest, SaysHowToLinkLibraryFormat) {
+  EXPECT_THAT([&] { unpack(library_format(kVersion7)); },
+              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+  EXPECT_THAT([&] { unpack(TarFile().add("mod.tar", "").add("mod.json", "{}")); },
+              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+}
+
+TEST_F(ArchivePackageTest, RefusesOtherExecutors) {
+  EXPECT_THAT([&] { unpack(library_format(R"({"version": 6, "executors": ["aot"]})")); },
+              ThrowsError(ErrorCode::kIncompatible, "for the executor 'aot'"));
+  EXPECT_THAT([&] { unpack(TarFile().add("lib.so", library_bytes()).add("lib.ro", "")); },
+              ThrowsError(ErrorCode::kIncompatible, "Relay virtual machine"));
+}
+
+TEST_F(ArchivePackageTest, RefusesOtherLibraryFormats) {
+  EXPECT_THAT([&] { unpack(library_format(R"({"version": 8})")); },
+              ThrowsError(ErrorCode::kIncompatible, "in version 8"));
+  EXPECT_THAT(
+      [&] {
+        unpack(library_format(
+            R"({"version": 7, "modules": {"a": {"executors": ["graph"]}, "b": {}}})"));
+      },
+      ThrowsError(ErrorCode::kIncompatible, "holds 2 models"));
+  EXPECT_THAT([&] { unpack(library_format("{}")); },
+              ThrowsError(ErrorCode::kFormat, "not that of the Model Library Format"));
+  EXPECT_THAT([&] { unpack(library_format("{")); }, ThrowsError(ErrorCode::kFormat, "metadata.json"));
+  EXPECT_THAT([&] { unpack(TarFile().add("metadata.json", kVersion7)); },
+              ThrowsError(ErrorCode::kFormat, "without a graph"));
+  EXPECT_THAT(
+      [&] {
+        unpack(library_format(kVersion7)
+                   .add("codegen/host/lib/a.so", library_bytes())
+                   .add("codegen/host/lib/b.so", library_bytes()));
+      },
+      ThrowsError(ErrorCode::kIncompatible, "more than one shared library"));
+}
+
+TEST_F(ArchivePackageTest, SaysWhatAnotherArchiveHolds) {
+  EXPECT_THAT([&] { unpack(TarFile().add("readme.txt", "hello")); },
+              ThrowsError(ErrorCode::kFormat, "it holds 'readme.txt'"));
+  EXPECT_THAT([&] { unpack(TarFile()); }, ThrowsError(ErrorCode::kFormat, "it holds no files"));
+  EXPECT_THAT([&] { unpack_archive(folder_ / "none.tar"); },
+              ThrowsError(ErrorCode::kFile, "does not exist"));
+}
+
+}  // namespace
+}  // namespace run_model
