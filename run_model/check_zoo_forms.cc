@@ -22,6 +22,8 @@ FormLocation locate_form(const std::filesystem::path& zoo, const std::string& mo
   }
   if (form == "mod" || form == "linked") {
     location.place = own;
+  } else if (form == "mlf") {
+    location.place = own / "linked";
   } else {
     location.place = own / (model + (form == "single" ? ".so" : ".tar"));
   }

@@ -80,6 +80,11 @@ std::string why_missing(const fs::path& place, const PlannedJob& job) {
   if (job.target == "c" && is_there(place.parent_path() / "model.c")) {
     return path_in_quotes(place) + " is not there: compile model.c with this machine's compiler";
   }
+  const fs::path archive = place.parent_path() / (job.model + ".tar");
+  if (job.form == "mlf" && is_there(archive)) {
+    return path_in_quotes(place) + " is not there: scripts/link_mlf " + archive.string() +
+           " --out " + place.string() + " links the archive";
+  }
   return path_in_quotes(place) + " is not there: scripts/make_zoo or scripts/compile_model makes it";
 }
 

@@ -105,6 +105,15 @@ TEST_F(CheckZooPlanTest, OtherMachinesNeedAnEmulatorAndTheirProgram) {
   EXPECT_EQ(only("board").skipped_because, "");
 }
 
+TEST_F(CheckZooPlanTest, AnArchiveThatIsNotLinkedIsNamed) {
+  settings_.forms = {"mlf"};
+  EXPECT_THAT(only("native").skipped_because, HasSubstr("scripts/make_zoo"));
+  folder_.write("zoo/net/native/forms/mlf/net.tar", "x");
+  EXPECT_THAT(only("native").skipped_because, HasSubstr("scripts/link_mlf "));
+  folder_.write("zoo/net/native/forms/mlf/linked/model.so", "x");
+  EXPECT_EQ(only("native").skipped_because, "");
+}
+
 TEST_F(CheckZooPlanTest, AModelWithoutCasesIsNamed) {
   folder_.write("zoo/new/native/model.so", "x");
   settings_.models = {"new"};
