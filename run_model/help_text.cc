@@ -14,9 +14,9 @@ Usage:
   run_model --inspect [NAME] ARTIFACTS                       show what an artifact is
 
   NAME       the model's name, as in ARTIFACTS/NAME/<target>/model.so
-  ARTIFACTS  a folder of artifacts, a library (.so), or the start of flat file names:
+  ARTIFACTS  a folder of artifacts, a library (.so), the start of flat file names, or an archive:
              DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params},
-             or one .so that holds graph and parameters too
+             one .so that holds graph and parameters too, or a package of tvmc (.tar, .tar.gz)
   IMAGE      a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA
   LABELS     a text file with one class name a line; an installed run_model brings imagenet.txt
   INPUT      the model's input for the picture, where it has several
