@@ -39,6 +39,16 @@ std::string node_name(const std::vector<NodeInfo>& nodes, std::size_t i) {
          in_quotes(nodes[i].name, 200);
 }
 
+std::string what_is(const ReferenceMatch& match, double tolerance) {
+  if (match.scaled) {
+    return ", the ONNX tensor " + onnx_name(match.tensor) + " but for a factor for each channel";
+  }
+  if (!match.tensor.empty() && match.relative_error() <= tolerance) {
+    return ", right: the ONNX tensor " + onnx_name(match.tensor);
+  }
+  return ", which has no counterpart among the ONNX tensors";
+}
+
 Lines input_lines(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMatch>& matches,
                   const Departure& departure) {
   Lines lines;
@@ -48,9 +58,7 @@ Lines input_lines(const std::vector<NodeInfo>& nodes, const std::vector<Referenc
     for (std::size_t i = departure.node; i-- > 0 && !is_node;) {
       for (const TensorInfo& output : nodes[i].outputs) is_node |= output.name == input.name;
       if (!is_node) continue;
-      line += matches[i].relative_error() <= departure.tolerance && !matches[i].tensor.empty()
-                  ? ", right: the ONNX tensor " + onnx_name(matches[i].tensor)
-                  : ", which has no counterpart among the ONNX tensors";
+      line += what_is(matches[i], departure.tolerance);
     }
     if (!is_node) line += ", a parameter or an input";
     lines.push_back(line);
@@ -76,8 +84,8 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
   lines.push_back("  the first that differs is number " + std::to_string(match.first_wrong) + ": " +
                   number(match.actual) + ", expected " + number(match.expected));
   for (const std::size_t suspect : departure.suspects) {
-    lines.push_back("  or it is " + node_name(nodes, suspect) +
-                    ", which leads to it and has no counterpart among the ONNX tensors");
+    lines.push_back("  or it is " + node_name(nodes, suspect) + ", which leads to it" +
+                    what_is(matches[suspect], departure.tolerance));
   }
   return lines;
 }

@@ -4,9 +4,11 @@
 // way. So nodes are matched by their values. A node is right when its output is some tensor of the
 // reference within a tolerance, as it is, from NCHWc (five dimensions) put back to NCHW, or from
 // NHWC to NCHW. A node without such a tensor (padding, Winograd's transforms, parts of a fused
-// pattern) is excused when a node that reads it is right or excused. The first node in running order
-// that is wrong and not excused is where the graph departs; nodes before it that could not be
-// matched and lead nowhere else may be the cause as well, and are named with it.
+// pattern) is excused when a node that reads it is right or excused. One whose output is a tensor of
+// the reference but for a factor for each channel is excused, too, since TVM moves the factors of
+// batch normalisation from one convolution into another. The first node in running order that is wrong and
+// not excused is where the graph departs; nodes before it that are not right themselves and lead to
+// it over such nodes only may be the cause as well, and are named with it.
 //
 // Limits: a wrong node whose output equals another tensor of the reference by chance, as one that is
 // 0 everywhere, passes for right; what no element of an output shows cannot be seen; only float32
@@ -31,6 +33,7 @@ struct ReferenceMatch {
   std::size_t wrong = 0;            // elements that differ by more than the strictest tolerance
   std::size_t nonzero = 0;          // elements of the reference that are not 0
   std::size_t nonzero_right = 0;    // those of them that are right
+  bool scaled = false;              // right, but for a factor for each channel
   double scale = 0.0;               // the reference's largest magnitude
   double largest_error = 0.0;
   std::size_t first_wrong = 0;  // index in the reference's layout
@@ -47,7 +50,8 @@ class ReferenceTensors {
   // Only float32 tensors count.
   explicit ReferenceTensors(std::vector<NamedTensor> tensors);
 
-  // The closest one: the one with fewest wrong elements.
+  // The closest one: the one that it is but for a factor for each channel, or else the one with
+  // fewest wrong elements.
   ReferenceMatch closest(const Tensor& output) const;
 
   std::size_t size() const { return tensors_.size(); }
@@ -62,9 +66,9 @@ class ReferenceTensors {
 };
 
 struct Departure {
-  std::size_t node = 0;                 // in running order
+  std::size_t node = 0;    // in running order
   double tolerance = 0.0;  // share of a tensor's largest magnitude that its error is beyond
-  std::vector<std::size_t> suspects;    // unmatched nodes before it that may be the cause instead
+  std::vector<std::size_t> suspects;  // nodes before it that may be the cause instead
 };
 
 // `matches` has one for each node of `nodes`. Nothing where no node's error stands out from what

@@ -69,6 +69,19 @@ TEST(ReferenceTensorsTest, MeasuresTheClosestOne) {
   EXPECT_NEAR(match.relative_error(), 0.2, 1e-9);
 }
 
+TEST(ReferenceTensorsTest, KnowsAFactorForEachChannel) {
+  const Tensor reference = filled({1, 2, 2, 2}, 1);
+  Tensor scaled = reference.clone();
+  for (std::size_t i = 0; i < 8; ++i) scaled.elements<float>()[i] *= i < 4 ? 0.5F : 3.0F;
+  EXPECT_TRUE(match_of(scaled, reference).scaled);
+  EXPECT_FALSE(match_of(reference, reference).scaled);
+  scaled.elements<float>()[6] += 0.1F;
+  EXPECT_FALSE(match_of(scaled, reference).scaled);
+  // Nothing tells factors from errors where a channel is one value, or there are no channels.
+  EXPECT_FALSE(match_of(filled({1, 8, 1, 1}, 2), filled({1, 8, 1, 1}, 1)).scaled);
+  EXPECT_FALSE(match_of(filled({8}, 2), filled({8}, 1)).scaled);
+}
+
 TEST(ReferenceTensorsTest, NanIsNotRight) {
   Tensor wrong = filled({4}, 1);
   wrong.elements<float>()[2] = std::numeric_limits<float>::quiet_NaN();
@@ -138,6 +151,15 @@ TEST(FindDepartureTest, UnmatchedNodesBeforeItAreSuspects) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->node, 3U);
   EXPECT_THAT(found->suspects, ElementsAre(1U, 2U));
+}
+
+TEST(FindDepartureTest, AScaledOutputIsExcusedButSuspect) {
+  ReferenceMatch scaled = kWrong;
+  scaled.scaled = true;
+  const auto found = find_departure(kChain, {kRight, scaled, kWrong, kWrong});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->node, 2U);
+  EXPECT_THAT(found->suspects, ElementsAre(1U));
 }
 
 TEST(FindDepartureTest, OtherBranchesAreNone) {
