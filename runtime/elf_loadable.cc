@@ -18,6 +18,8 @@ namespace {
 #endif
 
 constexpr std::uint16_t kVersionIndexMask = 0x7fff;
+// Far above what code that reaches its data relative to itself can use (2 GiB on every machine).
+constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 36;
 
 bool power_of_two(std::uint64_t value) { return std::has_single_bit(value); }
 
@@ -36,6 +38,9 @@ void check_segments(const ElfFile& file) {
       if (segment.alignment > 1 && (!power_of_two(segment.alignment) ||
                                     (segment.address - segment.offset) % segment.alignment != 0)) {
         reader.fail("a segment is not aligned as its header says");
+      }
+      if (segment.memory_bytes > kMaxSegmentBytes) {
+        reader.fail("a segment takes " + std::to_string(segment.memory_bytes) + " bytes of memory");
       }
       if (any && segment.address < end) {
         reader.fail("its segments overlap or are not in order");
@@ -133,6 +138,13 @@ void check_dynamic(const ElfFile& file) {
   if ((file.dynamic(DT_VERNEED) || file.dynamic(DT_VERDEF)) && !file.dynamic(DT_VERSYM)) {
     reader.fail("its dynamic section lacks an entry");
   }
+  // RISC-V's loader writes to the first two words there, also where it binds every function at once.
+  const std::size_t word = reader.address_bytes();
+  if (const auto address = file.dynamic(DT_PLTGOT);
+      file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
+      (!address || *address % word != 0 || !in_image(file, *address, 2 * word, PF_R | PF_W))) {
+    reader.fail("its table of function addresses is not within a writable segment");
+  }
   const std::pair<std::uint64_t, std::uint64_t> arrays[] = {{DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
                                                             {DT_FINI_ARRAY, DT_FINI_ARRAYSZ}};
   for (const auto& [tag, size_tag] : arrays) {
@@ -141,7 +153,7 @@ void check_dynamic(const ElfFile& file) {
       continue;
     }
     const auto size = file.dynamic(size_tag);
-    if (!size || *size % reader.address_bytes() != 0 || !in_image(file, *address, *size, PF_R)) {
+    if (!size || *size % word != 0 || !in_image(file, *address, *size, PF_R)) {
       reader.fail("its list of initialisation functions is not within a segment");
     }
   }

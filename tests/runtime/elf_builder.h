@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,6 +39,7 @@ class ElfBuilder {
   std::vector<BuiltSymbol> symbols;
   std::vector<std::pair<std::string, std::string>> version_needs;  // library, version
   std::vector<BuiltRelocation> relocations;
+  std::optional<std::size_t> function_addresses = 0;  // where their addresses begin, from code_address()
   std::size_t plt_relocations = 0;  // so many of the last are listed as function references too
   std::string arm_attributes;  // content of a section of that type, if not empty
   std::vector<std::pair<std::uint64_t, std::uint64_t>> more_dynamic;
@@ -139,6 +141,7 @@ class ElfBuilder {
                            relocation_table + 3 * word * (relocations.size() - plt_relocations));
       dynamic.emplace_back(DT_PLTRELSZ, 3 * word * plt_relocations);
       dynamic.emplace_back(DT_PLTREL, DT_RELA);
+      if (function_addresses) dynamic.emplace_back(DT_PLTGOT, code + *function_addresses);
     }
     dynamic.insert(dynamic.end(), more_dynamic.begin(), more_dynamic.end());
     dynamic.emplace_back(DT_NULL, 0);

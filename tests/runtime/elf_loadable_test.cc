@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "elf_builder.h"
 #include "error_matchers.h"
 
@@ -46,6 +48,18 @@ TEST(ElfLoadableTest, AcceptsOneTableInsideTheOther) {
   ElfBuilder builder = riscv({{0, 2, 1, 0}, {8, kJumpSlot, 2, 0}});
   builder.plt_relocations = 1;
   EXPECT_NO_THROW(check(builder));
+}
+
+// RISC-V's loader writes there without a look.
+TEST(ElfLoadableTest, FunctionAddressesAreInWritableMemory) {
+  ElfBuilder builder = riscv({{0, 2, 1, 0}, {8, kJumpSlot, 2, 0}});
+  builder.plt_relocations = 1;
+  for (const std::optional<std::size_t> place :
+       {std::optional<std::size_t>(), std::optional<std::size_t>(1 << 20),
+        std::optional<std::size_t>(4)}) {
+    builder.function_addresses = place;
+    expect_damaged(builder, "its table of function addresses");
+  }
 }
 
 TEST(ElfLoadableTest, RelocationsStayWithinTheLibrary) {

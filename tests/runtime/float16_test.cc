@@ -43,7 +43,12 @@ TEST(Float16Test, EveryHalfSurvivesTheWayThereAndBack) {
     const auto half = static_cast<std::uint16_t>(bits);
     const auto expected = static_cast<std::uint16_t>(is_nan(half) ? half | 0x0200 : half);
     ASSERT_EQ(float_to_half(half_to_float(half)), expected);
-    ASSERT_EQ(double_to_half(half_to_float(half)), expected);
+    if (is_nan(half)) {
+      // RISC-V forgets a NaN's sign and payload where a float becomes a double.
+      ASSERT_TRUE(is_nan(double_to_half(half_to_float(half)))) << bits;
+    } else {
+      ASSERT_EQ(double_to_half(half_to_float(half)), half);
+    }
   }
 }
 
