@@ -53,6 +53,23 @@ function(run_model_add_library room)
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/run_model)
 endfunction()
 
+# What nearly every test includes, parsed once for all of them: a third of the time that they take to
+# compile. Tests name
+# the headers that they use all the same.
+function(run_model_precompile_test_headers target)
+  if(NOT TARGET run_model_test_headers)
+    set(source ${PROJECT_BINARY_DIR}/run_model_test_headers.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+    add_executable(run_model_test_headers ${source})
+    target_link_libraries(run_model_test_headers PRIVATE GTest::gmock GTest::gtest)
+    run_model_configure_target(run_model_test_headers)
+    target_compile_options(run_model_test_headers PRIVATE -O0)
+    target_precompile_headers(run_model_test_headers PRIVATE
+      <filesystem> <gmock/gmock.h> <gtest/gtest.h> <string> <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM run_model_test_headers)
+endfunction()
+
 # run_model_add_test(<name> SOURCES … [LIBS …] [LABELS …])
 # A GoogleTest program <name>, each of its cases a CTest test "<name>.<case>".
 function(run_model_add_test name)
@@ -64,6 +81,7 @@ function(run_model_add_test name)
   run_model_configure_target(${name})
   # GoogleTest's and JSON's templates take minutes to optimise, more than all tests take to run.
   target_compile_options(${name} PRIVATE -O0)
+  run_model_precompile_test_headers(${name})
   set(properties "")
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")
