@@ -26,8 +26,8 @@ inline constexpr int kGoldenSchema = 1;
 struct GoldenPicture {
   std::string file;    // a name without folders
   std::string sha256;  // of the file
-  // Every decoder gives the same pixels, so that the network's input must be the reference's bit for
-  // bit. Decoders of JPEG differ by a few levels here and there.
+  // Every decoder gives the same pixels, so that the network's input must be the reference's bit
+  // for bit. Decoders of JPEG differ by a few levels here and there.
   bool lossless = true;
 };
 
@@ -64,7 +64,8 @@ struct GoldenCase {
 // that is not the array's. Throws Error(kIncompatible) for another schema version.
 GoldenCase read_golden_case(const std::filesystem::path& path);
 
-// The JSON part alone, from memory; `output` stays undefined. `name` stands for the file in messages.
+// The JSON part alone, from memory; `output` stays undefined. `name` stands for the file in
+// messages.
 GoldenCase parse_golden_case(std::string_view text, const std::string& name);
 
 }  // namespace run_model

@@ -45,8 +45,7 @@ ToleranceEntry parse_entry(const JsonField& field) {
 }
 
 bool same_place(const ToleranceEntry& a, const ToleranceEntry& b) {
-  return a.model == b.model && a.target == b.target && a.kind == b.kind &&
-         a.lossless == b.lossless;
+  return a.model == b.model && a.target == b.target && a.kind == b.kind && a.lossless == b.lossless;
 }
 
 // 0: does not fit. A model's own entry comes before a target's.

@@ -38,8 +38,8 @@ struct ToleranceTable {
 };
 
 // Throws Error(kFile), Error(kFormat) for malformed content, two entries for the same, or no entry
-// for any model and target of a kind of scores and pictures; Error(kIncompatible) for another schema
-// version.
+// for any model and target of a kind of scores and pictures; Error(kIncompatible) for another
+// schema version.
 ToleranceTable read_tolerances(const std::filesystem::path& path);
 
 // The same from memory; `name` stands for the file in messages.

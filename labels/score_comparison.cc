@@ -131,8 +131,7 @@ class Comparison {
 
   std::string closeness_of_the_edge() const {
     const std::vector<std::size_t> more = best_classes(expected_, kBestClasses + 1);
-    return more.size() <= kBestClasses ? ""
-                                       : closeness(more[kBestClasses - 1], more[kBestClasses]);
+    return more.size() <= kBestClasses ? "" : closeness(more[kBestClasses - 1], more[kBestClasses]);
   }
 
   std::span<const double> expected_;
@@ -174,9 +173,9 @@ std::string_view score_rule_name(ScoreRule rule) {
 ScoreComparison compare_scores(std::span<const double> expected, std::span<const double> actual,
                                const ScoreTolerance& tolerance) {
   if (expected.empty() || actual.size() != expected.size()) {
-    throw Error(ErrorCode::kMismatch, "the model gave " + std::to_string(actual.size()) +
-                                          " scores, and the reference has " +
-                                          std::to_string(expected.size()),
+    throw Error(ErrorCode::kMismatch,
+                "the model gave " + std::to_string(actual.size()) +
+                    " scores, and the reference has " + std::to_string(expected.size()),
                 "compare with the golden case of the same model");
   }
   return Comparison(expected, actual, tolerance).run();

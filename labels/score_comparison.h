@@ -20,7 +20,7 @@ ScoreKind parse_score_kind(std::string_view name);
 
 // How far results may be from the reference's; all in the scores' own unit.
 struct ScoreTolerance {
-  double atol = 0.0;   // a value may differ by atol + rtol * |reference|
+  double atol = 0.0;  // a value may differ by atol + rtol * |reference|
   double rtol = 0.0;
   double order = 0.0;  // classes of the best five may change places where the reference's scores
                        // differ by less than this
@@ -57,8 +57,8 @@ struct ScoreComparison {
   std::size_t outside = 0;  // scores beyond their tolerance
 };
 
-// Compares one output with the reference's. Equal scores rank by index. Throws Error(kMismatch) when
-// there is not one score for each of the reference's, or none at all.
+// Compares one output with the reference's. Equal scores rank by index. Throws Error(kMismatch)
+// when there is not one score for each of the reference's, or none at all.
 ScoreComparison compare_scores(std::span<const double> expected, std::span<const double> actual,
                                const ScoreTolerance& tolerance);
 

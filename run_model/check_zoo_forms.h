@@ -17,7 +17,8 @@ namespace run_model {
 //   tar      forms/tar/<model>.tar, a package of tvmc
 //   single   forms/single/<model>.so, with graph and parameters inside
 //   linked   forms/linked/, a library with the parameters inside, and a graph
-//   mlf      forms/mlf/<model>.tar, Model Library Format, which has to be linked for the machine that
+//   mlf      forms/mlf/<model>.tar, Model Library Format, which has to be linked for the machine
+//   that
 //            runs it: forms/mlf/linked/ is what scripts/link_mlf makes of it
 inline constexpr std::array<std::string_view, 7> kForms{"triple", "flat",   "mod", "tar",
                                                         "single", "linked", "mlf"};

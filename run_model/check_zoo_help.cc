@@ -85,6 +85,8 @@ std::string check_zoo_help_text() {
   return text + kAfterExitCodes;
 }
 
-std::string check_zoo_version_text() { return std::string("check_zoo ") + RUN_MODEL_VERSION + "\n"; }
+std::string check_zoo_version_text() {
+  return std::string("check_zoo ") + RUN_MODEL_VERSION + "\n";
+}
 
 }  // namespace run_model

@@ -81,8 +81,7 @@ class Judge {
     const std::string found = sha256_hex(bytes);
     if (found == golden.picture.sha256) return;
     result_.fail("picture", path_in_quotes(picture) + " has the SHA-256 " + short_hash(found) +
-                                ", and the golden case is of " +
-                                short_hash(golden.picture.sha256) +
+                                ", and the golden case is of " + short_hash(golden.picture.sha256) +
                                 "; copy the case's picture, or make the golden case again");
   }
 
@@ -109,8 +108,8 @@ class Judge {
                                  ", expected " + shape_name(golden.output_shape));
       return;
     }
-    const ToleranceEntry& entry = context_.tolerances->find(
-        context_.model, context_.target, golden.kind, golden.picture.lossless);
+    const ToleranceEntry& entry = context_.tolerances->find(context_.model, context_.target,
+                                                            golden.kind, golden.picture.lossless);
     const std::span<const float> reference = golden.output.elements<float>();
     const std::vector<double> expected(reference.begin(), reference.end());
     const std::vector<double> actual =

@@ -70,8 +70,7 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
                const Departure& departure) {
   const NodeInfo& node = nodes[departure.node];
   const ReferenceMatch& match = matches[departure.node];
-  const std::size_t elements =
-      static_cast<std::size_t>(element_count(match.shape));
+  const std::size_t elements = static_cast<std::size_t>(element_count(match.shape));
   Lines lines{"departs first: " + node_name(nodes, departure.node),
               "  function " + in_quotes(node.function, 200)};
   for (const std::string& line : input_lines(nodes, matches, departure)) lines.push_back(line);
@@ -79,8 +78,8 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
   lines.push_back("  closest to it, read " + match.layout + ", is the ONNX tensor " +
                   onnx_name(match.tensor) + " " + shape_name(match.shape) + ": " +
                   std::to_string(match.wrong) + " of " + std::to_string(elements) +
-                  " values differ, the largest by " + number(match.largest_error) + " (values go to " +
-                  number(match.scale) + ")");
+                  " values differ, the largest by " + number(match.largest_error) +
+                  " (values go to " + number(match.scale) + ")");
   lines.push_back("  the first that differs is number " + std::to_string(match.first_wrong) + ": " +
                   number(match.actual) + ", expected " + number(match.expected));
   for (const std::size_t suspect : departure.suspects) {
@@ -93,8 +92,7 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
 Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
              const CheckSettings& settings) {
   const GoldenCase golden = read_golden_case(path);
-  const std::filesystem::path file =
-      settings.intermediates / golden.model / (golden.name + ".npz");
+  const std::filesystem::path file = settings.intermediates / golden.model / (golden.name + ".npz");
   std::error_code error;
   const std::string remake = "scripts/make_golden --zoo " + golden.model +
                              " --intermediates --pictures " +

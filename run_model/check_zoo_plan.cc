@@ -45,20 +45,20 @@ struct Way {
   std::string impossible_because;  // empty: it is possible
 };
 
-Way find_way(const ListedTarget& target, const CheckSettings& settings,
-             const CheckHost& host) {
+Way find_way(const ListedTarget& target, const CheckSettings& settings, const CheckHost& host) {
   const bool own_machine = target.machine.empty() || target.machine == host.machine;
   const std::vector<std::string> lacking =
       own_machine ? missing_features(target.features, host.cpu) : std::vector<std::string>();
   if (own_machine && lacking.empty()) return {};
 
-  const std::string why = own_machine ? "this CPU lacks " + joined(lacking)
-                                      : "this machine is " + host.machine + ", not " +
-                                            target.machine;
+  const std::string why = own_machine
+                              ? "this CPU lacks " + joined(lacking)
+                              : "this machine is " + host.machine + ", not " + target.machine;
   if (target.emulator.empty()) return {{}, why + ", and no emulator is known"};
   if (!is_program(target.emulator[0], host.search_path)) {
-    return {{}, why + ", and the emulator " + target.emulator[0] +
-                    " is not installed (Debian: qemu-user)"};
+    return {
+        {},
+        why + ", and the emulator " + target.emulator[0] + " is not installed (Debian: qemu-user)"};
   }
   // build/host/bin/check_zoo belongs to build.
   const fs::path programs = settings.programs.empty()
@@ -67,8 +67,9 @@ Way find_way(const ListedTarget& target, const CheckSettings& settings,
   const fs::path program =
       own_machine ? host.program : programs / target.preset / "bin" / "check_zoo";
   if (!is_there(program)) {
-    return {{}, why + ", and " + path_in_quotes(program) + " is not built (cmake --preset " +
-                    target.preset + " && cmake --build --preset " + target.preset + ")"};
+    return {{},
+            why + ", and " + path_in_quotes(program) + " is not built (cmake --preset " +
+                target.preset + " && cmake --build --preset " + target.preset + ")"};
   }
   Way way;
   way.command = target.emulator;
@@ -85,7 +86,8 @@ std::string why_missing(const fs::path& place, const PlannedJob& job) {
     return path_in_quotes(place) + " is not there: scripts/link_mlf " + archive.string() +
            " --out " + place.string() + " links the archive";
   }
-  return path_in_quotes(place) + " is not there: scripts/make_zoo or scripts/compile_model makes it";
+  return path_in_quotes(place) +
+         " is not there: scripts/make_zoo or scripts/compile_model makes it";
 }
 
 class Planner {
@@ -114,10 +116,10 @@ class Planner {
     for (const std::string& model : settings_.models) {
       if (std::find(models_.begin(), models_.end(), model) == models_.end() &&
           !is_there(settings_.artifacts / model)) {
-        throw Error(ErrorCode::kUsage,
-                    "--models has " + in_quotes(model) +
-                        ", which has neither golden cases nor artifacts",
-                    models_.empty() ? "" : "there are cases of " + joined(models_));
+        throw Error(
+            ErrorCode::kUsage,
+            "--models has " + in_quotes(model) + ", which has neither golden cases nor artifacts",
+            models_.empty() ? "" : "there are cases of " + joined(models_));
       }
     }
     models_ = settings_.models;

@@ -22,9 +22,9 @@ using OnProgress = std::function<void(const PoolProgress&)>;
 
 // One result for each job of the plan, in its order, with one case for each picture (a job without
 // pictures has one without a name). Whatever a worker does, every picture gets its result: a crash,
-// a picture that takes longer than the timeout and a worker that says nonsense are failures, and the
-// pictures that were not reached fail too, for nothing has shown them right. Throws Error(kInternal)
-// when the system has no more processes.
+// a picture that takes longer than the timeout and a worker that says nonsense are failures, and
+// the pictures that were not reached fail too, for nothing has shown them right. Throws
+// Error(kInternal) when the system has no more processes.
 std::vector<JobResult> run_jobs(const std::vector<PlannedJob>& jobs, const CheckSettings& settings,
                                 const OnProgress& on_progress);
 

@@ -61,8 +61,7 @@ void close_end(int& fd) {
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
-  const std::string message =
-      "cannot start " + command[0] + ": " + std::strerror(errno) + "\n";
+  const std::string message = "cannot start " + command[0] + ": " + std::strerror(errno) + "\n";
   const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
   ::_exit(written < 0 ? kCannotStart - 1 : kCannotStart);
 }

@@ -14,8 +14,8 @@ namespace run_model {
 class ChildProcess {
  public:
   // Runs `command` (found in PATH), or without one calls `body` in a copy of this process, whose
-  // result is its exit code. Only while this process has one thread. Throws Error(kInternal) when the
-  // system refuses.
+  // result is its exit code. Only while this process has one thread. Throws Error(kInternal) when
+  // the system refuses.
   ChildProcess(const std::vector<std::string>& command, const std::function<int()>& body);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

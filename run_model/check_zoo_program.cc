@@ -75,15 +75,14 @@ int check(const char* program_name, const CheckSettings& settings) {
   Stopwatch stopwatch;
   // Every worker reads them again; a mistake in them is better told once.
   read_tolerances(settings.tolerances);
-  const std::vector<ListedTarget> targets = settings.targets_file.empty()
-                                                ? built_in_targets()
-                                                : read_target_list(settings.targets_file);
+  const std::vector<ListedTarget> targets =
+      settings.targets_file.empty() ? built_in_targets() : read_target_list(settings.targets_file);
   const Plan plan = plan_checks(settings, targets, CheckHost::current());
   std::vector<JobResult> results;
   {
     ProgressLine line;
-    results = run_jobs(plan.jobs, settings,
-                       [&](const PoolProgress& progress) { line.show(progress); });
+    results =
+        run_jobs(plan.jobs, settings, [&](const PoolProgress& progress) { line.show(progress); });
   }
   const TableOptions options{settings.verbose, stopwatch.lap() / 1000, plan.targets_left_out};
   const RepeatCommand repeat = repeat_command(program_name, settings);

@@ -61,11 +61,11 @@ struct JobResult {
   std::string model;
   std::string target;
   std::string form;
-  std::string library;    // path; empty where nothing was loaded
-  std::string checksum;   // XXH3 of the library, 16 hexadecimal digits
+  std::string library;   // path; empty where nothing was loaded
+  std::string checksum;  // XXH3 of the library, 16 hexadecimal digits
   bool emulated = false;
   double load_ms = 0.0;
-  double seconds = 0.0;   // of the whole worker process
+  double seconds = 0.0;  // of the whole worker process
   std::vector<CaseResult> cases;
 };
 

@@ -182,8 +182,7 @@ std::vector<std::string> file_flags(const CheckSettings& settings) {
   for (const fs::path& folder : settings.golden) {
     golden += (golden.empty() ? "" : ",") + folder.string();
   }
-  std::vector<std::string> flags{"--artifacts=" + settings.artifacts.string(),
-                                 "--golden=" + golden,
+  std::vector<std::string> flags{"--artifacts=" + settings.artifacts.string(), "--golden=" + golden,
                                  "--images=" + settings.images.string(),
                                  "--tolerances=" + settings.tolerances.string(),
                                  "--threads=" + std::to_string(settings.threads)};

@@ -23,15 +23,15 @@ struct CheckSettings {
   std::vector<std::filesystem::path> golden;
   std::filesystem::path images;
   std::filesystem::path tolerances;
-  std::filesystem::path targets_file;   // empty: the list that the program was built with
-  std::filesystem::path labels;         // empty: only the reference's own labels are shown
-  std::filesystem::path programs;       // empty: beside this program
+  std::filesystem::path targets_file;  // empty: the list that the program was built with
+  std::filesystem::path labels;        // empty: only the reference's own labels are shown
+  std::filesystem::path programs;      // empty: beside this program
   std::filesystem::path intermediates;
-  std::vector<std::string> models;      // empty: all that have golden cases
-  std::vector<std::string> targets;     // empty: all that the zoo has artifacts of
+  std::vector<std::string> models;   // empty: all that have golden cases
+  std::vector<std::string> targets;  // empty: all that the zoo has artifacts of
   bool all_targets = false;
   std::vector<std::string> forms;
-  std::vector<std::string> pictures;    // empty: all
+  std::vector<std::string> pictures;  // empty: all
   Shard shard;
   int jobs = 1;
   int threads = 1;

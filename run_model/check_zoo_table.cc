@@ -19,8 +19,9 @@ std::string number(const char* format, double value) {
 
 // Columns on a terminal: characters, not bytes. (None here is wider than one column.)
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::string padded(const std::string& text, std::size_t columns) {
@@ -85,8 +86,11 @@ struct ScoreSummary {
   // top-1, top-5, the largest errors, the tolerance used, time.
   Row cells() const {
     if (compared == 0) return {"-", "-", "-", "-", "-", "-"};
-    return {share(top1, compared), share(top5, compared), error_text(lossless_error),
-            error_text(lossy_error), number("%.0f%%", 100 * tolerance_used),
+    return {share(top1, compared),
+            share(top5, compared),
+            error_text(lossless_error),
+            error_text(lossy_error),
+            number("%.0f%%", 100 * tolerance_used),
             time_text(run_ms / static_cast<double>(compared))};
   }
 };
@@ -212,10 +216,9 @@ std::string zoo_table(const std::vector<JobResult>& jobs, const TableOptions& op
     text += " (--target=all lists them)\n";
   }
   const CaseCounts counts = count_cases(jobs);
-  text += "\n" + plural(counts.all(), "case") + ": " + std::to_string(counts.passed) +
-          " passed, " + std::to_string(counts.failed) + " failed, " +
-          std::to_string(counts.skipped) + " skipped, in " + number("%.1f s", options.seconds) +
-          "\n";
+  text += "\n" + plural(counts.all(), "case") + ": " + std::to_string(counts.passed) + " passed, " +
+          std::to_string(counts.failed) + " failed, " + std::to_string(counts.skipped) +
+          " skipped, in " + number("%.1f s", options.seconds) + "\n";
   return text;
 }
 

@@ -46,9 +46,9 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
   const ToleranceTable tolerances = read_tolerances(settings.tolerances);
   JudgeContext context{task.model, task.target, settings.images, &tolerances, {}};
   if (!settings.labels.empty()) context.labels = read_labels(settings.labels);
-  LoadedPackage loaded = load_package(
-      locate_form(settings.artifacts, task.model, task.target, task.form).request,
-      settings.threads);
+  LoadedPackage loaded =
+      load_package(locate_form(settings.artifacts, task.model, task.target, task.form).request,
+                   settings.threads);
   const std::filesystem::path& library = loaded.report.package.files.library;
   say({{"event", "loaded"},
        {"library", shown_path(library)},

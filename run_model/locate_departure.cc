@@ -11,12 +11,13 @@ namespace {
 
 // Shares of a tensor's largest magnitude. Float32 sums in another order differ by some 1e-7 in one
 // layer and by 1e-6 to 1e-5 after many, and a step like softmax makes that ten times as much. So a
-// node departs where its error is beyond the first figure and so many times that of any node before.
+// node departs where its error is beyond the first figure and so many times that of any node
+// before.
 constexpr double kStrictest = 2e-5;
 constexpr double kGrowth = 20;
 
-// For outputs that are a tensor but for a factor, whose own rounding adds to the rest; a share of the
-// channel's largest magnitude.
+// For outputs that are a tensor but for a factor, whose own rounding adds to the rest; a share of
+// the channel's largest magnitude.
 constexpr double kScaledTolerance = 2e-4;
 
 // About half a unit in the last place of a float32: less cannot be told from nothing.
@@ -85,8 +86,8 @@ ReferenceMatch compare(std::span<const float> actual, std::span<const float> exp
   return match;
 }
 
-// Whether every channel of `actual` is that of `expected`, [n, c, h, w], times a factor. Channels of
-// one value would be so whatever it is: there must be values that tell.
+// Whether every channel of `actual` is that of `expected`, [n, c, h, w], times a factor. Channels
+// of one value would be so whatever it is: there must be values that tell.
 bool is_scaled(std::span<const float> actual, std::span<const float> expected,
                const std::vector<std::int64_t>& shape) {
   if (shape.size() != 4 || expected.empty()) return false;
@@ -201,8 +202,9 @@ ReferenceMatch ReferenceTensors::closest(const Tensor& output) const {
     for (const Reading& way : ways) {
       ReferenceMatch match =
           compare(way.values, reference.tensor.elements<float>(), reference.scale);
-      const bool better = best.tensor.empty() || match.wrong < best.wrong ||
-                          (match.wrong == best.wrong && match.relative_error() < best.relative_error());
+      const bool better =
+          best.tensor.empty() || match.wrong < best.wrong ||
+          (match.wrong == best.wrong && match.relative_error() < best.relative_error());
       if (!better) continue;
       match.tensor = reference.name;
       match.shape = reference.tensor.shape();
@@ -252,7 +254,8 @@ std::vector<ReferenceMatch> match_nodes(GraphExecutor& executor,
     ReferenceMatch worst;
     for (std::size_t output = 0; output < executor.nodes()[i].outputs.size(); ++output) {
       ReferenceMatch match = references.closest(executor.node_output(i, output));
-      if (output == 0 || (!match.tensor.empty() && match.relative_error() > worst.relative_error())) {
+      if (output == 0 ||
+          (!match.tensor.empty() && match.relative_error() > worst.relative_error())) {
         worst = std::move(match);
       }
     }

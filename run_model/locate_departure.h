@@ -4,15 +4,15 @@
 // way. So nodes are matched by their values. A node is right when its output is some tensor of the
 // reference within a tolerance, as it is, from NCHWc (five dimensions) put back to NCHW, or from
 // NHWC to NCHW. A node without such a tensor (padding, Winograd's transforms, parts of a fused
-// pattern) is excused when a node that reads it is right or excused. One whose output is a tensor of
-// the reference but for a factor for each channel is excused, too, since TVM moves the factors of
-// batch normalisation from one convolution into another. The first node in running order that is wrong and
-// not excused is where the graph departs; nodes before it that are not right themselves and lead to
-// it over such nodes only may be the cause as well, and are named with it.
+// pattern) is excused when a node that reads it is right or excused. One whose output is a tensor
+// of the reference but for a factor for each channel is excused, too, since TVM moves the factors
+// of batch normalisation from one convolution into another. The first node in running order that is
+// wrong and not excused is where the graph departs; nodes before it that are not right themselves
+// and lead to it over such nodes only may be the cause as well, and are named with it.
 //
-// Limits: a wrong node whose output equals another tensor of the reference by chance, as one that is
-// 0 everywhere, passes for right; what no element of an output shows cannot be seen; only float32
-// outputs are looked at.
+// Limits: a wrong node whose output equals another tensor of the reference by chance, as one that
+// is 0 everywhere, passes for right; what no element of an output shows cannot be seen; only
+// float32 outputs are looked at.
 #pragma once
 
 #include <cstddef>

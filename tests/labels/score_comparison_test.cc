@@ -89,8 +89,9 @@ TEST(ScoreComparisonTest, AnotherSetOfBestClassesFails) {
   actual[0] = 1.001;  // overtakes class 3
   const ScoreComparison result = compare(actual);
   ASSERT_THAT(rules(result), ElementsAre(ScoreRule::kTop5));
-  EXPECT_THAT(result.failures[0].message,
-              HasSubstr("class 3 is not among the best 5; the reference has them only 0.001 apart"));
+  EXPECT_THAT(
+      result.failures[0].message,
+      HasSubstr("class 3 is not among the best 5; the reference has them only 0.001 apart"));
 }
 
 TEST(ScoreComparisonTest, CloseNeighboursMayChangePlaces) {
@@ -99,8 +100,9 @@ TEST(ScoreComparisonTest, CloseNeighboursMayChangePlaces) {
   EXPECT_THAT(compare(actual).failures, IsEmpty());
   const ScoreComparison strict = compare(actual, {0.01, 0.001, 0.0005});
   ASSERT_THAT(rules(strict), ElementsAre(ScoreRule::kOrder));
-  EXPECT_THAT(strict.failures[0].message,
-              HasSubstr("classes 4 and 1 have changed places, which the reference has 0.001 apart"));
+  EXPECT_THAT(
+      strict.failures[0].message,
+      HasSubstr("classes 4 and 1 have changed places, which the reference has 0.001 apart"));
 }
 
 TEST(ScoreComparisonTest, OthersMayNot) {
@@ -110,8 +112,8 @@ TEST(ScoreComparisonTest, OthersMayNot) {
 }
 
 TEST(ScoreComparisonTest, NanAndInfinityFail) {
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Scores actual = kReference;
     actual[3] = bad;
     const ScoreComparison result = compare(actual);

@@ -18,10 +18,10 @@ using Strings = std::vector<std::string>;
 class CheckZooPlanTest : public ::testing::Test {
  protected:
   CheckZooPlanTest() {
-    for (const char* file : {"golden/net/cat.json", "golden/net/dog.json", "golden/big/cat.json",
-                             "zoo/net/native/model.so", "zoo/net/v9/model.so",
-                             "zoo/net/board/model.so", "zoo/big/native/model.so",
-                             "bin/emulate", "build/host/bin/check_zoo"}) {
+    for (const char* file :
+         {"golden/net/cat.json", "golden/net/dog.json", "golden/big/cat.json",
+          "zoo/net/native/model.so", "zoo/net/v9/model.so", "zoo/net/board/model.so",
+          "zoo/big/native/model.so", "bin/emulate", "build/host/bin/check_zoo"}) {
       folder_.write(file, "x");
     }
     std::filesystem::permissions(folder_ / "bin/emulate", std::filesystem::perms::owner_all);
@@ -147,9 +147,9 @@ TEST_F(CheckZooPlanTest, PicturesChooseCases) {
 
 TEST_F(CheckZooPlanTest, RefusesUnknownNames) {
   settings_.pictures = {"bird"};
-  EXPECT_THAT([&] { plan(); },
-              ThrowsError(ErrorCode::kUsage, "'bird', of which there is no golden case; there are "
-                                             "cases of cat, dog"));
+  EXPECT_THAT([&] { plan(); }, ThrowsError(ErrorCode::kUsage,
+                                           "'bird', of which there is no golden case; there are "
+                                           "cases of cat, dog"));
   settings_.pictures.clear();
   settings_.targets = {"vax"};
   EXPECT_THAT([&] { plan(); }, ThrowsError(ErrorCode::kUsage, "it has native, v9, board, unused"));

@@ -332,8 +332,9 @@ TEST_F(EmulatedTest, ItsSignalIsNamed) {
 
 TEST_F(EmulatedTest, WhatItSaysIsShown) {
   emulate("echo 'cannot open the library' >&2; exit 3");
-  EXPECT_THAT(message(check_one(8)), AllOf(HasSubstr("exited with code 3"),
-                                           HasSubstr("after it had said 'cannot open the library")));
+  EXPECT_THAT(message(check_one(8)),
+              AllOf(HasSubstr("exited with code 3"),
+                    HasSubstr("after it had said 'cannot open the library")));
 }
 
 TEST_F(EmulatedTest, NonsenseIsNoResult) {

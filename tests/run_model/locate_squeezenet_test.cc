@@ -1,4 +1,5 @@
-// Puts a wrong weight into one node of SqueezeNet after another, and lets check_zoo's search find it.
+// Puts a wrong weight into one node of SqueezeNet after another, and lets check_zoo's search find
+// it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
