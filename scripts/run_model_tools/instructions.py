@@ -62,7 +62,7 @@ def read_sections(text: str) -> dict[str, str]:
 
 def board_environment(scratch: Path, target: str) -> dict[str, str]:
     """The environment in which ssh and scp reach a board of `target` that lives in `scratch`."""
-    emulator = _emulators().get(target, [])
+    emulator = emulators().get(target, [])
     home, commands = scratch / "home", scratch / "bin"
     home.mkdir()
     commands.mkdir()
@@ -75,6 +75,6 @@ def board_environment(scratch: Path, target: str) -> dict[str, str]:
     return {**os.environ, "BOARD_HOME": str(home), "PATH": f"{commands}:{os.environ['PATH']}"}
 
 
-def _emulators() -> dict[str, list[str]]:
+def emulators() -> dict[str, list[str]]:
     table = json.loads((bootstrap.REPO_ROOT / "artifacts" / "targets.json").read_text())
     return {t["name"]: t.get("emulator") or [] for t in table["targets"]}
