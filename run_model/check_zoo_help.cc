@@ -51,7 +51,8 @@ Output:
   --verbose            a row for every picture
   --json               one JSON object on standard output instead of the table, also for errors
   --junit FILE         a JUnit XML report besides
-  --allow-skip         exit with 77 when nothing could be checked, instead of an error
+  --allow-skip         exit with 77 when nothing could be checked, instead of an error, also for
+                       models that are nowhere to be found
   --help, --version    this text, the version; --helpfull lists glog's flags too
 
 The table: pictures passed of those run; best class and best five equal; the largest error of any

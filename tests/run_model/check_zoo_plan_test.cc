@@ -157,5 +157,16 @@ TEST_F(CheckZooPlanTest, RefusesUnknownNames) {
   EXPECT_THAT([&] { plan(); }, ThrowsError(ErrorCode::kUsage, "there are cases of big, net"));
 }
 
+TEST_F(CheckZooPlanTest, WhatIsNotThereMayBeSkippedByName) {
+  settings_.models = {"unreachable"};
+  settings_.targets = {"native"};
+  settings_.pictures = {"cat"};
+  settings_.allow_skip = true;
+  const Plan one = plan();
+  ASSERT_EQ(one.jobs.size(), 1U);
+  EXPECT_EQ(one.jobs[0].model, "unreachable");
+  EXPECT_THAT(one.jobs[0].skipped_because, HasSubstr("no golden case"));
+}
+
 }  // namespace
 }  // namespace run_model
