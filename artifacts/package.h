@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "artifacts/memory_file.h"
 #include "artifacts/metadata.h"
 #include "runtime/graph_executor.h"
 
 namespace run_model {
+
+class MemoryFile;
 
 struct PackageRequest {
   std::string model;                // empty: whatever is at `artifacts`, by its own name
@@ -32,8 +33,9 @@ struct Package {
   std::vector<std::shared_ptr<const MemoryFile>> unpacked;
 };
 
-// Finds the artifact (see package_finder.h), unpacks an archive (archive_package.h), reads its metadata, and checks that every file is of
-// the kind that its name says and the one that the metadata lists. Loads no code. Throws
+// Finds the artifact (see package_finder.h), unpacks an archive (archive_package.h), reads its
+// metadata, and checks that every file is of the kind that its name says and the one that the
+// metadata lists. Loads no code. Throws
 // Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
 Package open_package(const PackageRequest& request);
 
