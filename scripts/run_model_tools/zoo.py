@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from run_model_tools import torch_file
 from run_model_tools.bootstrap import BUILD_DIR
 from run_model_tools.download import Unreachable
 from run_model_tools.errors import MISMATCH, ToolError
-from run_model_tools.files import sha256_of, write_atomically
+from run_model_tools.files import locked, sha256_of, write_atomically
 from run_model_tools.json_text import to_text
 from run_model_tools.ndf_weights import load_weights
 from run_model_tools.networks import BUILDERS
@@ -65,7 +63,7 @@ def make(model: Model, fetcher: Fetcher, folder: Path = ZOO_DIR, force: bool = F
     Raises ToolError (4, 6) if what a source gives is not what the manifest says.
     """
     onnx, description = paths(model, folder)
-    with _lock(folder / f".{model.name}.lock"):
+    with locked(folder / f".{model.name}.lock"):
         if not force and is_up_to_date(model, folder):
             return Outcome(model, "up to date", onnx)
         reasons = []
@@ -106,11 +104,3 @@ def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
                    else torch_file.load_tensors(data, what))
         weights = StateDict({caffe_name(name): array for name, array in tensors.items()}, what)
     return BUILDERS[model.architecture](weights, name=model.name).SerializeToString()
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

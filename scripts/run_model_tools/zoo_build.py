@@ -6,19 +6,17 @@ it.
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
 
 from run_model_tools import zoo
 from run_model_tools.bootstrap import REPO_ROOT
 from run_model_tools.errors import ToolError
+from run_model_tools.files import locked
 from run_model_tools.zoo_manifest import Model
 
 _SCRIPTS = REPO_ROOT / "scripts"
@@ -66,7 +64,7 @@ class Builder:
         for model in models:
             if model.is_committed:
                 continue
-            with _locked(zoo.ZOO_DIR / f".{model.name}.golden.lock"):
+            with locked(zoo.ZOO_DIR / f".{model.name}.golden.lock"):
                 result = subprocess.run(
                     [sys.executable, str(_SCRIPTS / "make_golden"), "--missing", "--zoo",
                      model.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -76,7 +74,7 @@ class Builder:
 
     def _make(self, model: Model, target: str) -> Cell:
         # Wherever the artifact goes: compiling it twice at once gains nothing either.
-        with _locked(zoo.ZOO_DIR / f".{model.name}.{target}.lock"):
+        with locked(zoo.ZOO_DIR / f".{model.name}.{target}.lock"):
             if self._run(model, target, "--check").returncode == 0:
                 cell = Cell(model.name, target, "up to date")
             else:
@@ -127,11 +125,3 @@ class _Progress:
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1] if lines else "no message"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -73,9 +73,9 @@ def test_committed_results_are_not_made_again(builder):
 def test_one_waits_for_another(tmp_path):
     """Two processes at the same lock: the second goes on when the first is done."""
     program = ("import sys, time, pathlib\n"
-               "from run_model_tools.zoo_build import _locked\n"
+               "from run_model_tools.files import locked\n"
                "folder = pathlib.Path(sys.argv[1])\n"
-               "with _locked(folder / 'lock'):\n"
+               "with locked(folder / 'lock'):\n"
                "    assert not (folder / 'busy').exists()\n"
                "    (folder / 'busy').touch(); time.sleep(0.3); (folder / 'busy').unlink()\n")
     scripts = str(zoo_build._SCRIPTS)
