@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "artifacts/package.h"
 #include "preprocess/decode.h"
 #include "preprocess/preprocessing.h"
+#include "run_model/measure/timing.h"
 #include "run_model/value_range.h"
 #include "runtime/graph_executor.h"
 
@@ -37,6 +39,7 @@ struct RunReport {
   Package package;
   int threads = 0;
   Timing timing;
+  std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
 };
 
 struct PictureReport {

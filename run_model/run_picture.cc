@@ -12,6 +12,7 @@
 #include "preprocess/decode.h"
 #include "run_model/installed_labels.h"
 #include "run_model/loaded_package.h"
+#include "run_model/measured_run.h"
 #include "run_model/preprocessing_choice.h"
 #include "run_model/stopwatch.h"
 #include "runtime/error.h"
@@ -108,11 +109,7 @@ PictureReport run_picture(const Settings& settings) {
   report.input.range = finite_range(input_tensor, "the preprocessed picture");
   if (!settings.dump_input.empty()) write_npy(settings.dump_input, input_tensor);
 
-  stopwatch.lap();
-  executor.run();
-  loaded.report.timing.run = stopwatch.lap();
-
-  if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
+  run_and_measure(loaded, settings);
   const Tensor result = executor.output(output);
   const std::vector<double> scores =
       class_scores(result, quantization_of(package, report.output.info, output));

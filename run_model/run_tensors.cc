@@ -8,7 +8,7 @@
 #include "artifacts/npy.h"
 #include "artifacts/npz.h"
 #include "run_model/loaded_package.h"
-#include "run_model/stopwatch.h"
+#include "run_model/measured_run.h"
 #include "runtime/error.h"
 #include "runtime/quoted.h"
 
@@ -70,14 +70,8 @@ TensorsReport run_tensors(const Settings& settings) {
 
   TensorsReport report;
   report.inputs = executor.inputs();
-  Stopwatch stopwatch;
-  executor.run();
-  loaded.report.timing.run = stopwatch.lap();
-
-  if (!settings.outputs.empty()) {
-    save_outputs(executor, settings.outputs);
-    report.outputs_file = settings.outputs;
-  }
+  run_and_measure(loaded, settings);
+  report.outputs_file = settings.outputs;
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
     const TensorInfo& info = executor.outputs()[i];
     report.outputs.push_back({info, finite_range(executor.output(i), "the model's " + info.name)});

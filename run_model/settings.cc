@@ -143,6 +143,7 @@ Settings read_settings(std::span<const std::string> args) {
   settings.json = FLAGS_json;
   settings.topk = FLAGS_topk;
   settings.threads = FLAGS_threads;
+  settings.measure = read_measure_settings();
   for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std"}) {
     if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {
       fail("--" + std::string(name) + " is given an empty value");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "artifacts/package.h"
+#include "run_model/measure/measure_flags.h"
 
 namespace run_model {
 
@@ -45,6 +46,7 @@ struct Settings {
   bool json = false;
   int topk = 5;
   int threads = 0;  // 0: as many as suit this machine
+  MeasureSettings measure;
 };
 
 // The artifact that the settings name.

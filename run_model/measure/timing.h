@@ -1,0 +1,49 @@
+// Times a piece of work that is run again and again.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "run_model/measure/measure_flags.h"
+#include "run_model/measure/statistics.h"
+#include "runtime/thread_pool.h"
+
+namespace run_model {
+
+enum class StoppedBy { kCount, kSeconds, kInterval };
+
+// "count", "seconds" or "interval".
+std::string_view stopped_by_name(StoppedBy stopped_by);
+
+// What came of starting runs on a fixed grid of points in time.
+struct PacingResult {
+  double fps = 0.0;
+  std::size_t missed = 0;   // points in time at which the run before had not ended
+  double idle_share = 0.0;  // of the time from the first start to the last end
+  Statistics lateness;      // milliseconds from the planned start to the actual one
+};
+
+// Times are in milliseconds.
+struct TimingMeasurement {
+  Statistics run;               // of the samples
+  std::vector<double> samples;  // each the mean time of `number` runs
+  int number = 1;
+  std::size_t warm_up_runs = 0;
+  double warm_up = 0.0;   // all of the warm-up
+  double measured = 0.0;  // from the start of the first sample to the end of the last
+  StoppedBy stopped_by = StoppedBy::kCount;
+  double clock_overhead = 0.0;        // of timing a sample; contained in it, not subtracted
+  std::size_t cold_cache_bytes = 0;   // walked before every sample; 0: caches as they were
+  std::optional<PacingResult> pacing;  // with --fps
+};
+
+// Calls `run` as the settings say: warm-up, then samples. What `run` throws passes through. With
+// cold_cache, the caches are emptied by `threads` (null: by the calling thread only), which should be
+// the threads that `run` works on.
+TimingMeasurement measure_runs(const std::function<void()>& run, const MeasureSettings& settings,
+                               ThreadPool* threads = nullptr);
+
+}  // namespace run_model
