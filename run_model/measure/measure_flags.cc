@@ -103,7 +103,6 @@ MeasureSettings read_measure_settings() {
   settings.wanted = any_set({"repeat", "number", "warmup", "warmup_seconds", "min_seconds",
                              "max_seconds", "until_ci", "times"}) ||
                     FLAGS_print_time || FLAGS_cold_cache || FLAGS_fps > 0;
-  settings.print_time = settings.wanted;
   settings.repeat = static_cast<std::size_t>(FLAGS_repeat);
   settings.number = FLAGS_number;
   settings.min_seconds = FLAGS_min_seconds;

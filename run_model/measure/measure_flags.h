@@ -23,8 +23,7 @@ namespace run_model {
 
 // A sample is the mean time of `number` runs, one straight after the other.
 struct MeasureSettings {
-  bool wanted = false;      // time more than the first run
-  bool print_time = false;  // show the timing in the text report
+  bool wanted = false;  // time more than the first run
 
   std::size_t repeat = 100;  // samples
   int number = 1;            // runs in a sample

@@ -4,27 +4,15 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "run_model/measure/measure_flags.h"
+#include "run_model/measure/pacing.h"
 #include "run_model/measure/statistics.h"
+#include "run_model/measure/stop_rule.h"
 #include "runtime/thread_pool.h"
 
 namespace run_model {
-
-enum class StoppedBy { kCount, kSeconds, kInterval };
-
-// "count", "seconds" or "interval".
-std::string_view stopped_by_name(StoppedBy stopped_by);
-
-// What came of starting runs on a fixed grid of points in time.
-struct PacingResult {
-  double fps = 0.0;
-  std::size_t missed = 0;   // points in time at which the run before had not ended
-  double idle_share = 0.0;  // of the time from the first start to the last end
-  Statistics lateness;      // milliseconds from the planned start to the actual one
-};
 
 // Times are in milliseconds.
 struct TimingMeasurement {
@@ -35,8 +23,8 @@ struct TimingMeasurement {
   double warm_up = 0.0;   // all of the warm-up
   double measured = 0.0;  // from the start of the first sample to the end of the last
   StoppedBy stopped_by = StoppedBy::kCount;
-  double clock_overhead = 0.0;        // of timing a sample; contained in it, not subtracted
-  std::size_t cold_cache_bytes = 0;   // walked before every sample; 0: caches as they were
+  double clock_overhead = 0.0;  // of timing a sample; contained in it, not subtracted
+  std::size_t cold_cache_bytes = 0;    // walked before every sample; 0: caches as they were
   std::optional<PacingResult> pacing;  // with --fps
 };
 
