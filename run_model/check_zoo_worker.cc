@@ -48,7 +48,7 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
   if (!settings.labels.empty()) context.labels = read_labels(settings.labels);
   LoadedPackage loaded =
       load_package(locate_form(settings.artifacts, task.model, task.target, task.form).request,
-                   settings.threads);
+                   {.threads = settings.threads, .cluster = ClusterChoice::kAll});
   const std::filesystem::path& library = loaded.report.package.files.library;
   say({{"event", "loaded"},
        {"library", shown_path(library)},

@@ -21,4 +21,4 @@ DEFINE_bool(verify, true, "compare the artifact's files with the checksums in it
 DEFINE_bool(inspect, false, "show what the artifact is, without loading its code");
 DEFINE_bool(json, false, "print one JSON object instead of text");
 DEFINE_int32(topk, 5, "number of classes to report");
-DEFINE_int32(threads, 0, "number of threads; 0 for as many as suit this machine");
+DEFINE_bool(print_memory, false, "show where the memory goes, stage by stage");

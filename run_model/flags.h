@@ -22,4 +22,4 @@ DECLARE_bool(verify);
 DECLARE_bool(inspect);
 DECLARE_bool(json);
 DECLARE_int32(topk);
-DECLARE_int32(threads);
+DECLARE_bool(print_memory);

@@ -56,19 +56,23 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
 
 }  // namespace
 
-LoadedPackage load_package(const PackageRequest& request, int threads) {
+LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
+                           bool watch_memory) {
   Stopwatch stopwatch;
   RunReport report;
+  report.memory = MemoryStages(watch_memory);
+  report.memory.mark(kStageStart);
   report.package = open_package(request);
   VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
           << "'";
 
   ExecutorOptions options;
-  options.threads = threads == 0
-                        ? ThreadPool::shared()
-                        : std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = threads});
+  report.thread_plan = make_thread_plan(threading);
+  options.threads = start_threads(report.thread_plan);
   report.threads = options.threads->threads();
+  if (watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
   GraphExecutor executor(report.package.files, options);
+  report.memory.mark(kStageParametersBound);
   check_metadata(report.package, executor);
   report.timing.load = stopwatch.lap();
 

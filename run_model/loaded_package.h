@@ -12,10 +12,12 @@ struct LoadedPackage {
   GraphExecutor executor;
 };
 
-// Finds, checks and loads an artifact, to run on `threads` threads (0: as many as suit this machine).
-// Throws as open_package and GraphExecutor do, and Error(kMismatch) when the metadata describes other
-// inputs or outputs than the graph has.
-LoadedPackage load_package(const PackageRequest& request, int threads);
+// Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has
+// it. With `watch_memory` the stages of report.memory up to kStageParametersBound are marked. Throws
+// as open_package, make_thread_plan and GraphExecutor do, and Error(kMismatch) when the metadata
+// describes other inputs or outputs than the graph has.
+LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
+                           bool watch_memory = false);
 
 // Writes all outputs to an .npz file as output_0, output_1 … Throws Error(kFile).
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path);

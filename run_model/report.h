@@ -10,6 +10,8 @@
 #include "artifacts/package.h"
 #include "preprocess/decode.h"
 #include "preprocess/preprocessing.h"
+#include "run_model/machine/memory_stages.h"
+#include "run_model/machine/thread_plan.h"
 #include "run_model/measure/timing.h"
 #include "run_model/value_range.h"
 #include "runtime/graph_executor.h"
@@ -38,6 +40,8 @@ struct TensorReport {
 struct RunReport {
   Package package;
   int threads = 0;
+  ThreadPlan thread_plan;
+  MemoryStages memory;  // disabled unless --print-memory asks for it
   Timing timing;
   std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
 };

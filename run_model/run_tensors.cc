@@ -64,7 +64,7 @@ void set_inputs(GraphExecutor& executor, const std::filesystem::path& path) {
 }  // namespace
 
 TensorsReport run_tensors(const Settings& settings) {
-  LoadedPackage loaded = load_package(package_request(settings), settings.threads);
+  LoadedPackage loaded = load_package(package_request(settings), settings.threading, settings.print_memory);
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings.inputs);
 

@@ -11,7 +11,6 @@
 #include "run_model/flags.h"
 #include "runtime/error.h"
 #include "runtime/quoted.h"
-#include "runtime/thread_pool.h"
 
 namespace run_model {
 namespace {
@@ -103,7 +102,8 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
     settings.artifacts = positional[0];
   }
   refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
-                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "threads"},
+                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "threads", "cpus",
+                "cluster", "spin", "sweep", "print_memory"},
                "with --inspect, which runs nothing");
 }
 
@@ -142,7 +142,8 @@ Settings read_settings(std::span<const std::string> args) {
   settings.verify = FLAGS_verify;
   settings.json = FLAGS_json;
   settings.topk = FLAGS_topk;
-  settings.threads = FLAGS_threads;
+  settings.print_memory = FLAGS_print_memory;
+  settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
   for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std"}) {
     if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {
@@ -151,10 +152,6 @@ Settings read_settings(std::span<const std::string> args) {
   }
   if (settings.topk < 1)
     fail("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
-  if (settings.threads < 0 || settings.threads > ThreadPool::kMaxThreads) {
-    fail("--threads is " + std::to_string(settings.threads) + ", expected 0 to " +
-         std::to_string(ThreadPool::kMaxThreads));
-  }
 
   const std::vector<std::string>& positional = arguments.positional;
   if (positional.size() > 0) settings.model = positional[0];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "artifacts/package.h"
+#include "run_model/machine/thread_flags.h"
 #include "run_model/measure/measure_flags.h"
 
 namespace run_model {
@@ -45,7 +46,8 @@ struct Settings {
   bool verify = true;
   bool json = false;
   int topk = 5;
-  int threads = 0;  // 0: as many as suit this machine
+  bool print_memory = false;
+  ThreadSettings threading;
   MeasureSettings measure;
 };
 

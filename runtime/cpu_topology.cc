@@ -6,24 +6,19 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "runtime/cpu_list.h"
+#include "runtime/error.h"
+#include "runtime/system_file.h"
+
 namespace run_model {
 namespace {
 
 namespace fs = std::filesystem;
-
-// First line of a small file of sysfs, procfs or cgroupfs; empty where it cannot be read.
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::optional<std::int64_t> parse_int(const std::string& text) {
   std::int64_t value = 0;
@@ -86,6 +81,22 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+void restrict_to_cpus(std::span<const int> cpus) {
+  const int capacity = cpus.empty() ? 1 : cpus.back() + 1;
+  std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
+                                                       [](cpu_set_t* s) { CPU_FREE(s); });
+  const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
+  if (set) {
+    CPU_ZERO_S(bytes, set.get());
+    for (int cpu : cpus) CPU_SET_S(cpu, bytes, set.get());
+  }
+  if (!set || sched_setaffinity(0, bytes, set.get()) != 0) {
+    throw Error(ErrorCode::kUsage, "the system refuses to run this thread on CPUs " +
+                                       cpu_list_text(cpus) + " only",
+                "taskset -cp $$ shows the CPUs that this process may use");
+  }
+}
+
 int physical_cores(std::span<const int> cpus, const fs::path& root) {
   std::set<std::string> cores;
   for (int cpu : cpus) {
@@ -99,10 +110,13 @@ int physical_cores(std::span<const int> cpus, const fs::path& root) {
 }
 
 std::optional<int> cgroup_cpu_limit(const fs::path& root) {
-  std::ifstream groups(root / "proc/self/cgroup");
+  std::string groups = read_system_file(root / "proc/self/cgroup", std::size_t{1} << 16);
   std::optional<int> tightest;
   // Lines are "0::/path" for version 2 and "4:cpu,cpuacct:/path" for version 1.
-  for (std::string line; std::getline(groups, line);) {
+  for (std::size_t start = 0; start < groups.size();) {
+    const std::size_t newline = std::min(groups.find('\n', start), groups.size());
+    const std::string line = groups.substr(start, newline - start);
+    start = newline + 1;
     std::size_t first = line.find(':');
     std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "runtime/current_pool.h"
 #include "runtime/error.h"
 #include "runtime/last_error.h"
+#include "runtime/memory_plan.h"
 #include "runtime/model_loader.h"
 #include "runtime/quoted.h"
 
@@ -38,14 +40,30 @@ std::shared_ptr<char> allocate_pages(std::size_t bytes) {
   return {static_cast<char*>(data), [bytes](char* pages) { munmap(pages, bytes); }};
 }
 
+// Bytes of `data` from all over it, enough to tell whether a function that should leave it as it is
+// moves or changes anything: blocks of kSampleBlock bytes at kSamples places, all of it where it is short.
+std::vector<char> sample(const char* data, std::size_t bytes) {
+  constexpr std::size_t kSampleBlock = 64;
+  constexpr std::size_t kSamples = 256;
+  if (bytes <= kSampleBlock * kSamples) return {data, data + bytes};
+  std::vector<char> samples;
+  samples.reserve(kSampleBlock * kSamples);
+  const std::size_t last = bytes - kSampleBlock;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const char* block = data + last / (kSamples - 1) * i;
+    samples.insert(samples.end(), block, block + kSampleBlock);
+  }
+  return samples;
+}
+
 }  // namespace
 
 class GraphExecutor::Impl {
  public:
   Impl(const ModelFiles& files, const ExecutorOptions& options)
-      : model_(load_model(files)),
+      : model_(load_model(files, options.on_loaded)),
         threads_(options.threads != nullptr ? options.threads : ThreadPool::shared()) {
-    place_entries();
+    place_entries(options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler);
     describe_interface();
     prepare_calls(files);
   }
@@ -93,10 +111,14 @@ class GraphExecutor::Impl {
 
   Tensor output(std::size_t index) const { return entry_tensor(model_.graph.outputs.at(index)); }
 
+  void set_threads(std::shared_ptr<ThreadPool> threads) {
+    threads_ = threads != nullptr ? std::move(threads) : ThreadPool::shared();
+  }
+
   void run() {
     check_all_set();
     CurrentPool use(*threads_);
-    for (const Call& call : calls_) execute(call);
+    for (Call& call : calls_) execute(call);
   }
 
   void run_node(std::size_t index) {
@@ -116,9 +138,10 @@ class GraphExecutor::Impl {
   }
 
   MemoryAccount memory() const {
-    return {model_.params.bytes_in_place, model_.params.bytes_copied, arena_bytes_};
+    return {model_.params.bytes_in_place, model_.params.bytes_copied, memory_.bytes};
   }
 
+  const Graph& graph() const { return model_.graph; }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
@@ -130,35 +153,27 @@ class GraphExecutor::Impl {
     std::size_t node = 0;
     std::size_t first_argument = 0;  // in arguments_ and type_codes_
     int num_arguments = 0;
+    bool joined = false;   // nothing to do: the inputs lie where the function would copy them to
+    bool checked = false;  // the function was seen to leave them there
   };
   static constexpr std::size_t kNoCall = static_cast<std::size_t>(-1);
 
   // Gives every entry its address: parameters theirs, the others a place in one arena.
-  void place_entries() {
+  void place_entries(MemoryPlanning planning) {
     const Graph& graph = model_.graph;
-    placed_by_caller_.assign(graph.entries.size(), false);
-    std::vector<bool> is_param(graph.num_storages, false);
-    for (const BoundParam& param : model_.params.params) {
-      is_param[graph.entries[param.entry].storage] = true;
-    }
-    std::vector<std::size_t> offsets(graph.num_storages, 0);
-    for (std::size_t i = 0; i < graph.num_storages; ++i) {
-      if (is_param[i]) continue;
-      offsets[i] = arena_bytes_;
-      std::size_t bytes = model_.plan.storage_bytes[i];
-      if (__builtin_add_overflow(arena_bytes_, bytes, &arena_bytes_) ||
-          __builtin_add_overflow(arena_bytes_, -arena_bytes_ % kTensorAlignment, &arena_bytes_)) {
-        throw Error(ErrorCode::kFormat, "the graph's tensors are larger than any memory");
-      }
-    }
-    arena_ = allocate_pages(arena_bytes_);
+    std::vector<bool> is_param(graph.entries.size(), false);
+    for (const BoundParam& param : model_.params.params) is_param[param.entry] = true;
+    placed_by_caller_ = is_param;
+    memory_ = plan_memory(graph, model_.plan, is_param, planning);
+    arena_ = allocate_pages(memory_.bytes);
     entries_.resize(graph.entries.size());
     owners_.assign(graph.entries.size(), arena_);
     own_data_.resize(graph.entries.size());
     flat_size_.resize(graph.entries.size());
     for (std::size_t i = 0; i < graph.entries.size(); ++i) {
       const GraphEntry& entry = graph.entries[i];
-      own_data_[i] = arena_.get() + offsets[entry.storage];
+      const bool placed = memory_.offset[i] != MemoryPlan::kNotPlaced;
+      own_data_[i] = placed ? arena_.get() + memory_.offset[i] : nullptr;
       DLTensor& tensor = entries_[i];
       tensor.data = own_data_[i];
       tensor.device = {kDLCPU, 0};
@@ -168,7 +183,6 @@ class GraphExecutor::Impl {
     }
     for (const BoundParam& param : model_.params.params) {
       rebind(param.entry, const_cast<void*>(param.data), std::const_pointer_cast<void>(param.owner));
-      placed_by_caller_[param.entry] = true;
     }
   }
 
@@ -202,7 +216,7 @@ class GraphExecutor::Impl {
     for (std::size_t number = 0; number < graph.nodes.size(); ++number) {
       const GraphNode& node = graph.nodes[number];
       if (node.kind == NodeKind::kInput) continue;
-      NodeInfo described{node.name, node.function, {}, {}};
+      NodeInfo described{node.name, node.function, {}, {}, memory_.joined[number]};
       for (std::size_t entry : node.inputs) described.inputs.push_back(info(entry));
       for (std::size_t i = 0; i < node.num_outputs; ++i) {
         described.outputs.push_back(info(node.first_output + i));
@@ -220,6 +234,7 @@ class GraphExecutor::Impl {
     const GraphNode& node = model_.graph.nodes[number];
     Call call;
     call.node = number;
+    call.joined = memory_.joined[number];
     call.first_argument = arguments_.size();
     call.num_arguments = static_cast<int>(node.inputs.size() + node.num_outputs);
     for (std::size_t entry : node.inputs) add_argument(entry, node.flatten);
@@ -251,7 +266,32 @@ class GraphExecutor::Impl {
     type_codes_.push_back(kTypeTensorHandle);
   }
 
-  void execute(const Call& call) {
+  void execute(Call& call) {
+    if (call.joined) {
+      if (!call.checked) check_join(call);
+      return;
+    }
+    execute_now(call);
+  }
+
+  // What a function does is known by its name alone. It is run once on tensors that lie where it would
+  // copy them to, which has to change nothing.
+  void check_join(Call& call) {
+    const GraphNode& node = model_.graph.nodes[call.node];
+    const char* data = static_cast<const char*>(entries_[node.first_output].data);
+    const std::size_t bytes = model_.graph.entries[node.first_output].bytes;
+    const std::vector<char> before = sample(data, bytes);
+    execute_now(call);
+    if (sample(data, bytes) != before) {
+      throw Error(ErrorCode::kModel,
+                  "node " + in_quotes(node.name) + ": the function " + in_quotes(node.function) +
+                      " does more than its name says, which is to concatenate",
+                  "run with the compiler's memory plan (--no-plan-memory)");
+    }
+    call.checked = true;
+  }
+
+  void execute_now(const Call& call) {
     PackedValue* arguments = arguments_.data() + call.first_argument;
     if (call.function == nullptr) {
       std::size_t entry = model_.graph.nodes[call.node].first_output;
@@ -305,12 +345,12 @@ class GraphExecutor::Impl {
                 "make it with Tensor::empty, or let set_input copy it");
   }
 
-  // Moves an entry, and those that are the same tensor under another shape, to another address.
+  // Moves an entry, and all that lies in the same memory with it, to another address.
   void rebind(std::size_t entry, void* data, const std::shared_ptr<void>& owner) {
-    std::size_t alias = model_.plan.alias_of[entry];
+    const std::size_t root = memory_.root[entry];
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (model_.plan.alias_of[i] != alias) continue;
-      entries_[i].data = data;
+      if (memory_.root[i] != root) continue;
+      entries_[i].data = static_cast<char*>(data) + (memory_.offset[i] - memory_.offset[entry]);
       owners_[i] = owner;
     }
   }
@@ -324,7 +364,7 @@ class GraphExecutor::Impl {
   std::shared_ptr<ThreadPool> threads_;
 
   std::shared_ptr<char> arena_;
-  std::size_t arena_bytes_ = 0;
+  MemoryPlan memory_;
   std::vector<DLTensor> entries_;
   std::vector<std::shared_ptr<void>> owners_;  // of each entry's memory
   std::vector<void*> own_data_;                // each entry's place in the arena
@@ -370,6 +410,9 @@ void GraphExecutor::set_output_zero_copy(std::size_t index, const Tensor& tensor
   impl_->set_output_zero_copy(index, tensor);
 }
 Tensor GraphExecutor::output(std::size_t index) const { return impl_->output(index); }
+void GraphExecutor::set_threads(std::shared_ptr<ThreadPool> threads) {
+  impl_->set_threads(std::move(threads));
+}
 void GraphExecutor::run() { impl_->run(); }
 const std::vector<NodeInfo>& GraphExecutor::nodes() const { return impl_->nodes(); }
 void GraphExecutor::run_node(std::size_t index) { impl_->run_node(index); }
@@ -377,5 +420,6 @@ Tensor GraphExecutor::node_output(std::size_t index, std::size_t output) const {
   return impl_->node_output(index, output);
 }
 MemoryAccount GraphExecutor::memory() const { return impl_->memory(); }
+const Graph& GraphExecutor::graph() const { return impl_->graph(); }
 
 }  // namespace run_model

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "runtime/thread_pool.h"
 
 namespace run_model {
+
+struct Graph;
 
 // What one input or output of the graph is.
 struct TensorInfo {
@@ -27,6 +30,8 @@ struct NodeInfo {
   std::string function;  // the compiled function, or "__nop" / "__copy"
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+  // A concatenation whose inputs are written to where its output lies: running it takes no time.
+  bool joined = false;
 };
 
 // Bytes that the executor itself holds.
@@ -39,6 +44,13 @@ struct MemoryAccount {
 struct ExecutorOptions {
   // Null: the process-wide pool with ThreadPool::default_threads().
   std::shared_ptr<ThreadPool> threads;
+  // Called, if set, when the library is loaded and graph and parameters are read, before parameters
+  // are bound: for watching what loading costs.
+  std::function<void()> on_loaded;
+  // Shares memory between tensors more tightly than the compiler planned, and leaves concatenations
+  // that only put tensors behind each other out. False: memory as the compiler assigned it, and every
+  // node is run.
+  bool plan_memory = true;
 };
 
 // Where a model's pieces are. `graph` and `params` stay empty for a single-file library.
@@ -86,6 +98,9 @@ class GraphExecutor {
   // The output's storage: valid until the next run overwrites it; clone() to keep it.
   Tensor output(std::size_t index) const;
 
+  // The pool for later runs. Null: the process-wide one.
+  void set_threads(std::shared_ptr<ThreadPool> threads);
+
   // Runs every node. Throws Error(kMismatch) naming the inputs that were never set, Error(kModel) when
   // a compiled function reports failure.
   void run();
@@ -100,6 +115,10 @@ class GraphExecutor {
   Tensor node_output(std::size_t index, std::size_t output) const;
 
   MemoryAccount memory() const;
+
+  // The graph as it was read (runtime/graph_json.h), for tools that explain it: nodes()[i] is its
+  // i-th node that is no input.
+  const Graph& graph() const;
 
  private:
   class Impl;

@@ -12,7 +12,7 @@
 #include "runtime/quoted.h"
 
 namespace run_model {
-LoadedModel load_model(const ModelFiles& files) {
+LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded) {
   LoadedModel model;
   std::string graph_source;
   std::string graph_text;  // of a single-file library
@@ -51,6 +51,7 @@ LoadedModel load_model(const ModelFiles& files) {
     params_file = embedded->file;
   }
   model.plan = plan_storage(model.graph, graph_source);
+  if (on_loaded) on_loaded();
   model.params = bind_params(model.graph, params, params_file, params_source);
   bind_linked_params(model.module, model.graph, model.params);
   return model;

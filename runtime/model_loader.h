@@ -1,6 +1,7 @@
 // Brings the pieces of a compiled model together and checks them against each other.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "runtime/graph_executor.h"
@@ -20,7 +21,8 @@ struct LoadedModel {
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.
 // Whether the library has the graph's functions is left to the caller, who looks them up anyway.
-// Throws as GraphExecutor's constructor does.
-LoadedModel load_model(const ModelFiles& files);
+// `on_loaded`, if set, is called before the parameters are bound. Throws as GraphExecutor's
+// constructor does.
+LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded = {});
 
 }  // namespace run_model

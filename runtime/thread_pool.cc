@@ -31,16 +31,6 @@ int run_task(ThreadPool::Task task, int index, int count, ThreadPool::Group* gro
   return result;
 }
 
-// The variable's value where it is a plausible thread count, else 0.
-int threads_from_environment(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return 0;
-  int value = 0;
-  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
-  bool valid = error == std::errc() && *end == '\0' && value > 0;
-  return valid ? std::min(value, ThreadPool::kMaxThreads) : 0;
-}
-
 void pin_thread(std::thread& thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -219,6 +209,15 @@ class ThreadPool::Impl {
 ThreadPool::ThreadPool(const ThreadPoolOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 
 ThreadPool::~ThreadPool() = default;
+
+int ThreadPool::threads_from_environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return 0;
+  int value = 0;
+  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+  bool valid = error == std::errc() && *end == '\0' && value > 0;
+  return valid ? std::min(value, kMaxThreads) : 0;
+}
 
 int ThreadPool::default_threads() {
   if (int threads = threads_from_environment("TVM_NUM_THREADS")) return threads;

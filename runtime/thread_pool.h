@@ -30,6 +30,9 @@ class ThreadPool {
 
   static constexpr int kMaxThreads = 1024;
 
+  // The environment variable's value where it is a plausible number of threads, else 0.
+  static int threads_from_environment(const char* variable);
+
   // TVM_NUM_THREADS, else OMP_NUM_THREADS, else one for each physical core that this process may use:
   // by its CPU mask, its cgroup's CPU quota (rounded up) and the topology in sysfs. At least 1.
   static int default_threads();

@@ -1,6 +1,7 @@
 #include "runtime/workspace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <new>
 
@@ -16,6 +17,17 @@ constexpr std::size_t kPage = 4096;
 // which they do not have would let it succeed.
 constexpr std::uint64_t kMostBytes =
     std::min<std::uint64_t>(std::uint64_t{1} << 38, std::numeric_limits<std::size_t>::max() / 2);
+
+// Over all threads. Blocks come and go with the first runs only, so that counting them costs nothing.
+std::atomic<std::size_t> held_by_all{0};
+std::atomic<std::size_t> most_held{0};
+
+void note_growth(std::size_t bytes) {
+  const std::size_t held = held_by_all.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::size_t most = most_held.load(std::memory_order_relaxed);
+  while (most < held && !most_held.compare_exchange_weak(most, held, std::memory_order_relaxed)) {
+  }
+}
 
 }  // namespace
 
@@ -69,6 +81,7 @@ void* Workspace::allocate(std::uint64_t bytes) noexcept {
   void* data = ::operator new(wanted, std::align_val_t{kTensorAlignment}, std::nothrow);
   if (data != nullptr) {
     in_use_.push_back({data, wanted});
+    note_growth(wanted);
   }
   return data;
 }
@@ -102,8 +115,13 @@ std::size_t Workspace::held_bytes() const {
   return total;
 }
 
+std::size_t Workspace::most_held_by_all() noexcept {
+  return most_held.load(std::memory_order_relaxed);
+}
+
 void Workspace::discard(const Block& block) noexcept {
   ::operator delete(block.data, std::align_val_t{kTensorAlignment});
+  held_by_all.fetch_sub(block.bytes, std::memory_order_relaxed);
 }
 
 }  // namespace run_model

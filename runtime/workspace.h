@@ -33,6 +33,9 @@ class Workspace {
   // Bytes held: those in use and those kept for reuse.
   std::size_t held_bytes() const;
 
+  // The most bytes that all threads' workspaces have held together since the program's start.
+  static std::size_t most_held_by_all() noexcept;
+
  private:
   struct Block {
     void* data;

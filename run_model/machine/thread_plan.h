@@ -23,6 +23,8 @@ struct ThreadPlan {
   int spin_microseconds = 0;         // how long an idle thread waits before it sleeps
 };
 
+inline constexpr double kMuchWeaker = 0.8;
+
 // Clusters are made of the CPUs that this process may use, see runtime/cpu_clusters.h. With two or
 // more of them:
 //   little  the weakest cluster
@@ -31,10 +33,13 @@ struct ThreadPlan {
 //   middle  all between little and prime; of two clusters there is none, and big is taken
 //   all     every CPU
 // On a machine whose cores are all of one kind each of these is every CPU, with a notice. Without a
-// choice: big where no more threads are asked for than it has cores, else every CPU.
+// choice: big, if little cores have less than kMuchWeaker of the strongest one's strength and no more
+// threads are asked for than big has CPUs; else every CPU. A loop is cut into equal parts, so that
+// the slowest core decides when it ends.
 //
-// The number of threads, if not given: TVM_NUM_THREADS, else OMP_NUM_THREADS, else one for each
-// physical core of the chosen CPUs, but no more than the cgroup's quota allows.
+// The number of threads, if not given by --threads, TVM_NUM_THREADS or else OMP_NUM_THREADS: one for
+// each physical core of the chosen CPUs, but no more than the cgroup's quota allows. A number that is
+// given is used as it is, with a notice where the quota or the CPUs are fewer.
 //
 // Throws Error(kUsage) for CPUs that this process may not use, listing those that it may.
 // `root` stands for "/" in tests, `allowed` for the process's CPU mask.

@@ -44,7 +44,7 @@ TEST(SettingsTest, DefaultsGiveNoPreprocessing) {
   EXPECT_FALSE(settings.preprocessing.resize.has_value());
   EXPECT_EQ(settings.preprocessing.color_order, "");
   EXPECT_EQ(settings.topk, 5);
-  EXPECT_EQ(settings.threads, 0);
+  EXPECT_EQ(settings.threading.threads, 0);
   EXPECT_TRUE(settings.verify);
   EXPECT_FALSE(settings.json);
 }
@@ -94,7 +94,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
   EXPECT_EQ(flags.crop, 227);
   EXPECT_EQ(flags.layout, "NHWC");
   EXPECT_EQ(settings.topk, 3);
-  EXPECT_EQ(settings.threads, 2);
+  EXPECT_EQ(settings.threading.threads, 2);
   EXPECT_TRUE(settings.json);
   EXPECT_FALSE(settings.verify);
   EXPECT_EQ(settings.target, "v3");
