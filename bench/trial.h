@@ -1,4 +1,4 @@
-// What the two programs of the side-by-side bench share, so that they measure in the same way.
+// What the two programs of the side-by-side benches share, so that they measure in the same way.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <span>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "bench/memory.h"
 
 namespace run_model::bench {
 
@@ -44,20 +44,12 @@ inline std::uint64_t fingerprint(std::span<const float> values) {
   return hash;
 }
 
-// The most resident memory that this process ever had, in KiB (VmHWM, proc(5)).
-inline long peak_memory_kib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::atol(line.c_str() + 6);
-  }
-  throw std::runtime_error("no VmHWM in /proc/self/status");
-}
-
 // A Subject has
 //   explicit Subject(const std::vector<std::string>& arguments);  // ready, but nothing loaded
 //   void load();                        // library, graph and parameters
-//   void run_first(std::uint64_t& out); // sets the input, runs, and takes the output's fingerprint
-//   void run();                         // once more on the same input
+//   std::span<float> input();           // the first input, to be written in place
+//   void run();                         // on the input as it stands
+//   std::span<const float> output();    // the first output of the last run
 //   std::string extra_json() const;     // further members, each with a leading comma
 //
 // Usage of the program: <runs> <warm-up runs> <arguments of the subject …>. Prints one JSON object.
@@ -77,10 +69,11 @@ int trial_main(int argc, char** argv) {
     start = Clock::now();
     subject.load();
     double load_ms = milliseconds_since(start);
-    std::uint64_t output = 0;
-    subject.run_first(output);
+    fill_input(subject.input());
+    subject.run();
+    std::uint64_t output = fingerprint(subject.output());
     double first_ms = milliseconds_since(start);
-    long peak_first = peak_memory_kib();
+    long peak_first = memory_kib("VmHWM");
 
     for (int i = 0; i < warm_up; ++i) subject.run();
     std::ostringstream times;
@@ -91,7 +84,7 @@ int trial_main(int argc, char** argv) {
     }
     std::printf("{\"runtime_ms\": %.4f, \"load_ms\": %.4f, \"first_ms\": %.4f, \"run_ms\": [%s], "
                 "\"peak_first_kib\": %ld, \"peak_kib\": %ld, \"output\": \"%016llx\"%s}\n",
-                runtime_ms, load_ms, first_ms, times.str().c_str(), peak_first, peak_memory_kib(),
+                runtime_ms, load_ms, first_ms, times.str().c_str(), peak_first, memory_kib("VmHWM"),
                 static_cast<unsigned long long>(output), subject.extra_json().c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

@@ -1,6 +1,9 @@
-// One trial of this runtime: trial_run_model RUNS WARM_UP_RUNS ARTIFACT_FOLDER INPUT_NAME
+// This runtime, as the benches run it:
+//   trial_run_model RUNS WARM_UP_RUNS ARTIFACT_FOLDER INPUT_NAME       one trial (trial.h)
+//   trial_run_model serve INPUT OUTPUT ARTIFACT_FOLDER INPUT_NAME      asked over a pipe (serve.h)
 #include <optional>
 
+#include "bench/serve.h"
 #include "bench/trial.h"
 #include "runtime/graph_executor.h"
 
@@ -17,13 +20,16 @@ class RunModelSubject {
         ModelFiles{folder_ / "model.so", folder_ / "model.json", folder_ / "model.params"});
   }
 
-  void run_first(std::uint64_t& out) {
-    fill_input(executor_->input(executor_->input_index(input_)).elements<float>());
-    executor_->run();
-    out = fingerprint(executor_->output(0).elements<float>());
+  std::span<float> input() {
+    return executor_->input(executor_->input_index(input_)).elements<float>();
   }
 
   void run() { executor_->run(); }
+
+  std::span<const float> output() {
+    output_ = executor_->output(0);
+    return output_.elements<float>();
+  }
 
   std::string extra_json() const {
     MemoryAccount memory = executor_->memory();
@@ -39,11 +45,14 @@ class RunModelSubject {
   std::filesystem::path folder_;
   std::string input_;
   std::optional<GraphExecutor> executor_;
+  Tensor output_;
 };
 
 }  // namespace
 }  // namespace run_model::bench
 
 int main(int argc, char** argv) {
-  return run_model::bench::trial_main<run_model::bench::RunModelSubject>(argc, argv);
+  using namespace run_model::bench;
+  return is_serve(argc, argv) ? serve_main<RunModelSubject>(argc, argv)
+                              : trial_main<RunModelSubject>(argc, argv);
 }

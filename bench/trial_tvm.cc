@@ -1,9 +1,12 @@
-// One trial of TVM's own runtime:
-// trial_tvm RUNS WARM_UP_RUNS LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME
-//
+// TVM's own runtime, as the benches run it:
+//   trial_tvm RUNS WARM_UP_RUNS LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME    one trial (trial.h)
+//   trial_tvm serve INPUT OUTPUT LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME   asked over a pipe
+//                                                                            (serve.h)
 // Loads as TVM's C++ deployment example does: library, graph and parameters read into strings.
-#include <optional>
+#include <fstream>
+#include <stdexcept>
 
+#include "bench/serve.h"
 #include "bench/trial.h"
 #include "bench/tvm_c_api.h"
 
@@ -54,21 +57,23 @@ class TvmSubject {
     tvm_.call(tvm_.module_function(executor_, "load_params"), &value, &code, 1);
   }
 
-  void run_first(std::uint64_t& out) {
+  std::span<float> input() {
     PackedValue name;
     name.v_str = input_.c_str();
     int code = kTypeString;
-    fill_input(elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name,
-                                            &code, 1))));
-    run();
-    PackedValue index;
-    index.v_int64 = 0;
-    code = kTypeInt;
-    out = fingerprint(elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"),
-                                                   &index, &code, 1))));
+    return elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name, &code,
+                                        1)));
   }
 
   void run() { tvm_.call(run_); }
+
+  std::span<const float> output() {
+    PackedValue index;
+    index.v_int64 = 0;
+    int code = kTypeInt;
+    return elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"), &index,
+                                        &code, 1)));
+  }
 
   std::string extra_json() const { return ""; }
 
@@ -89,5 +94,7 @@ class TvmSubject {
 }  // namespace run_model::bench
 
 int main(int argc, char** argv) {
-  return run_model::bench::trial_main<run_model::bench::TvmSubject>(argc, argv);
+  using namespace run_model::bench;
+  return is_serve(argc, argv) ? serve_main<TvmSubject>(argc, argv)
+                              : trial_main<TvmSubject>(argc, argv);
 }
