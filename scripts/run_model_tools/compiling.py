@@ -15,14 +15,14 @@ from typing import Any
 from run_model_tools import artifact, c_target, forms, params_file, tvm_process, verification
 from run_model_tools.cpu_features import needed_features
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
-from run_model_tools.files import copy_atomically, directory_in_the_making, sha256_of, \
-    write_atomically
+from run_model_tools.files import copy_atomically, directory_in_the_making, write_atomically
 from run_model_tools.graph_file import Graph, read_graph
 from run_model_tools.json_text import to_text
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.preprocessing import Preprocessing
 from run_model_tools.progress import stage
 from run_model_tools.targets import Target
+from run_model_tools.tuning_selection import Selection
 
 # Raised when the same request would give other files than before.
 _RECIPE = 2
@@ -41,7 +41,8 @@ class Job:
     labels: str | None = None
     layouts: dict[str, str] = field(default_factory=dict)
     opt_level: int = 3
-    tuning_records: Path | None = None
+    records: Selection = Selection()
+    """The tuning records that are looked through (tuning_selection.choose)."""
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
@@ -85,7 +86,7 @@ class Job:
                  sorted(self.shapes.items()),
                  self.preprocessing.to_json() if self.preprocessing else None, self.labels,
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
-                 sha256_of(self.tuning_records) if self.tuning_records else None,
+                 self.records.key(),
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
@@ -129,9 +130,8 @@ def compile_job(job: Job) -> dict[str, Any]:
             made = tvm_process.call(
                 "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
                 target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
-                tuning_records=str(job.tuning_records.resolve()) if job.tuning_records else None,
-                cc=cc, directory=str(folder.resolve()), single_file=job.single_file,
-                forms=job.possible_forms(),
+                tuning=job.records.request(), cc=cc, directory=str(folder.resolve()),
+                single_file=job.single_file, forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
             files = c_target.add_build_files(folder) if job.is_c else []
             if job.is_c and job.build_c:
@@ -206,6 +206,9 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
                   **forms.describe(folder, job.possible_forms(), job.name)},
         "build_key": job.build_key(),
     }
+    tuned = job.records.describe(made["tuning"])
+    if tuned is not None:
+        metadata["tuning"] = tuned
     if (folder / artifact.LIBRARY).exists():
         machine = artifact.library_machine(folder / artifact.LIBRARY)
         metadata["target"]["machine"] = machine

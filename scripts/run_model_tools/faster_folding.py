@@ -10,6 +10,7 @@ left as they are.
 import os
 import re
 from collections import defaultdict
+from contextlib import ExitStack
 
 SUPPORTED_RELEASE = "0.18."
 
@@ -23,10 +24,12 @@ def prepare_environment():
     os.environ.setdefault("DMLC_LOG_STACK_TRACE_DEPTH", "0")
 
 
-def build(tvm, mod, target, **options):
+def build(tvm, mod, target, tuning=None, **options):
     """relay.build(mod, target=target, **options) under the current PassContext, faster.
 
-    Every constant has to be in `mod` itself (from_onnx with freeze_params=True).
+    Every constant has to be in `mod` itself (from_onnx with freeze_params=True).  `tuning`, where
+    given, is called with the simplified module before its layouts are chosen, and gives a context
+    for the rest of the way; releases other than SUPPORTED_RELEASE do not call it.
     """
     from tvm import autotvm, relay
 
@@ -38,28 +41,55 @@ def build(tvm, mod, target, **options):
     # relay.build opens its own where none is.
     if isinstance(autotvm.DispatchContext.current, autotvm.FallbackContext):
         with autotvm.tophub.context([target]):
-            return _build_in_two_steps(tvm, relay, mod, target, options)
-    return _build_in_two_steps(tvm, relay, mod, target, options)
+            return _build_in_two_steps(tvm, relay, mod, target, tuning, options)
+    return _build_in_two_steps(tvm, relay, mod, target, tuning, options)
 
 
-def _build_in_two_steps(tvm, relay, mod, target, options):
-    # The passes that relay.build itself would run first, taken out of TVM.  With those done, it
-    # is told to leave them out; folding and type inference, which later passes need too, find
-    # nothing to do.
+def simplify(tvm, mod, target):
+    """The module as relay.build has it right before it chooses layouts, with types."""
+    from tvm import relay
+
+    _remember_library_information()
+    _remember_built_modules(tvm)
+    passes = _first_passes(tvm)
+    names = [name for name, _ in passes]
+    return _run_passes(tvm, relay, mod, target, passes[:names.index("AlterOpLayout")])
+
+
+def _first_passes(tvm):
+    """(name, pass) of those that relay.build itself would run first, taken out of TVM."""
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
-    names = [str(item.info.name) for item in passes]
+    return [(str(item.info.name), item) for item in passes]
+
+
+def _run_passes(tvm, relay, mod, target, passes):
     with target:
-        for item, name in zip(passes, names):
+        for name, item in passes:
             if name == "FoldConstant":
                 mod = fold_with_numpy(relay, mod)
             mod = tvm.transform.Sequential([item])(mod)
-    current = tvm.transform.PassContext.current()
-    done = [n for n in names if n not in ("FoldConstant", "InferType")]
-    with tvm.transform.PassContext(
-            opt_level=current.opt_level, config=dict(current.config.items()),
-            required_pass=list(current.required_pass),
-            disabled_pass=[*current.disabled_pass, *done]):
-        return relay.build(mod, target=target, **options)
+    return mod
+
+
+def _build_in_two_steps(tvm, relay, mod, target, tuning, options):
+    # With the first passes done, relay.build is told to leave them out; folding and type
+    # inference, which later passes need too, find nothing to do.
+    passes = _first_passes(tvm)
+    names = [name for name, _ in passes]
+    with ExitStack() as stack:
+        start = 0
+        if tuning is not None:
+            start = names.index("AlterOpLayout")
+            mod = _run_passes(tvm, relay, mod, target, passes[:start])
+            stack.enter_context(tuning(mod))
+        mod = _run_passes(tvm, relay, mod, target, passes[start:])
+        current = tvm.transform.PassContext.current()
+        done = [n for n in names if n not in ("FoldConstant", "InferType")]
+        with tvm.transform.PassContext(
+                opt_level=current.opt_level, config=dict(current.config.items()),
+                required_pass=list(current.required_pass),
+                disabled_pass=[*current.disabled_pass, *done]):
+            return relay.build(mod, target=target, **options)
 
 
 def _remember_library_information():

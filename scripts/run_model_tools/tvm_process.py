@@ -75,7 +75,7 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "model":
         return ToolError(MALFORMED_FILE, f"TVM cannot take {request['onnx']}: {message}")
     if kind == "records":
-        return ToolError(MALFORMED_FILE, f"{request['tuning_records']} is not a file of tuning "
+        return ToolError(MALFORMED_FILE, f"{request['tuning']['files'][0]['path']} is not a file of tuning "
                                          f"records: {message}.")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")

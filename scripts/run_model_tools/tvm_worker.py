@@ -173,18 +173,11 @@ def compile_model(tvm, request):
         raise Refusal("model", str(error).strip().splitlines()[-1])
 
     is_c = target.kind.name == "c"
-    build = faster_folding.build if request.get("fast", True) else plain_build
-    with tuning(tvm, request.get("tuning_records")) as config:
-        if is_c:
-            # Vectors of TVM's C code are types that C does not have; a C compiler makes its own of
-            # the loops that are left in their place.
-            config["tir.disable_vectorize"] = True
-        with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
-            factory = build(tvm, mod, target, params=params)
-            linked = None
-            if "linked" in request.get("forms", ()):
-                executor = relay.backend.Executor("graph", {"link-params": True})
-                linked = build(tvm, mod, target, params=params, executor=executor)
+    if request.get("fast", True):
+        factory, linked, tuned = build_tuned(tvm, mod, params, target, request)
+    else:
+        factory, linked = build_forms(tvm, mod, params, target, request, {}, plain_build)
+        tuned = None
 
     directory = request["directory"]
     if is_c:
@@ -199,8 +192,72 @@ def compile_model(tvm, request):
     with open(os.path.join(directory, "model.params"), "wb") as file:
         file.write(save(factory.get_params()))
     write_forms(factory, linked, request)
-    return {"target": str(target), "requested": target_text,
+    return {"target": str(target), "requested": target_text, "tuning": tuned,
             "llvm_features": llvm_features(tvm, target)}
+
+
+def build_tuned(tvm, mod, params, target, request):
+    """(factory, linked, report): builds with the request's records; report is None without any."""
+    import faster_folding
+
+    records = request.get("tuning")
+    if not records or not records["files"]:
+        return build_forms(tvm, mod, params, target, request, {}, faster_folding.build) + (None,)
+    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+        # Committed records are of that release; a file that the user names is applied as it is.
+        if not records["explicit"]:
+            return build_forms(tvm, mod, params, target, request, {}, faster_folding.build) + (None,)
+        entry = records["files"][0]
+        with tuning(tvm, entry["path"]) as config:
+            built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
+        return built + ({"method": record_kind(entry["path"]), "files": [{"name": entry["name"]}]},)
+
+    import tuning_application
+
+    application = tuning_application.Application(
+        tvm, target, records, lambda t: llvm_features(tvm, t))
+    kind = application.kind_for_all()
+    if kind is None:
+        try:
+            built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build,
+                                tuning=application.by_layer)
+            return built + (application.report,)
+        except tuning_application.AnotherMethod as another:
+            kind = another.kind
+    mod = convert_layout(tvm, mod, application.layout(kind))
+    with application.whole(kind) as config:
+        built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
+    return built + (application.report,)
+
+
+def convert_layout(tvm, mod, layout):
+    """The module with its convolutions in another layout ("NHWC"), or as it is for None."""
+    from tvm import relay
+
+    if layout is None:
+        return mod
+    wanted = {"nn.conv2d": [layout, "default"]}
+    with tvm.transform.PassContext(opt_level=3):
+        return tvm.transform.Sequential([
+            relay.transform.InferType(), relay.transform.ConvertLayout(wanted)])(mod)
+
+
+def build_forms(tvm, mod, params, target, request, config, build, **options):
+    """(factory, linked): the network, and again with its parameters linked in, where asked for."""
+    from tvm import relay
+
+    config = dict(config)
+    if target.kind.name == "c":
+        # Vectors of TVM's C code are types that C does not have; a C compiler makes its own of
+        # the loops that are left in their place.
+        config["tir.disable_vectorize"] = True
+    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
+        factory = build(tvm, mod, target, params=params, **options)
+        linked = None
+        if "linked" in request.get("forms", ()):
+            executor = relay.backend.Executor("graph", {"link-params": True})
+            linked = build(tvm, mod, target, params=params, executor=executor, **options)
+    return factory, linked
 
 
 def plain_build(tvm, mod, target, **options):
