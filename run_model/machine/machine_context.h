@@ -11,8 +11,8 @@
 
 namespace run_model {
 
-// kBrief reads a dozen small files, as a report needs; kFull adds caches, frequencies and the hint of
-// a virtual machine, as a measurement needs.
+// kBrief reads a few small files for each CPU, well under a millisecond on a board; kFull adds caches,
+// frequencies and the hint of a virtual machine.
 enum class MachineDetail { kBrief, kFull };
 
 struct CpuCache {
@@ -24,6 +24,7 @@ struct CpuCache {
 
 // Empty or nothing: not to be found out here.
 struct MachineContext {
+  MachineDetail detail = MachineDetail::kBrief;
   std::string architecture;  // uname's: "x86_64", "aarch64"
   std::string cpu;           // "AMD EPYC 9654", "2 x Cortex-A72 + 4 x Cortex-A53"
   std::string board;         // the device tree's model: "Raspberry Pi 4 Model B Rev 1.4"
@@ -33,7 +34,7 @@ struct MachineContext {
   std::optional<int> quota_cpus;      // the cgroup's quota, rounded up
   std::vector<CpuCluster> clusters;   // weakest first
   std::string governor;               // "performance"; several: "schedutil, powersave"
-  std::optional<double> load_average;  // of the last minute
+  std::optional<double> load_average;  // of the last minute, all programs
   std::string kernel;                  // "Linux 6.1.0-18-arm64"
 
   // kFull only.
@@ -41,28 +42,12 @@ struct MachineContext {
   std::optional<std::uint64_t> min_khz, max_khz;  // limits over the allowed CPUs
   std::optional<std::uint64_t> lowest_khz, highest_khz;  // current ones seen over the allowed CPUs
   std::optional<bool> boost;     // turbo frequencies are switched on
-  std::string virtual_machine;   // "hypervisor", "KVM", "qemu-user"; empty: no hint of one
+  std::string virtual_machine;   // "QEMU", "xen", "user-mode emulation"; empty: no hint of one
 
   std::vector<std::string> warnings;  // one sentence each: what may spoil a measurement
 };
 
+// Never throws for what a machine does not tell.
 MachineContext describe_machine(MachineDetail detail, const std::filesystem::path& root = "/");
-
-// Watches over a measurement: samples frequencies, temperatures and throttling counters when it is
-// made and again in finish().
-class MachineWatch {
- public:
-  explicit MachineWatch(std::filesystem::path root = "/");
-
-  // Adds to the context's warnings what has changed in between, and widens its current frequencies.
-  void finish(MachineContext& context) const;
-
- private:
-  struct Sample;
-  std::filesystem::path root_;
-  std::vector<std::optional<std::uint64_t>> khz_;
-  std::optional<std::uint64_t> throttled_;
-  std::optional<double> hottest_;
-};
 
 }  // namespace run_model
