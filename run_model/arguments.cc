@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 11> kHiddenFlags{"flagfile",
                                                         "tab_completion_columns"};
 
 const std::map<std::string, std::string, std::less<>> kAliases{
-    {"h", "help"}, {"i", "inputs"}, {"o", "outputs"}};
+    {"h", "help"}, {"i", "inputs"}, {"o", "outputs"}, {"save_outputs", "outputs"}};
 
 template <typename Container>
 bool contains(const Container& container, std::string_view value) {

@@ -80,7 +80,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   VLOG(1) << executor.nodes().size() << " nodes, " << report.threads << " threads, "
           << memory.params_mapped << " bytes of parameters in place and " << memory.params_copied
           << " copied, " << memory.activations << " bytes of activations";
-  return {std::move(report), std::move(executor)};
+  return {std::move(report), std::move(executor), std::move(options.threads)};
 }
 
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path) {

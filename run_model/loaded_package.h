@@ -10,6 +10,7 @@ namespace run_model {
 struct LoadedPackage {
   RunReport report;  // timing.load is filled in
   GraphExecutor executor;
+  std::shared_ptr<ThreadPool> threads;  // that the executor runs on
 };
 
 // Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has

@@ -1,17 +1,97 @@
 #include "run_model/measured_run.h"
 
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "artifacts/atomic_file.h"
+#include "artifacts/npz.h"
 #include "run_model/stopwatch.h"
+#include "run_model/value_range.h"
+#include "runtime/as_text.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
 
 namespace run_model {
+namespace {
+
+std::vector<NamedTensor> copies_of_inputs(GraphExecutor& executor) {
+  std::vector<NamedTensor> copies;
+  for (std::size_t i = 0; i < executor.inputs().size(); ++i) {
+    copies.push_back({executor.inputs()[i].name, executor.input(i).clone()});
+  }
+  return copies;
+}
+
+std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor) {
+  std::vector<Tensor> copies;
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    copies.push_back(executor.output(i).clone());
+  }
+  return copies;
+}
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  return a.nbytes() == 0 || std::memcmp(a.data(), b.data(), a.nbytes()) == 0;
+}
+
+// Bit by bit: the same code on the same numbers has no reason to give others.
+void check_repeated(GraphExecutor& executor, const std::vector<NamedTensor>& inputs,
+                    const std::vector<Tensor>& outputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (same_bytes(inputs[i].tensor, executor.input(i))) continue;
+    throw Error(ErrorCode::kModel,
+                "the model has changed its own input " + in_quotes(inputs[i].name) +
+                    " while it was running: repeated runs were on other values");
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor last = executor.output(i);
+    if (same_bytes(outputs[i], last)) continue;
+    const std::string name = executor.outputs()[i].name;
+    finite_range(last, "after repeated runs, the model's " + name);
+    throw Error(ErrorCode::kModel,
+                "the model's " + name + " after repeated runs is not what the first run on the same "
+                "input gave",
+                "the model is not deterministic, or one of its functions reads memory that it has "
+                "not written");
+  }
+}
+
+// One sample a line, so that plotting programs read it as it is.
+void write_times(const std::filesystem::path& path, const std::vector<double>& samples) {
+  std::string text;
+  char line[32];
+  for (const double sample : samples) {
+    std::snprintf(line, sizeof(line), "%.6f\n", sample);
+    text += line;
+  }
+  write_file(path, {std::as_bytes(std::span(text))});
+}
+
+}  // namespace
 
 void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
   GraphExecutor& executor = loaded.executor;
+  std::vector<NamedTensor> inputs;
+  if (settings.measure.wanted || !settings.save_inputs.empty()) inputs = copies_of_inputs(executor);
+  if (!settings.save_inputs.empty()) write_npz(settings.save_inputs, inputs);
+
   Stopwatch stopwatch;
   executor.run();
   loaded.report.timing.run = stopwatch.lap();
   if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
-  if (settings.measure.wanted) {
-    loaded.report.measurement = measure_runs([&] { executor.run(); }, settings.measure);
+  if (!settings.measure.wanted) return;
+
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    finite_range(executor.output(i), "the model's " + executor.outputs()[i].name);
+  }
+  const std::vector<Tensor> outputs = copies_of_outputs(executor);
+  loaded.report.measurement = 
+      measure_runs([&] { executor.run(); }, settings.measure, loaded.threads.get());
+  check_repeated(executor, inputs, outputs);
+  if (!settings.measure.times.empty()) {
+    write_times(settings.measure.times, loaded.report.measurement->samples);
   }
 }
 

@@ -21,8 +21,9 @@ namespace run_model {
 // Milliseconds.
 struct Timing {
   double load = 0.0;        // finding, checking and loading the artifact
+  double decode = 0.0;      // from the picture's file to its pixels
   double preprocess = 0.0;  // from the picture's file to the network's input
-  double run = 0.0;         // one inference
+  double run = 0.0;         // the first inference
 };
 
 struct RankedClass {

@@ -37,6 +37,19 @@ std::size_t choose_input(const GraphExecutor& executor, const std::string& name)
               "give all of them with --inputs");
 }
 
+void fill_other_inputs(GraphExecutor& executor, std::size_t picture, const Settings& settings) {
+  for (std::size_t i = 0; i < executor.inputs().size(); ++i) {
+    if (i == picture) continue;
+    const std::string& name = executor.inputs()[i].name;
+    if (!settings.fill_mode) {
+      throw Error(ErrorCode::kMismatch,
+                  "nothing sets the model's input " + in_quotes(name) + " beside the picture",
+                  "--fill-mode zeros fills the others, and --inputs gives all of them");
+    }
+    fill_tensor(executor.input(i), *settings.fill_mode, settings.seed, name);
+  }
+}
+
 // The first output with as many classes as there are labels; without any, the first one's misfit is
 // the error.
 std::size_t choose_output(const GraphExecutor& executor, std::size_t labels,
@@ -98,16 +111,17 @@ PictureReport run_picture(const Settings& settings) {
 
   Stopwatch stopwatch;
   const Picture picture = load_picture(settings.image.string());
+  loaded.report.timing.decode = stopwatch.lap();
   const Tensor input_tensor = executor.input(input);
   preprocess_into(picture.image, choice.preprocessing, choice.layout, input_tensor, &report.sides);
-  loaded.report.timing.preprocess = stopwatch.lap();
+  loaded.report.timing.preprocess = loaded.report.timing.decode + stopwatch.lap();
   report.image = settings.image;
   report.format = picture.format;
   report.image_channels = picture.channels;
   report.image_orientation = picture.orientation;
-  // Running may reuse the input's memory.
   report.input.range = finite_range(input_tensor, "the preprocessed picture");
   if (!settings.dump_input.empty()) write_npy(settings.dump_input, input_tensor);
+  fill_other_inputs(executor, input, settings);
 
   run_and_measure(loaded, settings);
   const Tensor result = executor.output(output);

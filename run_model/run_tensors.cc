@@ -47,18 +47,27 @@ std::string missing_inputs(const std::vector<TensorInfo>& inputs,
   return missing;
 }
 
-void set_inputs(GraphExecutor& executor, const std::filesystem::path& path) {
-  const std::string file = path_in_quotes(path);
-  const std::vector<NamedTensor> tensors = read_tensors(path, executor.inputs());
+void set_inputs_from_file(GraphExecutor& executor, const Settings& settings) {
+  const std::string file = path_in_quotes(settings.inputs);
+  const std::vector<NamedTensor> tensors = read_tensors(settings.inputs, executor.inputs());
   for (const NamedTensor& named : tensors) {
     const std::size_t index = executor.input_index(named.name);
     check_tensor(named.tensor, executor.inputs()[index], file);
     executor.set_input(index, named.tensor);
   }
   const std::string missing = missing_inputs(executor.inputs(), tensors);
-  if (!missing.empty()) {
+  if (!missing.empty() && !settings.fill_mode) {
     throw Error(ErrorCode::kMismatch, file + " lacks the model's input " + missing);
   }
+}
+
+void set_inputs(GraphExecutor& executor, const Settings& settings) {
+  if (settings.fill_mode) {
+    for (std::size_t i = 0; i < executor.inputs().size(); ++i) {
+      fill_tensor(executor.input(i), *settings.fill_mode, settings.seed, executor.inputs()[i].name);
+    }
+  }
+  if (!settings.inputs.empty()) set_inputs_from_file(executor, settings);
 }
 
 }  // namespace
@@ -66,7 +75,7 @@ void set_inputs(GraphExecutor& executor, const std::filesystem::path& path) {
 TensorsReport run_tensors(const Settings& settings) {
   LoadedPackage loaded = load_package(package_request(settings), settings.threading, settings.print_memory);
   GraphExecutor& executor = loaded.executor;
-  set_inputs(executor, settings.inputs);
+  set_inputs(executor, settings);
 
   TensorsReport report;
   report.inputs = executor.inputs();

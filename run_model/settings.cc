@@ -86,7 +86,7 @@ void read_tensor_arguments(const std::vector<std::string>& positional) {
   }
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "fit", "resize",
                 "crop", "layout", "topk", "dump_input"},
-               "with --inputs, which takes tensors as they are");
+               "without a picture: tensors are taken as they are");
 }
 
 void read_inspect_arguments(const std::vector<std::string>& positional, Settings& settings) {
@@ -101,13 +101,25 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
     settings.model.clear();
     settings.artifacts = positional[0];
   }
+  refuse_flags({"fill_mode", "seed", "save_inputs", "repeat", "number", "warmup", "warmup_seconds",
+                "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times"},
+               "with --inspect, which runs nothing");
   refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
                 "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "threads", "cpus",
                 "cluster", "spin", "sweep", "print_memory"},
                "with --inspect, which runs nothing");
 }
 
-Action requested_action() {
+void read_fill_flags(Settings& settings) {
+  if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(FLAGS_fill_mode);
+  settings.seed = FLAGS_seed;
+  if (settings.fill_mode != FillMode::kRandom) {
+    refuse_flags({"seed"}, "without --fill-mode random");
+  }
+}
+
+// Without a picture there are two arguments.
+Action requested_action(std::size_t arguments) {
   const auto is_on = [](const char* name) {
     return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
   };
@@ -115,7 +127,8 @@ Action requested_action() {
   if (is_on("helpfull")) return Action::kFullHelp;
   if (is_on("version")) return Action::kVersion;
   if (FLAGS_inspect) return Action::kInspect;
-  return flag_is_set("inputs") ? Action::kRunTensors : Action::kRunPicture;
+  const bool tensors = flag_is_set("inputs") || (flag_is_set("fill_mode") && arguments <= 2);
+  return tensors ? Action::kRunTensors : Action::kRunPicture;
 }
 
 }  // namespace
@@ -134,10 +147,12 @@ Settings read_settings(std::span<const std::string> args) {
   set_flags(arguments.flags);
 
   Settings settings;
-  settings.action = requested_action();
+  settings.action = requested_action(arguments.positional.size());
   settings.inputs = FLAGS_inputs;
   settings.outputs = FLAGS_outputs;
   settings.dump_input = FLAGS_dump_input;
+  settings.save_inputs = FLAGS_save_inputs;
+  read_fill_flags(settings);
   settings.target = FLAGS_target;
   settings.verify = FLAGS_verify;
   settings.json = FLAGS_json;
@@ -145,7 +160,8 @@ Settings read_settings(std::span<const std::string> args) {
   settings.print_memory = FLAGS_print_memory;
   settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
-  for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std"}) {
+  for (const char* name :
+       {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
     if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {
       fail("--" + std::string(name) + " is given an empty value");
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "artifacts/package.h"
+#include "run_model/fill_tensor.h"
 #include "run_model/machine/thread_flags.h"
 #include "run_model/measure/measure_flags.h"
 
@@ -40,8 +42,11 @@ struct Settings {
   std::string input_name;  // empty: the model's only input
   PreprocessingFlags preprocessing;
   std::filesystem::path inputs;      // --inputs
-  std::filesystem::path outputs;     // --outputs
+  std::filesystem::path outputs;     // --outputs, --save-outputs
   std::filesystem::path dump_input;  // --dump-input
+  std::optional<FillMode> fill_mode;  // of inputs that nothing else sets
+  std::uint64_t seed = 0;             // of FillMode::kRandom
+  std::filesystem::path save_inputs;  // --save-inputs
   std::string target;
   bool verify = true;
   bool json = false;
