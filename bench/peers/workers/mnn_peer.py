@@ -1,0 +1,47 @@
+"""MNN's CPU backend."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import MNN
+import numpy as np
+
+VERSION = metadata.version("mnn")
+SETTINGS = "converted by mnnconvert; CPU backend, precision high (float32), threads as given"
+
+
+class Model:
+    def __init__(self, path: str, threads: int) -> None:
+        self._interpreter = MNN.Interpreter(path)
+        self._session = self._interpreter.createSession(
+            {"backend": "CPU", "precision": "high", "numThread": threads})
+        self._output = self._interpreter.getSessionOutput(self._session)
+
+    def set_input(self, values: np.ndarray) -> None:
+        tensor = MNN.Tensor(values.shape, MNN.Halide_Type_Float, values,
+                            MNN.Tensor_DimensionType_Caffe)
+        self._interpreter.getSessionInput(self._session).copyFrom(tensor)
+
+    def run(self) -> None:
+        self._interpreter.runSession(self._session)
+
+    def output(self) -> np.ndarray:
+        shape = self._output.getShape()
+        tensor = MNN.Tensor(shape, MNN.Halide_Type_Float, np.zeros(shape, dtype=np.float32),
+                            MNN.Tensor_DimensionType_Caffe)
+        self._output.copyToHostTensor(tensor)
+        return np.array(tensor.getData(), dtype=np.float32)
+
+
+def convert(onnx: str, folder: str) -> str:
+    path = f"{folder}/model.mnn"
+    converter = "from MNN.tools.mnnconvert import main; main()"
+    done = subprocess.run([sys.executable, "-c", converter, "-f", "ONNX", "--modelFile", onnx,
+                           "--MNNModel", path, "--bizCode", "bench"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"mnnconvert failed: {(done.stdout + done.stderr)[-2000:]}")
+    return path
