@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "run_model/profile/operator_family.h"
 #include "runtime/graph_executor.h"
@@ -33,8 +34,9 @@ struct Work {
 // - dense and matrix product of M x K and K x N: 2 x M x K x N, times the batch.
 // - global pooling: one operation for each element of the input. The window of other pooling is not
 //   in the graph: unknown.
-// The functions do not say which of their inputs are the weights. They are found by shapes that fit;
-// where several fit and give different counts, the count is unknown.
-Work work_of(const FunctionName& name, const NodeInfo& node);
+// The functions do not say which of their inputs are the weights. They are found by shapes that fit,
+// among the parameters if there are any (`is_parameter`, one for each input); where several fit and
+// give different counts, the count is unknown.
+Work work_of(const FunctionName& name, const NodeInfo& node, const std::vector<bool>& is_parameter);
 
 }  // namespace run_model

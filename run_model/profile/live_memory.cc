@@ -1,0 +1,96 @@
+#include "run_model/profile/live_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/storage_plan.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+
+// From and to which executable node a tensor is needed.
+struct Lifetime {
+  std::size_t first = kNever;
+  std::size_t last = 0;
+  std::size_t bytes = 0;
+  bool is_parameter = false;
+};
+
+class Account {
+ public:
+  Account(const Graph& graph, const std::vector<bool>& is_parameter)
+      : graph_(graph),
+        alias_of_(plan_storage(graph, "the graph").alias_of),
+        lifetimes_(graph.entries.size()) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (graph.nodes[i].kind == NodeKind::kInput) {
+        Lifetime& lifetime = lifetimes_[graph.nodes[i].first_output];
+        lifetime = {0, 0, graph.entries[graph.nodes[i].first_output].bytes, is_parameter[i]};
+      } else {
+        add_node(graph.nodes[i]);
+      }
+    }
+    for (const std::size_t output : graph.outputs) {
+      if (!nodes_.empty()) lifetime(output).last = nodes_.size() - 1;
+    }
+  }
+
+  std::vector<NodeMemory> with_live_bytes() && {
+    // What comes and goes at each node.
+    std::vector<std::size_t> first(nodes_.size() + 1), after_last(nodes_.size() + 1);
+    for (const Lifetime& lifetime : lifetimes_) {
+      if (lifetime.first == kNever || lifetime.is_parameter || nodes_.empty()) continue;
+      first[lifetime.first] += lifetime.bytes;
+      after_last[lifetime.last + 1] += lifetime.bytes;
+    }
+    std::size_t live = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      live += first[i] - after_last[i];
+      nodes_[i].live = live;
+    }
+    return std::move(nodes_);
+  }
+
+ private:
+  Lifetime& lifetime(std::size_t entry) { return lifetimes_[alias_of_[entry]]; }
+
+  void add_node(const GraphNode& node) {
+    const std::size_t index = nodes_.size();
+    NodeMemory memory;
+    memory.is_view = node.kind == NodeKind::kNop &&
+                     alias_of_[node.first_output] != node.first_output;
+    std::vector<std::size_t> seen;
+    for (const std::size_t input : node.inputs) {
+      Lifetime& tensor = lifetime(input);
+      tensor.last = index;
+      memory.is_parameter.push_back(tensor.is_parameter);
+      if (memory.is_view || std::find(seen.begin(), seen.end(), alias_of_[input]) != seen.end()) {
+        continue;
+      }
+      seen.push_back(alias_of_[input]);
+      memory.read += tensor.bytes;
+      if (tensor.is_parameter) memory.parameters += tensor.bytes;
+    }
+    for (std::size_t i = 0; i < node.num_outputs && !memory.is_view; ++i) {
+      const std::size_t entry = node.first_output + i;
+      lifetimes_[entry] = {index, index, graph_.entries[entry].bytes, false};
+      memory.written += graph_.entries[entry].bytes;
+    }
+    nodes_.push_back(std::move(memory));
+  }
+
+  const Graph& graph_;
+  const std::vector<std::size_t> alias_of_;
+  std::vector<Lifetime> lifetimes_;  // of each entry that is no other one's alias
+  std::vector<NodeMemory> nodes_;
+};
+
+}  // namespace
+
+std::vector<NodeMemory> node_memory(const Graph& graph, const std::vector<bool>& is_parameter) {
+  return Account(graph, is_parameter).with_live_bytes();
+}
+
+}  // namespace run_model

@@ -1,0 +1,26 @@
+// Which tensors are needed while each node runs.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/graph_json.h"
+
+namespace run_model {
+
+// What an executable node (GraphExecutor::nodes() has the same order) reads, writes and leaves in
+// place for others. Bytes.
+struct NodeMemory {
+  std::size_t read = 0;            // distinct tensors
+  std::size_t parameters = 0;      // part of `read`
+  std::size_t written = 0;
+  std::size_t live = 0;            // without parameters
+  bool is_view = false;            // nothing is read or written: another shape for the same bytes
+  std::vector<bool> is_parameter;  // one for each input
+};
+
+// A tensor is live from the node that writes it (a model's input: from the start) to the last node
+// that reads it (a model's output: to the end). `is_parameter` has an element for each of graph.nodes.
+std::vector<NodeMemory> node_memory(const Graph& graph, const std::vector<bool>& is_parameter);
+
+}  // namespace run_model
