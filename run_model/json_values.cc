@@ -1,5 +1,6 @@
 #include "run_model/json_values.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -45,13 +46,38 @@ std::string on_one_line(const Json& json) {
   return text + (json.is_object() ? "}" : "]");
 }
 
+// A list of numbers or words that does not fit on one line fills several.
+void append_filled(std::string& text, const Json& list, std::size_t depth) {
+  const std::string indent(2 * depth + 2, ' ');
+  std::string line = indent;
+  text += "[\n";
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string item = scalar(list[i]) + (i + 1 < list.size() ? "," : "");
+    if (line.size() > indent.size() && line.size() + 1 + item.size() > kLineWidth) {
+      text += line + "\n";
+      line = indent;
+    }
+    line += (line.size() > indent.size() ? " " : "") + item;
+  }
+  text += line + "\n" + std::string(2 * depth, ' ') + "]";
+}
+
+bool is_list_of_scalars(const Json& json) {
+  return json.is_array() && std::none_of(json.begin(), json.end(), [](const Json& item) {
+           return item.is_structured();
+         });
+}
+
 // Lists and objects stay on one line where they fit; the whole document never does.
 void append(std::string& text, const Json& json, std::size_t depth) {
-  const std::string line = on_one_line(json);
+  // What is far too long is not worth trying.
+  const bool may_fit = !json.is_array() || json.size() <= kLineWidth;
+  const std::string line = may_fit ? on_one_line(json) : std::string(kLineWidth + 1, ' ');
   if (!json.is_structured() || (depth > 0 && 2 * depth + line.size() <= kLineWidth)) {
     text += line;
     return;
   }
+  if (is_list_of_scalars(json)) return append_filled(text, json, depth);
   const std::string indent(2 * depth, ' ');
   text += json.is_object() ? "{" : "[";
   const char* separator = "\n";

@@ -2,14 +2,18 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "artifacts/atomic_file.h"
 #include "artifacts/npz.h"
+#include "run_model/machine/machine_watch.h"
+#include "run_model/profile/profile_formats.h"
 #include "run_model/stopwatch.h"
 #include "run_model/value_range.h"
-#include "runtime/as_text.h"
 #include "runtime/error.h"
 #include "runtime/quoted.h"
 
@@ -69,30 +73,60 @@ void write_times(const std::filesystem::path& path, const std::vector<double>& s
   write_file(path, {std::as_bytes(std::span(text))});
 }
 
-}  // namespace
-
-void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
+void measure_timing(LoadedPackage& loaded, const Settings& settings,
+                    const std::vector<NamedTensor>& inputs) {
   GraphExecutor& executor = loaded.executor;
-  std::vector<NamedTensor> inputs;
-  if (settings.measure.wanted || !settings.save_inputs.empty()) inputs = copies_of_inputs(executor);
-  if (!settings.save_inputs.empty()) write_npz(settings.save_inputs, inputs);
-
-  Stopwatch stopwatch;
-  executor.run();
-  loaded.report.timing.run = stopwatch.lap();
-  if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
-  if (!settings.measure.wanted) return;
-
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
     finite_range(executor.output(i), "the model's " + executor.outputs()[i].name);
   }
   const std::vector<Tensor> outputs = copies_of_outputs(executor);
-  loaded.report.measurement = 
+  const TimingMeasurement measurement =
       measure_runs([&] { executor.run(); }, settings.measure, loaded.threads.get());
   check_repeated(executor, inputs, outputs);
-  if (!settings.measure.times.empty()) {
-    write_times(settings.measure.times, loaded.report.measurement->samples);
+  if (!settings.measure.times.empty()) write_times(settings.measure.times, measurement.samples);
+  loaded.report.measurement = measurement;
+}
+
+void measure_profile(LoadedPackage& loaded, const Settings& settings) {
+  RunReport& report = loaded.report;
+  Profile profile = profile_model(loaded.executor, profile_runs(settings.measure));
+  profile.model = report.package.model;
+  profile.target = report.package.target;
+  if (report.package.metadata) profile.tvm_version = report.package.metadata->tvm_version;
+  profile.threads = report.threads;
+  write_profile_files(profile, settings.profile);
+  report.profile = std::move(profile);
+  report.profile_settings = settings.profile;
+}
+
+}  // namespace
+
+void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
+  GraphExecutor& executor = loaded.executor;
+  RunReport& report = loaded.report;
+  const bool measured = settings.measure.wanted || settings.profile.wanted;
+  std::vector<NamedTensor> inputs;
+  if (settings.measure.wanted || !settings.save_inputs.empty()) inputs = copies_of_inputs(executor);
+  if (!settings.save_inputs.empty()) write_npz(settings.save_inputs, inputs);
+  std::optional<MachineWatch> watch;
+  if (measured) watch.emplace();
+
+  Stopwatch stopwatch;
+  executor.run();
+  report.timing.run = stopwatch.lap();
+  report.memory.mark(kStageFirstRun);
+  if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
+
+  if (settings.measure.wanted) {
+    measure_timing(loaded, settings, inputs);
+    report.memory.mark(kStageSteady);
   }
+  if (settings.profile.wanted) measure_profile(loaded, settings);
+  report.memory.finish(executor);
+  if (measured || settings.json) {
+    report.machine = describe_machine(measured ? MachineDetail::kFull : MachineDetail::kBrief);
+  }
+  if (watch) watch->finish(*report.machine);
 }
 
 }  // namespace run_model

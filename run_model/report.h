@@ -10,9 +10,12 @@
 #include "artifacts/package.h"
 #include "preprocess/decode.h"
 #include "preprocess/preprocessing.h"
+#include "run_model/machine/machine_context.h"
 #include "run_model/machine/memory_stages.h"
 #include "run_model/machine/thread_plan.h"
 #include "run_model/measure/timing.h"
+#include "run_model/profile/profile.h"
+#include "run_model/profile/profile_flags.h"
 #include "run_model/value_range.h"
 #include "runtime/graph_executor.h"
 
@@ -45,6 +48,9 @@ struct RunReport {
   MemoryStages memory;  // disabled unless --print-memory asks for it
   Timing timing;
   std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
+  std::optional<Profile> profile;                // where asked for
+  ProfileSettings profile_settings;              // how to show it
+  std::optional<MachineContext> machine;         // where a report shows it
 };
 
 struct PictureReport {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "run_model/json_values.h"
+#include "run_model/measured_report.h"
 
 namespace run_model {
 namespace {
@@ -35,25 +36,17 @@ Json input_json(const PictureReport& report) {
   return input;
 }
 
-Json start(const RunReport& run) {
-  return {{"schema_version", kReportSchema},
-          {"model", run.package.model},
-          {"artifact", package_json(run.package)},
-          {"threads", run.threads}};
-}
-
 }  // namespace
 
 std::string picture_report_json(const PictureReport& report) {
-  Json json = start(report.run);
+  Json json = run_report_start(report.run);
   json["image"] = image_json(report);
   json["input"] = input_json(report);
   Json output = tensor_json(report.output.info);
   output["is_distribution"] = report.output_is_distribution;
   output["range"] = range_json(report.output.range);
   json["output"] = output;
-  const Timing& timing = report.run.timing;
-  json["timing"] = {{"load", timing.load}, {"preprocess", timing.preprocess}, {"run", timing.run}};
+  add_measurements(json, report.run);
   json["top"] = Json::array();
   for (const RankedClass& ranked : report.top) {
     json["top"].push_back(
@@ -63,7 +56,7 @@ std::string picture_report_json(const PictureReport& report) {
 }
 
 std::string tensors_report_json(const TensorsReport& report) {
-  Json json = start(report.run);
+  Json json = run_report_start(report.run);
   json["inputs"] = Json::array();
   for (const TensorInfo& input : report.inputs) json["inputs"].push_back(tensor_json(input));
   json["outputs"] = Json::array();
@@ -74,7 +67,7 @@ std::string tensors_report_json(const TensorsReport& report) {
   }
   const bool written = !report.outputs_file.empty();
   json["outputs_file"] = written ? Json(report.outputs_file.string()) : Json();
-  json["timing"] = {{"load", report.run.timing.load}, {"run", report.run.timing.run}};
+  add_measurements(json, report.run);
   return json_text(json);
 }
 

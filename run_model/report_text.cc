@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "run_model/measured_report.h"
+
 namespace run_model {
 namespace {
 
@@ -10,12 +12,6 @@ namespace {
 std::string number(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", value);
-  return text.data();
-}
-
-std::string milliseconds(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f ms", value);
   return text.data();
 }
 
@@ -72,10 +68,6 @@ std::string preprocessing_lines(const PictureReport& report) {
   return text;
 }
 
-std::string threads(int count) {
-  return " (" + std::to_string(count) + (count == 1 ? " thread)" : " threads)");
-}
-
 }  // namespace
 
 std::string picture_report_text(const PictureReport& report) {
@@ -84,10 +76,7 @@ std::string picture_report_text(const PictureReport& report) {
   text += "Output shape:" + dimensions(report.output.info.shape) + "\n";
   text += std::string(report.output_is_distribution ? "Output" : "Logits") +
           " range: " + range(report.output.range) + "\n";
-  const Timing& timing = report.run.timing;
-  text += "Time: load " + milliseconds(timing.load) + ", preprocess " +
-          milliseconds(timing.preprocess) + ", run " + milliseconds(timing.run) +
-          threads(report.run.threads) + "\n";
+  text += run_report_text(report.run);
 
   text += "\n===== Running " + report.run.package.model + " =====\n";
   text += "Top-" + std::to_string(report.top.size()) + " Predictions:\n";
@@ -111,8 +100,7 @@ std::string tensors_report_text(const TensorsReport& report) {
   for (const TensorReport& output : report.outputs) {
     text += line("Output", output.info) + ", range: " + range(output.range) + "\n";
   }
-  text += "Time: load " + milliseconds(report.run.timing.load) + ", run " +
-          milliseconds(report.run.timing.run) + threads(report.run.threads) + "\n";
+  text += run_report_text(report.run);
   if (!report.outputs_file.empty()) text += "Written: " + report.outputs_file.string() + "\n";
   return text;
 }

@@ -102,7 +102,9 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
     settings.artifacts = positional[0];
   }
   refuse_flags({"fill_mode", "seed", "save_inputs", "repeat", "number", "warmup", "warmup_seconds",
-                "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times"},
+                "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times",
+                "profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
+                "profile_sort", "profile_top"},
                "with --inspect, which runs nothing");
   refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
                 "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "threads", "cpus",
@@ -160,6 +162,7 @@ Settings read_settings(std::span<const std::string> args) {
   settings.print_memory = FLAGS_print_memory;
   settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
+  settings.profile = read_profile_settings();
   for (const char* name :
        {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
     if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {

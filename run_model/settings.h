@@ -13,6 +13,7 @@
 #include "run_model/fill_tensor.h"
 #include "run_model/machine/thread_flags.h"
 #include "run_model/measure/measure_flags.h"
+#include "run_model/profile/profile_flags.h"
 
 namespace run_model {
 
@@ -54,6 +55,7 @@ struct Settings {
   bool print_memory = false;
   ThreadSettings threading;
   MeasureSettings measure;
+  ProfileSettings profile;
 };
 
 // The artifact that the settings name.

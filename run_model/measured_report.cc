@@ -1,0 +1,71 @@
+#include "run_model/measured_report.h"
+
+#include <array>
+#include <cstdio>
+
+#include "run_model/machine/machine_reports.h"
+#include "run_model/measure/timing_report.h"
+#include "run_model/profile/profile_formats.h"
+
+namespace run_model {
+namespace {
+
+std::string milliseconds(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f ms", value);
+  return text.data();
+}
+
+std::string time_line(const RunReport& report) {
+  const Timing& timing = report.timing;
+  std::string text = "Time: load " + milliseconds(timing.load);
+  if (timing.preprocess > 0) {
+    text += ", preprocess " + milliseconds(timing.preprocess);
+    if (report.measurement) text += " (decode " + milliseconds(timing.decode) + ")";
+  }
+  return text + (report.measurement ? ", first run " : ", run ") + milliseconds(timing.run) + " (" +
+         std::to_string(report.threads) + (report.threads == 1 ? " thread)\n" : " threads)\n");
+}
+
+}  // namespace
+
+std::string run_report_text(const RunReport& report) {
+  std::string text = time_line(report);
+  if (report.measurement) text += timing_text(*report.measurement);
+  if (report.profile && report.profile_settings.table) {
+    text += profile_text(*report.profile, report.profile_settings, report_width());
+  }
+  if (report.memory.enabled()) text += memory_text(report.memory);
+  if (report.measurement || report.profile) {
+    text += thread_plan_text(report.thread_plan);
+    if (report.machine) text += machine_text(*report.machine);
+  }
+  return text;
+}
+
+Json run_report_start(const RunReport& report) {
+  return {{"schema_version", kReportSchema},
+          {"model", report.package.model},
+          {"artifact", package_json(report.package)},
+          {"threads", report.threads},
+          {"thread_plan", thread_plan_json(report.thread_plan)},
+          {"machine", report.machine ? machine_json(*report.machine) : Json()}};
+}
+
+void add_measurements(Json& json, const RunReport& report) {
+  const Timing& timing = report.timing;
+  Json times = {{"load", timing.load}};
+  if (timing.preprocess > 0) {
+    times["decode"] = timing.decode;
+    times["preprocess"] = timing.preprocess;
+  }
+  times["run"] = timing.run;
+  if (report.measurement) times["repeated"] = timing_json(*report.measurement);
+  json["timing"] = times;
+  if (report.memory.enabled()) json["memory"] = memory_json(report.memory);
+  if (report.profile && report.profile_settings.table) {
+    json["profile"] = profile_json(*report.profile);
+  }
+}
+
+}  // namespace run_model
