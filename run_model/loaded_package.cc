@@ -54,6 +54,9 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
   }
 }
 
+// A sweep sets threads and CPUs itself, among all those that the process may use.
+ThreadSettings before_sweep() { return {.threads = 1, .cluster = ClusterChoice::kAll}; }
+
 }  // namespace
 
 LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
@@ -67,7 +70,8 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
           << "'";
 
   ExecutorOptions options;
-  report.thread_plan = make_thread_plan(threading);
+  report.thread_plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
+  for (const std::string& notice : report.thread_plan.notices) LOG(WARNING) << notice;
   options.threads = start_threads(report.thread_plan);
   report.threads = options.threads->threads();
   if (watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };

@@ -11,11 +11,11 @@ namespace run_model {
 enum class ClusterChoice { kDefault, kBig, kLittle, kMiddle, kPrime, kAll };
 
 struct ThreadSettings {
-  int threads = 0;        // --threads; 0: as many as suit this machine
-  std::vector<int> cpus;  // --cpus, ascending; empty: not given
+  int threads = 0;          // --threads; 0: as many as suit this machine
+  std::vector<int> cpus{};  // --cpus, ascending; empty: not given
   ClusterChoice cluster = ClusterChoice::kDefault;
-  std::optional<int> spin_microseconds;  // --spin; nothing: the pool's default
-  bool sweep = false;                    // --sweep threads: run_thread_sweep() instead of a run
+  std::optional<int> spin_microseconds{};  // --spin; nothing: the pool's default
+  bool sweep = false;                      // --sweep threads: run_thread_sweep() instead of a run
 };
 
 // From gflags' flags. Throws Error(kUsage) for values that make no sense, alone or together.
