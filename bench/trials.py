@@ -12,6 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
+def clean_environment() -> dict[str, str]:
+    """The caller's environment without what a runtime may look at."""
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith(("TVM_", "OMP_", "GOMP_", "KMP_", "MKL_", "LD_", "PYTHON",
+                                   "OPENBLAS_"))}
+
+
 @dataclass(frozen=True)
 class Subject:
     """A runtime under test: `command` takes RUNS and WARM_UP_RUNS after its first word."""
@@ -24,12 +31,8 @@ class Subject:
     def run(self, artifact: Path, input_name: str, *, runs: int = 0, warm_up: int = 0,
             threads: int | None = None) -> dict[str, object]:
         """One process's figures (see trial.h), and process_ms: from its start to its end."""
-        # Nothing of the caller's environment that either runtime looks at; threads None is "as
-        # installed".
-        environment = {key: value for key, value in os.environ.items()
-                       if not key.startswith(("TVM_", "OMP_", "LD_", "PYTHON", "OPENBLAS_"))}
-        environment |= self.environment
-        if threads is not None:
+        environment = clean_environment() | self.environment
+        if threads is not None:  # None is "as installed"
             environment["TVM_NUM_THREADS"] = str(threads)
         command = [str(self.program), str(runs), str(warm_up), *self.arguments, str(artifact),
                    input_name]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """One peer in a process of its own that is asked over a pipe, as bench/serve.h is.
 
-  worker.py PEER INPUT OUTPUT MODEL THREADS
+  worker.py PEER INPUT OUTPUT MODEL SHAPE THREADS
 
-INPUT holds the network's float32 input as bare values, 1x3x224x224; OUTPUT gets the output in the
-same way. One line of JSON says that the interpreter and the peer's library are loaded, with the
+INPUT holds the network's float32 input as bare values, of the SHAPE 1x3x224x224 or another; OUTPUT
+gets the output in the same way. One line of JSON says that the interpreter and the peer's library are loaded, with the
 memory of the process at that point; each line on standard input is then a command, answered by one
 line of JSON:
 
@@ -34,7 +34,6 @@ from typing import Any, Callable, TextIO  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-INPUT_SHAPE = (1, 3, 224, 224)
 #: Module of each peer; it has VERSION, SETTINGS, and Model(path, threads) with set_input, run, output.
 PEERS = {"onnxruntime": "onnxruntime_peer", "openvino": "openvino_peer", "ncnn": "ncnn_peer",
          "mnn": "mnn_peer", "litert": "litert_peer"}
@@ -83,10 +82,11 @@ def run(model: Any, warm_up: int, runs: int) -> dict[str, list[float]]:
     return {"run_ms": times}
 
 
-def main(peer_name: str, input_path: str, output: str, model_path: str, threads: str) -> None:
+def main(peer_name: str, input_path: str, output: str, model_path: str, shape: str,
+         threads: str) -> None:
     replies = take_standard_output()
     peer = importlib.import_module(PEERS[peer_name])
-    values = np.fromfile(input_path, dtype=np.float32).reshape(INPUT_SHAPE)
+    values = np.fromfile(input_path, dtype=np.float32).reshape(*map(int, shape.split("x")))
     reset_peak_memory()
     print(json.dumps({"ready": True, "version": peer.VERSION, "settings": peer.SETTINGS,
                       "bare_kib": BARE_KIB, "idle_kib": memory_kib("VmRSS"),
@@ -104,6 +104,6 @@ def main(peer_name: str, input_path: str, output: str, model_path: str, threads:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 6:
+    if len(sys.argv) != 7:
         sys.exit(__doc__)
     main(*sys.argv[1:])

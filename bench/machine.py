@@ -1,0 +1,30 @@
+"""What a bench's report says of the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+
+
+def describe_machine() -> dict[str, object]:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+                 platform.machine())
+    return {"cpu": model, "machine": platform.machine(), "cpus": len(os.sched_getaffinity(0)),
+            "kernel": platform.release(), "busy": busy_share(2.0)}
+
+
+def busy_share(seconds: float) -> float:
+    """How much of all CPUs' time others use just now, out of /proc/stat."""
+
+    def times() -> tuple[int, int]:
+        values = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii")
+                  .splitlines()[0].split()[1:]]
+        return values[3] + values[4], sum(values)  # idle and waiting for disks; all
+
+    idle_before, all_before = times()
+    time.sleep(seconds)
+    idle, total = times()
+    return 1 - (idle - idle_before) / max(1, total - all_before)

@@ -1,0 +1,109 @@
+"""The networks that the side-by-side benches run: their ONNX files, artifacts, input and output."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+ZOO = ROOT / "build" / "zoo"
+
+#: Models of artifacts/zoo.json by the network that they are, the first that is in build/zoo is
+#: used; a seed decides the last one's weights, which change neither speed nor memory.
+MODELS = {
+    "resnet18": ("resnet18_torchvision", "resnet18", "seeded_resnet18"),
+    "squeezenet1_1": ("squeezenet1_1", "squeezenet1_1_torchvision", "seeded_squeezenet1_1"),
+    "mobilenet_v2": ("mobilenet_v2_torchvision", "mobilenet_v2", "seeded_mobilenet_v2"),
+    "shufflenet_v2": ("shufflenet_v2_x1_0_torchvision", "shufflenet_v2_x1_0",
+                      "seeded_shufflenet_v2"),
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """`name`: as the bench calls it. `model`: whose file `onnx` is."""
+
+    name: str
+    model: str
+    onnx: Path
+
+
+def find_network(name: str, zoo: Path = ZOO) -> Network:
+    """A name of MODELS, or the path of an ONNX file. Ends the program where it cannot be had."""
+    if name.endswith(".onnx"):
+        path = Path(name).resolve()
+        if not path.is_file():
+            sys.exit(f"{name} is not there: give an ONNX file, or one of {', '.join(MODELS)}.")
+        return Network(path.stem, path.stem, path)
+    if name not in MODELS:
+        sys.exit(f"there is no network '{name}': give an ONNX file, or one of {', '.join(MODELS)}.")
+    for model in MODELS[name]:
+        if (zoo / f"{model}.onnx").is_file():
+            return Network(name, model, zoo / f"{model}.onnx")
+    model = MODELS[name][-1]
+    _check(subprocess.run([ROOT / "scripts" / "fetch_zoo", model, "--out", zoo],
+                          capture_output=True, text=True, check=False), f"fetch_zoo {model}")
+    return Network(name, model, zoo / f"{model}.onnx")
+
+
+def compile_network(network: Network, out: Path, *, tuned: bool = True,
+                    records: Path | None = None) -> Path:
+    """The artifact's folder below `out`, compiled for this machine unless that has been done.
+
+    tuned: with the project's tuning records, as compile_model does by default, or with `records`.
+    """
+    kind = "tuned" if tuned else "untuned"
+    command = [ROOT / "scripts" / "compile_model", network.onnx, "--name", network.model,
+               "--target", "native", "--target-name", kind, "--no-verify", "--preprocessing",
+               "none", "--out", out]
+    if not tuned:
+        command += ["--tuning", "none"]
+    elif records:
+        command += ["--tuning-records", records.resolve()]
+    _check(subprocess.run(command, capture_output=True, text=True, check=False),
+           f"compile_model {network.onnx}")
+    return out / network.model / kind
+
+
+def make_input(shape: tuple[int, ...]) -> np.ndarray:
+    """The values that trial.h's fill_input gives: a linear congruential generator's, in [-1, 1)."""
+    state = 1
+    values = np.empty(int(np.prod(shape)), dtype=np.float32)
+    for i in range(values.size):
+        state = (state * 1664525 + 1013904223) & 0xffffffff
+        values[i] = (state >> 8) / 8388608 - 1
+    return values.reshape(shape)
+
+
+def input_of(network: Network) -> tuple[str, tuple[int, ...]]:
+    """Name and shape of the network's only input, which has to be float32."""
+    import onnx
+    graph = onnx.load(network.onnx, load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    if len(inputs) != 1 or inputs[0].type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
+        sys.exit(f"{network.onnx} does not have one input of float32, which this bench needs.")
+    shape = tuple(d.dim_value for d in inputs[0].type.tensor_type.shape.dim)
+    if not all(shape):
+        sys.exit(f"{network.onnx} leaves the shape of its input open, which this bench cannot use.")
+    return inputs[0].name, shape
+
+
+def reference_output(network: Network, values: np.ndarray) -> np.ndarray:
+    """What the tools' own ONNX Runtime gives, with no optimisation of the graph."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(network.onnx), options,
+                                           providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: values})[0].ravel()
+
+
+def _check(done: subprocess.CompletedProcess, what: str) -> None:
+    if done.returncode != 0:
+        sys.exit(f"{what} failed: {done.stderr.strip()}")

@@ -1,0 +1,1 @@
+"""run_model against other runtimes: each in a process of its own, by turns."""

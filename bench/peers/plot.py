@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Draws the side-by-side bench's report: every runtime's ratio to the best peer.
+
+  plot.py REPORT.json PICTURE.png|PICTURE.svg
+
+Runs in the peers' environment, which has matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  (after the choice of what draws)
+
+TITLES = {"run_model": "run_model", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
+          "ncnn": "ncnn", "mnn": "MNN", "litert": "LiteRT", "tvm": "TVM untuned"}
+# Ours stands out; the others are told apart by lightness too, for those who see colours differently.
+COLOURS = {"run_model": "#d1495b", "onnxruntime": "#1d3557", "openvino": "#33658a",
+           "ncnn": "#5b9ab8", "mnn": "#8fc1d4", "litert": "#c3dfe8", "tvm": "#b0b0b0"}
+#: Bars are cut off at this ratio, and say their own.
+CUT = 4.0
+
+
+def panels(report: dict) -> list[tuple[str, list[tuple[str, dict[str, float], dict]]]]:
+    """(title, [(network, each runner's figure, what compare() gave)])."""
+    networks = report["networks"]
+    found = []
+    counts = sorted({s["threads"] for n in networks.values() for s in n["steady"]}, reverse=True)
+    for threads in counts:
+        rows = [(name, {r: v["median_ms"] for r, v in s["runners"].items()}, s)
+                for name, n in networks.items() for s in n["steady"] if s["threads"] == threads]
+        found.append((f"Time of an inference, {threads} thread{'s' * (threads > 1)}", rows))
+    for figure, title in (("first_ms", "File to first result, fresh process"),
+                          ("growth_kib", "Peak memory over the idle process")):
+        rows = [(name, {r: v[figure] for r, v in n["starts"]["runners"].items()},
+                 n["starts"][figure]) for name, n in networks.items() if n["starts"]]
+        found.append((title, rows))
+    return found
+
+
+def draw_panel(axes: pyplot.Axes, title: str, rows: list[tuple[str, dict[str, float], dict]],
+               runners: list[str]) -> None:
+    width = 0.84 / max(1, len(runners))
+    for group, (_, figures, compared) in enumerate(rows):
+        best = figures.get(compared["best_peer"])
+        if not best:
+            continue
+        for place, runner in enumerate(runners):
+            if runner not in figures:
+                continue
+            ratio = figures[runner] / best
+            x = group + (place - (len(runners) - 1) / 2) * width
+            axes.bar(x, min(ratio, CUT), width * 0.92, color=COLOURS[runner])
+            if runner == "run_model":
+                axes.text(x, min(ratio, CUT) + 0.03, f"{ratio:.2f}", ha="center", va="bottom",
+                          fontsize=9, fontweight="bold", color=COLOURS[runner])
+            elif ratio > CUT:
+                axes.text(x, CUT - 0.08, f"{ratio:.1f}", ha="center", va="top", fontsize=7,
+                          color="white" if runner in ("onnxruntime", "openvino") else "black",
+                          rotation=90)
+            if runner == "run_model" and compared["target"]:
+                axes.plot([x - width * 0.7, x + width * 0.7], [compared["target"]] * 2,
+                          color="black", linewidth=2.5, solid_capstyle="butt")
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_title(title, fontsize=11, loc="left")
+    axes.set_xticks(range(len(rows)), [name for name, _, _ in rows], fontsize=10)
+    axes.set_ylabel("÷ best peer")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylim(0, min(CUT, max(1.6, axes.get_ylim()[1])) + 0.15)
+
+
+def draw(report: dict, path: Path) -> None:
+    shown = panels(report)
+    runners = [name for name in TITLES if any(
+        name in figures for _, rows in shown for _, figures, _ in rows)]
+    figure, axes = pyplot.subplots(len(shown), 1, figsize=(10, 2.6 * len(shown) + 0.9),
+                                   layout="constrained", squeeze=False)
+    for (title, rows), row_axes in zip(shown, axes[:, 0], strict=True):
+        draw_panel(row_axes, title, rows, runners)
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in runners]
+    handles.append(pyplot.Line2D([], [], color="black", linewidth=2.5))
+    figure.legend(handles, [TITLES[name] for name in runners] + ["to reach"], ncols=4,
+                  loc="outside upper center", frameon=False)
+    machine = report["machine"]
+    figure.supxlabel(f"{machine['cpu']}, {machine['cpus']} CPUs; float32, one picture; lower is "
+                     "better", fontsize=9)
+    figure.savefig(path, dpi=130)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or Path(sys.argv[2]).suffix not in (".png", ".svg"):
+        sys.exit(__doc__)
+    draw(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2]))

@@ -1,0 +1,94 @@
+"""What takes part: run_model, its peers and TVM's own runtime, ready to be started on a network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from networks import Network
+from peers.processes import OUTPUT, THREADS, Runner
+
+WORKERS = Path(__file__).resolve().parent / "workers"
+OURS = "run_model"
+TVM = "tvm"
+PEERS = ("onnxruntime", "openvino", "ncnn", "mnn", "litert")
+#: Names for people.
+TITLES = {OURS: "run_model", TVM: "TVM untuned", "onnxruntime": "ONNX Runtime",
+          "openvino": "OpenVINO", "ncnn": "ncnn", "mnn": "MNN", "litert": "LiteRT"}
+
+
+class NotThere(Exception):
+    """A runner cannot be had for this network or on this machine."""
+
+
+@dataclass(frozen=True)
+class PeerEnvironment:
+    """Where the peers are installed, and where what is converted for them is kept."""
+
+    venv: Path
+    litert_converter: Path
+    converted: Path
+
+    @property
+    def python(self) -> Path:
+        return self.venv / "bin" / "python"
+
+    def runner(self, peer: str, network: Network, shape: tuple[int, ...],
+               input_file: Path) -> Runner:
+        """Converts the network unless that has been done. Raises NotThere."""
+        model = self.convert(peer, network)
+        return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(input_file),
+                             OUTPUT, str(model), "x".join(map(str, shape)), THREADS))
+
+    def convert(self, peer: str, network: Network) -> Path:
+        if not self.python.exists():
+            raise NotThere(f"{self.venv} is not there")
+        version = self._version(peer)
+        digest = hashlib.sha256(network.onnx.read_bytes())
+        digest.update((WORKERS / f"{peer}_peer.py").read_bytes())
+        folder = self.converted / f"{network.model}-{peer}-{version}-{digest.hexdigest()[:12]}"
+        done = folder / "done.json"
+        if done.exists():
+            return Path(json.loads(done.read_text(encoding="utf-8"))["path"])
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        environment = os.environ | {"RUN_MODEL_LITERT_CONVERTER": str(self.litert_converter)}
+        ran = subprocess.run([self.python, WORKERS / "convert.py", peer, network.onnx, folder],
+                             env=environment, capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            raise NotThere(f"{network.model} cannot be converted: {_last_line(ran.stderr)}")
+        path = ran.stdout.strip()
+        done.write_text(json.dumps({"path": path}), encoding="utf-8")
+        return Path(path)
+
+    def _version(self, peer: str) -> str:
+        ran = subprocess.run([self.python, "-c", f"import {peer}_peer as p; print(p.VERSION)"],
+                             cwd=WORKERS, capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            raise NotThere(f"it is not installed: {_last_line(ran.stderr)}")
+        return ran.stdout.split()[-1]
+
+
+def our_runner(program: Path, artifact: Path, input_name: str, input_file: Path) -> Runner:
+    return Runner(OURS, (str(program), "serve", str(input_file), OUTPUT, str(artifact), input_name),
+                  peer=False)
+
+
+def tvm_runner(program: Path, tvm: Path, artifact: Path, input_name: str,
+               input_file: Path) -> Runner:
+    """`tvm`: build/tvm, whose lib/ has the libraries that libtvm_runtime.so asks for."""
+    runtime = tvm / "python" / "tvm" / "libtvm_runtime.so"
+    if not runtime.exists():
+        raise NotThere(f"{runtime} is not there")
+    return Runner(TVM, (str(program), "serve", str(input_file), OUTPUT, str(runtime), str(artifact),
+                        input_name), {"LD_LIBRARY_PATH": str(tvm / "lib")}, peer=False)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else "it said nothing"

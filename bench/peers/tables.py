@@ -1,0 +1,114 @@
+"""The side-by-side bench's report as tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from peers.runners import OURS, PEERS, TITLES, TVM
+
+ORDER = (OURS, *PEERS, TVM)
+_VERDICTS = {None: "", True: "reached", False: "not reached"}
+
+
+def tables(report: dict) -> str:
+    """Three tables, what took part and what was left out; for a terminal and for README.md."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: dict) -> Iterator[str]:
+    machine = report["machine"]
+    yield (f"{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; other programs used "
+           f"{machine['busy']:.0%} of them at the start")
+    there = [name for name in ORDER if name in report["runners"]]
+    yield ""
+    yield "Milliseconds of an inference (median), float32, one picture; the best peer in bold:"
+    yield ""
+    yield from _table(report, there, _steady_rows, "of the best's speed")
+    yield ""
+    yield "Milliseconds from the file in the page cache to the first result, in a fresh process:"
+    yield ""
+    yield from _table(report, there, lambda n: _start_rows(n, "first_ms", 1), "")
+    yield ""
+    yield "Growth of the memory until the first result over that of the idle process, MiB:"
+    yield ""
+    yield from _table(report, there, lambda n: _start_rows(n, "growth_kib", 1024), "")
+    yield ""
+    yield "The most memory of the whole process, MiB:"
+    yield ""
+    yield from _table(report, there, lambda n: _start_rows(n, "whole_kib", 1024), "")
+    yield ""
+    yield from _who(report, there)
+    for item in report["left_out"]:
+        where = f" on {item['network']}" if item["network"] else ""
+        yield f"- left out: {TITLES.get(item['runner'], item['runner'])}{where}: {item['reason']}"
+    yield from _agreement(report)
+
+
+Row = tuple[int, dict[str, float], dict]  # threads; by runner the figure; what compare() gave
+
+
+def _steady_rows(network: dict) -> Iterator[Row]:
+    for steady in network["steady"]:
+        yield (steady["threads"],
+               {name: values["median_ms"] for name, values in steady["runners"].items()}, steady)
+
+
+def _start_rows(network: dict, figure: str, divide_by: float) -> Iterator[Row]:
+    starts = network["starts"]
+    if starts:
+        yield (starts["threads"], {name: values[figure] / divide_by
+                                   for name, values in starts["runners"].items()}, starts[figure])
+
+
+def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]],
+           percent: str) -> Iterator[str]:
+    """One row a network and number of threads, one column a runner; the best peer in bold."""
+    titles = ["network", "threads", *(TITLES[name] for name in there), "÷ best peer"]
+    titles += [percent] * bool(percent) + ["to reach", ""]
+    yield "| " + " | ".join(titles) + " |"
+    yield "|---" * len(titles) + "|"
+    for name, network in report["networks"].items():
+        for threads, figures, compared in rows(network):
+            cells = [network["title"], str(threads)]
+            cells += [_cell(figures.get(runner), runner == compared["best_peer"])
+                      for runner in there]
+            cells.append(_ratio(compared))
+            if percent:
+                cells.append(f"{1 / compared['ratio']:.0%}" if compared["ratio"] else "")
+            target = compared["target"]
+            cells += ["" if target is None else f"≤ {target:.2f}", _VERDICTS[compared["reached"]]]
+            yield "| " + " | ".join(cells) + " |"
+
+
+def _cell(value: float | None, best: bool) -> str:
+    if value is None:
+        return "–"
+    text = f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    return f"**{text}**" if best else text
+
+
+def _ratio(compared: dict) -> str:
+    if compared["ratio"] is None:
+        return ""
+    interval = compared["interval"]
+    around = f" ({interval[0]:.2f}–{interval[1]:.2f})" if interval else ""
+    return f"{compared['ratio']:.2f}{around}"
+
+
+def _who(report: dict, there: list[str]) -> Iterator[str]:
+    for name in there:
+        runner = report["runners"][name]
+        version = f" {runner['version']}" if runner["version"] else ""
+        yield f"- {TITLES[name]}{version}: {runner['settings']}"
+
+
+def _agreement(report: dict) -> Iterator[str]:
+    worst: dict[str, float] = {}
+    for network in report["networks"].values():
+        for name, found in network["agreement"].items():
+            if found["agrees"]:
+                worst[name] = max(worst.get(name, 0.0), found["relative"])
+    if worst:
+        listed = ", ".join(f"{TITLES[name]} {value:.0e}" for name, value in worst.items())
+        yield ("- largest difference from the reference, of the output's largest value, with the "
+               f"same top-1 everywhere: {listed}")
