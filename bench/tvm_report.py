@@ -1,4 +1,4 @@
-"""The side-by-side bench's results, as a table and as JSON."""
+"""The results of the bench against TVM, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from trials import Sample, paired_ratio
 
 SCHEMA_VERSION = 1
 MIB = 1 << 20
+
+#: Largest allowed ratio of our time of an inference to TVM's; any figure that is not listed: 1.
+_STEADY_TARGETS = {("squeezenet1_1", "threads 2"): 0.95, ("shufflenet_v2", "threads 2"): 0.95}
+_AS_INSTALLED_TARGET = 0.55
+_FIRST_RESULT_TARGET = 0.4
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,15 @@ def _row(figure: str, tvm: Sample, run_model: Sample, unit: str,
 def rows_of_model(name: str, model: dict) -> list[Row]:
     rows = []
     for label, samples in model["steady"].items():
-        target = 0.55 if label == "as installed" else 1.0
+        target = (_AS_INSTALLED_TARGET if label == "as installed"
+                  else _STEADY_TARGETS.get((name, label), 1.0))
         rows.append(_row(f"{name}: inference, {label}", samples["tvm"], samples["run_model"], "ms",
                          target))
     starts = model["starts"]
     for tvm in ("tvm", "tvm-lean"):
         theirs, ours = starts[tvm], starts["run_model"]
         rows.append(_row(f"{name}: load + parameters + first result, {tvm}", theirs["first_ms"],
-                         ours["first_ms"], "ms", 0.5))
+                         ours["first_ms"], "ms", _FIRST_RESULT_TARGET))
         rows.append(_row(f"{name}: whole process, {tvm}", theirs["process_ms"],
                          ours["process_ms"], "ms"))
     memory = model["memory"]
