@@ -253,6 +253,72 @@ TEST_F(GraphExecutorTest, RunsNodeByNode) {
   EXPECT_THROW(executor.node_output(0, 1), Error);
 }
 
+// (x, w) and (w, x) are joined to the output; 32 floats each, so that the parts are aligned.
+json join_graph(const std::string& function) {
+  json graph = graph_of({input_node("x"), input_node("w"), call_node("a", "fused_concatenate", {{0, 0}, {1, 0}}),
+                         call_node("b", "fused_concatenate", {{1, 0}, {0, 0}}),
+                         call_node("joined", function, {{2, 0}, {3, 0}})},
+                        {0, 1, 2, 3, 4}, {{4, 0}});
+  graph["attrs"]["shape"][1] = {{1, 16}, {1, 16}, {1, 32}, {1, 32}, {1, 64}};
+  return graph;
+}
+
+ExecutorOptions planning(bool plan_memory) {
+  ExecutorOptions options;
+  options.plan_memory = plan_memory;
+  return options;
+}
+
+std::vector<float> join_inputs(GraphExecutor& executor) {
+  std::vector<float> x(16), w(16);
+  for (std::size_t i = 0; i < 16; ++i) {
+    x[i] = static_cast<float>(i);
+    w[i] = -static_cast<float>(i) - 1.0f;
+  }
+  executor.set_input(0, vector_of(x).reshape({1, 16}));
+  executor.set_input(1, vector_of(w).reshape({1, 16}));
+  std::vector<float> expected;
+  for (const auto* part : {&x, &w, &w, &x}) expected.insert(expected.end(), part->begin(), part->end());
+  return expected;
+}
+
+TEST_F(GraphExecutorTest, LeavesConcatenationsOut) {
+  for (bool plan_memory : {true, false}) {
+    GraphExecutor executor(files(join_graph("fused_concatenate"), ""), planning(plan_memory));
+    EXPECT_EQ(executor.nodes()[2].joined, plan_memory);
+    EXPECT_FALSE(executor.nodes()[0].joined);
+    const std::vector<float> expected = join_inputs(executor);
+    for (int run = 0; run < 3; ++run) {
+      executor.run();
+      EXPECT_EQ(values_of(executor.output(0)), expected);
+    }
+    EXPECT_EQ(executor.output(0).data() == executor.node_output(0, 0).data(), plan_memory);
+  }
+}
+
+TEST_F(GraphExecutorTest, ZeroCopyOutputTakesItsPartsAlong) {
+  GraphExecutor executor = make(join_graph("fused_concatenate"));
+  const std::vector<float> expected = join_inputs(executor);
+  Tensor out = Tensor::empty({1, 64}, kFloat32);
+  executor.set_output_zero_copy(0, out);
+  for (std::size_t i = 0; i < executor.nodes().size(); ++i) executor.run_node(i);
+  EXPECT_EQ(values_of(out), expected);
+  EXPECT_EQ(executor.node_output(0, 0).data(), out.data());
+}
+
+TEST_F(GraphExecutorTest, NoticesAConcatenationThatIsNone) {
+  GraphExecutor executor = make(join_graph("fused_concatenate_1"));
+  join_inputs(executor);
+  EXPECT_THAT(refusal(ErrorCode::kModel, [&] { executor.run(); }),
+              HasSubstr("the function 'fused_concatenate_1' does more than its name says"));
+  // The compiler's own plan runs it for what it is.
+  GraphExecutor plain(files(join_graph("fused_concatenate_1"), ""), planning(false));
+  std::vector<float> expected = join_inputs(plain);
+  std::rotate(expected.begin(), expected.begin() + 32, expected.end());
+  plain.run();
+  EXPECT_EQ(values_of(plain.output(0)), expected);
+}
+
 TEST_F(GraphExecutorTest, FlattensWhereTheGraphSaysSo) {
   json graph = graph_of({input_node("x"), call_node("n", "fused_ndim", {{0, 0}})}, {0, 1}, {{1, 0}});
   graph["attrs"]["shape"][1][0] = {2, 2};
