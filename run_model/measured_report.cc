@@ -36,7 +36,8 @@ std::string run_report_text(const RunReport& report) {
     text += profile_text(*report.profile, report.profile_settings, report_width());
   }
   if (report.memory.enabled()) text += memory_text(report.memory);
-  if (report.measurement || report.profile) {
+  if (report.sweep) text += thread_sweep_text(*report.sweep);
+  if (report.measurement || report.profile || report.sweep) {
     text += thread_plan_text(report.thread_plan);
     if (report.machine) text += machine_text(*report.machine);
   }
@@ -44,12 +45,17 @@ std::string run_report_text(const RunReport& report) {
 }
 
 Json run_report_start(const RunReport& report) {
-  return {{"schema_version", kReportSchema},
-          {"model", report.package.model},
-          {"artifact", package_json(report.package)},
-          {"threads", report.threads},
-          {"thread_plan", thread_plan_json(report.thread_plan)},
-          {"machine", report.machine ? machine_json(*report.machine) : Json()}};
+  Json json = {{"schema_version", kReportSchema},
+               {"model", report.package.model},
+               {"artifact", package_json(report.package)},
+               {"threads", report.threads},
+               {"thread_plan", thread_plan_json(report.thread_plan)},
+               {"machine", report.machine ? machine_json(*report.machine) : Json()}};
+  if (report.measurement) {
+    json["fingerprints"] = {{"library", report.library_fingerprint},
+                            {"inputs", report.inputs_fingerprint}};
+  }
+  return json;
 }
 
 void add_measurements(Json& json, const RunReport& report) {
@@ -63,6 +69,7 @@ void add_measurements(Json& json, const RunReport& report) {
   if (report.measurement) times["repeated"] = timing_json(*report.measurement);
   json["timing"] = times;
   if (report.memory.enabled()) json["memory"] = memory_json(report.memory);
+  if (report.sweep) json["sweep"] = thread_sweep_json(*report.sweep);
   if (report.profile && report.profile_settings.table) {
     json["profile"] = profile_json(*report.profile);
   }

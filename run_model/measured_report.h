@@ -14,7 +14,7 @@ std::string run_report_text(const RunReport& report);
 // Begins an object with the artifact, the threads and the machine.
 Json run_report_start(const RunReport& report);
 
-// Adds "timing", and "memory" and "profile" where they were asked for.
+// Adds "timing", and "memory", "sweep" and "profile" where they were asked for.
 void add_measurements(Json& json, const RunReport& report);
 
 }  // namespace run_model

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "artifacts/atomic_file.h"
+#include "artifacts/checksum.h"
 #include "artifacts/npz.h"
+#include "run_model/fingerprint.h"
 #include "run_model/machine/machine_watch.h"
 #include "run_model/profile/profile_formats.h"
 #include "run_model/stopwatch.h"
@@ -34,6 +36,15 @@ std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor) {
     copies.push_back(executor.output(i).clone());
   }
   return copies;
+}
+
+std::string fingerprint_of(const std::vector<NamedTensor>& tensors) {
+  std::uint64_t hash = kFnvStart;
+  for (const NamedTensor& named : tensors) {
+    hash = fnv_1a(named.name, hash);
+    hash = fnv_1a({static_cast<const char*>(named.tensor.data()), named.tensor.nbytes()}, hash);
+  }
+  return hex(hash);
 }
 
 bool same_bytes(const Tensor& a, const Tensor& b) {
@@ -85,6 +96,8 @@ void measure_timing(LoadedPackage& loaded, const Settings& settings,
   check_repeated(executor, inputs, outputs);
   if (!settings.measure.times.empty()) write_times(settings.measure.times, measurement.samples);
   loaded.report.measurement = measurement;
+  loaded.report.library_fingerprint = hex(file_xxh3_64(loaded.report.package.files.library));
+  loaded.report.inputs_fingerprint = fingerprint_of(inputs);
 }
 
 void measure_profile(LoadedPackage& loaded, const Settings& settings) {
@@ -104,29 +117,35 @@ void measure_profile(LoadedPackage& loaded, const Settings& settings) {
 void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
   GraphExecutor& executor = loaded.executor;
   RunReport& report = loaded.report;
-  const bool measured = settings.measure.wanted || settings.profile.wanted;
+  const bool measured =
+      settings.measure.wanted || settings.profile.wanted || settings.threading.sweep;
+  // Before anything of ours adds to the load average.
+  if (measured) report.machine = describe_machine(MachineDetail::kFull);
   std::vector<NamedTensor> inputs;
   if (settings.measure.wanted || !settings.save_inputs.empty()) inputs = copies_of_inputs(executor);
   if (!settings.save_inputs.empty()) write_npz(settings.save_inputs, inputs);
-  std::optional<MachineWatch> watch;
-  if (measured) watch.emplace();
-
   Stopwatch stopwatch;
   executor.run();
   report.timing.run = stopwatch.lap();
   report.memory.mark(kStageFirstRun);
   if (!settings.outputs.empty()) save_outputs(executor, settings.outputs);
 
+  std::optional<MachineWatch> watch;
+  if (measured) watch.emplace();
   if (settings.measure.wanted) {
     measure_timing(loaded, settings, inputs);
     report.memory.mark(kStageSteady);
+  } else if (report.memory.enabled()) {
+    for (int i = 0; i < 2; ++i) executor.run();
+    report.memory.mark(kStageSteady);
+  }
+  if (settings.threading.sweep) {
+    report.sweep = run_thread_sweep(loaded, settings.threading, settings.measure);
   }
   if (settings.profile.wanted) measure_profile(loaded, settings);
   report.memory.finish(executor);
-  if (measured || settings.json) {
-    report.machine = describe_machine(measured ? MachineDetail::kFull : MachineDetail::kBrief);
-  }
   if (watch) watch->finish(*report.machine);
+  if (settings.json && !report.machine) report.machine = describe_machine(MachineDetail::kBrief);
 }
 
 }  // namespace run_model

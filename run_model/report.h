@@ -13,6 +13,7 @@
 #include "run_model/machine/machine_context.h"
 #include "run_model/machine/memory_stages.h"
 #include "run_model/machine/thread_plan.h"
+#include "run_model/machine/thread_sweep.h"
 #include "run_model/measure/timing.h"
 #include "run_model/profile/profile.h"
 #include "run_model/profile/profile_flags.h"
@@ -48,8 +49,11 @@ struct RunReport {
   MemoryStages memory;  // disabled unless --print-memory asks for it
   Timing timing;
   std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
+  // Of repeated runs: tell whether two reports are of the same library and inputs.
+  std::string library_fingerprint, inputs_fingerprint;
   std::optional<Profile> profile;                // where asked for
   ProfileSettings profile_settings;              // how to show it
+  std::optional<ThreadSweep> sweep;              // where asked for
   std::optional<MachineContext> machine;         // where a report shows it
 };
 

@@ -43,10 +43,10 @@ struct MemoryAccount {
 
 struct ExecutorOptions {
   // Null: the process-wide pool with ThreadPool::default_threads().
-  std::shared_ptr<ThreadPool> threads;
+  std::shared_ptr<ThreadPool> threads{};
   // Called, if set, when the library is loaded and graph and parameters are read, before parameters
   // are bound: for watching what loading costs.
-  std::function<void()> on_loaded;
+  std::function<void()> on_loaded{};
   // Shares memory between tensors more tightly than the compiler planned, and leaves concatenations
   // that only put tensors behind each other out. False: memory as the compiler assigned it, and every
   // node is run.
