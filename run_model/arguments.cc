@@ -215,4 +215,14 @@ std::array<double, 3> parse_triple(const std::string& flag, std::string_view tex
   return values;
 }
 
+double parse_percentage(const std::string& flag, std::string_view text) {
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  const std::optional<double> percent = parse_number(digits);
+  if (!percent || *percent < 0 || *percent > 100) {
+    fail(shown(flag) + " is " + in_quotes(text) + ", expected a percentage such as 2%");
+  }
+  return *percent / 100;
+}
+
 }  // namespace run_model

@@ -40,4 +40,7 @@ bool asks_for_json(std::span<const std::string> args);
 // "0.4,0.5,0.6" as three finite numbers. Throws Error(kUsage) naming the flag.
 std::array<double, 3> parse_triple(const std::string& flag, std::string_view text);
 
+// "2%", or "2", as 0.02: from 0 to 100 %. Throws Error(kUsage) naming the flag.
+double parse_percentage(const std::string& flag, std::string_view text);
+
 }  // namespace run_model

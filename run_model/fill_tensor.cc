@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "run_model/fingerprint.h"
 #include "runtime/error.h"
 #include "runtime/float16.h"
 #include "runtime/quoted.h"
@@ -12,12 +13,6 @@ namespace run_model {
 namespace {
 
 constexpr int key_of(int code, int bits) { return code << 8 | bits; }
-
-std::uint64_t fnv_1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
 
 // The bits of the element that stands for `number`.
 std::uint64_t random_bits(DLDataType type, std::uint64_t number) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "run_model/arguments.h"
+#include "run_model/compare/compare.h"
 #include "run_model/failure_report.h"
 #include "run_model/help_text.h"
 #include "run_model/inspect.h"
@@ -18,6 +19,17 @@
 
 namespace run_model {
 namespace {
+
+struct Result {
+  std::string text;
+  int exit_code = 0;
+};
+
+Result compare(const Settings& settings) {
+  const Comparison comparison = compare_files(settings.first, settings.second, settings.compare);
+  return {settings.json ? comparison_json(comparison) : comparison_text(comparison),
+          comparison.worse() ? kExitWorse : 0};
+}
 
 std::string report_for(const Settings& settings) {
   switch (settings.action) {
@@ -35,6 +47,7 @@ std::string report_for(const Settings& settings) {
     }
     case Action::kVersion:
       return version_text();
+    case Action::kCompare:
     case Action::kHelp:
     case Action::kFullHelp:
       break;
@@ -49,9 +62,11 @@ int run_program(const char* program_name, std::span<const std::string> args) {
     prepare_logging();
     const Settings settings = read_settings(args);
     start_logging(program_name);
-    write_standard_output(report_for(settings));
+    const Result result = settings.action == Action::kCompare ? compare(settings)
+                                                              : Result{report_for(settings)};
+    write_standard_output(result.text);
     if (settings.action == Action::kFullHelp) gflags::ShowUsageWithFlags(program_name);
-    return 0;
+    return result.exit_code;
   });
 }
 

@@ -89,6 +89,32 @@ void read_tensor_arguments(const std::vector<std::string>& positional) {
                "without a picture: tensors are taken as they are");
 }
 
+void refuse_run_flags(const std::string& where) {
+  refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
+                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "fill_mode",
+                "seed", "save_inputs"},
+               where);
+  refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
+                "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci", "cold_cache",
+                "fps", "print_time", "times"},
+               where);
+  refuse_flags({"profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
+                "profile_sort", "profile_top"},
+               where);
+}
+
+void read_compare_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  if (positional.size() != 2) {
+    fail("--compare takes two files, but " + std::to_string(positional.size()) + " were given",
+         "run_model --compare FIRST SECOND compares two reports, or two files of arrays");
+  }
+  settings.first = positional[0];
+  settings.second = positional[1];
+  settings.compare = read_compare_settings();
+  refuse_run_flags("with --compare, which runs nothing");
+  refuse_flags({"inspect", "target", "verify"}, "with --compare, which loads no artifact");
+}
+
 void read_inspect_arguments(const std::vector<std::string>& positional, Settings& settings) {
   if (positional.empty()) {
     fail("the artifact is missing",
@@ -101,15 +127,8 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
     settings.model.clear();
     settings.artifacts = positional[0];
   }
-  refuse_flags({"fill_mode", "seed", "save_inputs", "repeat", "number", "warmup", "warmup_seconds",
-                "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times",
-                "profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
-                "profile_sort", "profile_top"},
-               "with --inspect, which runs nothing");
-  refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
-                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "threads", "cpus",
-                "cluster", "spin", "sweep", "print_memory"},
-               "with --inspect, which runs nothing");
+  refuse_run_flags("with --inspect, which runs nothing");
+  refuse_flags({"atol", "rtol", "noise"}, "without --compare");
 }
 
 void read_fill_flags(Settings& settings) {
@@ -128,6 +147,7 @@ Action requested_action(std::size_t arguments) {
   if (is_on("help")) return Action::kHelp;
   if (is_on("helpfull")) return Action::kFullHelp;
   if (is_on("version")) return Action::kVersion;
+  if (FLAGS_compare) return Action::kCompare;
   if (FLAGS_inspect) return Action::kInspect;
   const bool tensors = flag_is_set("inputs") || (flag_is_set("fill_mode") && arguments <= 2);
   return tensors ? Action::kRunTensors : Action::kRunPicture;
@@ -178,13 +198,18 @@ Settings read_settings(std::span<const std::string> args) {
   switch (settings.action) {
     case Action::kRunPicture:
       read_picture_arguments(positional, settings);
+      refuse_flags({"atol", "rtol", "noise"}, "without --compare");
       settings.preprocessing = read_preprocessing_flags();
       break;
     case Action::kRunTensors:
       read_tensor_arguments(positional);
+      refuse_flags({"atol", "rtol", "noise"}, "without --compare");
       break;
     case Action::kInspect:
       read_inspect_arguments(positional, settings);
+      break;
+    case Action::kCompare:
+      read_compare_arguments(positional, settings);
       break;
     case Action::kHelp:
     case Action::kFullHelp:

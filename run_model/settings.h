@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "artifacts/package.h"
+#include "run_model/compare/compare_flags.h"
 #include "run_model/fill_tensor.h"
 #include "run_model/machine/thread_flags.h"
 #include "run_model/measure/measure_flags.h"
@@ -17,7 +18,7 @@
 
 namespace run_model {
 
-enum class Action { kRunPicture, kRunTensors, kInspect, kHelp, kFullHelp, kVersion };
+enum class Action { kRunPicture, kRunTensors, kInspect, kCompare, kHelp, kFullHelp, kVersion };
 
 // The preprocessing flags as given; what is not given comes from the artifact's metadata or from
 // defaults, see preprocessing_choice.h.
@@ -54,6 +55,8 @@ struct Settings {
   int topk = 5;
   bool print_memory = false;
   ThreadSettings threading;
+  std::filesystem::path first, second;  // of --compare
+  CompareSettings compare;
   MeasureSettings measure;
   ProfileSettings profile;
 };

@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string>
 
 #include "run_model/arguments.h"
 #include "runtime/error.h"
-#include "runtime/quoted.h"
 
 // help_text.cc says the same in the words and the order that users see.
 DEFINE_int32(repeat, 100, "number of samples to time");
@@ -51,19 +48,6 @@ void check_positive(const char* name, const char* flag, double value, double mos
   if (!flag_is_set(name) || (value > 0 && value <= most)) return;
   fail("--" + std::string(flag) + " is " + std::to_string(value) +
        ", expected a number above 0 and up to " + std::to_string(static_cast<int>(most)));
-}
-
-// "1%" or "1" as 0.01.
-double parse_interval(std::string_view text) {
-  const std::string_view whole = text;
-  if (text.ends_with('%')) text.remove_suffix(1);
-  double percent = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (error != std::errc() || end != text.data() + text.size() || !(percent > 0) ||
-      !(percent <= 100)) {
-    fail("--until-ci is " + in_quotes(whole) + ", expected a percentage above 0 such as 1%");
-  }
-  return percent / 100;
 }
 
 bool any_set(std::initializer_list<const char*> names) {
@@ -114,7 +98,8 @@ MeasureSettings read_measure_settings() {
   settings.times = FLAGS_times;
   settings.show_progress = isatty(STDERR_FILENO) == 1;
   if (flag_is_set("until_ci")) {
-    settings.until_interval = parse_interval(FLAGS_until_ci);
+    settings.until_interval = parse_percentage("until-ci", FLAGS_until_ci);
+    if (*settings.until_interval == 0) fail("--until-ci is 0: no interval is that narrow");
     if (!flag_is_set("repeat")) settings.repeat = kRepeatUntilInterval;
     if (!flag_is_set("max_seconds")) settings.max_seconds = kSecondsUntilInterval;
   } else if (!any_set({"repeat", "min_seconds", "max_seconds"})) {
