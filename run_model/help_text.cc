@@ -1,5 +1,6 @@
 #include "run_model/help_text.h"
 
+#include "run_model/compare/compare.h"
 #include "runtime/error.h"
 
 namespace run_model {
@@ -11,7 +12,9 @@ constexpr char kBeforeExitCodes[] =
 Usage:
   run_model NAME ARTIFACTS IMAGE LABELS [INPUT] [flags]      classify a picture
   run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz run on tensors
+  run_model NAME ARTIFACTS --fill-mode random --print-time   measure, without a picture
   run_model --inspect [NAME] ARTIFACTS                       show what an artifact is
+  run_model --compare FIRST SECOND                           compare two results
 
   NAME       the model's name, as in ARTIFACTS/NAME/<target>/model.so
   ARTIFACTS  a folder of artifacts, a library (.so), the start of flat file names, or an archive:
@@ -38,7 +41,11 @@ How pixels become numbers, where the artifact's metadata.json does not say (flag
 
 Tensors:
   -i, --inputs FILE    .npz with an array of each input's name; .npy for a model with one input
-  -o, --outputs FILE   write the outputs to this .npz as output_0, output_1 …
+  -o, --outputs FILE   write the outputs to this .npz as output_0, output_1 …; also --save-outputs
+  --save-inputs FILE   write the inputs to this .npz by their names
+  --fill-mode NAME     fill inputs that nothing else gives with zeros, ones or random values: floats
+                       from 0 to 1, bytes of any value, 0 or 1 for wider integers
+  --seed N             other random values (default: 0); the same on every machine
   --dump-input FILE    write the preprocessed picture to this .npy
 
 Artifact and run:
@@ -47,6 +54,27 @@ Artifact and run:
   --no-verify          do not compare the files with the checksums in metadata.json
   --threads N          default: TVM_NUM_THREADS, or one for each physical core at hand
   --inspect            show machine, ABI, inputs, outputs and metadata without loading any code
+
+Time (each of these has the run repeated; statistics and progress are in milliseconds):
+  --print-time         show min, median, mean, p90, p95, p99, max and standard deviation
+  --repeat N           take N samples (default: 100, or what fits into 10 seconds)
+  --number N           a sample is the mean of N runs (default: 1)
+  --warmup N           runs before the first sample (default: 3)
+  --warmup-seconds S   warm up for at least S seconds as well
+  --min-seconds S      go on beyond --repeat until S seconds are over
+  --max-seconds S      stop after S seconds, be --repeat reached or not
+  --until-ci P%        stop as soon as the 95 % interval of the median is at most P % of it wide,
+                       after 60 seconds (or --max-seconds) in any case
+  --cold-cache         before each run, empty the CPU's caches of the model
+  --fps N              start N runs a second and sleep in between, as with a camera; runs that take
+                       too long make starts be missed, which are counted
+  --times FILE         write every sample to this text file, one a line
+
+Compare (what --json has printed of repeated runs, or .npz or .npy files):
+  --compare            of times, the ratio with its 95 % interval, and whether the second is faster,
+                       slower, or neither; of arrays, the largest differences
+  --noise P%           a smaller difference in time is none (default: 2%)
+  --atol X, --rtol X   arrays agree within atol + rtol * |first| (default: 1e-8, 1e-5)
 
 Output:
   --topk N             number of classes to show (default: 5)
@@ -64,6 +92,7 @@ Examples:
   run_model resnet18 ../artifacts ../images/cat.png ../artifacts/labels.txt input0 --normalize
   run_model caffenet models cat.jpg labels.txt --bgr --no-normalize --mean 104 117 123
   run_model detector artifacts --inputs in.npz --outputs out.npz --json
+  run_model squeezenet1_1 artifacts --fill-mode random --print-time --repeat 100
   run_model --inspect artifacts/squeezenet1_1/native/model.so
 )";
 
@@ -75,6 +104,7 @@ std::string help_text() {
     text += "  " + std::to_string(code) + "  " +
             std::string(error_code_name(static_cast<ErrorCode>(code))) + "\n";
   }
+  text += "  " + std::to_string(kExitWorse) + "  " + kExitWorseText + "\n";
   return text + kAfterExitCodes;
 }
 
