@@ -15,12 +15,15 @@ struct NodeMemory {
   std::size_t parameters = 0;      // part of `read`
   std::size_t written = 0;
   std::size_t live = 0;            // without parameters
-  bool is_view = false;            // nothing is read or written: another shape for the same bytes
+  bool is_view = false;            // nothing is read or written: the output is there already
   std::vector<bool> is_parameter;  // one for each input
 };
 
 // A tensor is live from the node that writes it (a model's input: from the start) to the last node
-// that reads it (a model's output: to the end). `is_parameter` has an element for each of graph.nodes.
-std::vector<NodeMemory> node_memory(const Graph& graph, const std::vector<bool>& is_parameter);
+// that reads it (a model's output: to the end). `is_parameter` has an element for each of graph.nodes,
+// `joined` (NodeInfo::joined) for each executable node: a joined node's inputs go on as parts of its
+// output.
+std::vector<NodeMemory> node_memory(const Graph& graph, const std::vector<bool>& is_parameter,
+                                    const std::vector<bool>& joined);
 
 }  // namespace run_model

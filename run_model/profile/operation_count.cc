@@ -50,7 +50,7 @@ struct Fit {
   std::uint64_t positions = 0;  // at which each of them is used
   std::int64_t groups = 1;
   std::int64_t data_channels = 1;
-  bool weak = false;  // the "weights" may as well be a bias: one for each output channel
+  bool weak = false;  // one weight for each output channel: may as well be a bias
 };
 
 // Input channels of a group that weights of that shape have for so many output channels; 0 where the
@@ -160,8 +160,7 @@ std::vector<Fit> fits(Fitter fit, const NodeInfo& node, const std::vector<bool>&
     }
   }
   std::vector<Fit> all = of_parameters.empty() ? of_others : of_parameters;
-  const auto is_weak = [](const Fit& one) { return one.weak; };
-  if (!std::all_of(all.begin(), all.end(), is_weak)) std::erase_if(all, is_weak);
+  if (node.inputs.size() > 2) std::erase_if(all, [](const Fit& one) { return one.weak; });
   return all;
 }
 

@@ -115,7 +115,10 @@ std::vector<bool> parameters(const GraphExecutor& executor) {
 }
 
 std::vector<ProfiledNode> describe_nodes(const GraphExecutor& executor) {
-  const std::vector<NodeMemory> memory = node_memory(executor.graph(), parameters(executor));
+  std::vector<bool> joined;
+  for (const NodeInfo& node : executor.nodes()) joined.push_back(node.joined);
+  const std::vector<NodeMemory> memory =
+      node_memory(executor.graph(), parameters(executor), joined);
   std::vector<ProfiledNode> nodes;
   for (std::size_t i = 0; i < executor.nodes().size(); ++i) {
     ProfiledNode node;
@@ -177,6 +180,7 @@ std::vector<ProfiledFamily> sum_over_families(const Profile& profile) {
     sum.share += node.share;
     sum.bytes += node.bytes_read + node.bytes_written;
     if (!node.operations) continue;
+    ++sum.counted_nodes;
     sum.operations += node.operations->operations;
     sum.time_of_operations += node.time.mean;
   }
@@ -212,6 +216,11 @@ std::optional<double> ProfiledNode::gigabytes_per_second() const {
   const std::size_t bytes = bytes_read + bytes_written;
   if (reads_partially || bytes == 0 || time.median <= 0.0) return std::nullopt;
   return static_cast<double>(bytes) / (1e6 * time.median);
+}
+
+std::optional<double> ProfiledFamily::gflops() const {
+  if (counted_nodes == 0 || time_of_operations <= 0.0) return std::nullopt;
+  return static_cast<double>(operations) / (1e6 * time_of_operations);
 }
 
 ProfileRuns profile_runs(const MeasureSettings& settings) {

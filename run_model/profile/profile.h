@@ -49,9 +49,13 @@ struct ProfiledFamily {
   std::size_t nodes = 0;
   double time = 0.0;  // sum of mean times
   double share = 0.0;
-  std::uint64_t operations = 0;        // of those nodes whose operations are known
-  double time_of_operations = 0.0;     // of the same nodes
-  std::size_t bytes = 0;               // read and written
+  std::size_t counted_nodes = 0;    // those whose operations are known
+  std::uint64_t operations = 0;     // of the counted nodes
+  double time_of_operations = 0.0;  // of the counted nodes
+  std::size_t bytes = 0;            // read and written
+
+  // Of the counted nodes at their mean times.
+  std::optional<double> gflops() const;
 };
 
 struct ProfileMemory {

@@ -47,11 +47,9 @@ Json family_json(const ProfiledFamily& family) {
                {"time_ms", family.time},
                {"share", family.share},
                {"bytes", family.bytes}};
-  const bool counted = family.operations > 0 && family.time_of_operations > 0.0;
-  json["operations"] = counted ? Json(family.operations) : Json();
-  json["gflop_per_s"] =
-      counted ? Json(static_cast<double>(family.operations) / (1e6 * family.time_of_operations))
-              : Json();
+  json["counted_nodes"] = family.counted_nodes;
+  json["operations"] = family.counted_nodes > 0 ? Json(family.operations) : Json();
+  json["gflop_per_s"] = number_or_null(family.gflops());
   return json;
 }
 

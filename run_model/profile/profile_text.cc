@@ -27,6 +27,10 @@ std::string rate(const std::optional<double>& value) {
 
 std::string percent(double share) { return formatted("%.1f", 100.0 * share); }
 
+std::string plural(std::size_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 std::string bytes_text(std::size_t bytes) {
   const double kilobytes = static_cast<double>(bytes) / 1024;
   if (bytes < 1024) return std::to_string(bytes) + " B";
@@ -156,7 +160,7 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
       [](std::size_t, Node n) { return short_function(n.info.function); });
   std::string text = table(columns);
   const std::size_t left_out = profile.nodes.size() - rows.size();
-  if (left_out > 0) text += "… and " + std::to_string(left_out) + " more nodes\n";
+  if (left_out > 0) text += "… and " + plural(left_out, "more node") + "\n";
   return text;
 }
 
@@ -165,28 +169,22 @@ std::string family_table(const Profile& profile) {
                                  {"mean ms", true, 0, {}},          {"%", true, 0, {}},
                                  {"GFLOP/s", true, 0, {}},          {"moved", true, 0, {}}};
   for (const ProfiledFamily& family : profile.families) {
-    std::optional<double> gflops;
-    if (family.time_of_operations > 0.0) {
-      gflops = static_cast<double>(family.operations) / (1e6 * family.time_of_operations);
-    }
+    // A rate of some of the nodes beside the time of all would mislead.
+    const bool all = family.counted_nodes == family.nodes;
     const std::array<std::string, 6> cells = {std::string(operator_family_title(family.family)),
                                               std::to_string(family.nodes),
                                               milliseconds(family.time),
                                               percent(family.share),
-                                              rate(gflops),
+                                              rate(all ? family.gflops() : std::nullopt),
                                               bytes_text(family.bytes)};
     for (std::size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
   }
   return table(columns);
 }
 
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string sums(const Profile& profile) {
   const double plain = profile.plain_run.median;
-  std::string text = "Nodes together " + milliseconds(profile.sum_of_nodes) + " ms (mean); a run " +
+  std::string text = "Sum of the nodes " + milliseconds(profile.sum_of_nodes) + " ms; a run " +
                      milliseconds(plain) + " ms, node by node " +
                      milliseconds(profile.node_run.median) + " ms (medians)\n";
   text += "Running node by node costs " + formatted("%+.3f ms", profile.overhead);
@@ -196,15 +194,12 @@ std::string sums(const Profile& profile) {
 
 std::string memory_lines(const Profile& profile) {
   const ProfileMemory& memory = profile.memory;
-  std::string text =
-      "Memory: parameters " +
-      bytes_text(memory.executor.params_mapped + memory.executor.params_copied) +
-      ", activations " + bytes_text(memory.executor.activations);
-  if (!profile.nodes.empty()) {
-    text += ", of which at most " + bytes_text(memory.peak_live_bytes) + " at once (node " +
-            std::to_string(memory.peak_node) + ")";
-  }
-  return text + ",\n        workspace of a node up to " + bytes_text(memory.workspace_bytes) +
+  std::string text = "Memory: parameters " +
+                     bytes_text(memory.executor.params_mapped + memory.executor.params_copied) +
+                     ", activations " + bytes_text(memory.executor.activations) + "\n";
+  text += "        at most " + bytes_text(memory.peak_live_bytes) +
+          " of activations needed at once (node " + std::to_string(memory.peak_node) + ")\n";
+  return text + "        workspace of a node up to " + bytes_text(memory.workspace_bytes) +
          " on the calling thread\n";
 }
 

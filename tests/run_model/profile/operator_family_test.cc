@@ -1,0 +1,91 @@
+#include "run_model/profile/operator_family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace run_model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+OperatorFamily family(std::string_view function) {
+  return family_of(parse_function_name(function));
+}
+
+TEST(OperatorFamilyTest, ReadsTheOperatorsOfAName) {
+  const FunctionName name =
+      parse_function_name("tvmgen_default_fused_nn_contrib_conv2d_NCHWc_add_nn_relu_12");
+  EXPECT_THAT(name.operators, ElementsAre("nn_contrib_conv2d_NCHWc", "add", "nn_relu"));
+  EXPECT_TRUE(name.complete);
+}
+
+TEST(OperatorFamilyTest, ReadsNamesOfOldReleases) {
+  const FunctionName name = parse_function_name("fused_nn_dense_add");
+  EXPECT_THAT(name.operators, ElementsAre("nn_dense", "add"));
+  EXPECT_TRUE(name.complete);
+}
+
+TEST(OperatorFamilyTest, TakesTheLongestOperator) {
+  EXPECT_THAT(parse_function_name("fused_floor_divide_floor_nn_log_softmax").operators,
+              ElementsAre("floor_divide", "floor", "nn_log_softmax"));
+  EXPECT_THAT(parse_function_name("fused_nn_conv2d_transpose_log2_1").operators,
+              ElementsAre("nn_conv2d_transpose", "log2"));
+  EXPECT_THAT(parse_function_name("fused_reshape_transpose_reshape").operators,
+              ElementsAre("reshape", "transpose", "reshape"));
+}
+
+TEST(OperatorFamilyTest, KnowsNamesThatTheCompilerCut) {
+  // Real names of 0.18 (sixteen hexadecimal digits) and 0.10 (decimal digits).
+  const FunctionName name = parse_function_name(
+      "tvmgen_default_fused_cast_multiply_add_multiply_add_nn_relu_multiply_round_clip_cast_add_"
+      "cast_l_5d7904ad13403215_");
+  EXPECT_FALSE(name.complete);
+  EXPECT_EQ(name.operators.back(), "cast");
+  EXPECT_EQ(family_of(name), OperatorFamily::kUnknown);
+  EXPECT_EQ(family("tvmgen_default_fused_nn_conv2d_add_multiply_add_round_clip_cast_add_c_"
+                   "18365069616903487330__1"),
+            OperatorFamily::kConv2d);
+}
+
+TEST(OperatorFamilyTest, IsUnknownWhereTheNameDoesNotTell) {
+  EXPECT_EQ(family("tvmgen_default_dnnl_main_0"), OperatorFamily::kUnknown);
+  EXPECT_EQ(family("my_kernel"), OperatorFamily::kUnknown);
+  EXPECT_EQ(family(""), OperatorFamily::kUnknown);
+  EXPECT_EQ(family("fused_"), OperatorFamily::kUnknown);
+  EXPECT_EQ(family("tvmgen_"), OperatorFamily::kUnknown);
+  EXPECT_EQ(family("fused_add_custom_thing"), OperatorFamily::kUnknown);
+  EXPECT_THAT(parse_function_name("add").operators, IsEmpty());
+}
+
+TEST(OperatorFamilyTest, TheMainOperatorDecides) {
+  EXPECT_EQ(family("fused_nn_contrib_depthwise_conv2d_NCHWc_add_clip"),
+            OperatorFamily::kConv2dDepthwise);
+  EXPECT_EQ(family("fused_nn_max_pool2d_multiply_round_clip_cast"), OperatorFamily::kPool);
+  EXPECT_EQ(family("fused_layout_transform_reshape_transpose_reshape_split"),
+            OperatorFamily::kRearrange);
+  EXPECT_EQ(family("fused_layout_transform_nn_batch_flatten_5"), OperatorFamily::kLayoutTransform);
+  EXPECT_EQ(family("fused_multiply_add_reshape"), OperatorFamily::kElementwise);
+  EXPECT_EQ(family("fused_reshape"), OperatorFamily::kCopy);
+  EXPECT_EQ(family("fused_subtract_exp_sum"), OperatorFamily::kReduce);
+  EXPECT_EQ(family("fused_nn_upsampling"), OperatorFamily::kResize);
+  EXPECT_EQ(family("fused_nn_softmax_6"), OperatorFamily::kSoftmax);
+  EXPECT_EQ(family("fused_nn_batch_matmul_1"), OperatorFamily::kBatchMatmul);
+}
+
+TEST(OperatorFamilyTest, KnowsWhatReadsOnlyAPart) {
+  EXPECT_TRUE(reads_partially(parse_function_name("fused_take")));
+  EXPECT_TRUE(reads_partially(parse_function_name("fused_layout_transform_strided_slice_cast")));
+  EXPECT_FALSE(reads_partially(parse_function_name("fused_split")));
+}
+
+TEST(OperatorFamilyTest, EveryFamilyHasNames) {
+  for (std::size_t i = 0; i < kOperatorFamilies; ++i) {
+    EXPECT_NE(operator_family_key(static_cast<OperatorFamily>(i)), "") << i;
+    EXPECT_NE(operator_family_title(static_cast<OperatorFamily>(i)), "") << i;
+  }
+  EXPECT_EQ(operator_family_key(OperatorFamily::kUnknown), "unknown");
+}
+
+}  // namespace
+}  // namespace run_model
