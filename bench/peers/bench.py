@@ -56,7 +56,8 @@ class Bench:
             starts = self._starts(network, runners, Path(scratch))
         return {"title": network.name if network.name == network.model
                 else f"{network.name} ({network.model})", "model": network.model,
-                "tuning": _tuning_files(artifact), "agreement": agreement, "steady": steady, "starts": starts}
+                "tuning": _tuning_files(artifact), "agreement": agreement, "steady": steady,
+                "starts": starts}
 
     def _make_runners(self, network: Network, artifact: Path, input_name: str,
                       shape: tuple[int, ...], input_file: Path) -> dict[str, Runner]:

@@ -48,9 +48,10 @@ done
 
 VENV=$BUILD_DIR/bench/peers_venv
 for part in common plot; do
-  install "$VENV" "$part" || die "pip could not install $HERE/requirements/$part.txt: if its message \
-above speaks of a connection or of no matching version, the Python package index (pypi.org, or the \
-one in your pip configuration) could not be reached, or has none for $("$PYTHON" -V) on $(uname -m)."
+  install "$VENV" "$part" || die "pip could not install $HERE/requirements/$part.txt: if its \
+message above speaks of a connection or of no matching version, the Python package index \
+(pypi.org, or the one in your pip configuration) could not be reached, or has none for \
+$("$PYTHON" -V) on $(uname -m)."
 done
 for peer in "$@"; do
   install "$VENV" "$peer" ||

@@ -23,8 +23,9 @@ class Starts:
 
 #: load_ms: from the files in the page cache to a loaded model. first_ms: to its first output.
 #: growth_kib: the most memory resident until then beyond that of the idle process, which has the
-#: interpreter, the library and the input loaded. anonymous_growth_kib: of what is resident after the
-#: first output, what no file stands behind. whole_kib: the most memory of the process altogether.
+#: interpreter, the library and the input loaded. anonymous_growth_kib: the growth, at that moment,
+#: of what no file stands behind. whole_kib: the most memory of the process altogether. idle_kib:
+#: the idle process's. bare_kib: that of the interpreter or program alone.
 FIGURES = ("load_ms", "first_ms", "growth_kib", "anonymous_growth_kib", "whole_kib", "idle_kib",
            "bare_kib")
 

@@ -17,8 +17,8 @@ def tables(report: dict) -> str:
 
 def _lines(report: dict) -> Iterator[str]:
     machine = report["machine"]
-    yield (f"{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; other programs used "
-           f"{machine['busy']:.0%} of them at the start")
+    yield (f"{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; other programs "
+           f"used {machine['busy']:.0%} of them at the start")
     there = [name for name in ORDER if name in report["runners"]]
     yield ""
     yield "Milliseconds of an inference (median), float32, one picture; the best peer in bold:"

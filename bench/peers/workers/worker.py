@@ -4,9 +4,9 @@
   worker.py PEER INPUT OUTPUT MODEL SHAPE THREADS
 
 INPUT holds the network's float32 input as bare values, of the SHAPE 1x3x224x224 or another; OUTPUT
-gets the output in the same way. One line of JSON says that the interpreter and the peer's library are loaded, with the
-memory of the process at that point; each line on standard input is then a command, answered by one
-line of JSON:
+gets the output in the same way. One line of JSON says that the interpreter and the peer's library
+are loaded, with the memory of the process at that point; each line on standard input is then a
+command, answered by one line of JSON:
 
   load                 load the model and run it once
   run WARM_UP RUNS     {"run_ms": milliseconds of each of RUNS inferences}
@@ -34,7 +34,8 @@ from typing import Any, Callable, TextIO  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-#: Module of each peer; it has VERSION, SETTINGS, and Model(path, threads) with set_input, run, output.
+#: Module of each peer: VERSION, SETTINGS, convert(), and Model(path, threads) with set_input(),
+#: run() and output().
 PEERS = {"onnxruntime": "onnxruntime_peer", "openvino": "openvino_peer", "ncnn": "ncnn_peer",
          "mnn": "mnn_peer", "litert": "litert_peer"}
 

@@ -1,0 +1,82 @@
+"""The whole bench on a small network, with ONNX Runtime out of the tools' own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def save_network(path: Path) -> None:
+    """A convolution and a mean over each channel: 3x16x16 to five values."""
+    weights = np.random.default_rng(1).standard_normal((5, 3, 3, 3)).astype(np.float32)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+         helper.make_node("Relu", ["c"], ["r"]), helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+         helper.make_node("Flatten", ["p"], ["y"])],
+        "small", [value("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [value("y", TensorProto.FLOAT, [1, 5])], [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+              path)
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "bench" / "runtime_vs_peers", *map(str, arguments)], cwd="/",
+                          capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess, Path]:
+    folder = tmp_path_factory.mktemp("bench")
+    save_network(folder / "small.onnx")
+    done = run("--networks", folder / "small.onnx", "--peers", "onnxruntime", "ncnn", "--threads", 2,
+               "--quick", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work", folder / "work",
+               "--peers-venv", Path(sys.prefix), "--json", folder / "report.json",
+               "--markdown", folder / "report.md")
+    return done, folder
+
+
+def test_measures_and_reports(outcome):
+    done, folder = outcome
+    assert done.returncode == 0, done.stderr
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    small = report["networks"]["small"]
+    assert {name for name, found in small["agreement"].items() if found["agrees"]} == {
+        "run_model", "onnxruntime", "tvm"}
+    steady = small["steady"][0]
+    assert (steady["threads"], steady["rounds"], steady["best_peer"]) == (2, 3, "onnxruntime")
+    for figures in (steady["runners"], small["starts"]["runners"]):
+        assert set(figures) == {"run_model", "onnxruntime", "tvm"}
+    for figures in small["starts"]["runners"].values():
+        assert 0 < figures["load_ms"] < figures["first_ms"]
+        assert 0 < figures["bare_kib"] <= figures["idle_kib"] < figures["whole_kib"]
+    assert done.stdout == (folder / "report.md").read_text(encoding="utf-8")
+    assert "| small | 2 |" in done.stdout
+
+
+def test_says_what_is_left_out(outcome):
+    done, folder = outcome
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert [item["runner"] for item in report["left_out"]] == ["ncnn"]
+    assert "ncnn is left out: it is not installed: ModuleNotFoundError" in done.stderr
+    assert "- left out: ncnn: it is not installed" in done.stdout
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--networks", "alexnet"], "there is no network 'alexnet'"),
+    (["--networks", "not_there.onnx"], "not_there.onnx is not there"),
+    (["--peers", "torch"], "there is no peer 'torch'"),
+    (["--threads", "0"], "numbers above 0")])
+def test_what_cannot_be_measured(arguments, message):
+    done = run(*arguments, "--peers-venv", Path(sys.prefix))
+    assert done.returncode != 0 and message in done.stderr
