@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +77,15 @@ def _data_files(path: Path, model: onnx.ModelProto) -> list[Path]:
                                           "its folder.")
         files.append(file)
     return files
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """"data:1,3,224,224" (or 1x3x224x224) -> ("data", (1, 3, 224, 224)); names may hold colons."""
+    match = re.fullmatch(r"(.+):(\d+(?:[,x]\d+)*)", text)
+    if match is None or "0" in re.split("[,x]", match[2]):
+        raise ToolError(USAGE, f"--shape {text} is not of the form INPUT:D0,D1,... with whole "
+                               "numbers above 0.")
+    return match[1], tuple(int(d) for d in re.split("[,x]", match[2]))
 
 
 def resolve_shapes(model: OnnxModel, given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from run_model_tools import bootstrap
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, USAGE, ToolError
@@ -29,10 +31,12 @@ def identity(python: str | None) -> str:
     return stamp.read_text().strip() if stamp.exists() else "unknown"
 
 
-def call(action: str, python: str | None, **request: Any) -> dict[str, Any]:
+def call(action: str, python: str | None, *, environment: dict[str, str] | None = None,
+         on_event: Callable[[dict[str, Any]], None] | None = None, **request: Any) -> dict[str, Any]:
     """Runs one action of the worker and gives its result.
 
-    Raises ToolError with what TVM found wrong; the output of a worker that broke down is in it.
+    environment: variables that are added.  on_event: gets what the action tells on its way.  Raises
+    ToolError with what TVM found wrong; the output of a worker that broke down is in it.
     """
     if python:
         command, env = [python], dict(os.environ)
@@ -44,14 +48,21 @@ def call(action: str, python: str | None, **request: Any) -> dict[str, Any]:
                 f"{bootstrap.REPO_ROOT}/scripts/setup.sh once, or name your own with "
                 f"--tvm-python."))
         command, env = [str(bootstrap.VENV_PYTHON)], bootstrap.tvm_environment()
+    for name, value in (environment or {}).items():
+        # Lists of folders are added to; build/tvm's own come first.
+        env[name] = f"{env[name]}:{value}" if name == "PYTHONPATH" and env.get(name) else value
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         result_path = Path(folder, "result.json")
         request_path = Path(folder, "request.json")
-        request_path.write_text(json.dumps({
-            **request, "action": action, "result": str(result_path)}, default=str))
         try:
-            process = subprocess.run([*command, str(_WORKER), str(request_path)], env=env,
-                                     capture_output=True, text=True, check=False)
+            if on_event is None:
+                _write_request(request_path, {**request, "action": action}, result_path)
+                process = subprocess.run([*command, str(_WORKER), str(request_path)], env=env,
+                                         capture_output=True, text=True, check=False)
+            else:
+                process = _run_with_events([*command, str(_WORKER), str(request_path)], env,
+                                           {**request, "action": action}, request_path, result_path,
+                                           on_event)
         except OSError as error:
             raise ToolError(MISSING_FILE, f"{command[0]} could not be started: {error.strerror}; "
                                           "name an interpreter that has tvm and onnx.") from None
@@ -62,6 +73,52 @@ def call(action: str, python: str | None, **request: Any) -> dict[str, Any]:
     if "error" in result:
         raise _explain(result["error"], command[0], request)
     return result
+
+
+def _write_request(path: Path, request: dict[str, Any], result: Path) -> None:
+    path.write_text(json.dumps({**request, "result": str(result)}, default=str))
+
+
+def _run_with_events(command: list[str], env: dict[str, str], request: dict[str, Any],
+                     request_path: Path, result_path: Path,
+                     on_event: Callable[[dict[str, Any]], None]) -> subprocess.CompletedProcess[str]:
+    """The worker with a pipe for its events; an interrupt of ours ends it and its children."""
+    reading, writing = os.pipe()
+    _write_request(request_path, {**request, "events": writing}, result_path)
+    with tempfile.TemporaryFile() as output, open(reading, encoding="utf-8") as events:
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=output, pass_fds=(writing,), start_new_session=True)
+        os.close(writing)
+        try:
+            for line in events:
+                event = json.loads(line)
+                if event["event"] == "end":
+                    break
+                on_event(event)
+            status = process.wait()
+        except BaseException:
+            _end_group(process)
+            raise
+        finally:
+            # Measuring processes that outlive the worker would go on using the machine.
+            _end_group(process)
+        output.seek(0)
+        return subprocess.CompletedProcess(command, status, "",
+                                           output.read().decode(errors="replace"))
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, signal_number)
+        except ProcessLookupError:
+            return
+        if process.poll() is None:
+            try:
+                process.wait(2)
+            except subprocess.TimeoutExpired:
+                continue
+        time.sleep(0.05)
 
 
 def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> ToolError:
@@ -75,8 +132,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "model":
         return ToolError(MALFORMED_FILE, f"TVM cannot take {request['onnx']}: {message}")
     if kind == "records":
-        return ToolError(MALFORMED_FILE, f"{request['tuning']['files'][0]['path']} is not a file of tuning "
-                                         f"records: {message}.")
+        path = request["tuning"]["files"][0]["path"]
+        return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")
     return ToolError(1, f"TVM failed: {message}\n{error.get('trace', '')}".rstrip())

@@ -335,7 +335,17 @@ def run_model(tvm, request):
     return {"outputs": len(outputs)}
 
 
-ACTIONS = {"compile": compile_model, "run": run_model}
+def tuning_action(name):
+    """An action of tuning_worker.py, which is imported when it is asked for."""
+    def run(tvm, request):
+        import tuning_worker
+
+        return getattr(tuning_worker, name)(tvm, request)
+    return run
+
+
+ACTIONS = {"compile": compile_model, "run": run_model, "tuning_tasks": tuning_action("list_tasks"),
+           "tune": tuning_action("tune"), "race": tuning_action("race")}
 
 
 def main():
@@ -361,7 +371,12 @@ def main():
                             "trace": traceback.format_exc()}}
     with open(request["result"], "w") as file:
         json.dump(result, file)
+    if request.get("events"):
+        # Children that hold the pipe open as well must not keep the reader waiting.
+        os.write(request["events"], b'{"event": "end"}\n')
 
 
 if __name__ == "__main__":
+    # One module, whether it is imported by others or started.
+    sys.modules["tvm_worker"] = sys.modules["__main__"]
     main()

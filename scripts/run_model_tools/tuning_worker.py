@@ -1,0 +1,209 @@
+"""Tuning inside TVM's process: the worker's actions "tuning_tasks", "tune" and "race".
+
+What happens meanwhile goes to the file descriptor request["events"], one JSON object a line:
+{"event": "tasks", "tasks": [...]}, {"event": "task", "index": ...} and {"event": "trial", ...}.
+Trials are kept in request["log"], from which the next call goes on.
+"""
+
+import json
+import os
+import time
+
+import faster_folding
+import tunable_layers
+import tvm_worker
+
+
+class Session:
+    """What every method needs of a request: the network, the target, the clock, the log.
+
+    deadline: in time.monotonic() seconds.  trials: how many there may be at most, or None.
+    """
+
+    def __init__(self, tvm, request):
+        self.tvm = tvm
+        self.request = request
+        self.target = self._find_target(request["target"])
+        self.log = request.get("log")
+        self.tuner = request.get("tuner", "xgb")
+        self.trials = request.get("trials")
+        self.threads = request.get("threads", 1)
+        self.tracker = request.get("tracker")
+        self.measure = request.get("measure", {})
+        self.only = set(request.get("tasks") or ())
+        self._events = request.get("events")
+        self._network = None
+        self.start_clock()
+
+    def start_clock(self):
+        """Reading the network does not count; its time is not the tuner's to divide."""
+        self.deadline = time.monotonic() + 60 * self.request.get("minutes", 0)
+
+    def time_left(self):
+        return self.deadline - time.monotonic()
+
+    def emit(self, event, **details):
+        if self._events is not None:
+            line = json.dumps(dict(details, event=event)) + "\n"
+            try:
+                os.write(self._events, line.encode())
+            except OSError:
+                # Whoever listened is gone.  The log has every trial.
+                os._exit(1)
+
+    def network(self):
+        """(module, parameters) of the ONNX file, in the layout that the method works on."""
+        import onnx
+        from tvm import relay
+
+        if self._network is None:
+            model = onnx.load(self.request["onnx"])
+            try:
+                mod, params = relay.frontend.from_onnx(
+                    model, {k: tuple(v) for k, v in self.request["shapes"].items()},
+                    freeze_params=True)
+            except Exception as error:
+                raise tvm_worker.Refusal("model", str(error).strip().splitlines()[-1])
+            mod = tvm_worker.convert_layout(self.tvm, mod, self.request.get("layout"))
+            self._network = mod, params
+        return self._network
+
+    def simplified(self, config=None):
+        """The network as it is right before layouts are chosen."""
+        with self.tvm.transform.PassContext(opt_level=3, config=config or {}):
+            return faster_folding.simplify(self.tvm, self.network()[0], self.target)
+
+    def wanted(self, index):
+        """Whether the user asked for this task."""
+        return not self.only or index in self.only
+
+    def host_and_port(self):
+        host, port = self.tracker["address"].rsplit(":", 1)
+        return host, int(port)
+
+    def _find_target(self, text):
+        if text == "native":
+            text = tvm_worker.native_target(self.tvm)
+        try:
+            return self.tvm.target.Target(text)
+        except Exception as error:
+            raise tvm_worker.Refusal("target", str(error).strip().splitlines()[-1])
+
+
+def require_release(tvm):
+    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+        raise tvm_worker.Refusal("import", "its TVM is %s, and tuning is for 0.18: leave "
+                                           "--tvm-python out" % tvm.__version__)
+
+
+def list_tasks(tvm, request):
+    """The tasks of one method, without measuring anything."""
+    require_release(tvm)
+    session = Session(tvm, request)
+    method = _method(request["method"])
+    tasks, signature = method.tasks(session)
+    return {"tasks": [task.describe() for task in tasks], "network": signature,
+            "target": str(session.target)}
+
+
+def tune(tvm, request):
+    """Tunes by one method until its time or its trials are used up."""
+    require_release(tvm)
+    session = Session(tvm, request)
+    method = _method(request["method"])
+    tasks, signature = method.tasks(session)
+    session.emit("tasks", tasks=[task.describe() for task in tasks], network=signature)
+    session.start_clock()
+    result = method.tune(session, tasks) if tasks else {}
+    return dict(result or {}, tasks=[task.describe() for task in tasks], network=signature,
+                target=str(session.target))
+
+
+def _method(name):
+    import tune_auto_scheduler
+    import tune_autotvm
+    import tune_graph
+    import tune_metaschedule
+
+    return {"autotvm": tune_autotvm, "graph": tune_graph, "auto_scheduler": tune_auto_scheduler,
+            "metaschedule": tune_metaschedule}[name]
+
+
+class Task:
+    """One thing to tune, with what decides how much time it gets.
+
+    flops, bytes: of one call, the least that has to be computed and moved.  space: how many
+    configurations there are, or None.  keys: of its records (tuning_records).
+    """
+
+    # Floating-point operations in the time that one byte takes from memory; a CPU has 5 to 20.
+    FLOPS_PER_BYTE = 10
+
+    def __init__(self, index, name, flops, occurrences, size=0, space=None, keys=()):
+        self.index = index
+        self.name = name
+        self.flops = flops
+        self.occurrences = occurrences
+        self.bytes = size
+        self.space = space
+        self.keys = keys
+
+    def weight(self):
+        """The task's share of the network's time, in any unit: what better code could save of."""
+        return self.occurrences * max(self.flops, self.FLOPS_PER_BYTE * self.bytes, 1.0)
+
+    def describe(self):
+        return {"index": self.index, "name": self.name, "flops": self.flops, "bytes": self.bytes,
+                "occurrences": self.occurrences, "weight": self.weight(), "space": self.space,
+                "keys": list(self.keys)}
+
+
+def share(total, weights, index):
+    """What of `total` the first of the remaining weights gets: unused time goes to the others."""
+    rest = sum(weights[index:])
+    return total * weights[index] / rest if rest else 0.0
+
+
+def signature_of(session):
+    """Identifies networks of the same layers (tunable_layers.signature), in the model's layout."""
+    request = dict(session.request, layout=None, events=None)
+    plain = session if not session.request.get("layout") else Session(session.tvm, request)
+    layers, sequence = tunable_layers.find(session.tvm, plain.simplified(), session.target)
+    return tunable_layers.signature(layers, sequence)
+
+
+def race(tvm, request):
+    """Runs several artifacts in turn and gives each one's milliseconds a run.
+
+    Interleaved, so that what disturbs the machine hits all of them alike.
+    """
+    import numpy as np
+    from tvm.contrib import graph_executor
+
+    modules = []
+    for directory in request["directories"]:
+        with open(os.path.join(directory, "model.json")) as file:
+            graph = file.read()
+        with open(os.path.join(directory, "model.params"), "rb") as file:
+            params = file.read()
+        library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
+        module = graph_executor.create(graph, library, tvm.cpu(0))
+        module.load_params(bytearray(params))
+        random = np.random.default_rng(1)
+        for name, (shape, dtype) in request["inputs"].items():
+            kind = np.dtype(dtype).kind
+            value = random.standard_normal(shape) if kind == "f" else np.zeros(shape)
+            module.set_input(name, value.astype(dtype))
+        modules.append(module)
+    times = [[] for _ in modules]
+    end = time.monotonic() + request["seconds"]
+    rounds = 0
+    while rounds < 3 or (time.monotonic() < end and rounds < 100000):
+        for module, samples in zip(modules, times):
+            # The first run after the other module's brings the caches and threads back.
+            module.run()
+            start = time.perf_counter()
+            module.run()
+            samples.append(1000 * (time.perf_counter() - start))
+        rounds += 1
+    return {"milliseconds": times}
