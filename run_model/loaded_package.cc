@@ -71,6 +71,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
 
   ExecutorOptions options;
   report.thread_plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
+  if (threading.sweep) report.thread_plan.reason = "for the first run, before the sweep";
   for (const std::string& notice : report.thread_plan.notices) LOG(WARNING) << notice;
   options.threads = start_threads(report.thread_plan);
   report.threads = options.threads->threads();

@@ -132,16 +132,14 @@ void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
 
   std::optional<MachineWatch> watch;
   if (measured) watch.emplace();
-  if (settings.measure.wanted) {
-    measure_timing(loaded, settings, inputs);
-    report.memory.mark(kStageSteady);
-  } else if (report.memory.enabled()) {
-    for (int i = 0; i < 2; ++i) executor.run();
-    report.memory.mark(kStageSteady);
-  }
   if (settings.threading.sweep) {
     report.sweep = run_thread_sweep(loaded, settings.threading, settings.measure);
+  } else if (settings.measure.wanted) {
+    measure_timing(loaded, settings, inputs);
+  } else if (report.memory.enabled()) {
+    for (int i = 0; i < 2; ++i) executor.run();
   }
+  report.memory.mark(kStageSteady);
   if (settings.profile.wanted) measure_profile(loaded, settings);
   report.memory.finish(executor);
   if (watch) watch->finish(*report.machine);
