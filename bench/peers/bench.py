@@ -134,13 +134,13 @@ class Bench:
     def _steady(self, network: Network, runners: dict[str, Runner], threads: int,
                 scratch: Path) -> dict[str, object]:
         with progress.stage(f"{network.name}: rounds with {threads} thread{'s' * (threads > 1)}"):
-            processes = []
+            processes: list[Process] = []
             try:
                 for name, runner in runners.items():
-                    processes.append(Process(runner, threads, scratch / name))
-                    processes[-1].ask("load")
-                    # One that spins for a while would slow the others' start.
-                    processes[-1].freeze()
+                    try:
+                        processes.append(self._loaded(runner, threads, scratch))
+                    except RunnerFailed as error:
+                        self._leave_out(name, network, str(error))
                 peers = [name for name, runner in runners.items() if runner.peer]
                 steady = steady_times(processes, OURS, peers, self._rule)
             finally:
@@ -149,6 +149,18 @@ class Bench:
         for name, reason in steady.failures.items():
             self._leave_out(name, network, reason)
         return steady_json(network.name, threads, self._machine, steady, peers)
+
+    @staticmethod
+    def _loaded(runner: Runner, threads: int, scratch: Path) -> Process:
+        """A process with the model loaded, frozen: one that spins would slow the others' start."""
+        process = Process(runner, threads, scratch / runner.name)
+        try:
+            process.ask("load")
+            process.freeze()
+        except RunnerFailed:
+            process.close()
+            raise
+        return process
 
     def _starts(self, network: Network, runners: dict[str, Runner],
                 scratch: Path) -> dict[str, object]:

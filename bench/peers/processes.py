@@ -54,7 +54,11 @@ class Process:
         self._process = subprocess.Popen(
             [replaced.get(part, part) for part in runner.command], env=environment, cwd="/",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._messages)
-        self.ready = self._reply()
+        try:
+            self.ready = self._reply()
+        except RunnerFailed:
+            self.close()
+            raise
 
     def ask(self, command: str) -> dict:
         """The reply to a command; raises RunnerFailed where there is none."""

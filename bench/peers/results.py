@@ -68,13 +68,14 @@ def starts_json(threads: int, starts: Starts, peers: Sequence[str]) -> dict[str,
 def report_json(machine: dict, settings: dict, runners: dict, networks: dict,
                 left_out: list[dict]) -> dict[str, object]:
     return {"schema_version": SCHEMA_VERSION, "machine": machine, "settings": settings,
-            "runners": runners, "networks": networks, "left_out": left_out}
+            "runners": runners, "networks": networks, "targets": _targets(networks),
+            "left_out": left_out}
 
 
-def verdicts(report: dict) -> list[dict[str, object]]:
+def _targets(networks: dict) -> list[dict[str, object]]:
     """Every figure that has a target: {"network", "figure", "threads", ...compare()}."""
     found = []
-    for name, network in report["networks"].items():
+    for name, network in networks.items():
         for steady in network["steady"]:
             if steady["target"] is not None:
                 found.append({"network": name, "figure": "time", **_compared(steady),

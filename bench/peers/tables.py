@@ -37,6 +37,10 @@ def _lines(report: dict) -> Iterator[str]:
     yield ""
     yield from _table(report, there, lambda n: _start_rows(n, "whole_kib", 1024), "")
     yield ""
+    judged = [target for target in report["targets"] if target["reached"] is not None]
+    if judged:
+        yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that have "
+               "a target reach it")
     yield from _who(report, there)
     for item in report["left_out"]:
         where = f" on {item['network']}" if item["network"] else ""

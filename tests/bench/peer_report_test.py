@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from peers.results import compare, report_json, starts_json, steady_json, verdicts
+from peers.results import compare, report_json, starts_json, steady_json
 from peers.rounds import Steady
 from peers.starts import FIGURES, Starts
 from peers.tables import tables
@@ -88,9 +88,9 @@ def test_memory_and_start_have_targets():
     assert starts["whole_kib"]["target"] is None
 
 
-def test_verdicts_list_every_target():
-    report = make_report()
-    assert [(v["network"], v["figure"], v["threads"], v["reached"]) for v in verdicts(report)] == [
+def test_a_report_lists_every_target():
+    targets = make_report()["targets"]
+    assert [(t["network"], t["figure"], t["threads"], t["reached"]) for t in targets] == [
         ("resnet18", "time", 2, True), ("resnet18", "growth_kib", 2, True),
         ("resnet18", "first_ms", 2, False)]
 
@@ -110,6 +110,7 @@ def test_tables():
             "| reached |") in lines
     assert "- left out: OpenVINO: it is not installed" in lines
     assert "- left out: ncnn on resnet18: its output differs" in lines
+    assert "- 2 of 3 figures that have a target reach it" in lines
     assert "- ONNX Runtime 1.31.1: as given" in lines
     assert any(line.endswith("run_model 2e-06") for line in lines)
     tables_ = [block for block in text.split("\n\n") if block.startswith("|")]

@@ -76,6 +76,8 @@ def test_says_what_is_left_out(outcome):
     (["--networks", "alexnet"], "there is no network 'alexnet'"),
     (["--networks", "not_there.onnx"], "not_there.onnx is not there"),
     (["--peers", "torch"], "there is no peer 'torch'"),
+    (["--json", "/not/there/report.json"], "its folder is not there"),
+    (["--plot", "picture.jpeg"], "draws .png and .svg"),
     (["--threads", "0"], "numbers above 0")])
 def test_what_cannot_be_measured(arguments, message):
     done = run(*arguments, "--peers-venv", Path(sys.prefix))
