@@ -52,8 +52,17 @@ Artifact and run:
   --target NAME        which target's folder (default: native if this CPU runs it, else the one
                        that makes the most of this CPU)
   --no-verify          do not compare the files with the checksums in metadata.json
-  --threads N          default: TVM_NUM_THREADS, or one for each physical core at hand
   --inspect            show machine, ABI, inputs, outputs and metadata without loading any code
+
+Threads:
+  --threads N          default: TVM_NUM_THREADS, or one for each physical core at hand, but no more
+                       than the cgroup's quota of CPU time allows
+  --cluster NAME       on a machine with several kinds of cores: little (the weakest), prime (the
+                       strongest), middle (those between), big (all but little) or all. Default:
+                       big, if little cores are much weaker and no more threads are asked for
+  --cpus LIST          run on these CPUs only, as in 0,2-3
+  --spin N             microseconds that an idle thread waits before it sleeps (default: 100)
+  --sweep threads      measure every sensible setting of these flags by turns, and recommend one
 
 Time (each of these has the run repeated; statistics and progress are in milliseconds):
   --print-time         show min, median, mean, p90, p95, p99, max and standard deviation
@@ -69,6 +78,21 @@ Time (each of these has the run repeated; statistics and progress are in millise
   --fps N              start N runs a second and sleep in between, as with a camera; runs that take
                        too long make starts be missed, which are counted
   --times FILE         write every sample to this text file, one a line
+
+Memory:
+  --print-memory       the process's memory, as the kernel counts it, at these stages:
+                         start             before the artifact is opened
+                         loaded            library, graph and parameters are opened and checked
+                         parameters bound  the model is ready to run
+                         first run         after it
+                         steady            after all repeated runs (without any, after two more)
+                         peak              the most there ever was, also between stages
+                       resident: in memory now; of this, anonymous: heap, stacks and what was
+                       written, file-backed: pages of files, which the system can drop and read
+                       again, and shared memory. PSS: resident, but a page that n processes use
+                       counts 1/n. swapped: moved out. Then what the runtime asked for itself:
+                       parameters used in place in their file or copied, activations (inputs,
+                       outputs and everything between) and workspaces (scratch of functions)
 
 Compare (what --json has printed of repeated runs, or .npz or .npy files):
   --compare            of times, the ratio with its 95 % interval, and whether the second is faster,
@@ -93,6 +117,7 @@ Examples:
   run_model caffenet models cat.jpg labels.txt --bgr --no-normalize --mean 104 117 123
   run_model detector artifacts --inputs in.npz --outputs out.npz --json
   run_model squeezenet1_1 artifacts --fill-mode random --print-time --repeat 100
+  run_model squeezenet1_1 artifacts --fill-mode random --sweep threads
   run_model --inspect artifacts/squeezenet1_1/native/model.so
 )";
 

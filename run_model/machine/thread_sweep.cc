@@ -14,7 +14,6 @@ namespace run_model {
 namespace {
 
 constexpr std::size_t kRounds = 5;
-constexpr double kSecondsEach = 5;
 
 constexpr double kAsFast = 1.02;
 constexpr double kAsFastWithinNoise = 1.10;
@@ -34,7 +33,7 @@ MeasureSettings share_of(const MeasureSettings& measure) {
   MeasureSettings share = measure;
   share.repeat = (measure.repeat + kRounds - 1) / kRounds;
   share.min_seconds = measure.min_seconds / kRounds;
-  share.max_seconds = (measure.max_seconds > 0 ? measure.max_seconds : kSecondsEach) / kRounds;
+  share.max_seconds = measure.max_seconds / kRounds;
   share.show_progress = false;
   return share;
 }

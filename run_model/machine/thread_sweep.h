@@ -46,9 +46,9 @@ void recommend(ThreadSweep& sweep);
 
 // `loaded` has all its inputs set, and was loaded with threading.sweep, which leaves the process's CPU
 // mask alone. Each setting is measured with measure_runs(), in several rounds over all settings, so
-// that a slow minute of the machine falls on all of them alike; for 5 seconds each unless
-// measure.max_seconds says otherwise. CPU mask and threads are then as they were. Throws as
-// GraphExecutor::run does, and Error(kModel) when a setting gives other outputs than the first.
+// that a slow minute of the machine falls on all of them alike; counts and seconds of `measure` are
+// those of one setting, divided among the rounds. CPU mask and threads are then as they were. Throws
+// as GraphExecutor::run does, and Error(kModel) when a setting gives other outputs than the first.
 ThreadSweep run_thread_sweep(LoadedPackage& loaded, const ThreadSettings& threading,
                              const MeasureSettings& measure);
 
