@@ -146,7 +146,7 @@ void add_times(Profile& profile, const Samples& samples) {
   for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
     ProfiledNode& node = profile.nodes[i];
     node.time = describe(samples.nodes[i]);
-    profile.sum_of_nodes += node.time.mean;
+    profile.sum_of_nodes += node.time.median;
     const NodeRun::Interval& interval = samples.fastest.nodes[i];
     node.start = milliseconds(interval.start - samples.fastest.nodes.front().start);
     node.end = milliseconds(interval.end - samples.fastest.nodes.front().start);
@@ -154,14 +154,14 @@ void add_times(Profile& profile, const Samples& samples) {
   profile.by_time.resize(profile.nodes.size());
   std::iota(profile.by_time.begin(), profile.by_time.end(), std::size_t{0});
   std::stable_sort(profile.by_time.begin(), profile.by_time.end(), [&](auto a, auto b) {
-    return profile.nodes[a].time.mean > profile.nodes[b].time.mean;
+    return profile.nodes[a].time.median > profile.nodes[b].time.median;
   });
   double cumulative = 0.0;
   for (const std::size_t i : profile.by_time) {
     ProfiledNode& node = profile.nodes[i];
-    cumulative += node.time.mean;
+    cumulative += node.time.median;
     if (profile.sum_of_nodes <= 0.0) continue;
-    node.share = node.time.mean / profile.sum_of_nodes;
+    node.share = node.time.median / profile.sum_of_nodes;
     node.cumulative_share = cumulative / profile.sum_of_nodes;
   }
   profile.runs = samples.plain.size();
@@ -176,13 +176,13 @@ std::vector<ProfiledFamily> sum_over_families(const Profile& profile) {
     ProfiledFamily& sum = sums[static_cast<std::size_t>(node.family)];
     sum.family = node.family;
     ++sum.nodes;
-    sum.time += node.time.mean;
+    sum.time += node.time.median;
     sum.share += node.share;
     sum.bytes += node.bytes_read + node.bytes_written;
     if (!node.operations) continue;
     ++sum.counted_nodes;
     sum.operations += node.operations->operations;
-    sum.time_of_operations += node.time.mean;
+    sum.time_of_operations += node.time.median;
   }
   std::vector<ProfiledFamily> families;
   for (const ProfiledFamily& sum : sums) {

@@ -16,12 +16,13 @@
 
 namespace run_model {
 
-// Times are in milliseconds, sizes in bytes.
+// Times are in milliseconds, sizes in bytes. What is compared and summed are medians: on a machine
+// that does something else too, a few runs that were interrupted make most of a mean.
 struct ProfiledNode {
   NodeInfo info;
   OperatorFamily family = OperatorFamily::kUnknown;
   Statistics time;                // of all runs; one call a run
-  double share = 0.0;             // of the sum over the nodes' mean times
+  double share = 0.0;             // of the sum over the nodes' median times
   double cumulative_share = 0.0;  // of this node and all that take longer
   std::optional<OperationCount> operations;  // nothing where they cannot be told
 
@@ -47,14 +48,14 @@ struct ProfiledNode {
 struct ProfiledFamily {
   OperatorFamily family = OperatorFamily::kUnknown;
   std::size_t nodes = 0;
-  double time = 0.0;  // sum of mean times
+  double time = 0.0;  // sum of median times
   double share = 0.0;
   std::size_t counted_nodes = 0;    // those whose operations are known
   std::uint64_t operations = 0;     // of the counted nodes
   double time_of_operations = 0.0;  // of the counted nodes
   std::size_t bytes = 0;            // read and written
 
-  // Of the counted nodes at their mean times.
+  // Of the counted nodes at their median times.
   std::optional<double> gflops() const;
 };
 
@@ -73,7 +74,7 @@ struct Profile {
   int threads = 0;
 
   std::vector<ProfiledNode> nodes;       // in running order
-  std::vector<std::size_t> by_time;      // indices into nodes, slowest (by mean) first
+  std::vector<std::size_t> by_time;      // indices into nodes, slowest (by median) first
   std::vector<ProfiledFamily> families;  // those that occur, slowest first
   ProfileMemory memory;
 
@@ -81,7 +82,7 @@ struct Profile {
   std::size_t warm_up_runs = 0;
   Statistics plain_run;     // GraphExecutor::run(), taken in turns with the runs node by node
   Statistics node_run;      // from the first node's start to the last node's end
-  double sum_of_nodes = 0;  // of the mean times
+  double sum_of_nodes = 0;  // of the median times
   // Median of the differences between neighbours: what running node by node costs.
   double overhead = 0.0;
 };

@@ -131,8 +131,8 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
   using Node = const ProfiledNode&;
   add("#", true, 0, [](std::size_t i, Node) { return std::to_string(i); });
   if (wide) add("min ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.min); });
-  add("mean ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.mean); });
-  if (wide) add("p50 ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.median); });
+  if (wide) add("mean ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.mean); });
+  add("p50 ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.median); });
   add("p95 ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.p95); });
   add("%", true, 0, [](std::size_t, Node n) { return percent(n.share); });
   if (settings.order == ProfileOrder::kTime) {
@@ -166,7 +166,7 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
 
 std::string family_table(const Profile& profile) {
   std::vector<Column> columns = {{"operator family", false, 0, {}}, {"nodes", true, 0, {}},
-                                 {"mean ms", true, 0, {}},          {"%", true, 0, {}},
+                                 {"p50 ms", true, 0, {}},           {"%", true, 0, {}},
                                  {"GFLOP/s", true, 0, {}},          {"moved", true, 0, {}}};
   for (const ProfiledFamily& family : profile.families) {
     // A rate of some of the nodes beside the time of all would mislead.

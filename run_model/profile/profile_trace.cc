@@ -11,7 +11,7 @@ Json metadata_event(const char* what, const std::string& name) {
 }
 
 Json node_event(const ProfiledNode& node, std::size_t index) {
-  Json arguments = {{"index", index}, {"node", node.info.name}, {"mean_ms", node.time.mean}};
+  Json arguments = {{"index", index}, {"node", node.info.name}, {"p50_ms", node.time.median}};
   Json outputs = Json::array();
   for (const TensorInfo& output : node.info.outputs) {
     outputs.push_back(tensor_form_name(output.dtype, output.shape));
