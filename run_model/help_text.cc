@@ -94,6 +94,17 @@ Memory:
                        parameters used in place in their file or copied, activations (inputs,
                        outputs and everything between) and workspaces (scratch of functions)
 
+Profile (node by node; as often as --repeat, --warmup and --max-seconds say):
+  --profile            show for each node p50 and p95 of its time, its share, GFLOP/s where the
+                       operations are known, GB/s, its first output and its function; then the sum
+                       over operator families, and how much memory is needed at which node
+  --profile-sort NAME  time (default) or order, in which the nodes run
+  --profile-top N      show only the first N rows
+  --profile-html FILE  write a page that draws it: time by node and family, memory, sortable table
+  --profile-csv FILE, --profile-json FILE
+                       write all there is of every node
+  --profile-trace FILE write the fastest run for Perfetto or chrome://tracing
+
 Compare (what --json has printed of repeated runs, or .npz or .npy files):
   --compare            of times, the ratio with its 95 % interval, and whether the second is faster,
                        slower, or neither; of arrays, the largest differences
