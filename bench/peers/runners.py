@@ -57,8 +57,10 @@ class PeerEnvironment:
             return Path(json.loads(done.read_text(encoding="utf-8"))["path"])
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        # A copy, since onnx2tf writes the network that it has simplified over the one it is given.
+        onnx = Path(shutil.copy(network.onnx, folder / "network.onnx"))
         environment = os.environ | {"RUN_MODEL_LITERT_CONVERTER": str(self.litert_converter)}
-        ran = subprocess.run([self.python, WORKERS / "convert.py", peer, network.onnx, folder],
+        ran = subprocess.run([self.python, WORKERS / "convert.py", peer, onnx, folder],
                              env=environment, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             raise NotThere(f"{network.model} cannot be converted: {_last_line(ran.stderr)}")
