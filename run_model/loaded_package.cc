@@ -72,7 +72,10 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   ExecutorOptions options;
   report.thread_plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
   if (threading.sweep) report.thread_plan.reason = "for the first run, before the sweep";
-  for (const std::string& notice : report.thread_plan.notices) LOG(WARNING) << notice;
+  for (const std::string& notice : report.thread_plan.notices) {
+    // What comes of --cluster here has to be said; too many threads are the user's choice.
+    if (threading.cluster != ClusterChoice::kDefault) LOG(WARNING) << notice;
+  }
   options.threads = start_threads(report.thread_plan);
   report.threads = options.threads->threads();
   if (watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };

@@ -93,7 +93,9 @@ std::string thread_plan_text(const ThreadPlan& plan) {
   if (plan.threads > 1) {
     text += ", idle ones wait " + std::to_string(plan.spin_microseconds) + " us before they sleep";
   }
-  return text + "\n";
+  text += "\n";
+  for (const std::string& notice : plan.notices) text += "Warning: " + notice + "\n";
+  return text;
 }
 
 Json thread_plan_json(const ThreadPlan& plan) {

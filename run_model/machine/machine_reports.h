@@ -10,7 +10,8 @@
 
 namespace run_model {
 
-// One line, with a newline: "Threads: 2 on CPUs 4-5 (big: …), idle ones wait 100 us".
+// "Threads: 2 on CPU 4-5 (…), idle ones wait 100 us before they sleep", then one "Warning: …" for
+// each notice.
 std::string thread_plan_text(const ThreadPlan& plan);
 // The report's key "thread_plan" (its "threads" is the number, as ever).
 Json thread_plan_json(const ThreadPlan& plan);
