@@ -86,7 +86,8 @@ void read_tensor_arguments(const std::vector<std::string>& positional) {
   }
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "fit", "resize",
                 "crop", "layout", "topk", "dump_input"},
-               "without a picture: tensors are taken as they are");
+               flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
+                                     : "without a picture");
 }
 
 void refuse_run_flags(const std::string& where) {

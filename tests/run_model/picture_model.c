@@ -36,6 +36,32 @@ int fused_not_a_number(Value* args, int* codes, int n, Value* ret, int* ret_code
   return 0;
 }
 
+/* Another result each time. */
+int fused_counting(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
+  static float calls = 0;
+  (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  ++calls;
+  for (int c = 0; c < kChannels; ++c) data_of(args, 2)[c] = calls;
+  return 0;
+}
+
+int fused_late_not_a_number(Value* args, int* codes, int n, Value* ret, int* ret_code,
+                            void* resource) {
+  static int calls = 0;
+  (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  ++calls;
+  for (int c = 0; c < kChannels; ++c) data_of(args, 2)[c] = calls > 3 ? NAN : 0.0f;
+  return 0;
+}
+
+/* The same result each time, but not on the same input. */
+int fused_writes_input(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
+  (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  data_of(args, 0)[0] += 1.0f;
+  for (int c = 0; c < kChannels; ++c) data_of(args, 2)[c] = 0.0f;
+  return 0;
+}
+
 int fused_failure(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
   (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
   __TVMAPISetLastError("Assert fail: the model does not like this picture");
