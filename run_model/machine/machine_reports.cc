@@ -4,15 +4,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "run_model/json_put.h"
 #include "runtime/cpu_list.h"
 
 namespace run_model {
 namespace {
-
-template <typename T>
-Json value_or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 std::string joined(const std::vector<std::string>& parts, const char* separator) {
   std::string text;
@@ -85,6 +81,45 @@ std::string system_text(const MachineContext& machine) {
   return joined(parts, ", ");
 }
 
+// Null for 0, which stands for what is not told.
+void put_known(Json& object, const char* key, std::uint64_t value) {
+  if (value == 0) {
+    put_null(object, key);
+  } else {
+    put(object, key, value);
+  }
+}
+
+Json cluster_json(const CpuCluster& cluster) {
+  Json json;
+  put(json, "cpus", cluster.cpus);
+  put(json, "strength", cluster.strength);
+  put_known(json, "capacity", static_cast<std::uint64_t>(cluster.capacity));
+  put_known(json, "max_mhz", cluster.max_khz / 1000);
+  return json;
+}
+
+void add_full_detail(Json& json, const MachineContext& machine) {
+  Json caches = Json::array();
+  for (const CpuCache& cache : machine.caches) {
+    Json item;
+    put(item, "level", cache.level);
+    put(item, "type", cache.type);
+    put(item, "bytes", cache.bytes);
+    put(item, "shared_by", cache.shared_by);
+    caches.push_back(std::move(item));
+  }
+  put_json(json, "caches", std::move(caches));
+  Json mhz;
+  put_known(mhz, "min", machine.min_khz.value_or(0) / 1000);
+  put_known(mhz, "max", machine.max_khz.value_or(0) / 1000);
+  put_known(mhz, "lowest_now", machine.lowest_khz.value_or(0) / 1000);
+  put_known(mhz, "highest_now", machine.highest_khz.value_or(0) / 1000);
+  put_json(json, "mhz", std::move(mhz));
+  put(json, "boost", machine.boost);
+  put_text_or_null(json, "virtual_machine", machine.virtual_machine);
+}
+
 }  // namespace
 
 std::string thread_plan_text(const ThreadPlan& plan) {
@@ -99,13 +134,15 @@ std::string thread_plan_text(const ThreadPlan& plan) {
 }
 
 Json thread_plan_json(const ThreadPlan& plan) {
-  return {{"threads", plan.threads},
-          {"cpus", plan.cpus},
-          {"restricted", plan.restricted},
-          {"cluster", text_or_null(plan.cluster)},
-          {"spin_microseconds", plan.spin_microseconds},
-          {"reason", plan.reason},
-          {"notices", plan.notices}};
+  Json json;
+  put(json, "threads", plan.threads);
+  put(json, "cpus", plan.cpus);
+  put(json, "restricted", plan.restricted);
+  put_text_or_null(json, "cluster", plan.cluster);
+  put(json, "spin_microseconds", plan.spin_microseconds);
+  put(json, "reason", plan.reason);
+  put(json, "notices", plan.notices);
+  return json;
 }
 
 std::string machine_text(const MachineContext& machine) {
@@ -134,43 +171,22 @@ std::string machine_text(const MachineContext& machine) {
 }
 
 Json machine_json(const MachineContext& machine) {
-  Json json = {{"architecture", text_or_null(machine.architecture)},
-               {"cpu", text_or_null(machine.cpu)},
-               {"board", text_or_null(machine.board)},
-               {"features", machine.features},
-               {"allowed_cpus", machine.allowed_cpus},
-               {"physical_cores", machine.physical_cores},
-               {"quota_cpus", value_or_null(machine.quota_cpus)}};
-  json["clusters"] = Json::array();
-  for (const CpuCluster& cluster : machine.clusters) {
-    json["clusters"].push_back(
-        {{"cpus", cluster.cpus},
-         {"strength", cluster.strength},
-         {"capacity", cluster.capacity > 0 ? Json(cluster.capacity) : Json()},
-         {"max_mhz", cluster.max_khz > 0 ? Json(cluster.max_khz / 1000) : Json()}});
-  }
-  json["governor"] = text_or_null(machine.governor);
-  json["load_average"] = value_or_null(machine.load_average);
-  json["kernel"] = text_or_null(machine.kernel);
-  if (machine.detail == MachineDetail::kFull) {
-    json["caches"] = Json::array();
-    for (const CpuCache& cache : machine.caches) {
-      json["caches"].push_back({{"level", cache.level},
-                                {"type", cache.type},
-                                {"bytes", cache.bytes},
-                                {"shared_by", cache.shared_by}});
-    }
-    const auto megahertz = [](const std::optional<std::uint64_t>& khz) {
-      return khz ? Json(*khz / 1000) : Json();
-    };
-    json["mhz"] = {{"min", megahertz(machine.min_khz)},
-                   {"max", megahertz(machine.max_khz)},
-                   {"lowest_now", megahertz(machine.lowest_khz)},
-                   {"highest_now", megahertz(machine.highest_khz)}};
-    json["boost"] = value_or_null(machine.boost);
-    json["virtual_machine"] = text_or_null(machine.virtual_machine);
-  }
-  json["warnings"] = machine.warnings;
+  Json json;
+  put_text_or_null(json, "architecture", machine.architecture);
+  put_text_or_null(json, "cpu", machine.cpu);
+  put_text_or_null(json, "board", machine.board);
+  put(json, "features", machine.features);
+  put(json, "allowed_cpus", machine.allowed_cpus);
+  put(json, "physical_cores", machine.physical_cores);
+  put(json, "quota_cpus", machine.quota_cpus);
+  Json clusters = Json::array();
+  for (const CpuCluster& cluster : machine.clusters) clusters.push_back(cluster_json(cluster));
+  put_json(json, "clusters", std::move(clusters));
+  put_text_or_null(json, "governor", machine.governor);
+  put(json, "load_average", machine.load_average);
+  put_text_or_null(json, "kernel", machine.kernel);
+  if (machine.detail == MachineDetail::kFull) add_full_detail(json, machine);
+  put(json, "warnings", machine.warnings);
   return json;
 }
 
@@ -196,22 +212,26 @@ Json memory_json(const MemoryStages& memory) {
   Json stages = Json::array();
   for (const MemoryStages::Stage& stage : memory.stages()) {
     const ProcessMemory& now = stage.memory;
-    stages.push_back({{"stage", stage.name},
-                      {"resident", value_or_null(now.resident)},
-                      {"anonymous", value_or_null(now.anonymous)},
-                      {"file_backed", value_or_null(now.file_backed)},
-                      {"shared", value_or_null(now.shared)},
-                      {"proportional", value_or_null(now.proportional)},
-                      {"swapped", value_or_null(now.swapped)}});
+    Json item;
+    put(item, "stage", stage.name);
+    put(item, "resident", now.resident);
+    put(item, "anonymous", now.anonymous);
+    put(item, "file_backed", now.file_backed);
+    put(item, "shared", now.shared);
+    put(item, "proportional", now.proportional);
+    put(item, "swapped", now.swapped);
+    stages.push_back(std::move(item));
   }
-  const OwnMemory& own = memory.own();
-  return {{"stages", std::move(stages)},
-          {"peak_resident", value_or_null(memory.peak_resident())},
-          {"own",
-           {{"parameters_mapped", own.executor.params_mapped},
-            {"parameters_copied", own.executor.params_copied},
-            {"activations", own.executor.activations},
-            {"workspaces", own.workspaces}}}};
+  Json own;
+  put(own, "parameters_mapped", memory.own().executor.params_mapped);
+  put(own, "parameters_copied", memory.own().executor.params_copied);
+  put(own, "activations", memory.own().executor.activations);
+  put(own, "workspaces", memory.own().workspaces);
+  Json json;
+  put_json(json, "stages", std::move(stages));
+  put(json, "peak_resident", memory.peak_resident());
+  put_json(json, "own", std::move(own));
+  return json;
 }
 
 }  // namespace run_model

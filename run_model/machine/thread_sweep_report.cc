@@ -1,6 +1,9 @@
 #include <array>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
+#include "run_model/json_put.h"
 #include "run_model/machine/thread_sweep.h"
 #include "runtime/cpu_list.h"
 
@@ -33,28 +36,37 @@ std::string thread_sweep_text(const ThreadSweep& sweep) {
 Json thread_sweep_json(const ThreadSweep& sweep) {
   Json rows = Json::array();
   for (const SweepRow& row : sweep.rows) {
-    const auto& interval = row.run.interval;
-    rows.push_back({{"threads", row.plan.threads},
-                    {"cpus", row.plan.cpus},
-                    {"cluster", text_or_null(row.plan.cluster)},
-                    {"spin_microseconds", row.plan.spin_microseconds},
-                    {"flags", row.flags},
-                    {"samples", row.run.count},
-                    {"min", row.run.min},
-                    {"median", row.run.median},
-                    {"median_low", interval ? Json(interval->low) : Json()},
-                    {"median_high", interval ? Json(interval->high) : Json()},
-                    {"p95", row.run.p95},
-                    {"cpu_time", row.cpu_per_run},
-                    {"speed_up", row.speed_up},
-                    {"efficiency", row.efficiency}});
+    Json item;
+    put(item, "threads", row.plan.threads);
+    put(item, "cpus", row.plan.cpus);
+    put_text_or_null(item, "cluster", row.plan.cluster);
+    put(item, "spin_microseconds", row.plan.spin_microseconds);
+    put(item, "flags", row.flags);
+    put(item, "samples", row.run.count);
+    put(item, "min", row.run.min);
+    put(item, "median", row.run.median);
+    std::optional<double> low, high;
+    if (row.run.interval) {
+      low = row.run.interval->low;
+      high = row.run.interval->high;
+    }
+    put(item, "median_low", low);
+    put(item, "median_high", high);
+    put(item, "p95", row.run.p95);
+    put(item, "cpu_time", row.cpu_per_run);
+    put(item, "speed_up", row.speed_up);
+    put(item, "efficiency", row.efficiency);
+    rows.push_back(std::move(item));
   }
-  return {{"rounds", sweep.rounds},
-          {"rows", std::move(rows)},
-          {"recommended",
-           {{"row", sweep.recommended},
-            {"flags", sweep.rows[sweep.recommended].flags},
-            {"why", sweep.why}}}};
+  Json recommended;
+  put(recommended, "row", sweep.recommended);
+  put(recommended, "flags", sweep.rows[sweep.recommended].flags);
+  put(recommended, "why", sweep.why);
+  Json json;
+  put(json, "rounds", sweep.rounds);
+  put_json(json, "rows", std::move(rows));
+  put_json(json, "recommended", std::move(recommended));
+  return json;
 }
 
 }  // namespace run_model
