@@ -24,11 +24,50 @@ def tasks(session):
         for (name, arguments), key in zip(layer.templates, layer.keys()):
             with session.target:
                 task = autotvm.task.create(name, _tuples(arguments), target=session.target)
+            if not session.request.get("any_layout"):
+                _keep_common_layouts(task, arguments, session.vector_lanes())
             item = Task(len(found), "%s %s" % (name, _shapes(arguments)), float(task.flop),
                         layer.occurrences, _bytes(arguments), len(task.config_space), (key,))
             item.autotvm = task
             found.append(item)
     return found, tunable_layers.signature(layers, sequence)
+
+
+def _keep_common_layouts(task, arguments, lanes):
+    """Leaves out blocks of channels that the layers before and after would have to convert to.
+
+    A layer that is fastest by itself in blocks of, say, 24 costs a conversion on either side, which
+    is often more than it gains.  So all layers work in blocks of one vector where their channels
+    allow it.  What needs more registers than there are is left out too.
+    """
+    if not task.name.endswith("conv2d_NCHWc.x86"):
+        return
+    depthwise = task.name.startswith("depthwise")
+    inputs = _common_blocks(arguments[0][1][1], lanes)
+    outputs = inputs if depthwise else _common_blocks(arguments[1][1][0], lanes)
+    registers = 32 if lanes == 16 else 16
+
+    def usable(entity):
+        block_in, block_out = entity["tile_ic"].size[-1], entity["tile_oc"].size[-1]
+        # Some over the limit are fast all the same, since LLVM reloads a few.
+        sums = -(-block_out // lanes) * entity["tile_ow"].size[-1]
+        return (block_in in inputs and block_out in outputs and sums <= 1.15 * registers
+                and (not depthwise or block_in == block_out))
+
+    space = task.config_space
+    space.multi_filter(usable)
+    if not len(space):
+        space.multi_filter(lambda entity: True)
+
+
+def _common_blocks(channels, lanes):
+    """The blocks that layers of so many channels are to have in common."""
+    if channels % lanes == 0:
+        return {lanes}
+    if channels % 8 == 0:
+        return {8} if channels >= 32 else {8, channels}
+    return {size for size in range(1, min(channels, 64) + 1)
+            if channels % size == 0 and (size > 1 or channels < 3)}
 
 
 def tune(session, found):

@@ -5,11 +5,20 @@ between.  From AutoTVM's trials of each layer (request["trials_log"]) and measur
 graph tuner takes for each layer what makes the sum least.
 """
 
+import hashlib
 import os
+import time
+
+import numpy as np
 
 import tunable_layers
 import tuning_records
 from tuning_worker import Task
+
+# How long conversions are measured at most.
+SECONDS = 60
+# What a board's memory moves, about (Raspberry Pi 4: 2 to 4 GB/s).
+BYTES_PER_SECOND = 3e9
 
 
 def tasks(session):
@@ -41,13 +50,12 @@ def tune(session, found):
     failure = None
     for make in (DPTuner, PBQPTuner):
         tuner = make(mod["main"], inputs, trials, [relay.op.get("nn.conv2d")], session.target,
-                     max_sch_num=session.request.get("candidates", 12), verbose=False,
+                     max_sch_num=session.request.get("candidates", 8), verbose=False,
                      log_file=os.devnull)
         session.emit("stage", text="measuring conversions of layouts")
-        tuner.benchmark_layout_transform(
-            min_exec_num=session.measure.get("conversions", 50), timeout=30,
-            runner=autotvm.LocalRunner(number=1, repeat=1, min_repeat_ms=5, timeout=30,
-                                       cooldown_interval=0.0))
+        # Those that are not measured are taken to cost as much for each element as the others do.
+        tuner.benchmark_layout_transform(layout_records=_conversions(session, tuner),
+                                         infer_layout=True)
         session.emit("stage", text="choosing layouts")
         try:
             tuner.run()
@@ -60,3 +68,64 @@ def tune(session, found):
                 file.write(autotvm.record.encode(inp, result) + "\n")
         return {"chosen": len(chosen), "tuner": make.__name__}
     raise failure
+
+
+def _conversions(session, tuner):
+    """Times of the graph's possible conversions, as records; as many as SECONDS allow.
+
+    TVM's own measurement starts a process for each of several hundred.
+    """
+    from tvm import autotvm
+
+    wanted = {}
+
+    def note(_from_node, _to_node, _from_choice, _to_choice, arguments):
+        _, source, target = arguments
+        if source != target:
+            workload = autotvm.task.args_to_workload(arguments, "layout_transform")
+            wanted.setdefault(workload, arguments)
+
+    tuner._iterate_layout_transform(note)
+    records, end = [], time.monotonic() + SECONDS
+    # Spread over all of them, whatever their order, in case the time is not enough.
+    order = sorted(wanted, key=lambda workload: hashlib.sha256(repr(workload).encode()).digest())
+    for workload in order:
+        if time.monotonic() > end and records:
+            break
+        seconds = _time_conversion(session, wanted[workload])
+        if seconds is not None:
+            records.append(_record(autotvm, session.target, workload, seconds))
+    return records
+
+
+def _time_conversion(session, arguments):
+    """Seconds of one conversion; None where the layouts do not fit the shape.
+
+    A device behind a tracker is not asked: its memory is taken to move BYTES_PER_SECOND.
+    """
+    from tvm import te, topi
+
+    data, source, target = arguments
+    elements = int(np.prod([int(extent) for extent in data.shape]))
+    if session.tracker:
+        return 2 * 4 * elements / BYTES_PER_SECOND
+    try:
+        output = topi.layout_transform(data, source, target)
+        if int(np.prod([int(extent) for extent in output.shape])) != elements:
+            return None
+        with session.target:
+            schedule = topi.x86.schedule_injective([output])
+            function = session.tvm.build(schedule, [data, output], target=session.target)
+    except Exception:
+        return None
+    arrays = [session.tvm.nd.array(np.zeros([int(e) for e in tensor.shape], tensor.dtype))
+              for tensor in (data, output)]
+    timer = function.time_evaluator(function.entry_name, session.tvm.cpu(0), number=1, repeat=3,
+                                    min_repeat_ms=2)
+    return min(timer(*arrays).results)
+
+
+def _record(autotvm, target, workload, seconds):
+    task = autotvm.task.Task(workload[0], workload[1:])
+    return (autotvm.measure.MeasureInput(target, task, None),
+            autotvm.measure.MeasureResult((seconds,), 0, 0, 0))

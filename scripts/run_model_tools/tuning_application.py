@@ -9,7 +9,6 @@ Records of AutoTVM are looked up layer by layer, so that any network profits.  T
 measured for one network as a whole, and serve networks of exactly its layers.
 """
 
-import shlex
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
@@ -162,8 +161,10 @@ class Application:
                     continue
                 usable.append(key)
             # One of several templates says nothing about whether it beats the one that is taken
-            # untuned: that needs a time of both.
-            if usable and usable[0] != layer.keys()[0]:
+            # untuned: that needs a time of both, or a file that says that it was compared.
+            compared = self._tuning["explicit"] or any(
+                best[key][1]["header"].get("compared") for key in usable)
+            if usable and usable[0] != layer.keys()[0] and not compared:
                 left_out["no_time_of_the_default_template"] += len(usable)
             elif usable:
                 chosen[index] = min((best[key] for key in usable), key=lambda b: b[0].seconds)
@@ -173,7 +174,7 @@ class Application:
 
     def _fits(self, text):
         """Whether a record's target has this target's kind, device and instructions."""
-        have, line = _target_words(str(self._target)), _target_words(text)
+        have, line = tuning_records.target_words(str(self._target)), tuning_records.target_words(text)
         if have["kind"] != line["kind"] or have["device"] != line["device"]:
             return False
         if have["model"] and line["model"] and have["model"] != line["model"]:
@@ -192,12 +193,12 @@ class Application:
         return next((name for name in ("avx512f", "avx2", "avx") if name in features), "sse")
 
     def _of_one_board(self, found, left_out):
-        models = Counter(_target_words(record.target)["model"] for record, _ in found)
+        models = Counter(tuning_records.target_words(record.target)["model"] for record, _ in found)
         if len(models) < 2:
             return found
         preferred = [name for name in self._tuning.get("boards", ()) if name in models]
         board = preferred[0] if preferred else models.most_common(1)[0][0]
-        kept = [item for item in found if _target_words(item[0].target)["model"] == board]
+        kept = [item for item in found if tuning_records.target_words(item[0].target)["model"] == board]
         left_out["other_board"] += len(found) - len(kept)
         return kept
 
@@ -258,24 +259,3 @@ def _quiet_autotvm():
         yield
     finally:
         autotvm.GLOBAL_SCOPE.silent = silent
-
-
-def _target_words(text):
-    """What decides whether code for one target suits another, out of a target string."""
-    words = shlex.split(text)
-    options = dict(word[1:].split("=", 1) for word in words[1:]
-                   if word.startswith("-") and "=" in word)
-    keys = options.get("keys", "").split(",")
-    device = options.get("device") or ("arm_cpu" if "arm_cpu" in keys else None)
-    triple = options.get("mtriple", options.get("target", ""))
-    machine = None
-    for start, name in (("aarch64", "aarch64"), ("arm64", "aarch64"), ("arm", "arm"),
-                        ("x86", "x86_64"), ("i386", "i386"), ("riscv64", "riscv64")):
-        if triple.startswith(start):
-            machine = name
-            break
-    if machine is None and not triple and device is None:
-        machine = "x86_64"
-    model = options.get("model")
-    return {"kind": words[0] if words else "", "device": device, "machine": machine,
-            "model": None if model == "unknown" else model}

@@ -16,6 +16,7 @@ Also imported inside TVM's process, under any interpreter from 3.7 on: the stand
 import base64
 import json
 import os
+import shlex
 import tempfile
 import zlib
 
@@ -213,3 +214,24 @@ def split_metaschedule(records, folder):
                 module = base64.b64encode(zlib.decompress(base64.b64decode(packed))).decode()
                 workloads.write(json.dumps([shash, module]) + "\n")
             table.write(json.dumps([indices[packed], value["record"]]) + "\n")
+
+
+def target_words(text):
+    """What decides whether code for one target suits another, out of a target string."""
+    words = shlex.split(text)
+    options = dict(word[1:].split("=", 1) for word in words[1:]
+                   if word.startswith("-") and "=" in word)
+    keys = options.get("keys", "").split(",")
+    device = options.get("device") or ("arm_cpu" if "arm_cpu" in keys else None)
+    triple = options.get("mtriple", options.get("target", ""))
+    machine = None
+    for start, name in (("aarch64", "aarch64"), ("arm64", "aarch64"), ("arm", "arm"),
+                        ("x86", "x86_64"), ("i386", "i386"), ("riscv64", "riscv64")):
+        if triple.startswith(start):
+            machine = name
+            break
+    if machine is None and not triple and device is None:
+        machine = "x86_64"
+    model = options.get("model")
+    return {"kind": words[0] if words else "", "device": device, "machine": machine,
+            "model": None if model == "unknown" else model}

@@ -40,6 +40,8 @@ class TuningJob:
     tuner: str = "xgb"
     threads: int = 1
     layout: str | None = None
+    any_layout: bool = False
+    """AutoTVM: also try blocks of channels that the layers around would have to convert to."""
     tracker: tuple[str, str] | None = None
     cc: str | None = None
     log_dir: Path = TUNING_DIR
@@ -58,7 +60,7 @@ class TuningJob:
         return {"method": method, "onnx": str(self.model.path.resolve()), "shapes": self.shapes,
                 "target": self.target.tvm, "log": str(self.log(method)), "minutes": self.minutes,
                 "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner,
-                "threads": self.threads, "measure": self.measure, "cc": self.cc,
+                "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure, "cc": self.cc,
                 "layout": None if method in ("autotvm", "graph") else self.layout,
                 "tracker": {"address": self.tracker[0], "key": self.tracker[1]}
                 if self.tracker else None}

@@ -77,6 +77,11 @@ class Session:
         """Whether the user asked for this task."""
         return not self.only or index in self.only
 
+    def vector_lanes(self):
+        """Floats in one vector register of the target."""
+        features = set(tvm_worker.llvm_features(self.tvm, self.target) or ())
+        return 16 if "avx512f" in features else 8 if "avx2" in features or "avx" in features else 4
+
     def host_and_port(self):
         host, port = self.tracker["address"].rsplit(":", 1)
         return host, int(port)
@@ -104,6 +109,19 @@ def list_tasks(tvm, request):
     tasks, signature = method.tasks(session)
     return {"tasks": [task.describe() for task in tasks], "network": signature,
             "target": str(session.target)}
+
+
+def list_layers(tvm, request):
+    """The layers of a network by their templates, for several targets: {target: [[key, ...]]}."""
+    require_release(tvm)
+    session = Session(tvm, dict(request, target=request["targets"][0]))
+    # What comes before the choice of layouts does not depend on the target.
+    mod = session.simplified()
+    found = {}
+    for text in request["targets"]:
+        layers, _ = tunable_layers.find(tvm, mod, tvm.target.Target(text))
+        found[text] = [layer.keys() for layer in layers]
+    return {"layers": found}
 
 
 def tune(tvm, request):

@@ -196,6 +196,17 @@ def compile_model(tvm, request):
             "llvm_features": llvm_features(tvm, target)}
 
 
+def compile_many(tvm, request):
+    """compile_model for each of request["requests"]: many small models start TVM once."""
+    results = []
+    for one in request["requests"]:
+        try:
+            results.append(compile_model(tvm, one))
+        except Exception as error:
+            results.append({"error": str(error).strip().splitlines()[-1]})
+    return {"results": results}
+
+
 def build_tuned(tvm, mod, params, target, request):
     """(factory, linked, report): builds with the request's records; report is None without any."""
     import faster_folding
@@ -344,8 +355,9 @@ def tuning_action(name):
     return run
 
 
-ACTIONS = {"compile": compile_model, "run": run_model, "tuning_tasks": tuning_action("list_tasks"),
-           "tune": tuning_action("tune"), "race": tuning_action("race")}
+ACTIONS = {"compile": compile_model, "compile_many": compile_many, "run": run_model, "tuning_tasks": tuning_action("list_tasks"),
+           "tune": tuning_action("tune"), "race": tuning_action("race"),
+           "layers": tuning_action("list_layers")}
 
 
 def main():
