@@ -1,0 +1,235 @@
+"""tune_model as a user runs it, with a handful of real trials of a tiny network."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from conftest import save_classifier
+from run_model_tools import tuning_records, tuning_selection
+from run_model_tools.targets import find_target
+from run_model_tools.tuning_progress import Progress
+from tuning_records_test import line
+
+TARGET = tuning_selection.record_target(find_target("native"))
+QUICK = ("--tuner", "random", "--repeat", "1", "--min-repeat-ms", "1", "--minutes", "2",
+         "--no-evaluate", "--json")
+
+pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+
+
+class Workshop:
+    """A folder with tiny.onnx, and tune_model and compile_model run in it."""
+
+    def __init__(self, folder, command):
+        self.folder = folder
+        self._command = command
+        save_classifier(folder / "tiny.onnx")
+
+    def tune(self, *flags):
+        result = self._command("tune_model", "tiny.onnx", "--records-dir", "records", "--log-dir",
+                               "logs", *QUICK, *flags, cwd=self.folder)
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+        return json.loads(result.stdout)
+
+    def compile(self, *flags):
+        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--json", *flags,
+                               cwd=self.folder)
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)["metadata"]
+
+    def file(self, kind, place="records"):
+        return self.folder / place / f"tiny.{TARGET}.{kind}"
+
+
+@pytest.fixture
+def workshop(tmp_path, command):
+    return Workshop(tmp_path, command)
+
+
+def test_tasks_are_listed_without_measuring(workshop):
+    report = workshop.tune("--list")
+    assert [task["name"].split()[0] for task in report["tasks"]] == [
+        "conv2d_NCHWc.x86", "dense_pack.x86", "dense_nopack.x86"]
+    convolution = report["tasks"][0]
+    # 4 x 8 x 8 outputs of 3 x 3 x 3 products and sums each.
+    assert convolution["flops"] == 4 * 8 * 8 * 27 * 2 and convolution["occurrences"] == 1
+    assert convolution["space"] > 10
+    assert not (workshop.folder / "logs").exists() and not (workshop.folder / "records").exists()
+
+
+def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):
+    first = workshop.tune("--trials", "5")
+    method = first["methods"][0]
+    assert first["target"] == TARGET and method["trials"] == 5
+    # Every task gets a share, not the first one everything.
+    assert all(task["trials"] >= 1 for task in method["tasks"])
+    log = workshop.folder / "logs" / f"tiny.{TARGET}.autotvm.trials"
+    _, trials, unreadable = tuning_records.read(log)
+    assert len(trials) == 5 and unreadable == 0
+
+    header, records, _ = tuning_records.read(workshop.file("autotvm"))
+    assert header["threads"] == first["threads"] and header["family"] == "tiny"
+    assert {r.key: r.seconds for r in records} == {
+        r.key: r.seconds for r in tuning_records.best(trials).values()}
+
+    # Killed in the middle of a line: the next session goes on, and measures other configurations.
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(trials[0].text[:100])
+    second = workshop.tune("--trials", "3", "--tasks", "0")
+    assert second["methods"][0]["trials"] == 3
+    _, all_trials, unreadable = tuning_records.read(log)
+    assert len(all_trials) == 8 and unreadable == 1
+    configurations = [json.loads(r.text)["config"]["index"] for r in all_trials
+                      if r.template == "conv2d_NCHWc.x86"]
+    assert len(set(configurations)) == len(configurations)
+    after = {r.key: r.seconds for r in tuning_records.read(workshop.file("autotvm"))[1]}
+    assert all(after[r.key] <= r.seconds for r in records)
+
+    metadata = workshop.compile("--tuning-records", workshop.file("autotvm"))
+    tuning = metadata["tuning"]
+    assert (tuning["method"], tuning["layers"], tuning["tuned_layers"]) == ("autotvm", 2, 2)
+    assert tuning["files"] == [{"name": workshop.file("autotvm").name, "records": 2,
+                                "sha256": tuning["files"][0]["sha256"]}]
+
+
+@pytest.mark.parametrize("method", ["auto_scheduler", "metaschedule"])
+def test_the_other_methods_measure_and_are_applied(workshop, method):
+    report = workshop.tune("--method", method, "--trials", "4")
+    assert report["methods"][0]["trials"] >= 1
+    candidate = workshop.file(method, "logs/candidates")
+    assert report["outcome"] == {method: f"not evaluated: left in logs/candidates/{candidate.name}"}
+    assert not workshop.file(method).exists()
+    header, records, unreadable = tuning_records.read(candidate)
+    assert unreadable == 0 and {r.kind for r in records} == {method}
+    assert header["layout"] == "NHWC" and len(header["network"]) == 64
+    if TARGET == tuning_selection.record_target(find_target("native")):
+        metadata = workshop.compile("--tuning-records", candidate, "--target", "native")
+        assert metadata["tuning"]["method"] == method
+    # In the middle of a write, as a kill leaves it.
+    log = workshop.folder / "logs" / f"tiny.{TARGET}.{method}.trials"
+    cut = log / "database_tuning_record.json" if method == "metaschedule" else log
+    whole = cut.read_text()
+    cut.write_text(whole + whole[:60])
+    again = workshop.tune("--method", method, "--minutes", "0")
+    assert again["methods"][0]["records"]["new"] == len(records)
+
+
+def test_another_log_is_taken_in(workshop):
+    tasks = workshop.tune("--list")
+    foreign = workshop.folder / "foreign.log"
+    template, arguments = json.loads(tasks["tasks"][0]["keys"][0])
+    record = json.loads(line([1e-6], target=tasks["target"]))
+    record["input"][1:3] = [template, arguments]
+    elsewhere = json.loads(json.dumps(record))
+    elsewhere["input"][0] = "llvm -keys=cpu -mcpu=other"
+    elsewhere["result"][0] = [1e-9]
+    foreign.write_text("".join(json.dumps(r) + "\n" for r in (record, elsewhere))
+                       + line([1e-9], 64, target=tasks["target"]) + "\n")
+    report = workshop.tune("--minutes", "0", "--from", "foreign.log")
+    assert report["methods"][0]["records"]["new"] == 1
+    assert [r.seconds for r in tuning_records.read(workshop.file("autotvm"))[1]] == [1e-6]
+
+
+def test_times_of_another_machine_are_not_mixed(workshop, command):
+    path = workshop.file("autotvm")
+    tuning_records.write(path, {"family": "tiny", "threads": 64, "measured_on": "a big one"},
+                         [tuning_records.parse(line([1e-9]))])
+    before = path.read_bytes()
+    (workshop.folder / "foreign.log").write_text(line([1.0]))
+    tasks = workshop.tune("--list")
+    record = json.loads(line([0.5], target=tasks["target"]))
+    record["input"][1:3] = json.loads(tasks["tasks"][0]["keys"][0])
+    (workshop.folder / "foreign.log").write_text(json.dumps(record))
+    flags = ("tiny.onnx", "--records-dir", "records", "--log-dir", "logs", *QUICK, "--minutes", "0",
+             "--from", "foreign.log")
+    result = command("tune_model", *flags, cwd=workshop.folder)
+    assert result.returncode == 6 and "threads 64" in result.stderr and "--replace" in result.stderr
+    assert path.read_bytes() == before
+    assert command("tune_model", *flags, "--replace", cwd=workshop.folder).returncode == 0
+    assert [r.seconds for r in tuning_records.read(path)[1]] == [0.5]
+
+
+@pytest.mark.parametrize("flags, code, says", [
+    (("--target", "riscv64"), 2, "--tracker"),
+    (("--target", "llvm -mcpu=skylake"), 2, "x86_64_v4"),
+    (("--tracker", "localhost:9190"), 2, "--device-key"),
+    (("--tracker", "localhost", "--device-key", "pi"), 2, "HOST:PORT"),
+    (("--trials", "0"), 2, "--trials"),
+    (("--tasks", "one"), 2, "--tasks one"),
+    (("--from", "no.log"), 3, "no.log"),
+    (("--shape", "image"), 2, "--shape"),
+    (("--tvm",), 2, "--tvm"),
+])
+def test_mistakes_get_a_sentence(command, classifier, flags, code, says):
+    result = command("tune_model", "tiny.onnx", "--log-dir", "logs", "--records-dir", "records",
+                     *flags, cwd=classifier.parent)
+    assert result.returncode == code, result.stderr
+    assert says in result.stderr and "Traceback" not in result.stderr
+    assert not list(classifier.parent.glob("records/*"))
+
+
+def test_the_line_of_progress():
+    progress = Progress("net", minutes=1)
+    progress({"event": "tasks", "tasks": [
+        {"index": n, "name": name, "flops": 2e6, "occurrences": 1, "weight": 1.0}
+        for n, name in enumerate(("first", "second"))]})
+    progress({"event": "task", "index": 1})
+    for seconds in (None, 2e-3, 1e-3, 4e-3):
+        progress({"event": "trial", "index": 1, "seconds": seconds})
+    assert progress.trials() == 4 and progress.tasks[1].failed == 1
+    assert progress.line(15) == ("net [#####...............] 1/2 tasks, 4 trials, 0:45 left, "
+                                 "second 2.0 GFLOP/s")
+    limited = Progress("net", minutes=10, trials_wanted=8)
+    limited.tasks = progress.tasks
+    assert "[##########..........]" in limited.line(12) and "0:12 left" in limited.line(12)
+
+
+def test_a_log_of_tophub_by_its_path(workshop):
+    """Lines for other targets, boards and templates are left out, counted, and not fatal."""
+    # A board's record for each layer of the tiny network, as that target's TVM names them.
+    result = workshop.tune("--list", "--target", "raspi_armv7")
+    arguments = json.loads(result["tasks"][0]["keys"][0])
+    spatial = json.loads(next(key for task in result["tasks"] for key in task["keys"]
+                              if "spatial_pack" in key))
+    entity = [["tile_co", "sp", [-1, 4]], ["tile_oh", "sp", [-1, 1]], ["tile_ow", "sp", [-1, 4]],
+              ["reorder_0", "re", [0, 1, 2, 3, 4, 5, 8, 6, 7, 9]],
+              ["ann_reduce", "an", ["none", "none"]], ["ann_spatial", "an", ["none", "none", "vec"]]]
+    assert arguments
+
+    def record(model, seconds, knobs=entity, template=spatial[0], triple="armv7l-linux-gnueabihf"):
+        return json.dumps({
+            "input": [f"llvm -device=arm_cpu -model={model} -mtriple={triple} -mattr=+neon",
+                      template, spatial[1], {}],
+            "config": {"index": 0, "code_hash": None, "entity": knobs},
+            "result": [[seconds], 0, 1.0, 1.0], "version": 0.2, "tvm_version": "0.7.dev0"})
+
+    log = workshop.folder / "arm.log"
+    log.write_text("\n".join([
+        "# of several boards", record("bcm2837", 0.5), record("pynq", 0.1),
+        record("rk3399", 0.01, triple="aarch64-linux-gnu"), "cut {",
+        line([1e-6], target="llvm -mcpu=skylake-avx512")]))
+    flags = ("--target", "raspi_armv7", "--tuning-records", log)
+    if shutil.which("arm-linux-gnueabihf-g++") is None:
+        pytest.skip("there is no cross compiler")
+    tuning = workshop.compile(*flags)["tuning"]
+    assert (tuning["tuned_layers"], tuning["files"][0]["records"]) == (1, 1)
+    assert tuning["left_out"] == {"other_board": 1, "other_target": 2, "unreadable": 1}
+    log.write_text(record("bcm2837", 0.5, knobs=entity[:-1]))
+    tuning = workshop.compile(*flags)["tuning"]
+    assert tuning["tuned_layers"] == 0 and tuning["left_out"] == {"outdated": 1}
+
+
+def test_committed_records_decide_whether_an_artifact_is_up_to_date(workshop, monkeypatch):
+    """The metadata says what was used; --tuning none uses nothing."""
+    untuned = workshop.compile("--tuning", "none", "--no-verify")
+    assert "tuning" not in untuned
+    metadata = workshop.compile("--no-verify")
+    if tuning_selection.choose("auto", None, find_target(TARGET)).files:
+        assert metadata["build_key"] != untuned["build_key"]
+        assert metadata["tuning"]["layers"] == 2
+        assert np.all([entry["records"] > 0 for entry in metadata["tuning"]["files"]])
+    else:
+        assert metadata["build_key"] == untuned["build_key"]
