@@ -32,11 +32,10 @@ bool is_in_order_core(std::uint64_t midr) {
 }
 
 Cpu describe(int number, const fs::path& root) {
-  const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(number));
   Cpu cpu;
   cpu.number = number;
-  cpu.capacity = read_number(folder / "cpu_capacity");
-  cpu.max_khz = read_number(folder / "cpufreq/cpuinfo_max_freq");
+  cpu.capacity = read_number(cpu_file(number, "cpu_capacity", root));
+  cpu.max_khz = read_number(cpu_file(number, "cpufreq/cpuinfo_max_freq", root));
   return cpu;
 }
 
@@ -54,9 +53,9 @@ void tell_strengths(std::vector<Cpu>& cpus, const fs::path& root) {
   }
   if (all_have(&Cpu::max_khz)) {
     for (Cpu& cpu : cpus) {
-      const fs::path midr = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu.number)) /
-                            "regs/identification/midr_el1";
-      cpu.strength = *cpu.max_khz / (is_in_order_core(read_number(midr).value_or(0)) ? 2 : 1);
+      const std::uint64_t midr =
+          read_number(cpu_file(cpu.number, "regs/identification/midr_el1", root)).value_or(0);
+      cpu.strength = *cpu.max_khz / (is_in_order_core(midr) ? 2 : 1);
     }
     return;
   }

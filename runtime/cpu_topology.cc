@@ -100,11 +100,9 @@ void restrict_to_cpus(std::span<const int> cpus) {
 int physical_cores(std::span<const int> cpus, const fs::path& root) {
   std::set<std::string> cores;
   for (int cpu : cpus) {
-    std::string name = "cpu" + std::to_string(cpu);
-    fs::path topology = root / "sys/devices/system/cpu" / name / "topology";
     // The older name is still there on current kernels.
-    std::string siblings = first_line(topology / "thread_siblings_list");
-    cores.insert(siblings.empty() ? name : siblings);
+    std::string siblings = first_line(cpu_file(cpu, "topology/thread_siblings_list", root));
+    cores.insert(siblings.empty() ? "cpu" + std::to_string(cpu) : siblings);
   }
   return static_cast<int>(cores.size());
 }

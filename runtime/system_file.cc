@@ -43,6 +43,10 @@ std::optional<std::uint64_t> read_number(const std::filesystem::path& path) {
   return value;
 }
 
+std::filesystem::path cpu_file(int number, const char* file, const std::filesystem::path& root) {
+  return root / ("sys/devices/system/cpu/cpu" + std::to_string(number) + "/" + file);
+}
+
 std::string_view field(std::string_view text, std::string_view key) {
   constexpr std::string_view kSpace = " \t\r";
   while (!text.empty()) {

@@ -19,6 +19,9 @@ std::string first_line(const std::filesystem::path& path);
 // The decimal number, or with 0x the hexadecimal one, at the start of a file.
 std::optional<std::uint64_t> read_number(const std::filesystem::path& path);
 
+// <root>/sys/devices/system/cpu/cpu<number>/<file>.
+std::filesystem::path cpu_file(int number, const char* file, const std::filesystem::path& root);
+
 // The value after "key" and a colon or white space in a text of such lines, without the white space
 // around it; empty where there is none. "VmRSS:\t  12 kB" gives "12 kB".
 std::string_view field(std::string_view text, std::string_view key);

@@ -42,8 +42,7 @@ std::map<int, std::string> cores_in_cpuinfo(std::string_view cpuinfo) {
 }
 
 std::string arm_core(int cpu, const std::map<int, std::string>& listed, const fs::path& root) {
-  const auto midr = read_number(root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) /
-                                "regs/identification/midr_el1");
+  const auto midr = read_number(cpu_file(cpu, "regs/identification/midr_el1", root));
   if (midr) return arm_core_name(*midr >> 24 & 0xff, *midr >> 4 & 0xfff);
   if (const auto found = listed.find(cpu); found != listed.end()) return found->second;
   return listed.empty() ? "" : listed.rbegin()->second;

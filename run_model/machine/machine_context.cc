@@ -37,14 +37,10 @@ std::vector<std::string> telling_features() {
   return names;
 }
 
-fs::path cpu_folder(int cpu, const fs::path& root) {
-  return root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu));
-}
-
 std::string governors(const std::vector<int>& cpus, const fs::path& root) {
   std::vector<std::string> names;
   for (int cpu : cpus) {
-    const std::string name = first_line(cpu_folder(cpu, root) / "cpufreq/scaling_governor");
+    const std::string name = first_line(cpu_file(cpu, "cpufreq/scaling_governor", root));
     if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
       names.push_back(name);
     }
@@ -74,21 +70,24 @@ std::uint64_t cache_bytes(std::string_view text) {
 std::vector<CpuCache> caches(int cpu, const fs::path& root) {
   std::vector<CpuCache> found;
   for (int index = 0; index < 16; ++index) {
-    const fs::path folder = cpu_folder(cpu, root) / ("cache/index" + std::to_string(index));
-    const std::optional<std::uint64_t> level = read_number(folder / "level");
-    if (!level) break;
-    const auto shared = parse_cpu_list(first_line(folder / "shared_cpu_list"));
-    found.push_back({static_cast<int>(*level), first_line(folder / "type"),
-                     cache_bytes(first_line(folder / "size")),
+    const std::string folder = "cache/index" + std::to_string(index) + "/";
+    const auto line = [&](const char* file) {
+      return first_line(cpu_file(cpu, (folder + file).c_str(), root));
+    };
+    const std::string level = line("level");
+    if (level.empty()) break;
+    const auto shared = parse_cpu_list(line("shared_cpu_list"));
+    found.push_back({level[0] - '0', line("type"), cache_bytes(line("size")),
                      shared ? static_cast<int>(shared->size()) : 0});
   }
   return found;
 }
 
 std::optional<bool> boost(const fs::path& root) {
-  const fs::path cpus = root / "sys/devices/system/cpu";
-  if (const auto off = read_number(cpus / "intel_pstate/no_turbo")) return *off == 0;
-  if (const auto on = read_number(cpus / "cpufreq/boost")) return *on != 0;
+  if (const auto off = read_number(root / "sys/devices/system/cpu/intel_pstate/no_turbo")) {
+    return *off == 0;
+  }
+  if (const auto on = read_number(root / "sys/devices/system/cpu/cpufreq/boost")) return *on != 0;
   return std::nullopt;
 }
 
@@ -112,14 +111,13 @@ void describe_frequencies(MachineContext& context, const std::vector<int>& cpus,
                           const fs::path& root) {
   std::optional<std::uint64_t> hardware_limit;
   for (int cpu : cpus) {
-    const fs::path folder = cpu_folder(cpu, root) / "cpufreq";
-    if (const auto khz = read_number(folder / "scaling_min_freq")) {
+    if (const auto khz = read_number(cpu_file(cpu, "cpufreq/scaling_min_freq", root))) {
       context.min_khz = std::min(*khz, context.min_khz.value_or(*khz));
     }
-    if (const auto khz = read_number(folder / "scaling_max_freq")) {
+    if (const auto khz = read_number(cpu_file(cpu, "cpufreq/scaling_max_freq", root))) {
       context.max_khz = std::max(*khz, context.max_khz.value_or(0));
     }
-    if (const auto khz = read_number(folder / "cpuinfo_max_freq")) {
+    if (const auto khz = read_number(cpu_file(cpu, "cpufreq/cpuinfo_max_freq", root))) {
       hardware_limit = std::max(*khz, hardware_limit.value_or(0));
     }
   }

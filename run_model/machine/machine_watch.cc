@@ -24,13 +24,13 @@ constexpr double kMuchWarmer = 10;
 
 void sample_cpus(MachineSample& sample, const fs::path& root) {
   for (int cpu : allowed_cpus()) {
-    const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu));
-    if (const auto khz = read_number(folder / "cpufreq/scaling_cur_freq")) {
+    if (const auto khz = read_number(cpu_file(cpu, "cpufreq/scaling_cur_freq", root))) {
       sample.lowest_khz = std::min(*khz, sample.lowest_khz.value_or(*khz));
       sample.highest_khz = std::max(*khz, sample.highest_khz.value_or(0));
     }
-    for (const char* counter : {"core_throttle_count", "package_throttle_count"}) {
-      if (const auto count = read_number(folder / "thermal_throttle" / counter)) {
+    for (const char* counter :
+         {"thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"}) {
+      if (const auto count = read_number(cpu_file(cpu, counter, root))) {
         sample.cpu_throttled = sample.cpu_throttled.value_or(0) + *count;
       }
     }
@@ -39,10 +39,10 @@ void sample_cpus(MachineSample& sample, const fs::path& root) {
 
 void sample_sensors(MachineSample& sample, const fs::path& root) {
   for (int zone = 0; zone < kMostSensors; ++zone) {
-    const fs::path folder = root / "sys/class/thermal" / ("thermal_zone" + std::to_string(zone));
-    const auto thousandths = read_number(folder / "temp");
+    const std::string folder = "sys/class/thermal/thermal_zone" + std::to_string(zone);
+    const auto thousandths = read_number(root / (folder + "/temp"));
     if (!thousandths) {
-      if (first_line(folder / "type").empty()) break;
+      if (first_line(root / (folder + "/type")).empty()) break;
       continue;  // below zero, or switched off
     }
     const double degrees = static_cast<double>(*thousandths) / 1000;
@@ -61,13 +61,13 @@ void sample_sensors(MachineSample& sample, const fs::path& root) {
 std::optional<std::uint64_t> quota_throttled(const fs::path& root) {
   const std::string groups = read_system_file(root / "proc/self/cgroup");
   const std::size_t version_2 = groups.find("0::/");
-  fs::path group;
+  std::string group;
   if (version_2 != groups.npos) {
-    const std::size_t start = version_2 + 4;
+    const std::size_t start = version_2 + 3;
     group = groups.substr(start, groups.find('\n', start) - start);
   }
-  for (const fs::path& folder : {root / "sys/fs/cgroup" / group, root / "sys/fs/cgroup"}) {
-    const std::string stat = read_system_file(folder / "cpu.stat");
+  for (const std::string& folder : {"sys/fs/cgroup" + group, std::string("sys/fs/cgroup")}) {
+    const std::string stat = read_system_file(root / (folder + "/cpu.stat"));
     const std::string_view count = field(stat, "nr_throttled");
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), value);
