@@ -1,0 +1,93 @@
+"""What of tune_model takes minutes: a tracker, the learned search, the graph tuner, an evaluation."""
+
+import json
+import socket
+import subprocess
+import time
+
+import pytest
+
+from run_model_tools import bootstrap, tuning_packages, tuning_records
+from run_model_tools.errors import ToolError
+from tune_model_test import TARGET, workshop  # noqa: F401 -- a fixture
+
+pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def tracker(tmp_path):
+    """TVM's own tracker, and a server with the key "here"; gives HOST:PORT."""
+    port, env = free_port(), bootstrap.tvm_environment()
+    python = str(bootstrap.VENV_PYTHON)
+    commands = [
+        [python, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port", str(port),
+         "--port-end", str(port + 1)],
+        [python, "-m", "tvm.exec.rpc_server", "--host", "127.0.0.1", "--port", str(free_port()),
+         "--tracker", f"127.0.0.1:{port}", "--key", "here"]]
+    processes = []
+    try:
+        for command in commands:
+            processes.append(subprocess.Popen(command, env=env, cwd=tmp_path,
+                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.2)
+        yield f"127.0.0.1:{port}"
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(30)
+
+
+def test_measuring_through_a_tracker(workshop, tracker):  # noqa: F811
+    report = workshop.tune("--trials", "3", "--tracker", tracker, "--device-key", "here")
+    method = report["methods"][0]
+    assert method["trials"] == 3 and method["failed"] == 0
+    header, records, _ = tuning_records.read(workshop.file("autotvm"))
+    assert header["measured_on"] == "device here" and records
+
+
+def test_the_learned_search(workshop):  # noqa: F811
+    try:
+        tuning_packages.site()
+    except ToolError as error:
+        pytest.skip(str(error))
+    # More than the model needs to learn from, over two sessions.
+    for trials in (14, 14):
+        report = workshop.tune("--trials", str(trials), "--tuner", "xgb", "--tasks", "0",
+                               "--any-layout")
+    log = workshop.folder / "logs" / f"tiny.{TARGET}.autotvm.trials"
+    trials = tuning_records.read(log)[1]
+    assert len(trials) == 28 and report["methods"][0]["trials"] == 14
+    assert len({json.loads(r.text)["config"]["index"] for r in trials}) == 28
+
+
+def test_the_graph_tuner_and_an_evaluation(workshop, command):  # noqa: F811
+    report = workshop.tune("--trials", "8", "--graph-tuner")
+    assert report["methods"][0]["graph"]["chosen"] == 1
+    candidate = workshop.file("graph", "logs/candidates")
+    header, records, _ = tuning_records.read(candidate)
+    assert len(records) == 1 and len(header["network"]) == 64
+    assert not workshop.file("graph").exists()
+    evaluated = command("tune_model", "tiny.onnx", "--records-dir", "records", "--log-dir", "logs",
+                        "--minutes", "0", "--graph-tuner", "--evaluate-seconds", "1", "--json",
+                        cwd=workshop.folder)
+    assert evaluated.returncode == 0, evaluated.stderr
+    result = json.loads(evaluated.stdout)
+    assert set(result["evaluation"]) == {"untuned", "autotvm", "graph"}
+    assert result["evaluation"]["untuned"]["ratio"] == 1
+    assert all(times["min_ms"] > 0 and times["runs"] >= 3
+               for times in result["evaluation"].values())
+    kept = [kind for kind, outcome in result["outcome"].items() if outcome == "kept"]
+    # Only what was faster may be in place as a whole network's choice.
+    assert workshop.file("graph").exists() == ("graph" in kept)
