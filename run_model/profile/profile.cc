@@ -153,8 +153,9 @@ void add_times(Profile& profile, const Samples& samples) {
   }
   profile.by_time.resize(profile.nodes.size());
   std::iota(profile.by_time.begin(), profile.by_time.end(), std::size_t{0});
-  std::stable_sort(profile.by_time.begin(), profile.by_time.end(), [&](auto a, auto b) {
-    return profile.nodes[a].time.median > profile.nodes[b].time.median;
+  std::sort(profile.by_time.begin(), profile.by_time.end(), [&](auto a, auto b) {
+    const double time_a = profile.nodes[a].time.median, time_b = profile.nodes[b].time.median;
+    return time_a != time_b ? time_a > time_b : a < b;
   });
   double cumulative = 0.0;
   for (const std::size_t i : profile.by_time) {
@@ -186,10 +187,11 @@ std::vector<ProfiledFamily> sum_over_families(const Profile& profile) {
   }
   std::vector<ProfiledFamily> families;
   for (const ProfiledFamily& sum : sums) {
-    if (sum.nodes > 0) families.push_back(sum);
+    if (sum.nodes == 0) continue;
+    const auto place = std::find_if(families.begin(), families.end(),
+                                    [&](const auto& other) { return other.time < sum.time; });
+    families.insert(place, sum);
   }
-  std::stable_sort(families.begin(), families.end(),
-                   [](const auto& a, const auto& b) { return a.time > b.time; });
   return families;
 }
 

@@ -1,9 +1,10 @@
+#include <utility>
+
+#include "run_model/json_put.h"
 #include "run_model/profile/profile_formats.h"
 
 namespace run_model {
 namespace {
-
-Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json tensors_json(const std::vector<TensorInfo>& tensors) {
   Json json = Json::array();
@@ -11,77 +12,102 @@ Json tensors_json(const std::vector<TensorInfo>& tensors) {
   return json;
 }
 
-Json statistics_json(const Statistics& times) {
-  return {{"min", times.min}, {"mean", times.mean}, {"p50", times.median},
-          {"p95", times.p95}, {"max", times.max}};
+void put_statistics(Json& object, const char* key, const Statistics& times) {
+  Json json;
+  put(json, "min", times.min);
+  put(json, "mean", times.mean);
+  put(json, "p50", times.median);
+  put(json, "p95", times.p95);
+  put(json, "max", times.max);
+  put_json(object, key, std::move(json));
 }
 
 Json node_json(const ProfiledNode& node, std::size_t index) {
-  Json json = {{"index", index},
-               {"name", node.info.name},
-               {"function", node.info.function},
-               {"family", operator_family_key(node.family)}};
-  json["inputs"] = tensors_json(node.info.inputs);
-  json["outputs"] = tensors_json(node.info.outputs);
-  json["bytes_read"] = node.bytes_read;
-  json["bytes_written"] = node.bytes_written;
-  json["parameter_bytes"] = node.parameter_bytes;
-  json["calls"] = node.time.count;
-  json["time_ms"] = statistics_json(node.time);
-  json["share"] = node.share;
-  json["cumulative_share"] = node.cumulative_share;
-  json["operations"] = node.operations ? Json(node.operations->operations) : Json();
-  json["operations_rule"] = node.operations ? Json(node.operations->rule) : Json();
-  json["gflop_per_s"] = number_or_null(node.gflops());
-  json["gb_per_s"] = number_or_null(node.gigabytes_per_second());
-  json["live_bytes"] = node.live_bytes;
-  json["workspace_bytes"] = node.workspace_bytes;
-  json["fastest_run_ms"] = {{"start", node.start}, {"end", node.end}};
+  Json json;
+  put(json, "index", index);
+  put(json, "name", node.info.name);
+  put(json, "function", node.info.function);
+  put(json, "family", operator_family_key(node.family));
+  put_json(json, "inputs", tensors_json(node.info.inputs));
+  put_json(json, "outputs", tensors_json(node.info.outputs));
+  put(json, "bytes_read", node.bytes_read);
+  put(json, "bytes_written", node.bytes_written);
+  put(json, "parameter_bytes", node.parameter_bytes);
+  put(json, "calls", node.time.count);
+  put_statistics(json, "time_ms", node.time);
+  put(json, "share", node.share);
+  put(json, "cumulative_share", node.cumulative_share);
+  if (node.operations) {
+    put(json, "operations", node.operations->operations);
+    put(json, "operations_rule", node.operations->rule);
+  } else {
+    put_null(json, "operations");
+    put_null(json, "operations_rule");
+  }
+  put(json, "gflop_per_s", node.gflops());
+  put(json, "gb_per_s", node.gigabytes_per_second());
+  put(json, "live_bytes", node.live_bytes);
+  put(json, "workspace_bytes", node.workspace_bytes);
+  Json interval;
+  put(interval, "start", node.start);
+  put(interval, "end", node.end);
+  put_json(json, "fastest_run_ms", std::move(interval));
   return json;
 }
 
 Json family_json(const ProfiledFamily& family) {
-  Json json = {{"family", operator_family_key(family.family)},
-               {"title", operator_family_title(family.family)},
-               {"nodes", family.nodes},
-               {"time_ms", family.time},
-               {"share", family.share},
-               {"bytes", family.bytes}};
-  json["counted_nodes"] = family.counted_nodes;
-  json["operations"] = family.counted_nodes > 0 ? Json(family.operations) : Json();
-  json["gflop_per_s"] = number_or_null(family.gflops());
+  Json json;
+  put(json, "family", operator_family_key(family.family));
+  put(json, "title", operator_family_title(family.family));
+  put(json, "nodes", family.nodes);
+  put(json, "time_ms", family.time);
+  put(json, "share", family.share);
+  put(json, "bytes", family.bytes);
+  put(json, "counted_nodes", family.counted_nodes);
+  if (family.counted_nodes > 0) {
+    put(json, "operations", family.operations);
+  } else {
+    put_null(json, "operations");
+  }
+  put(json, "gflop_per_s", family.gflops());
+  return json;
+}
+
+Json memory_json(const ProfileMemory& memory) {
+  Json json;
+  put(json, "params_mapped_bytes", memory.executor.params_mapped);
+  put(json, "params_copied_bytes", memory.executor.params_copied);
+  put(json, "activations_bytes", memory.executor.activations);
+  put(json, "peak_live_bytes", memory.peak_live_bytes);
+  put(json, "peak_live_node", memory.peak_node);
+  put(json, "workspace_bytes", memory.workspace_bytes);
   return json;
 }
 
 }  // namespace
 
 Json profile_json(const Profile& profile) {
-  Json json = {{"schema_version", kProfileSchema},
-               {"model", profile.model},
-               {"target", text_or_null(profile.target)},
-               {"tvm_version", text_or_null(profile.tvm_version)},
-               {"threads", profile.threads},
-               {"runs", profile.runs},
-               {"warm_up_runs", profile.warm_up_runs}};
-  json["run_ms"] = statistics_json(profile.plain_run);
-  json["node_by_node_ms"] = statistics_json(profile.node_run);
-  json["sum_of_nodes_ms"] = profile.sum_of_nodes;
-  json["overhead_ms"] = profile.overhead;
-  const ProfileMemory& memory = profile.memory;
-  json["memory"] = {{"params_mapped_bytes", memory.executor.params_mapped},
-                    {"params_copied_bytes", memory.executor.params_copied},
-                    {"activations_bytes", memory.executor.activations},
-                    {"peak_live_bytes", memory.peak_live_bytes},
-                    {"peak_live_node", memory.peak_node},
-                    {"workspace_bytes", memory.workspace_bytes}};
-  json["families"] = Json::array();
-  for (const ProfiledFamily& family : profile.families) {
-    json["families"].push_back(family_json(family));
-  }
-  json["nodes"] = Json::array();
+  Json json;
+  put(json, "schema_version", kProfileSchema);
+  put(json, "model", profile.model);
+  put_text_or_null(json, "target", profile.target);
+  put_text_or_null(json, "tvm_version", profile.tvm_version);
+  put(json, "threads", profile.threads);
+  put(json, "runs", profile.runs);
+  put(json, "warm_up_runs", profile.warm_up_runs);
+  put_statistics(json, "run_ms", profile.plain_run);
+  put_statistics(json, "node_by_node_ms", profile.node_run);
+  put(json, "sum_of_nodes_ms", profile.sum_of_nodes);
+  put(json, "overhead_ms", profile.overhead);
+  put_json(json, "memory", memory_json(profile.memory));
+  Json families = Json::array();
+  for (const ProfiledFamily& family : profile.families) families.push_back(family_json(family));
+  put_json(json, "families", std::move(families));
+  Json nodes = Json::array();
   for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
-    json["nodes"].push_back(node_json(profile.nodes[i], i));
+    nodes.push_back(node_json(profile.nodes[i], i));
   }
+  put_json(json, "nodes", std::move(nodes));
   return json;
 }
 

@@ -123,12 +123,13 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
   if (settings.top > 0 && settings.top < rows.size()) rows.resize(settings.top);
 
   std::vector<Column> columns;
-  const auto add = [&](const char* title, bool right, std::size_t limit, auto&& cell) {
+  using Node = const ProfiledNode&;
+  using Cell = std::string (*)(std::size_t, Node);
+  const auto add = [&](const char* title, bool right, std::size_t limit, Cell cell) {
     Column column{title, right, limit, {}};
     for (const std::size_t i : rows) column.cells.push_back(cell(i, profile.nodes[i]));
     columns.push_back(std::move(column));
   };
-  using Node = const ProfiledNode&;
   add("#", true, 0, [](std::size_t i, Node) { return std::to_string(i); });
   if (wide) add("min ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.min); });
   if (wide) add("mean ms", true, 0, [](std::size_t, Node n) { return milliseconds(n.time.mean); });

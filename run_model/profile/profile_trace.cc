@@ -1,37 +1,53 @@
+#include <utility>
+
+#include "run_model/json_put.h"
 #include "run_model/profile/profile_formats.h"
 
 namespace run_model {
 namespace {
 
-constexpr int kProcess = 1;
-constexpr int kThread = 1;
+Json start_event(std::string_view name, const char* phase) {
+  Json json;
+  put(json, "name", name);
+  put(json, "ph", phase);
+  put(json, "pid", 1);
+  put(json, "tid", 1);
+  return json;
+}
 
-Json metadata_event(const char* what, const std::string& name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", kThread}, {"args", {{"name", name}}}};
+Json named(const char* what, const std::string& name) {
+  Json json = start_event(what, "M"), arguments;
+  put(arguments, "name", name);
+  put_json(json, "args", std::move(arguments));
+  return json;
 }
 
 Json node_event(const ProfiledNode& node, std::size_t index) {
-  Json arguments = {{"index", index}, {"node", node.info.name}, {"p50_ms", node.time.median}};
-  Json outputs = Json::array();
+  Json json = start_event(node.info.function, "X"), arguments;
+  put(json, "cat", operator_family_key(node.family));
+  put(json, "ts", 1000.0 * node.start);
+  put(json, "dur", 1000.0 * (node.end - node.start));
+  put(arguments, "index", index);
+  put(arguments, "node", node.info.name);
+  put(arguments, "p50_ms", node.time.median);
+  std::vector<std::string> outputs;
   for (const TensorInfo& output : node.info.outputs) {
     outputs.push_back(tensor_form_name(output.dtype, output.shape));
   }
-  arguments["outputs"] = outputs;
-  arguments["bytes"] = node.bytes_read + node.bytes_written;
-  if (const auto gflops = node.gflops()) arguments["gflop_per_s"] = *gflops;
-  return {{"name", node.info.function},
-          {"cat", operator_family_key(node.family)},
-          {"ph", "X"},
-          {"pid", kProcess},
-          {"tid", kThread},
-          {"ts", 1000.0 * node.start},
-          {"dur", 1000.0 * (node.end - node.start)},
-          {"args", arguments}};
+  put(arguments, "outputs", outputs);
+  put(arguments, "bytes", node.bytes_read + node.bytes_written);
+  put(arguments, "gflop_per_s", node.gflops());
+  put_json(json, "args", std::move(arguments));
+  return json;
 }
 
 Json memory_event(double milliseconds, std::size_t live, std::size_t workspace) {
-  return {{"name", "memory"}, {"ph", "C"}, {"pid", kProcess}, {"ts", 1000.0 * milliseconds},
-          {"args", {{"live activations", live}, {"workspace", workspace}}}};
+  Json json = start_event("memory", "C"), arguments;
+  put(json, "ts", 1000.0 * milliseconds);
+  put(arguments, "live activations", live);
+  put(arguments, "workspace", workspace);
+  put_json(json, "args", std::move(arguments));
+  return json;
 }
 
 }  // namespace
@@ -39,22 +55,23 @@ Json memory_event(double milliseconds, std::size_t live, std::size_t workspace) 
 // Format: "Trace Event Format", the document that chrome://tracing refers to.
 std::string profile_trace(const Profile& profile) {
   Json events = Json::array();
-  events.push_back(metadata_event("process_name", "run_model " + profile.model));
-  events.push_back(metadata_event("thread_name", "nodes (calling thread of " +
-                                                     std::to_string(profile.threads) + ")"));
+  events.push_back(named("process_name", "run_model " + profile.model));
+  events.push_back(named("thread_name", "nodes (calling thread of " +
+                                            std::to_string(profile.threads) + ")"));
   for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
     const ProfiledNode& node = profile.nodes[i];
     events.push_back(node_event(node, i));
     events.push_back(memory_event(node.start, node.live_bytes, node.workspace_bytes));
   }
   if (!profile.nodes.empty()) events.push_back(memory_event(profile.nodes.back().end, 0, 0));
-  const Json json = {{"displayTimeUnit", "ms"},
-                     {"otherData",
-                      {{"model", profile.model},
-                       {"target", profile.target},
-                       {"tvm_version", profile.tvm_version},
-                       {"threads", profile.threads}}},
-                     {"traceEvents", events}};
+  Json json, about;
+  put(json, "displayTimeUnit", "ms");
+  put(about, "model", profile.model);
+  put(about, "target", profile.target);
+  put(about, "tvm_version", profile.tvm_version);
+  put(about, "threads", profile.threads);
+  put_json(json, "otherData", std::move(about));
+  put_json(json, "traceEvents", std::move(events));
   return json_text(json);
 }
 

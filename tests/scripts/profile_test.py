@@ -126,6 +126,42 @@ def test_artifacts_of_every_release(old_artifacts: Path, release: str, network: 
         assert any(len(node["outputs"]) > 1 for node in profile["nodes"])
 
 
+def live_bytes(graph: dict) -> list[int]:
+    """For each node, the bytes of the tensors that it or a later one needs, from the graph alone."""
+    rows, kinds = graph["node_row_ptr"], graph["attrs"]["dltype"][1]
+    sizes = {"float32": 4, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "uint1": 1}
+    bytes_of = [math.prod(shape) * sizes[kind]
+                for shape, kind in zip(graph["attrs"]["shape"][1], kinds)]
+    calls, made, needed, root = [], {}, {}, {}
+    for i, node in enumerate(graph["nodes"]):
+        if node["op"] == "null":
+            if not re.fullmatch(r"p\d+", node["name"]):
+                made[rows[i]] = 0
+            continue
+        reads = [root.get(e, e) for e in (rows[n] + o for n, o, *_ in node["inputs"])]
+        for entry in reads:
+            needed[entry] = len(calls)
+        for entry in range(rows[i], rows[i + 1]):
+            if node["attrs"]["func_name"] == "__nop":
+                root[entry] = reads[0]
+            else:
+                made[entry] = needed[entry] = len(calls)
+        calls.append(node)
+    for n, o, *_ in graph["heads"]:
+        entry = rows[n] + o
+        needed[root.get(entry, entry)] = len(calls)
+    return [sum(bytes_of[e] for e, first in made.items() if first <= i <= needed.get(e, 0))
+            for i in range(len(calls))]
+
+
+@pytest.mark.parametrize("network", ["cnn", "mlp", "lstm", "several", "float16"])
+def test_live_memory_is_that_of_the_graph(old_artifacts: Path, network: str) -> None:
+    folder = old_artifacts / "0.18.0" / network
+    graph = json.loads((folder / "model.json").read_text())
+    nodes = profile_of("net", folder / "model.so")["nodes"]
+    assert [node["live_bytes"] for node in nodes] == live_bytes(graph)
+
+
 @pytest.fixture(scope="session")
 def hostile(old_artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of a profile of a model whose nodes have names that try to break out of them."""
