@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
+#include "run_model/json_put.h"
 #include "run_model/machine/machine_reports.h"
 #include "run_model/measure/timing_report.h"
 #include "run_model/profile/profile_formats.h"
@@ -45,33 +47,37 @@ std::string run_report_text(const RunReport& report) {
 }
 
 Json run_report_start(const RunReport& report) {
-  Json json = {{"schema_version", kReportSchema},
-               {"model", report.package.model},
-               {"artifact", package_json(report.package)},
-               {"threads", report.threads},
-               {"thread_plan", thread_plan_json(report.thread_plan)},
-               {"machine", report.machine ? machine_json(*report.machine) : Json()}};
+  Json json = Json::object();
+  put(json, "schema_version", kReportSchema);
+  put(json, "model", report.package.model);
+  put_json(json, "artifact", package_json(report.package));
+  put(json, "threads", report.threads);
+  put_json(json, "thread_plan", thread_plan_json(report.thread_plan));
+  put_json(json, "machine", report.machine ? machine_json(*report.machine) : Json());
   if (report.measurement) {
-    json["fingerprints"] = {{"library", report.library_fingerprint},
-                            {"inputs", report.inputs_fingerprint}};
+    Json fingerprints = Json::object();
+    put(fingerprints, "library", report.library_fingerprint);
+    put(fingerprints, "inputs", report.inputs_fingerprint);
+    put_json(json, "fingerprints", std::move(fingerprints));
   }
   return json;
 }
 
 void add_measurements(Json& json, const RunReport& report) {
   const Timing& timing = report.timing;
-  Json times = {{"load", timing.load}};
+  Json times = Json::object();
+  put(times, "load", timing.load);
   if (timing.preprocess > 0) {
-    times["decode"] = timing.decode;
-    times["preprocess"] = timing.preprocess;
+    put(times, "decode", timing.decode);
+    put(times, "preprocess", timing.preprocess);
   }
-  times["run"] = timing.run;
-  if (report.measurement) times["repeated"] = timing_json(*report.measurement);
-  json["timing"] = times;
-  if (report.memory.enabled()) json["memory"] = memory_json(report.memory);
-  if (report.sweep) json["sweep"] = thread_sweep_json(*report.sweep);
+  put(times, "run", timing.run);
+  if (report.measurement) put_json(times, "repeated", timing_json(*report.measurement));
+  put_json(json, "timing", std::move(times));
+  if (report.memory.enabled()) put_json(json, "memory", memory_json(report.memory));
+  if (report.sweep) put_json(json, "sweep", thread_sweep_json(*report.sweep));
   if (report.profile && report.profile_settings.table) {
-    json["profile"] = profile_json(*report.profile);
+    put_json(json, "profile", profile_json(*report.profile));
   }
 }
 

@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
+
+#include "run_model/json_put.h"
 
 namespace run_model {
 namespace {
@@ -76,24 +79,34 @@ std::string pacing_lines(const PacingResult& pacing, const Milliseconds& shown) 
 }
 
 Json statistics_json(const Statistics& statistics) {
-  Json json = {{"count", statistics.count},   {"min", statistics.min}, {"median", statistics.median},
-               {"mean", statistics.mean},     {"p90", statistics.p90}, {"p95", statistics.p95},
-               {"p99", statistics.p99},       {"max", statistics.max}, {"std", statistics.std}};
-  json["median_interval"] = nullptr;
+  Json json = Json::object();
+  put(json, "count", statistics.count);
+  put(json, "min", statistics.min);
+  put(json, "median", statistics.median);
+  put(json, "mean", statistics.mean);
+  put(json, "p90", statistics.p90);
+  put(json, "p95", statistics.p95);
+  put(json, "p99", statistics.p99);
+  put(json, "max", statistics.max);
+  put(json, "std", statistics.std);
+  Json interval;
   if (statistics.interval) {
-    json["median_interval"] = {{"confidence", 0.95},
-                               {"low", statistics.interval->low},
-                               {"high", statistics.interval->high}};
+    put(interval, "confidence", 0.95);
+    put(interval, "low", statistics.interval->low);
+    put(interval, "high", statistics.interval->high);
   }
+  put_json(json, "median_interval", std::move(interval));
   return json;
 }
 
 Json pacing_json(const PacingResult& pacing) {
-  return {{"fps", pacing.fps},
-          {"missed", pacing.missed},
-          {"idle_share", pacing.idle_share},
-          {"lateness", statistics_json(pacing.lateness)},
-          {"latency", statistics_json(pacing.latency)}};
+  Json json = Json::object();
+  put(json, "fps", pacing.fps);
+  put(json, "missed", pacing.missed);
+  put(json, "idle_share", pacing.idle_share);
+  put_json(json, "lateness", statistics_json(pacing.lateness));
+  put_json(json, "latency", statistics_json(pacing.latency));
+  return json;
 }
 
 }  // namespace
@@ -125,23 +138,23 @@ std::string timing_text(const TimingMeasurement& measurement) {
 
 Json timing_json(const TimingMeasurement& measurement) {
   Json json = statistics_json(measurement.run);
-  json["number"] = measurement.number;
-  json["warm_up_runs"] = measurement.warm_up_runs;
-  json["warm_up"] = measurement.warm_up;
-  json["measured"] = measurement.measured;
-  json["stopped_by"] = stopped_by_name(measurement.stopped_by);
-  json["clock_overhead"] = measurement.clock_overhead;
-  json["cold_cache_bytes"] = measurement.cold_cache_bytes;
-  json["pacing"] = measurement.pacing ? pacing_json(*measurement.pacing) : Json();
-  json["outputs_repeat"] = true;  // anything else is an error
-  const bool all = measurement.samples.size() <= kMaxSamplesInReport;
-  json["samples"] = all ? Json::array() : Json();
-  if (all) {
+  put(json, "number", measurement.number);
+  put(json, "warm_up_runs", measurement.warm_up_runs);
+  put(json, "warm_up", measurement.warm_up);
+  put(json, "measured", measurement.measured);
+  put(json, "stopped_by", stopped_by_name(measurement.stopped_by));
+  put(json, "clock_overhead", measurement.clock_overhead);
+  put(json, "cold_cache_bytes", measurement.cold_cache_bytes);
+  put_json(json, "pacing", measurement.pacing ? pacing_json(*measurement.pacing) : Json());
+  Json samples;
+  if (measurement.samples.size() <= kMaxSamplesInReport) {
+    samples = Json::array();
     // The clock does not tell less than a nanosecond.
     for (const double sample : measurement.samples) {
-      json["samples"].push_back(std::round(sample * 1e6) / 1e6);
+      samples.push_back(std::round(sample * 1e6) / 1e6);
     }
   }
+  put_json(json, "samples", std::move(samples));
   return json;
 }
 
