@@ -65,7 +65,9 @@ class Progress:
 
     def line(self, elapsed: float) -> str:
         """The line as it stands `elapsed` seconds after the first task."""
-        done = elapsed / (60 * self.minutes) if self.minutes else 0.0
+        if not self.minutes:
+            return f"{self.title}: {self._stage}"
+        done = elapsed / (60 * self.minutes)
         if self.trials_wanted:
             done = max(done, self.trials() / self.trials_wanted)
         done = min(done, 1.0)

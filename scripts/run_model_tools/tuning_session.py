@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,8 +110,12 @@ def tune(job: TuningJob, method: str) -> dict[str, Any]:
         try:
             result = tvm_process.call("tune", None, environment=environment, on_event=progress,
                                       **job.request(method))
-        finally:
+        except KeyboardInterrupt:
             progress.finish()
+            sys.stderr.write(f"interrupted: the trials are kept in {job.log(method)}; call this again "
+                             "to go on, or with --minutes 0 to use what there is.\n")
+            raise
+        progress.finish()
     return {"method": method, "trials": progress.trials(),
             "failed": sum(task.failed for task in progress.tasks.values()),
             "network": result["network"], "target": result["target"],
