@@ -27,33 +27,39 @@ CUT = 4.0
 
 
 def panels(report: dict) -> list[tuple[str, list[tuple[str, dict[str, float], dict]]]]:
-    """(title, [(network, each runner's figure, what compare() gave)])."""
+    """(title, [(network, each runner's ratio to the best peer, what compare() gave)])."""
     networks = report["networks"]
     found = []
     counts = sorted({s["threads"] for n in networks.values() for s in n["steady"]}, reverse=True)
     for threads in counts:
-        rows = [(name, {r: v["median_ms"] for r, v in s["runners"].items()}, s)
+        rows = [(name, {r: v["ratio"] for r, v in s["runners"].items() if v["ratio"]}, s)
                 for name, n in networks.items() for s in n["steady"] if s["threads"] == threads]
         found.append((f"Time of an inference, {threads} thread{'s' * (threads > 1)}", rows))
     for figure, title in (("first_ms", "File to first result, fresh process"),
                           ("growth_kib", "Peak memory over the idle process")):
-        rows = [(name, {r: v[figure] for r, v in n["starts"]["runners"].items()},
-                 n["starts"][figure]) for name, n in networks.items() if n["starts"]]
-        found.append((title, rows))
+        found.append((title, [(name, _start_ratios(n["starts"], figure), n["starts"][figure])
+                              for name, n in networks.items()]))
     return found
+
+
+def _start_ratios(starts: dict, figure: str) -> dict[str, float]:
+    """Of the medians; ours is the one that the tables have, of the ratios within the rounds."""
+    best = starts["runners"].get(starts[figure]["best_peer"], {}).get(figure)
+    if not best:
+        return {}
+    found = {name: values[figure] / best for name, values in starts["runners"].items()}
+    ratio = starts[figure]["ratio"]
+    return found | ({"run_model": ratio} if ratio else {})
 
 
 def draw_panel(axes: pyplot.Axes, title: str, rows: list[tuple[str, dict[str, float], dict]],
                runners: list[str]) -> None:
-    width = 0.84 / max(1, len(runners))
+    width = min(0.12, 0.84 / max(1, len(runners)))
     for group, (_, figures, compared) in enumerate(rows):
-        best = figures.get(compared["best_peer"])
-        if not best:
-            continue
         for place, runner in enumerate(runners):
             if runner not in figures:
                 continue
-            ratio = figures[runner] / best
+            ratio = figures[runner]
             x = group + (place - (len(runners) - 1) / 2) * width
             axes.bar(x, min(ratio, CUT), width * 0.92, color=COLOURS[runner])
             if runner == "run_model":
@@ -70,7 +76,9 @@ def draw_panel(axes: pyplot.Axes, title: str, rows: list[tuple[str, dict[str, fl
     axes.set_xticks(range(len(rows)), [name for name, _, _ in rows], fontsize=10)
     axes.set_ylabel("÷ best peer")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_ylim(0, min(CUT, max(1.6, axes.get_ylim()[1])) + 0.15)
+    axes.set_xlim(-0.5, len(rows) - 0.5)
+    highest = max([1.6, *(min(CUT, ratio) for _, figures, _ in rows for ratio in figures.values())])
+    axes.set_ylim(0, highest * 1.12)
 
 
 def _label(axes: pyplot.Axes, x: float, ratio: float, target: float | None) -> None:

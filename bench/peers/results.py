@@ -81,7 +81,7 @@ def _targets(networks: dict) -> list[dict[str, object]]:
                 found.append({"network": name, "figure": "time", **_compared(steady),
                               "threads": steady["threads"]})
         starts = network["starts"]
-        for figure in START_TARGETS if starts else ():
+        for figure in START_TARGETS:
             found.append({"network": name, "figure": figure, **starts[figure],
                           "threads": starts["threads"]})
     return found

@@ -59,9 +59,8 @@ def _steady_rows(network: dict) -> Iterator[Row]:
 
 def _start_rows(network: dict, figure: str, divide_by: float) -> Iterator[Row]:
     starts = network["starts"]
-    if starts:
-        yield (starts["threads"], {name: values[figure] / divide_by
-                                   for name, values in starts["runners"].items()}, starts[figure])
+    yield (starts["threads"], {name: values[figure] / divide_by
+                               for name, values in starts["runners"].items()}, starts[figure])
 
 
 def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]],
