@@ -364,5 +364,30 @@ TEST_F(GraphExecutorTest, RefusesTensorsLargerThanTheMachine) {
   EXPECT_THAT(refusal(ErrorCode::kIncompatible, [&] { make(graph); }), HasSubstr("this machine has"));
 }
 
+TEST_F(GraphExecutorTest, TellsWhenEverythingIsLoaded) {
+  int calls = 0;
+  ExecutorOptions options;
+  options.on_loaded = [&] { ++calls; };
+  GraphExecutor executor(files(add_graph(), add_params(true)), options);
+  EXPECT_EQ(calls, 1);
+  calls = 0;
+  EXPECT_THROW(GraphExecutor(files(add_graph(), "nonsense"), options), Error);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(GraphExecutorTest, RunsOnOtherThreadsFromThenOn) {
+  GraphExecutor executor = make(add_graph(), add_params(true));
+  executor.set_input(0, vector_of({1, 1, 1, 1}));
+  const auto pool = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = 2});
+  executor.set_threads(pool);
+  EXPECT_EQ(pool.use_count(), 2);
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
+  executor.set_threads(nullptr);
+  EXPECT_EQ(pool.use_count(), 1);
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
+}
+
 }  // namespace
 }  // namespace run_model

@@ -92,6 +92,25 @@ TEST(WorkspaceTest, ReleaseKeepsWhatIsInUse) {
   EXPECT_TRUE(workspace.free(kept));
 }
 
+TEST(WorkspaceTest, CountsTheMostThatAllHaveHeldTogether) {
+  // More than other tests have held.
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const auto hold_both = [] {
+    Workspace one, other;
+    void* first = one.allocate(kBytes);
+    void* second = other.allocate(kBytes);
+    EXPECT_TRUE(one.free(first));
+    EXPECT_TRUE(other.free(second));
+    EXPECT_EQ(one.allocate(kBytes), first) << "kept for reuse";
+    EXPECT_TRUE(one.free(first));
+  };
+  hold_both();
+  const std::size_t most = Workspace::most_held_by_all();
+  EXPECT_GE(most, 2 * kBytes);
+  hold_both();
+  EXPECT_EQ(Workspace::most_held_by_all(), most) << "given back in between";
+}
+
 TEST(WorkspaceTest, EachThreadHasItsOwn) {
   Workspace* other = nullptr;
   std::thread([&] { other = &Workspace::of_this_thread(); }).join();
