@@ -89,10 +89,10 @@ std::uint64_t split_mix_64(std::uint64_t& state) {
 void fill_tensor(const Tensor& tensor, FillMode mode, std::uint64_t seed, std::string_view name) {
   const DLDataType type = tensor.dtype();
   if (!can_fill(type)) {
-    throw Error(ErrorCode::kMismatch,
-                "the input " + in_quotes(name) + " is of " + dtype_name(type) +
-                    ", which cannot be filled",
-                "give its values with --inputs");
+    throw Error(
+        ErrorCode::kMismatch,
+        "the input " + in_quotes(name) + " is of " + dtype_name(type) + ", which cannot be filled",
+        "give its values with --inputs");
   }
   auto* bytes = static_cast<std::byte*>(tensor.data());
   if (mode == FillMode::kZeros) {

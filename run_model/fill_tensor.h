@@ -14,8 +14,8 @@ enum class FillMode { kZeros, kOnes, kRandom };
 // "zeros", "ones" or "random", as tvmc spells them. Throws Error(kUsage).
 FillMode parse_fill_mode(const std::string& name);
 
-// Random values depend on the seed and the input's name only, and are the same on every machine. With
-// z the numbers of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Random values depend on the seed and the input's name only, and are the same on every machine.
+// With z the numbers of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
 // Generators", 2014), begun at seed + FNV-1a-64(name), one for each element in row-major order:
 //   float32, float64     (z >> 40) / 2^24: 0 to 1, 1 excluded
 //   float16, bfloat16    (z >> 53) / 2^11, (z >> 56) / 2^8: likewise, exact in the type

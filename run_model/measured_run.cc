@@ -56,9 +56,9 @@ void check_repeated(GraphExecutor& executor, const std::vector<NamedTensor>& inp
                     const std::vector<Tensor>& outputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (same_bytes(inputs[i].tensor, executor.input(i))) continue;
-    throw Error(ErrorCode::kModel,
-                "the model has changed its own input " + in_quotes(inputs[i].name) +
-                    " while it was running: repeated runs were on other values");
+    throw Error(ErrorCode::kModel, "the model has changed its own input " +
+                                       in_quotes(inputs[i].name) +
+                                       " while it was running: repeated runs were on other values");
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor last = executor.output(i);
@@ -66,8 +66,9 @@ void check_repeated(GraphExecutor& executor, const std::vector<NamedTensor>& inp
     const std::string name = executor.outputs()[i].name;
     finite_range(last, "after repeated runs, the model's " + name);
     throw Error(ErrorCode::kModel,
-                "the model's " + name + " after repeated runs is not what the first run on the same "
-                "input gave",
+                "the model's " + name +
+                    " after repeated runs is not what the first run on the same "
+                    "input gave",
                 "the model is not deterministic, or one of its functions reads memory that it has "
                 "not written");
   }

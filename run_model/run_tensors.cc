@@ -31,7 +31,8 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
 void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
   if (tensor.shape() == input.shape && same_dtype(tensor.dtype(), input.dtype)) return;
   throw Error(ErrorCode::kMismatch, file + " gives the input " + in_quotes(input.name) + " as " +
-                                        tensor_form_name(tensor.dtype(), tensor.shape()) + ", but the model takes " +
+                                        tensor_form_name(tensor.dtype(), tensor.shape()) +
+                                        ", but the model takes " +
                                         tensor_form_name(input.dtype, input.shape));
 }
 
@@ -73,7 +74,8 @@ void set_inputs(GraphExecutor& executor, const Settings& settings) {
 }  // namespace
 
 TensorsReport run_tensors(const Settings& settings) {
-  LoadedPackage loaded = load_package(package_request(settings), settings.threading, settings.print_memory);
+  LoadedPackage loaded =
+      load_package(package_request(settings), settings.threading, settings.print_memory);
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

@@ -13,8 +13,7 @@ namespace {
 bool holds_arrays(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = read_file_start(path, 6);
   const std::string_view start = as_text(bytes);
-  return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06") ||
-         start == "\x93NUMPY";
+  return start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06") || start == "\x93NUMPY";
 }
 
 // Names of the files are in the report besides; here they are the first and the second.
@@ -52,9 +51,8 @@ TimesComparison compare_reports(const std::filesystem::path& first_path,
 
 bool Comparison::worse() const {
   if (times) return times->ratio.verdict == TimeVerdict::kSlower;
-  return std::any_of(arrays.begin(), arrays.end(), [](const ArrayComparison& array) {
-    return is_difference(array.verdict);
-  });
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [](const ArrayComparison& array) { return is_difference(array.verdict); });
 }
 
 Comparison compare_files(const std::filesystem::path& first, const std::filesystem::path& second,

@@ -125,7 +125,8 @@ std::vector<ArrayComparison> compare_array_files(const std::filesystem::path& fi
   }
   for (const NamedTensor& array : b) {
     if (find(a, array.name) == nullptr) {
-      results.push_back(result_for(array.name, "", form(array.tensor), ArrayVerdict::kOnlyInSecond));
+      results.push_back(
+          result_for(array.name, "", form(array.tensor), ArrayVerdict::kOnlyInSecond));
     }
   }
   return results;

@@ -10,10 +10,10 @@
 namespace run_model {
 
 enum class ArrayVerdict {
-  kEqual,           // bit by bit
-  kWithin,          // the tolerance
-  kBeyond,          // the tolerance, in at least one element
-  kAnotherForm,     // of another shape or element type
+  kEqual,        // bit by bit
+  kWithin,       // the tolerance
+  kBeyond,       // the tolerance, in at least one element
+  kAnotherForm,  // of another shape or element type
   kOnlyInFirst,
   kOnlyInSecond,
 };
@@ -25,7 +25,7 @@ bool is_difference(ArrayVerdict verdict);
 
 struct ArrayComparison {
   std::string name;
-  std::string first_form;   // "float32 [1, 1000]"; empty where the array is not there
+  std::string first_form;  // "float32 [1, 1000]"; empty where the array is not there
   std::string second_form;
   ArrayVerdict verdict = ArrayVerdict::kEqual;
   // Of elements that are both finite.

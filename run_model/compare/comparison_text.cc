@@ -75,11 +75,10 @@ std::string array_line(const ArrayComparison& array) {
 }
 
 std::string arrays_text(const Comparison& comparison) {
-  std::string text = "First:  " + path_in_quotes(comparison.first) + "\nSecond: " +
-                     path_in_quotes(comparison.second) + "\n";
+  std::string text = "First:  " + path_in_quotes(comparison.first) +
+                     "\nSecond: " + path_in_quotes(comparison.second) + "\n";
   for (const ArrayComparison& array : comparison.arrays) text += array_line(array) + "\n";
-  return text + "Verdict: " +
-         (comparison.worse() ? "they differ" : "they agree") + " (atol " +
+  return text + "Verdict: " + (comparison.worse() ? "they differ" : "they agree") + " (atol " +
          number("%g", comparison.settings.atol) + ", rtol " +
          number("%g", comparison.settings.rtol) + ")\n";
 }

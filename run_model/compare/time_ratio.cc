@@ -31,7 +31,8 @@ double neighbour_correlation(const std::vector<double>& samples) {
   for (const double sample : samples) {
     const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), sample);
     // Equal samples share the mean of their ranks; from the middle of all ranks.
-    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin()) - 1) / 2 -
+    ranks.push_back(static_cast<double>((first - sorted.begin()) + (last - sorted.begin()) - 1) /
+                        2 -
                     static_cast<double>(samples.size() - 1) / 2);
   }
   const double squares = std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0);
@@ -70,10 +71,11 @@ TimeRatio compare_times(std::span<const double> first, std::span<const double> s
   std::sort(ratios.begin(), ratios.end());
 
   TimeRatio result;
-  result.of_medians = median_of({second.begin(), second.end()}) / median_of({first.begin(), first.end()});
+  result.of_medians =
+      median_of({second.begin(), second.end()}) / median_of({first.begin(), first.end()});
   result.estimate = quantile(ratios, 0.5);
-  const double correlation =
-      std::clamp(std::max(neighbour_correlation(a), neighbour_correlation(b)), 0.0, kMostCorrelation);
+  const double correlation = std::clamp(
+      std::max(neighbour_correlation(a), neighbour_correlation(b)), 0.0, kMostCorrelation);
   result.widened = std::sqrt((1 + correlation) / (1 - correlation));
   const double n = static_cast<double>(a.size());
   const double m = static_cast<double>(b.size());

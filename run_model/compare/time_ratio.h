@@ -33,12 +33,13 @@ inline constexpr std::size_t kMinComparedSamples = 6;
 // show.
 //
 // The estimate is Hodges and Lehmann's, its interval Moses', which belong to the rank sum test of
-// Wilcoxon, Mann and Whitney (Hollander and Wolfe, "Nonparametric Statistical Methods", sections 4.2
-// and 4.3), on logarithms of the times, in the approximation for large samples. The test takes the
-// samples for independent; its standard deviation is multiplied by sqrt((1 + r) / (1 - r)) with r
-// the correlation of neighbours' ranks, the larger one of both sides, where that is above 0 (Bayley
-// and Hammersley, "The 'Effective' Number of Independent Observations in an Autocorrelated Time
-// Series", 1946). Of more than 1000 samples a side, evenly spaced ones are used.
+// Wilcoxon, Mann and Whitney (Hollander and Wolfe, "Nonparametric Statistical Methods",
+// sections 4.2 and 4.3), on logarithms of the times, in the approximation for large samples. The
+// test takes the samples for independent; its standard deviation is multiplied by
+//   sqrt((1 + r) / (1 - r))
+// with r the correlation of neighbours' ranks, the larger one of both sides, where that is above 0
+// (Bayley and Hammersley, "The 'Effective' Number of Independent Observations in an Autocorrelated
+// Time Series", 1946). Of more than 1000 samples a side, evenly spaced ones are used.
 TimeRatio compare_times(std::span<const double> first, std::span<const double> second,
                         double noise);
 

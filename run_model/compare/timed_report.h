@@ -19,9 +19,9 @@ struct TimedReport {
   std::vector<double> samples;        // milliseconds, in the order in which they were taken
 };
 
-// Reads what `run_model --json` prints when runs are repeated. Throws Error(kFile) when the file cannot
-// be read, Error(kFormat) when it is damaged, no such report, or has fewer than kMinComparedSamples
-// samples, and Error(kIncompatible) for another schema version.
+// Reads what `run_model --json` prints when runs are repeated. Throws Error(kFile) when the file
+// cannot be read, Error(kFormat) when it is damaged, no such report, or has fewer than
+// kMinComparedSamples samples, and Error(kIncompatible) for another schema version.
 TimedReport read_timed_report(const std::filesystem::path& path);
 
 }  // namespace run_model

@@ -10,9 +10,11 @@
 
 namespace run_model {
 
-// The size of the last-level caches behind `cpus`, by <root>/sys/devices/system/cpu/cpuN/cache; caches
-// that several of them share count once. 0 where the system does not tell (as many boards' do not).
-std::size_t last_level_cache_bytes(std::span<const int> cpus, const std::filesystem::path& root = "/");
+// The size of the last-level caches behind `cpus`, by <root>/sys/devices/system/cpu/cpuN/cache;
+// caches that several of them share count once. 0 where the system does not tell (as many boards'
+// do not).
+std::size_t last_level_cache_bytes(std::span<const int> cpus,
+                                   const std::filesystem::path& root = "/");
 
 // Owns a buffer of twice the last-level caches' size, or of 64 MiB where that is not known.
 class CacheEvictor {

@@ -8,8 +8,9 @@
 namespace run_model {
 namespace {
 
-// The greatest rank r (from 0) so that fewer than r + 1 of `count` values below the true median has a
-// probability of at most 2.5 %; the interval then reaches from the r-th value to its mirror image.
+// The greatest rank r (from 0) so that fewer than r + 1 of `count` values below the true median has
+// a probability of at most 2.5 %; the interval then reaches from the r-th value to its mirror
+// image.
 std::optional<std::size_t> interval_rank(std::size_t count) {
   const double n = static_cast<double>(count);
   // log C(n, 0) + n log 1/2, then from one coefficient to the next.

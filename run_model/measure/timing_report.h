@@ -8,12 +8,12 @@
 
 namespace run_model {
 
-// A table of the statistics and what is to be known about them, in lines that end with a newline. All
-// in milliseconds.
+// A table of the statistics and what is to be known about them, in lines that end with a newline.
+// All in milliseconds.
 std::string timing_text(const TimingMeasurement& measurement);
 
-// The member "repeated" of a report's "timing". A measurement of more than kMaxSamplesInReport samples
-// has null for them: --times has them all.
+// The member "repeated" of a report's "timing". A measurement of more than kMaxSamplesInReport
+// samples has null for them: --times has them all.
 inline constexpr std::size_t kMaxSamplesInReport = 100'000;
 Json timing_json(const TimingMeasurement& measurement);
 

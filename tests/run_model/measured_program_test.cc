@@ -99,15 +99,15 @@ TEST_F(MeasuredProgramTest, ReportsStatisticsAsText) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr(", first run "));
-  EXPECT_THAT(result.out, HasSubstr("Repeated runs: 100 samples after 3 warm-up runs, in milliseconds\n"));
+  EXPECT_THAT(result.out,
+              HasSubstr("Repeated runs: 100 samples after 3 warm-up runs, in milliseconds\n"));
   EXPECT_THAT(result.out, HasSubstr("95 % interval of the median: "));
   EXPECT_THAT(result.out, HasSubstr("outputs are those of the first run, bit by bit"));
 }
 
 TEST_F(MeasuredProgramTest, PictureTimesAreApart) {
-  const ProgramResult result =
-      run({"net", artifact_.folder().path().string(), path("red.ppm"), path("labels.txt"),
-           "--no-normalize", "--repeat=10", "--json"});
+  const ProgramResult result = run({"net", artifact_.folder().path().string(), path("red.ppm"),
+                                    path("labels.txt"), "--no-normalize", "--repeat=10", "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const json report = json::parse(result.out);
   const json& timing = report["timing"];
@@ -191,10 +191,10 @@ TEST_F(MeasuredProgramTest, ComparesTimes) {
 
 TEST_F(MeasuredProgramTest, ComparesArrays) {
   ASSERT_EQ(filled({"-o", path("ones.npz")}).exit_code, 0);
-  ASSERT_EQ(run({"net", artifact_.folder().path().string(), "--fill-mode=zeros", "-o",
-                 path("zeros.npz")})
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      run({"net", artifact_.folder().path().string(), "--fill-mode=zeros", "-o", path("zeros.npz")})
+          .exit_code,
+      0);
   const ProgramResult different = run({"--compare", path("zeros.npz"), path("ones.npz"), "--json"});
   EXPECT_EQ(different.exit_code, 9);
   const json comparison = json::parse(different.out);

@@ -78,7 +78,8 @@ TEST(TimeRatioTest, SmallDifferencesAreNone) {
   EXPECT_EQ(compare_times(a, b, 0.005).verdict, TimeVerdict::kSlower);
 }
 
-// A machine whose speed drifts: each sample resembles the one before, so that 100 of them tell less.
+// A machine whose speed drifts: each sample resembles the one before, so that 100 of them tell
+// less.
 TEST(TimeRatioTest, DriftWidensTheInterval) {
   std::vector<double> slow_then_fast, fast_then_slow;
   for (int i = 0; i < 100; ++i) {

@@ -24,18 +24,18 @@ Settings read(Strings flags) {
 
 TEST(MeasureFlagsTest, NothingIsMeasuredUnlessAsked) {
   EXPECT_FALSE(read({}).measure.wanted);
-  for (const char* flag : {"--print-time", "--repeat=3", "--number=2", "--warmup=1", "--fps=5",
-                           "--cold-cache", "--until-ci=1%", "--min-seconds=1", "--max-seconds=1",
-                           "--warmup-seconds=1", "--times=x"}) {
+  for (const char* flag :
+       {"--print-time", "--repeat=3", "--number=2", "--warmup=1", "--fps=5", "--cold-cache",
+        "--until-ci=1%", "--min-seconds=1", "--max-seconds=1", "--warmup-seconds=1", "--times=x"}) {
     EXPECT_TRUE(read({flag}).measure.wanted) << flag;
   }
 }
 
 TEST(MeasureFlagsTest, ReadsEveryFlag) {
-  const MeasureSettings settings = read({"--repeat=7", "--number=3", "--warmup=0",
-                                         "--warmup-seconds=0.5", "--min-seconds=1",
-                                         "--max-seconds=2", "--times=t.txt"})
-                                       .measure;
+  const MeasureSettings settings =
+      read({"--repeat=7", "--number=3", "--warmup=0", "--warmup-seconds=0.5", "--min-seconds=1",
+            "--max-seconds=2", "--times=t.txt"})
+          .measure;
   EXPECT_EQ(settings.repeat, 7U);
   EXPECT_EQ(settings.number, 3);
   EXPECT_EQ(settings.warm_up_runs, 0U);
@@ -87,8 +87,8 @@ TEST(MeasureFlagsTest, RefusesWhatMakesNoSense) {
 
 TEST(MeasureFlagsTest, ComparesInsteadOfRunning) {
   const gflags::FlagSaver saver;
-  const Settings settings =
-      read_settings(Strings{"--compare", "a.json", "b.json", "--noise=5", "--atol=0", "--rtol=0.5"});
+  const Settings settings = read_settings(
+      Strings{"--compare", "a.json", "b.json", "--noise=5", "--atol=0", "--rtol=0.5"});
   EXPECT_EQ(settings.action, Action::kCompare);
   EXPECT_EQ(settings.first, "a.json");
   EXPECT_EQ(settings.second, "b.json");

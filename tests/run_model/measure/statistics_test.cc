@@ -42,7 +42,8 @@ TEST(StatisticsTest, NoValuesAreAllZero) {
 }
 
 TEST(StatisticsTest, IntervalOfManyValuesNarrows) {
-  // 0, 1, … 9999: the interval's ranks are 5000 -+ 1.96 * sqrt(10000) / 2 by the central limit theorem.
+  // 0, 1, … 9999: the interval's ranks are 5000 -+ 1.96 * sqrt(10000) / 2 by the central limit
+  // theorem.
   std::vector<double> values(10000);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
   const Statistics statistics = describe(values);
