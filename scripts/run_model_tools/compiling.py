@@ -25,7 +25,7 @@ from run_model_tools.targets import Target
 from run_model_tools.tuning_selection import Selection
 
 # Raised when the same request would give other files than before.
-_RECIPE = 2
+_RECIPE = 3
 
 
 @dataclass(frozen=True)

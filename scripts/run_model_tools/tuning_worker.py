@@ -10,6 +10,7 @@ import os
 import time
 
 import faster_folding
+import pad_channels
 import tunable_layers
 import tvm_worker
 
@@ -58,6 +59,8 @@ class Session:
 
         if self._network is None:
             model = onnx.load(self.request["onnx"])
+            pad_channels.pad_channels(model, pad_channels.lanes_of(
+                self.target, tvm_worker.llvm_features(self.tvm, self.target)))
             try:
                 mod, params = relay.frontend.from_onnx(
                     model, {k: tuple(v) for k, v in self.request["shapes"].items()},
