@@ -124,7 +124,7 @@ def _time_conversion(session, arguments):
 
     A device behind a tracker is not asked: its memory is taken to move BYTES_PER_SECOND.
     """
-    from tvm import te, topi
+    from tvm import topi
 
     data, source, target = arguments
     elements = int(np.prod([int(extent) for extent in data.shape]))

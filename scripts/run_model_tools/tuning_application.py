@@ -1,6 +1,7 @@
 """Which tuning records a network gets when it is compiled; runs inside TVM's process.
 
-The request's "tuning" object: {"files": [{"name", "path", "kind"}], "explicit": bool, "boards": [...]}.
+The request's "tuning" object: {"files": [{"name", "path", "kind"}], "explicit": bool,
+"boards": [...]}.
 Committed files were chosen by the target's name already.  An explicit file may hold records of many
 targets: those of other instruction sets are left out, and of several boards' (`-model=`) one is
 taken, since times of different boards say nothing about each other.
@@ -174,7 +175,8 @@ class Application:
 
     def _fits(self, text):
         """Whether a record's target has this target's kind, device and instructions."""
-        have, line = tuning_records.target_words(str(self._target)), tuning_records.target_words(text)
+        have = tuning_records.target_words(str(self._target))
+        line = tuning_records.target_words(text)
         if have["kind"] != line["kind"] or have["device"] != line["device"]:
             return False
         if have["model"] and line["model"] and have["model"] != line["model"]:
@@ -198,7 +200,8 @@ class Application:
             return found
         preferred = [name for name in self._tuning.get("boards", ()) if name in models]
         board = preferred[0] if preferred else models.most_common(1)[0][0]
-        kept = [item for item in found if tuning_records.target_words(item[0].target)["model"] == board]
+        kept = [item for item in found
+                if tuning_records.target_words(item[0].target)["model"] == board]
         left_out["other_board"] += len(found) - len(kept)
         return kept
 

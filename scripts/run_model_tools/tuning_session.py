@@ -61,7 +61,8 @@ class TuningJob:
         return {"method": method, "onnx": str(self.model.path.resolve()), "shapes": self.shapes,
                 "target": self.target.tvm, "log": str(self.log(method)), "minutes": self.minutes,
                 "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner,
-                "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure, "cc": self.cc,
+                "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure,
+                "cc": self.cc,
                 "layout": None if method in ("autotvm", "graph") else self.layout,
                 "tracker": {"address": self.tracker[0], "key": self.tracker[1]}
                 if self.tracker else None}
@@ -112,8 +113,8 @@ def tune(job: TuningJob, method: str) -> dict[str, Any]:
                                       **job.request(method))
         except KeyboardInterrupt:
             progress.finish()
-            sys.stderr.write(f"interrupted: the trials are kept in {job.log(method)}; call this again "
-                             "to go on, or with --minutes 0 to use what there is.\n")
+            sys.stderr.write(f"interrupted: the trials are kept in {job.log(method)}; call this "
+                             "again to go on, or with --minutes 0 to use what there is.\n")
             raise
         progress.finish()
     return {"method": method, "trials": progress.trials(),
