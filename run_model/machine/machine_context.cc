@@ -28,6 +28,8 @@ constexpr std::string_view kTellingFeatures[] = {
     "v",      "zfh",  "zvfh",
 };
 
+constexpr char kEmulated[] = "user-mode emulation";
+
 std::vector<std::string> telling_features() {
   std::vector<std::string> names;
   for (const std::string_view name : kTellingFeatures) {
@@ -92,7 +94,7 @@ std::optional<bool> boost(const fs::path& root) {
 }
 
 std::string virtual_machine(const fs::path& root) {
-  if (runs_emulated(root)) return "user-mode emulation";
+  if (runs_emulated(root)) return kEmulated;
   if (std::string type = first_line(root / "sys/hypervisor/type"); !type.empty()) return type;
   const std::string vendor = first_line(root / "sys/class/dmi/id/sys_vendor");
   const std::string cpuinfo = read_system_file(root / "proc/cpuinfo");
@@ -146,7 +148,9 @@ void warn(MachineContext& context, const fs::path& root) {
                                (cpus == 1 ? " CPU" : " CPUs") +
                                ": other programs take part of the CPU time");
   }
-  if (!context.virtual_machine.empty()) {
+  if (context.virtual_machine == kEmulated) {
+    context.warnings.push_back("this program is emulated: its times are not those of a real CPU");
+  } else if (!context.virtual_machine.empty()) {
     context.warnings.push_back("this is a virtual machine (" + context.virtual_machine +
                                "): others may share its CPUs");
   }
