@@ -134,10 +134,33 @@ def tune(tvm, request):
     method = _method(request["method"])
     tasks, signature = method.tasks(session)
     session.emit("tasks", tasks=[task.describe() for task in tasks], network=signature)
+    if session.tracker:
+        check_device(tvm, session)
     session.start_clock()
     result = method.tune(session, tasks) if tasks else {}
     return dict(result or {}, tasks=[task.describe() for task in tasks], network=signature,
                 target=str(session.target))
+
+
+def check_device(tvm, session):
+    """Refuses a tracker without such a device, for which TVM would wait for hours."""
+    host, port = session.host_and_port()
+    key = session.tracker["key"]
+    # A server that has just been started takes a moment to register.
+    end = time.monotonic() + 10
+    while True:
+        try:
+            known = tvm.rpc.connect_tracker(host, port).summary()["queue_info"]
+        except Exception as error:
+            raise tvm_worker.Refusal("device", "%s does not answer as a tracker: %s" % (
+                session.tracker["address"], str(error).strip().splitlines()[-1]))
+        if key in known:
+            return
+        if time.monotonic() < end:
+            time.sleep(0.5)
+            continue
+        raise tvm_worker.Refusal("device", "the tracker %s has no device '%s', but %s" % (
+            session.tracker["address"], key, ", ".join(sorted(known)) or "none"))
 
 
 def _method(name):

@@ -134,6 +134,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "records":
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")
+    if kind == "device":
+        return ToolError(MISSING_FILE, f"{message}; start TVM's tracker and an RPC server with that "
+                                       "key on the board.")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")
     return ToolError(1, f"TVM failed: {message}\n{error.get('trace', '')}".rstrip())

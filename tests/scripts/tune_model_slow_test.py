@@ -23,13 +23,13 @@ def free_port():
 @pytest.fixture
 def tracker(tmp_path):
     """TVM's own tracker, and a server with the key "here"; gives HOST:PORT."""
-    port, env = free_port(), bootstrap.tvm_environment()
+    port, own, env = free_port(), free_port(), bootstrap.tvm_environment()
     python = str(bootstrap.VENV_PYTHON)
     commands = [
         [python, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port", str(port),
          "--port-end", str(port + 1)],
-        [python, "-m", "tvm.exec.rpc_server", "--host", "127.0.0.1", "--port", str(free_port()),
-         "--tracker", f"127.0.0.1:{port}", "--key", "here"]]
+        [python, "-m", "tvm.exec.rpc_server", "--host", "127.0.0.1", "--port", str(own),
+         "--port-end", str(own + 1), "--tracker", f"127.0.0.1:{port}", "--key", "here"]]
     processes = []
     try:
         for command in commands:
@@ -38,7 +38,7 @@ def tracker(tmp_path):
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
                 with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    if probe.connect_ex(("127.0.0.1", int(command[6]))) == 0:
                         break
                 time.sleep(0.2)
         yield f"127.0.0.1:{port}"
