@@ -22,6 +22,7 @@ DECLARE_uint64(seed);
 DECLARE_string(save_inputs);
 DECLARE_string(target);
 DECLARE_bool(verify);
+DECLARE_bool(plan_memory);
 DECLARE_bool(inspect);
 DECLARE_bool(json);
 DECLARE_int32(topk);

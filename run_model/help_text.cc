@@ -52,6 +52,8 @@ Artifact and run:
   --target NAME        which target's folder (default: native if this CPU runs it, else the one
                        that makes the most of this CPU)
   --no-verify          do not compare the files with the checksums in metadata.json
+  --no-plan-memory     lay tensors out as the compiler did, and run every node, also concatenations
+                       that the runtime would otherwise write in place
   --inspect            show machine, ABI, inputs, outputs and metadata without loading any code
 
 Threads:

@@ -60,10 +60,10 @@ ThreadSettings before_sweep() { return {.threads = 1, .cluster = ClusterChoice::
 }  // namespace
 
 LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
-                           bool watch_memory) {
+                           const LoadOptions& load) {
   Stopwatch stopwatch;
   RunReport report;
-  report.memory = MemoryStages(watch_memory);
+  report.memory = MemoryStages(load.watch_memory);
   report.memory.mark(kStageStart);
   report.package = open_package(request);
   VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
@@ -78,7 +78,8 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   }
   options.threads = start_threads(report.thread_plan);
   report.threads = options.threads->threads();
-  if (watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
+  options.plan_memory = load.plan_memory;
+  if (load.watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
   GraphExecutor executor(report.package.files, options);
   report.memory.mark(kStageParametersBound);
   check_metadata(report.package, executor);

@@ -13,12 +13,16 @@ struct LoadedPackage {
   std::shared_ptr<ThreadPool> threads;  // that the executor runs on
 };
 
+struct LoadOptions {
+  bool watch_memory = false;  // mark the stages of report.memory up to kStageParametersBound
+  bool plan_memory = true;    // as in ExecutorOptions
+};
+
 // Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has
-// it. With `watch_memory` the stages of report.memory up to kStageParametersBound are marked. Throws
-// as open_package, make_thread_plan and GraphExecutor do, and Error(kMismatch) when the metadata
-// describes other inputs or outputs than the graph has.
+// it. Throws as open_package, make_thread_plan and GraphExecutor do, and Error(kMismatch) when the
+// metadata describes other inputs or outputs than the graph has.
 LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
-                           bool watch_memory = false);
+                           const LoadOptions& load = {});
 
 // Writes all outputs to an .npz file as output_0, output_1 … Throws Error(kFile).
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path);

@@ -93,7 +93,7 @@ void read_tensor_arguments(const std::vector<std::string>& positional) {
 void refuse_run_flags(const std::string& where) {
   refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
                 "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "fill_mode",
-                "seed", "save_inputs"},
+                "seed", "save_inputs", "plan_memory"},
                where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci", "cold_cache",
@@ -178,6 +178,7 @@ Settings read_settings(std::span<const std::string> args) {
   read_fill_flags(settings);
   settings.target = FLAGS_target;
   settings.verify = FLAGS_verify;
+  settings.plan_memory = FLAGS_plan_memory;
   settings.json = FLAGS_json;
   settings.topk = FLAGS_topk;
   settings.print_memory = FLAGS_print_memory;

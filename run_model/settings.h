@@ -51,6 +51,7 @@ struct Settings {
   std::filesystem::path save_inputs;  // --save-inputs
   std::string target;
   bool verify = true;
+  bool plan_memory = true;
   bool json = false;
   int topk = 5;
   bool print_memory = false;

@@ -74,6 +74,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
                                                "2",
                                                "--json",
                                                "--no-verify",
+                                               "--no-plan-memory",
                                                "--target",
                                                "v3",
                                                "--outputs",
@@ -97,6 +98,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
   EXPECT_EQ(settings.threading.threads, 2);
   EXPECT_TRUE(settings.json);
   EXPECT_FALSE(settings.verify);
+  EXPECT_FALSE(settings.plan_memory);
   EXPECT_EQ(settings.target, "v3");
   EXPECT_EQ(settings.outputs, "o.npz");
   EXPECT_EQ(settings.dump_input, "i.npy");
