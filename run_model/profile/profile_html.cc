@@ -28,10 +28,10 @@ std::string script_json(const Json& json) {
 std::string profile_html(const Profile& profile) {
   constexpr std::string_view kPage = kProfilePage;
   constexpr std::string_view kPlace = "{{profile}}";
-  constexpr std::size_t kAt = kPage.find(kPlace);
-  static_assert(kAt != std::string_view::npos);
-  return std::string(kPage.substr(0, kAt)) + script_json(profile_json(profile)) +
-         std::string(kPage.substr(kAt + kPlace.size()));
+  // Not computed by the compiler: GCC 12's UndefinedBehaviorSanitizer rejects find() in constants.
+  const std::size_t at = kPage.find(kPlace);
+  return std::string(kPage.substr(0, at)) + script_json(profile_json(profile)) +
+         std::string(kPage.substr(at + kPlace.size()));
 }
 
 }  // namespace run_model
