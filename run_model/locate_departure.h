@@ -44,7 +44,8 @@ struct ReferenceMatch {
   double relative_error() const;
 };
 
-// The reference's tensors, found by their number of elements.
+// The reference's tensors, found by their number of elements (an output may have a few more
+// channels).
 class ReferenceTensors {
  public:
   // Only float32 tensors count.

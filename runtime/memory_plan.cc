@@ -170,8 +170,9 @@ class TightPlanner {
     for (std::size_t i = 0; i < graph_.entries.size(); ++i) {
       if (plan_.root[i] == i && !is_param_[i]) roots.push_back(i);
     }
-    std::stable_sort(roots.begin(), roots.end(), [&](std::size_t a, std::size_t b) {
-      return graph_.entries[a].bytes > graph_.entries[b].bytes;
+    std::sort(roots.begin(), roots.end(), [&](std::size_t a, std::size_t b) {
+      const std::size_t size_a = graph_.entries[a].bytes, size_b = graph_.entries[b].bytes;
+      return size_a != size_b ? size_a > size_b : a < b;
     });
     plan_.offset.assign(graph_.entries.size(), MemoryPlan::kNotPlaced);
     std::vector<std::size_t> placed;  // by offset

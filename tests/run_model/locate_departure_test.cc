@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace run_model {
@@ -14,6 +15,12 @@ using ::testing::IsEmpty;
 Tensor filled(const std::vector<std::int64_t>& shape, float start) {
   Tensor tensor = Tensor::empty(shape, {kDLFloat, 32, 1});
   std::iota(tensor.elements<float>().begin(), tensor.elements<float>().end(), start);
+  return tensor;
+}
+
+Tensor zeros(const std::vector<std::int64_t>& shape) {
+  Tensor tensor = Tensor::empty(shape, {kDLFloat, 32, 1});
+  std::fill(tensor.elements<float>().begin(), tensor.elements<float>().end(), 0.0F);
   return tensor;
 }
 
@@ -50,6 +57,33 @@ TEST(ReferenceTensorsTest, ReadsEveryLayout) {
   }
   EXPECT_EQ(match_of(blocked, four).wrong, 0U);
   EXPECT_EQ(match_of(blocked, four).layout, "NCHWc as NCHW");
+}
+
+// What compile_model makes of 7 channels for registers of 4: an eighth one behind.
+TEST(ReferenceTensorsTest, LooksPastChannelsThatWereAdded) {
+  const Tensor reference = filled({1, 7, 3, 2}, 1);
+  Tensor nchw = zeros({1, 8, 3, 2});
+  Tensor nhwc = zeros({1, 3, 2, 8});
+  Tensor blocked = zeros({1, 2, 3, 2, 4});
+  for (std::size_t c = 0; c < 7; ++c) {
+    for (std::size_t pixel = 0; pixel < 6; ++pixel) {
+      const float value = static_cast<float>(1 + 6 * c + pixel);
+      nchw.elements<float>()[6 * c + pixel] = value;
+      nhwc.elements<float>()[8 * pixel + c] = value;
+      blocked.elements<float>()[(c / 4 * 6 + pixel) * 4 + c % 4] = value;
+    }
+  }
+  EXPECT_EQ(match_of(nchw, reference).wrong, 0U);
+  EXPECT_EQ(match_of(nhwc, reference).layout, "NHWC as NCHW");
+  EXPECT_EQ(match_of(nhwc, reference).wrong, 0U);
+  EXPECT_EQ(match_of(blocked, reference).layout, "NCHWc as NCHW");
+  EXPECT_EQ(match_of(blocked, reference).wrong, 0U);
+  blocked.elements<float>()[4] += 1;
+  EXPECT_EQ(match_of(blocked, reference).wrong, 1U);
+  // One of six is more than is ever added, and other pixels are no channels.
+  EXPECT_EQ(match_of(nchw, filled({1, 6, 3, 2}, 1)).tensor, "");
+  EXPECT_EQ(match_of(nchw, filled({1, 7, 2, 3}, 1)).tensor, "");
+  EXPECT_EQ(match_of(filled({8}, 1), filled({7}, 1)).tensor, "");
 }
 
 TEST(ReferenceTensorsTest, MeasuresTheClosestOne) {
