@@ -1,0 +1,120 @@
+"""Runs layers as plain C, without TVM: natively, under sanitizers, or for another CPU under QEMU."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from run_model_kernels.layer import Layer
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+
+_MAIN = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int (*entry)();
+
+/* Exactly as large as asked for, so that sanitizers see every access beyond it. */
+static void *buffer(size_t bytes, int fill) {
+  void *memory = NULL;
+  if (posix_memalign(&memory, 64, bytes ? bytes : 1)) exit(2);
+  memset(memory, fill, bytes);
+  return memory;
+}
+
+static void read_all(FILE *file, void *to, size_t bytes) {
+  if (bytes && fread(to, 1, bytes, file) != bytes) { fprintf(stderr, "input ends early\n"); exit(2); }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """How to make a program of C and run it."""
+
+    compiler: tuple[str, ...] = ("gcc", "-O2", "-march=native")
+    runner: tuple[str, ...] = ()
+
+
+SANITIZED = Toolchain(("gcc", "-O1", "-g", "-march=native", "-fsanitize=address,undefined",
+                       "-fno-sanitize-recover=all"))
+AARCH64 = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static"), ("qemu-aarch64",))
+AARCH64_DOT = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static", "-march=armv8.2-a+dotprod"),
+                        ("qemu-aarch64", "-cpu", "max"))
+ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a", "-mfpu=neon-vfpv4"),
+                  ("qemu-arm",))
+RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
+
+
+def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
+               toolchain: Toolchain = Toolchain()) -> list[np.ndarray]:
+    """The output of each (layer, its inputs).
+
+    Outputs, shared and scratch memory hold NaNs before, so what is read without having been written
+    shows; tasks run from the last to the first, since no order is promised.
+    """
+    sources, calls = [], []
+    data = folder / "data.bin"
+    with open(data, "wb") as file:
+        for index, (layer, inputs) in enumerate(cases):
+            path = folder / f"layer_{index}.c"
+            path.write_text(layer.c_source())
+            sources.append(str(path))
+            arrays = list(inputs) + list(layer.constants)
+            for array, (shape, dtype) in zip(inputs, layer.inputs, strict=True):
+                assert array.shape == tuple(shape) and array.dtype == dtype
+            for array in arrays:
+                file.write(np.ascontiguousarray(array).tobytes())
+            calls.append(_call(layer, [a.nbytes for a in arrays]))
+    entries = "".join(f"int {layer.symbol(i)}();\n" for layer, _ in cases
+                      for i in range(len(layer.phases)))
+    main = folder / "main.c"
+    main.write_text(_MAIN + entries + "int main(int argc, char **argv) {\n"
+                    "  FILE *in = fopen(argv[1], \"rb\"), *out = fopen(argv[2], \"wb\");\n"
+                    "  if (argc != 3 || !in || !out) return 2;\n" + "".join(calls)
+                    + "  return fclose(out) ? 2 : 0;\n}\n")
+    program = folder / "program"
+    # Equal layers have equal names; the second would be a duplicate.
+    unique = list({layer.symbol(0): source for (layer, _), source in zip(cases, sources)}.values())
+    _run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w", f"-I{KERNELS / 'c'}", "-o", str(program), str(main),
+          *unique, "-lm"])
+    results = folder / "results.bin"
+    _run([*toolchain.runner, str(program), str(data), str(results)])
+    raw, outputs, offset = results.read_bytes(), [], 0
+    for layer, _ in cases:
+        count = int(np.prod(layer.output_shape))
+        outputs.append(np.frombuffer(raw, layer.output_dtype, count, offset)
+                       .reshape(layer.output_shape))
+        offset += outputs[-1].nbytes
+    assert offset == len(raw)
+    return outputs
+
+
+def _call(layer: Layer, sizes: list[int]) -> str:
+    size = int(np.prod(layer.output_shape)) * np.dtype(layer.output_dtype).itemsize
+    lines = ["  {"]
+    for i, bytes_ in enumerate(sizes):
+        lines.append(f"    void *b{i} = buffer({bytes_}, 0); read_all(in, b{i}, {bytes_});")
+    lines.append(f"    void *o = buffer({size}, 0xff), *shared = buffer({layer.shared_bytes}, 0xff);")
+    arguments = "".join(f"b{i}, " for i in range(len(sizes)))
+    for phase, loop in enumerate(layer.phases):
+        lines += [f"    for (int t = {loop.tasks} - 1; t >= 0; t--) {{",
+                  f"      void *scratch = buffer({layer.scratch_bytes}, 0xff);",
+                  f"      {layer.symbol(phase)}(t, {arguments}o, shared, scratch);",
+                  "      free(scratch);", "    }"]
+    lines.append(f"    fwrite(o, 1, {size}, out); free(o); free(shared);")
+    lines += [f"    free(b{i});" for i in range(len(sizes))]
+    return "\n".join(lines) + "\n  }\n"
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(command)}\nfailed with {done.returncode}:\n"
+                             f"{(done.stdout + done.stderr)[-4000:]}")
