@@ -3,6 +3,7 @@
 #
 #   build/tvm/python   the Python package, with libtvm.so and libtvm_runtime.so in it
 #   build/tvm/lib      the libraries that libtvm.so is linked against
+#   build/tvm/bin      Clang of the same LLVM, which compiles kernels/c, and llvm-mca
 #
 #   scripts/install_compiler.sh            unpacks it unless that has been done
 #   scripts/install_compiler.sh --check    exit status 0 if it has been done
@@ -16,7 +17,7 @@ DEST=$BUILD_DIR/tvm
 KEY=$(hash_of "$POM" "$SUMS")
 
 is_done() {
-  stamp_is compiler "$KEY" && [[ -f $DEST/python/tvm/libtvm.so ]]
+  stamp_is compiler "$KEY" && [[ -f $DEST/python/tvm/libtvm.so && -x $DEST/bin/clang ]]
 }
 
 case ${1:-} in
@@ -36,7 +37,7 @@ command -v mvn > /dev/null || die "mvn (Maven) was not found: run scripts/instal
 
 WORK=$BUILD_DIR/tvm.unpack
 rm -rf "$WORK"
-mkdir -p "$WORK/tvm/python" "$WORK/tvm/lib"
+mkdir -p "$WORK"/tvm/{python,lib,bin}
 trap 'rm -rf "$WORK"' EXIT
 
 # --strict-checksums: a package that differs from its checksum is an error.
@@ -47,6 +48,9 @@ reached; check the network, and the proxy or mirror in ~/.m2/settings.xml, then 
 
 mv "$WORK"/unpacked/org/bytedeco/tvm/linux-x86_64/python/tvm "$WORK/tvm/python/"
 mv "$WORK"/unpacked/org/bytedeco/{llvm,dnnl,openblas}/linux-x86_64/*.so* "$WORK/tvm/lib/"
+for program in clang llvm-mca; do
+  install -m 755 "$WORK/unpacked/org/bytedeco/llvm/linux-x86_64/$program" "$WORK/tvm/bin/"
+done
 (cd "$WORK/tvm" && sha256sum --quiet --check "$SUMS") || die "what Maven unpacked is not what \
 $SUMS names: remove ~/.m2/repository/org/bytedeco and run this again."
 

@@ -1,0 +1,38 @@
+"""Plan -> Relay: every step becomes a call, ours of a layer's operator."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relay
+
+from run_model_kernels import choice, relay_layer
+from run_model_kernels.isa import Isa
+from run_model_kernels.layer import Layer
+from run_model_kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep, RelayStep, Step
+from run_model_kernels.tensors import Tensor
+
+
+def write_module(plan: Plan, isa: Isa, outputs: list[Tensor] | None = None) -> tvm.IRModule:
+    """The module that computes the plan's outputs, or other tensors of it."""
+    known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
+    for step in plan.steps:
+        inputs = [known[tensor] for tensor in step.inputs]
+        if isinstance(step, RelayStep):
+            known[step.output] = step.build(*inputs)
+        else:
+            known[step.output] = relay_layer.call(make_layer(step, isa), inputs)
+    wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
+    many = plan.output_is_tuple if outputs is None else True
+    body = relay.Tuple(wanted) if many else wanted[0]
+    return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function(plan.parameters, body)))
+
+
+def make_layer(step: Step, isa: Isa) -> Layer:
+    """The layer of a step that is ours."""
+    if isinstance(step, ConvolutionStep):
+        return choice.make_convolution(step.convolution, isa)
+    if isinstance(step, PoolingStep):
+        return choice.make_pooling(step.pooling, isa)
+    if isinstance(step, DenseStep):
+        return choice.make_dense(step.dense, isa)
+    raise TypeError(f"{type(step).__name__} is no layer")

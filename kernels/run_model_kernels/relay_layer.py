@@ -1,0 +1,106 @@
+"""A Layer as an operator of Relay: a call of it, and the code that TVM makes of the call."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relay, te, tir
+from tvm.relay.op import op as relay_op
+
+from run_model_kernels.c_compiler import compile_to_ir, target_flags
+from run_model_kernels.layer import Layer
+
+# Calls name their layer by its place here; attributes of Python's own cannot be nodes of TVM's.
+_layers: list[Layer] = []
+_registered: set[str] = set()
+_ir: dict[tuple, str] = {}
+
+
+def call(layer: Layer, inputs: list[relay.Expr]) -> relay.Call:
+    """A Relay expression that computes the layer's output from `inputs`."""
+    name = f"run_model.{layer.kind}"
+    if name not in _registered:
+        _register(name)
+    _layers.append(layer)
+    arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
+    attributes = tvm.ir.make_node("DictAttrs", layer=len(_layers) - 1)
+    return relay.Call(relay_op.get(name), [relay.Tuple(arguments)], attributes)
+
+
+def layer_of(expr: relay.Call) -> Layer:
+    """The layer that a call made here stands for."""
+    return _layers[int(expr.attrs["layer"])]
+
+
+def _register(name: str) -> None:
+    _registered.add(name)
+    relay_op.register(name, "A layer of this project's kernels.")
+    operator = relay_op.get(name)
+    operator.set_num_inputs(1)
+    operator.add_argument("inputs", "Tuple", "Activations, then constants.")
+    operator.add_type_rel(name + "Rel", _type_of_output)
+    operator.set_support_level(10)
+    relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
+    relay_op.register_stateful(name, False)
+    strategy = relay.op.OpStrategy
+
+    def choose(attrs, inputs, out_type, target):
+        chosen = strategy()
+        layer = _layers[int(attrs["layer"])]
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [extern(layer, list(inputs), target)],
+            lambda attrs, outs, target: te.create_schedule([out.op for out in outs]),
+            name=layer.kind)
+        return chosen
+
+    relay_op.register_strategy(name, tvm.target.override_native_generic_func(
+        name.replace(".", "_") + "_strategy")(choose), level=10)
+
+
+def _type_of_output(arguments, attributes):
+    layer = _layers[int(attributes["layer"])]
+    return relay.TensorType(layer.output_shape, layer.output_dtype)
+
+
+def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target) -> te.Tensor:
+    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries."""
+    ir = _compiled(layer, target)
+
+    def body(ins, outs):
+        ib = tir.ir_builder.create()
+        ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
+        null = tir.call_intrin("handle", "tir.reinterpret", tir.const(0, "uint64"))
+        shared = null
+        if layer.shared_bytes:
+            memory = ib.allocate("uint8", (layer.shared_bytes,), name="shared", scope="global")
+            shared = memory.asobject().data
+        for index, phase in enumerate(layer.phases):
+            kind = "parallel" if phase.tasks > 1 else "serial"
+            with ib.for_range(0, phase.tasks, name=f"task{index}", kind=kind) as task:
+                scratch = null
+                if layer.scratch_bytes:
+                    memory = ib.allocate("uint8", (layer.scratch_bytes,), name=f"scratch{index}",
+                                         scope="global")
+                    scratch = memory.asobject().data
+                ib.emit(tir.call_extern("int32", layer.symbol(index), task,
+                                        *(b.access_ptr("r") for b in ins),
+                                        outs[0].access_ptr("w"), shared, scratch))
+        return ib.get()
+
+    return te.extern(layer.output_shape, inputs, body, dtype=layer.output_dtype, name=layer.kind,
+                     tag="run_model_layer")
+
+
+def _compiled(layer: Layer, target: tvm.target.Target) -> str:
+    flags = target_flags(dict(target.attrs)) + list(_extra_flags(target))
+    entries = [layer.symbol(i) for i in range(len(layer.phases))]
+    key = (layer.c_source(), *flags)
+    if key not in _ir:
+        _ir[key] = compile_to_ir(layer.c_source(), flags, entries)
+    return _ir[key]
+
+
+def _extra_flags(target: tvm.target.Target) -> tuple[str, ...]:
+    from run_model_kernels.isa import isa_of
+
+    isa = isa_of(target)
+    return isa.flags if isa else ()
