@@ -9,9 +9,7 @@ import numpy as np
 from .convolution import Convolution
 from .isa import Isa
 from .layer import Layer, Phase
-
-_TASK_MULTIPLY_ADDS = 200_000
-"""About 5 µs of one core of a desktop processor: less is not worth a thread's while."""
+from .window import cuts, group_widths
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
@@ -22,9 +20,13 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     """
     if not conv.depthwise or conv.planar or any(piece.first for piece in conv.input_lanes):
         return []
-    widths = _columns(conv, isa)
+    # A group's registers: its sums, a row of weights, an input and two bounds.
+    widths = group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
+                          conv.dilation[1], conv.padding[1], min(8, isa.registers - conv.kernel[1] - 3))
+    blocks, height = len(conv.input_lanes), conv.output_size[0]
+    operations = blocks * isa.lanes * math.prod(conv.output_size) * math.prod(conv.kernel)
     return [{"columns": columns, "strips": strips, "tasks": tasks}
-            for columns in widths[:2] for strips, tasks in _cuts(conv, isa)]
+            for columns in widths[:2] or [0] for strips, tasks in cuts(blocks, height, operations)]
 
 
 def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> Layer:
@@ -76,39 +78,3 @@ def packed_weights(conv: Convolution, isa: Isa) -> np.ndarray:
         packed[block, -1, :piece.count] = conv.bias[channels]
         channel += piece.count
     return packed
-
-
-def _columns(conv: Convolution, isa: Isa) -> list[int]:
-    """Group widths that are possible, those that leave the fewest columns to do twice first."""
-    width = conv.output_size[1]
-    most = min(8, isa.registers - conv.kernel[1] - 3)
-    possible = [c for c in range(1, min(most, width) + 1) if fits(conv, c)]
-    return sorted(possible, key=lambda c: (-(-width // c)) * (c + 1)) or [0]
-
-
-def fits(conv: Convolution, columns: int) -> bool:
-    """Whether groups of `columns` columns keep the edges to the first and the last group."""
-    width, in_width = conv.output_size[1], conv.input_size[1]
-    stride, pad = conv.strides[1], conv.padding[1]
-    extent = (conv.kernel[1] - 1) * conv.dilation[1]
-    left = sum(x * stride < pad for x in range(width))
-    right = sum(x * stride - pad + extent >= in_width for x in range(width))
-    if columns == width:
-        return True
-    if width < columns or max(left, right) > columns:
-        return False
-    # The last group may begin within the left edge, which it checks as well; those between may not.
-    return width <= 2 * columns or width - 2 * columns >= left
-
-
-def _cuts(conv: Convolution, isa: Isa) -> list[tuple[int, int]]:
-    """(strips, tasks): equal work for up to 4 threads, strips whose input fits half a first-level cache."""
-    blocks, height = len(conv.input_lanes), conv.output_size[0]
-    work = blocks * isa.lanes * math.prod(conv.output_size) * math.prod(conv.kernel)
-    tasks = max(1, min(16, work // _TASK_MULTIPLY_ADDS))
-    tasks = tasks // 4 * 4 or tasks
-    cuts = []
-    for strips in (4, 2, 1, 8):
-        if strips <= height and strips * blocks >= tasks:
-            cuts.append((strips, tasks))
-    return cuts or [(min(height, tasks), min(tasks, min(height, tasks) * blocks))]
