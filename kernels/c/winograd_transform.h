@@ -1,0 +1,105 @@
+/* Winograd's transforms along one axis, for tiles of OUT_TILE outputs under a kernel of three taps.
+ *
+ * A tile of OUT_TILE outputs needs IN_TILE = OUT_TILE + 2 inputs.  Both polynomials, the inputs' and the
+ * taps', are evaluated at 0, infinity and the pairs +a, -a of POINTS, multiplied there, and the outputs
+ * are read off the products (Winograd 1980; Lavin and Gray, arXiv:1509.09308; the matrices are those
+ * of winograd_points.py, which also makes the macros and says how good the points are).
+ *
+ * Values at the points are kept in the order 0, infinity, +a, -a, +b, -b: a *pair* is number 0 for
+ * the first two and 1 + i for the points of POINTS[i].  What is the same in both members of a pair
+ * is computed once, and no more of a two-dimensional tile than one pair of rows is in registers:
+ * 2 x IN_TILE vectors and a few temporaries, at most 16 for F(4, 3).
+ *
+ * With E(x) the product of (x^2 - a^2) over POINTS, which has only even powers:
+ *   EVEN[k]     the coefficient of x^2k in E
+ *   WITHOUT[i]  the same of E(x) / (x^2 - POINTS[i]^2)
+ * whose leading coefficients are 1 and left out.
+ */
+#ifndef RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_
+#define RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_
+
+#include "vector.h"
+
+#define IN_TILE (OUT_TILE + 2)
+#define PAIRS (IN_TILE / 2)
+#define POSITIONS (IN_TILE * IN_TILE)
+
+/* One pair of values at the points from IN_TILE inputs. */
+KERNEL void evaluate_pair(int pair, const vec *x, vec *first, vec *second) {
+  static const float points[] = POINTS, even[] = EVEN;
+  static const float without[PAIRS - 1][OUT_TILE / 2] = WITHOUT;
+  if (pair == 0) {
+    vec a = x[OUT_TILE], b = x[OUT_TILE + 1];
+    UNROLL for (int k = 0; k < OUT_TILE / 2; k++) {
+      a += x[2 * k] * even[k];
+      b += x[2 * k + 1] * even[k];
+    }
+    *first = a;
+    *second = b;
+  } else {
+    vec a = x[OUT_TILE], b = x[OUT_TILE - 1];
+    UNROLL for (int k = 0; k < OUT_TILE / 2 - 1; k++) {
+      a += x[2 * k + 2] * without[pair - 1][k];
+      b += x[2 * k + 1] * without[pair - 1][k];
+    }
+    *first = a + b * points[pair - 1];
+    *second = a - b * points[pair - 1];
+  }
+}
+
+/* OUT_TILE outputs from IN_TILE products at the points. */
+KERNEL void interpolate(const vec *products, vec *outputs) {
+  static const float points[] = POINTS;
+  vec sum[PAIRS - 1], difference[PAIRS - 1];
+  UNROLL for (int i = 0; i < PAIRS - 1; i++) {
+    sum[i] = products[2 + 2 * i] + products[3 + 2 * i];
+    difference[i] = products[2 + 2 * i] - products[3 + 2 * i];
+  }
+  UNROLL for (int k = 0; k < OUT_TILE; k++) {
+    vec total = k == 0 ? products[0] : k == OUT_TILE - 1 ? products[1] : (vec){0};
+    UNROLL for (int i = 0; i < PAIRS - 1; i++) {
+      float power = 1;
+      UNROLL for (int e = 0; e < k; e++) power *= points[i];
+      total += (k % 2 ? difference[i] : sum[i]) * power;
+    }
+    outputs[k] = total;
+  }
+}
+
+/* The values of a tile at all POSITIONS points: to[position * position_stride], position = IN_TILE *
+ * (row's point) + (column's point).  The tile's pixel (i, j) is from[i * row_stride + j * LANES]. */
+KERNEL void evaluate_tile(const float *from, long row_stride, float *to, long position_stride) {
+  UNROLL for (int pair = 0; pair < PAIRS; pair++) {
+    vec rows[2][IN_TILE];
+    UNROLL for (int j = 0; j < IN_TILE; j++) {
+      vec column[IN_TILE];
+      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] = load(from + i * row_stride + j * LANES);
+      evaluate_pair(pair, column, &rows[0][j], &rows[1][j]);
+    }
+    UNROLL for (int r = 0; r < 2; r++) {
+      UNROLL for (int other = 0; other < PAIRS; other++) {
+        vec values[2];
+        evaluate_pair(other, rows[r], &values[0], &values[1]);
+        UNROLL for (int s = 0; s < 2; s++) {
+          store(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+        }
+      }
+    }
+  }
+}
+
+/* The tile of outputs whose products at position p are from[p * position_stride]. */
+KERNEL void interpolate_tile(const float *from, long position_stride, vec outputs[OUT_TILE][OUT_TILE]) {
+  vec rows[OUT_TILE][IN_TILE];
+  UNROLL for (int j = 0; j < IN_TILE; j++) {
+    vec products[IN_TILE], column[OUT_TILE];
+    UNROLL for (int i = 0; i < IN_TILE; i++) {
+      products[i] = load(from + (i * IN_TILE + j) * position_stride);
+    }
+    interpolate(products, column);
+    UNROLL for (int i = 0; i < OUT_TILE; i++) rows[i][j] = column[i];
+  }
+  UNROLL for (int i = 0; i < OUT_TILE; i++) interpolate(rows[i], outputs[i]);
+}
+
+#endif /* RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_ */
