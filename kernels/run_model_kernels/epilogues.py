@@ -1,4 +1,7 @@
-"""Finds what can be done to a convolution's result before it is stored: bias, residual, clamp."""
+"""Finds what can be done to a convolution's result before it is stored: bias, residual, clamp.
+
+Batch normalisations after grouped convolutions, which TVM does not fold, are scales and biases too.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ class Epilogue:
 
     call: relay.Call
     last: relay.Call
+    scale: np.ndarray | None = None
+    """(output channels,): the sum is multiplied by it before the bias is added."""
     bias: np.ndarray | None = None
     residual: relay.Expr | None = None
     low: float = -math.inf
@@ -77,7 +82,7 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         epilogue.low = min(max(epilogue.low, float(user.attrs.a_min)), float(user.attrs.a_max))
         epilogue.high = max(min(epilogue.high, float(user.attrs.a_max)), float(user.attrs.a_min))
         return True
-    if clamped or name not in ("add", "nn.bias_add"):
+    if clamped or name not in ("add", "nn.bias_add", "multiply"):
         return False
     if name == "nn.bias_add" and int(user.attrs.axis) not in (1, -3):
         return False
@@ -88,10 +93,14 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         if epilogue.residual is not None or name == "nn.bias_add" and is_dense:
             return False
         value = other.data.numpy()
-        bias = _channel_bias(value, shape, name == "nn.bias_add")
-        if bias is None or value.dtype != np.float32:
+        numbers = _of_channels(value, shape, name == "nn.bias_add")
+        if numbers is None or value.dtype != np.float32:
             return False
-        epilogue.bias = bias if epilogue.bias is None else epilogue.bias + bias
+        if name == "multiply":
+            epilogue.scale = numbers if epilogue.scale is None else epilogue.scale * numbers
+            epilogue.bias = None if epilogue.bias is None else epilogue.bias * numbers
+        else:
+            epilogue.bias = numbers if epilogue.bias is None else epilogue.bias + numbers
         return True
     if name != "add" or is_dense or epilogue.residual is not None or shape_of(other) != shape:
         return False
@@ -99,8 +108,8 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
     return True
 
 
-def _channel_bias(value: np.ndarray, shape: tuple[int, ...], by_axis: bool) -> np.ndarray | None:
-    """A constant that is added as one number a channel, else None."""
+def _of_channels(value: np.ndarray, shape: tuple[int, ...], by_axis: bool) -> np.ndarray | None:
+    """A constant that has one number for each channel, as (channels,), else None."""
     channels = shape[1]
     if by_axis:
         return value if value.shape == (channels,) else None

@@ -43,6 +43,7 @@ class _Reader:
         self.function = function
         self.isa = isa
         self.values: dict[relay.Expr, object] = {}
+        self.blocked: dict[Tensor, Blocked] = {}
         parameters = list(function.params)
         tensors = []
         for parameter in parameters:
@@ -65,7 +66,18 @@ class _Reader:
         self.plan.output_is_tuple = isinstance(value, list)
         for one in value if isinstance(value, list) else [value]:
             self.plan.outputs.append(self._plain(one))
+        self._drop_unused()
         return self.plan
+
+    def _drop_unused(self) -> None:
+        """Steps for values that nothing reads: what a channel shuffle would have been, for one."""
+        needed = set(self.plan.outputs)
+        kept = []
+        for step in reversed(self.plan.steps):
+            if step.output in needed:
+                needed.update(step.inputs)
+                kept.append(step)
+        self.plan.steps = kept[::-1]
 
     def _inside_epilogues(self) -> set[relay.Expr]:
         inner = set()
@@ -117,13 +129,14 @@ class _Reader:
                 or str(attrs.out_dtype) not in ("", "float32") or len(shape_of(call)) != 4
                 or min(shape_of(call)) < 1):
             return None
-        weight = weight.data.numpy()
-        bias = epilogue.bias if epilogue.bias is not None else np.zeros(len(weight), np.float32)
+        weight, bias = _weight_and_bias(epilogue, weight.data.numpy())
         conv = Convolution(
-            weight, bias.astype(np.float32), (), (), strides=_ints(attrs.strides),
+            weight, bias, (), (), strides=_ints(attrs.strides),
             padding=_ints(attrs.padding), dilation=_ints(attrs.dilation), groups=int(attrs.groups),
             low=epilogue.low, high=epilogue.high)
         data = self.values[call.args[0]]
+        if isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1) and conv.groups == 1:
+            return self._convolution_of_vector(conv, data, epilogue)
         if conv.groups > 1 and conv.groups == weight.shape[0] and weight.shape[1] == 1:
             return self._depthwise(conv, data, epilogue)
         return self._dense_convolution(conv, data, epilogue)
@@ -152,6 +165,16 @@ class _Reader:
             return None
         return self._add_convolution(conv, list(arranged.tensors), epilogue)
 
+    def _convolution_of_vector(self, conv: Convolution, data: Tensor, epilogue: Epilogue):
+        """A 1x1 convolution after a global pooling is a fully connected layer."""
+        dense = Dense(conv.weight[:, :, 0, 0], conv.bias, conv.low, conv.high)
+        if epilogue.residual is not None or not can_multiply(dense, self.isa):
+            return None
+        vector = self._reshaped(data, (1, conv.input_channels))
+        output = Tensor((1, conv.output_channels))
+        self.plan.steps.append(DenseStep([vector], output, dense))
+        return self._reshaped(output, (1, conv.output_channels, 1, 1))
+
     def _depthwise(self, conv: Convolution, data, epilogue: Epilogue):
         """A convolution of each channel by itself: it keeps the blocks of its input."""
         source = self._blocked(data)
@@ -177,6 +200,8 @@ class _Reader:
         result = Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
         if epilogue.residual is not None:
             residual = self._blocked(self.values[epilogue.residual])
+            if residual is not None and result.is_plain and not _lie_alike(residual, result):
+                residual = self._blocked(self._plain(residual))
             if residual is not None and _lie_alike(residual, result):
                 conv = replace(conv, residual=True)
                 tensors = [*tensors, residual.tensors[0]]
@@ -204,8 +229,7 @@ class _Reader:
         shape = shape_of(call)
         if (isinstance(weight, relay.Constant) and shape[0] == 1 and len(shape) == 2
                 and str(weight.data.dtype) == "float32" and epilogue.residual is None):
-            bias = epilogue.bias if epilogue.bias is not None else np.zeros(shape[1], np.float32)
-            dense = Dense(weight.data.numpy(), bias.astype(np.float32), epilogue.low, epilogue.high)
+            dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low, epilogue.high)
             if can_multiply(dense, self.isa):
                 output = Tensor(shape)
                 self.plan.steps.append(DenseStep([self._plain(data)], output, dense))
@@ -234,6 +258,9 @@ class _Reader:
 
     def _window_pool(self, expr, kind, count_padding):
         attrs = expr.attrs
+        if (kind == "average" and _ints(attrs.pool_size) == shape_of(expr.args[0])[2:]
+                and shape_of(expr)[2:] == (1, 1) and not any(_ints(attrs.padding))):
+            return self._global_average(expr, self.values[expr.args[0]])
         if str(attrs.layout) != "NCHW" or _ints(attrs.dilation) != (1, 1):
             return None
         return self._pool(expr, kind, _ints(attrs.pool_size), _ints(attrs.strides),
@@ -277,10 +304,7 @@ class _Reader:
             return None
         output = Tensor((1, data.channels, 1, 1))
         self.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
-        shape = shape_of(expr)
-        if shape == output.shape:
-            return output
-        return self._add_relay([output], shape, "float32", lambda x: relay.reshape(x, shape), "reshape")
+        return self._reshaped(output, shape_of(expr))
 
     # What moves channels only.
 
@@ -322,7 +346,16 @@ class _Reader:
         begin += source[1] if begin < 0 else 0
         return data.take(range(begin, begin + shape[1]))
 
+    def _read_batch_flatten(self, expr):
+        return self._reshaped(self._plain(self.values[expr.args[0]]), shape_of(expr))
+
+    _read_squeeze = _read_expand_dims = _read_batch_flatten
+
     def _read_reshape(self, expr):
+        shuffled = self._shuffle(expr)
+        return self._read_batch_flatten(expr) if shuffled is None else shuffled
+
+    def _shuffle(self, expr):
         """The end of a channel shuffle: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
         transpose = expr.args[0]
         if operator(transpose) != "transpose" or operator(transpose.args[0]) != "reshape":
@@ -405,6 +438,12 @@ class _Reader:
         self.plan.steps.append(RelayStep(list(inputs), output, build, what))
         return output
 
+    def _reshaped(self, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Costs nothing when run, unlike operators such as batch_flatten."""
+        if tensor.shape == shape:
+            return tensor
+        return self._add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape), "reshape")
+
     # Between the layouts.
 
     def _plain(self, value) -> Tensor:
@@ -424,11 +463,14 @@ class _Reader:
         shape = value.shape
         if len(shape) != 4 or shape[0] != 1 or value.dtype != "float32":
             return None
+        if value in self.blocked:
+            return self.blocked[value]
         lanes = self.isa.lanes
         blocked = (1, len(plain_lanes(shape[1], lanes)), *shape[2:], lanes)
         output = self._add_relay([value], blocked, "float32",
                                  lambda x: blocking.to_blocked(x, shape, lanes), "to_blocked")
-        return plain(output, shape[1])
+        self.blocked[value] = plain(output, shape[1])
+        return self.blocked[value]
 
 
 def _lie_alike(a: Blocked, b: Blocked, broadcast: tuple[int, int] | None = None) -> bool:
@@ -438,6 +480,14 @@ def _lie_alike(a: Blocked, b: Blocked, broadcast: tuple[int, int] | None = None)
     if a.tensors[0].shape[1] != b.tensors[0].shape[1]:
         return False
     return a.size == b.size or broadcast is not None and broadcast in (a.size, b.size)
+
+
+def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both float32, scaled as the epilogue says."""
+    if epilogue.scale is not None:
+        weight = weight * epilogue.scale.reshape(-1, *(1,) * (weight.ndim - 1))
+    bias = np.zeros(len(weight)) if epilogue.bias is None else epilogue.bias
+    return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
 
 
 def _ints(values) -> tuple[int, ...]:
