@@ -1,40 +1,82 @@
-/* The register tile: PIXELS pixels x VECTORS vectors of output channels, accumulated in registers.
+/* The register tile: some pixels x some vectors of output channels, accumulated in registers.
  *
- * Register budget (vectors): PIXELS * VECTORS sums, VECTORS weights and one or two inputs must fit:
- *   AVX-512  32 registers: 14 x 2 sums + 2 + 2
- *   AVX2     16 registers:  6 x 2 sums + 2 + 1
- *   NEON 64  32 registers:  8 x 3 or 12 x 2 sums + weights + inputs
- *   NEON 32  16 registers:  6 x 2 sums + 2 + 2
+ * Register budget (vectors): `pixels * vectors` sums, `vectors` weights and the inputs must fit.
+ *   AVX-512  32 registers: 14 x 2 sums + 2 + 1, 9 x 3 + 3 + 1, 28 x 1 + 1
+ *   AVX2     16 registers:  6 x 2 sums + 2 + 1, 4 x 3 + 3 + 1, 12 x 1 + 1
+ *   NEON 64  32 registers:  7 x 3 sums + 3 + 7, 8 x 2 + 2 + 8, 5 x 4 + 4 + 5
+ *   NEON 32  16 registers:  4 x 2 sums + 2 + 4
+ * x86 broadcasts an input as it loads it (with one vector, in the multiplication itself), so the
+ * inputs need one register at most.  NEON multiplies by a lane of a register, so a load of four
+ * channels serves four multiplications, and every pixel needs one register.
  *
- * `pixels` and `vectors` are constants at every call, so that the loops unroll and `sums` lives in
- * registers.
+ * `first`, `pixels` and `vectors` are constants at every call: then the loops over them unroll and
+ * `sums` lives in registers.
  */
 #ifndef RUN_MODEL_KERNELS_TILE_H_
 #define RUN_MODEL_KERNELS_TILE_H_
 
 #include "vector.h"
 
-#define MOST_TILE_PIXELS 16
+#define MOST_TILE_PIXELS 28
 #define MOST_TILE_VECTORS 4
 
 typedef vec tile_sums[MOST_TILE_PIXELS][MOST_TILE_VECTORS];
 
-KERNEL void tile_clear(tile_sums sums, int pixels, int vectors) {
-  UNROLL for (int p = 0; p < pixels; p++) {
-    UNROLL for (int v = 0; v < vectors; v++) sums[p][v] = (vec){0};
+/* Things cut into tiles as equal as can be: the first `larger` have `size + 1`, the others `size`. */
+KERNEL int tile_start(int tile, int larger, int size) {
+  return tile * size + (tile < larger ? tile : larger);
+}
+
+/* Where part `part` of `parts` begins, if `count` things are shared out. */
+KERNEL int part_start(int part, int parts, int count) {
+  return (int)((long)part * count / parts);
+}
+
+/* Every pixel's sums begin with the bias. */
+KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float *bias) {
+  UNROLL for (int v = 0; v < vectors; v++) {
+    vec b = load(bias + v * LANES);
+    UNROLL for (int p = 0; p < pixels; p++) sums[p][v] = b;
   }
 }
 
-/* sums[p][v] += input[p * pixel_stride + k] * weights[k * weight_stride + v * LANES ...] over
- * `depth` values of k.  Strides count floats. */
-KERNEL void tile_multiply(tile_sums sums, int pixels, int vectors, const float *input,
-                          long pixel_stride, const float *weights, long weight_stride, int depth) {
-  NO_UNROLL for (int k = 0; k < depth; k++) {
+/* sums[first + p][v] += input[p * pixel_stride + k] * weights[(k * vectors + v) * LANES ...] for
+ * `pixels` values of p and `depth` of k.  Strides count floats. */
+KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, const float *input,
+                          long pixel_stride, const float *weights, int depth) {
+  int k = 0;
+#if LANES == 4
+  NO_UNROLL for (; k + 4 <= depth; k += 4) {
+    vec a[MOST_TILE_PIXELS];
+    UNROLL for (int p = 0; p < pixels; p++) a[p] = load(input + p * pixel_stride + k);
+    UNROLL for (int j = 0; j < 4; j++) {
+      vec w[MOST_TILE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + ((k + j) * vectors + v) * LANES);
+      UNROLL for (int p = 0; p < pixels; p++) {
+        UNROLL for (int v = 0; v < vectors; v++) sums[first + p][v] += splat(a[p][j]) * w[v];
+      }
+    }
+  }
+#endif
+  NO_UNROLL for (; k < depth; k++) {
     vec w[MOST_TILE_VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + k * weight_stride + v * LANES);
+    UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + (k * vectors + v) * LANES);
     UNROLL for (int p = 0; p < pixels; p++) {
       vec a = splat(input[p * pixel_stride + k]);
-      UNROLL for (int v = 0; v < vectors; v++) sums[p][v] += a * w[v];
+      UNROLL for (int v = 0; v < vectors; v++) sums[first + p][v] += a * w[v];
+    }
+  }
+}
+
+/* Adds the residual if there is one, clamps and stores.  A pixel is LANES floats from the one before
+ * it, a vector `vector_stride` floats, in both `output` and `residual`. */
+KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float *output, long vector_stride,
+                     const float *residual) {
+  UNROLL for (int v = 0; v < vectors; v++) {
+    UNROLL for (int p = 0; p < pixels; p++) {
+      vec value = sums[p][v];
+      if (residual) value += load(residual + v * vector_stride + p * LANES);
+      store(output + v * vector_stride + p * LANES, clamped(value));
     }
   }
 }

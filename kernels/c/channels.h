@@ -1,0 +1,70 @@
+/* Which input channels a tile of output channels needs, and where they are.
+ *
+ * The channels are runs: run r is `RUN_COUNT[r]` lanes of each of `RUN_BLOCKS[r]` blocks that follow
+ * each other in input tensor `RUN_TENSOR[r]`, and begins `RUN_OFFSET[r]` floats from its start.  If
+ * RUN_COUNT is not defined, all lanes are read.  Weights are [tile][tap][input channel][output channel]
+ * in the order of the runs (channel_runs.py).
+ *
+ * Macros: INPUT_BLOCK (floats in a block of an input), TAPS (the kernel's height x width), and
+ *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
+ *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
+ *   number of input channels (groups).
+ */
+#ifndef RUN_MODEL_KERNELS_CHANNELS_H_
+#define RUN_MODEL_KERNELS_CHANNELS_H_
+
+#include "tile.h"
+
+static const int run_tensor[] = RUN_TENSOR;
+static const int run_offset[] = RUN_OFFSET;
+static const int run_blocks[] = RUN_BLOCKS;
+#ifdef RUN_COUNT
+static const int run_count[] = RUN_COUNT;
+#endif
+
+typedef struct {
+  int first_run, end_run;
+  int depth;
+  const float *weights;
+} tile_channels;
+
+#ifdef TILE_RUNS
+static const int tile_runs[] = TILE_RUNS;
+static const int tile_weights[] = TILE_WEIGHTS;
+static const int tile_depth[] = TILE_DEPTH;
+#endif
+
+/* Of the tile with number `tile`, which begins with output vector `vector`. */
+KERNEL tile_channels channels_of_tile(const float *weights, int tile, int vector) {
+#ifdef TILE_RUNS
+  (void)vector;
+  return (tile_channels){tile_runs[tile], tile_runs[tile + 1], tile_depth[tile],
+                         weights + tile_weights[tile]};
+#else
+  (void)tile;
+  return (tile_channels){0, RUNS, DEPTH, weights + (long)vector * LANES * TAPS * DEPTH};
+#endif
+}
+
+/* Adds one tap's products with all of the input channels to the sums of `pixels` pixels from `first`
+ * on.  `offset`: of the first of these pixels in a block, in floats. */
+KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors,
+                              const void *const *inputs, tile_channels channels, long offset,
+                              long pixel_stride, int tap) {
+  const float *weights = channels.weights + (long)tap * channels.depth * vectors * LANES;
+  NO_UNROLL for (int run = channels.first_run; run < channels.end_run; run++) {
+#ifdef RUN_COUNT
+    const int count = run_count[run];
+#else
+    const int count = LANES;
+#endif
+    const float *input = (const float *)inputs[run_tensor[run]] + run_offset[run] + offset;
+    NO_UNROLL for (int block = 0; block < run_blocks[run]; block++) {
+      tile_multiply(sums, first, pixels, vectors, input, pixel_stride, weights, count);
+      input += INPUT_BLOCK;
+      weights += count * vectors * LANES;
+    }
+  }
+}
+
+#endif /* RUN_MODEL_KERNELS_CHANNELS_H_ */

@@ -1,0 +1,60 @@
+"""The direct kernel against the convolution's definition, over a sweep of shapes."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import layer_runner
+from random_convolutions import check, choose, random_conv
+from run_model_kernels import direct
+from run_model_kernels.convolution import Convolution
+from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (28, 30)},
+       {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1), "size": (5, 33)},
+       {"kernel": (1, 1), "strides": (2, 2), "padding": (0, 0, 0, 0), "size": (14, 13)},
+       {"kernel": (5, 5), "strides": (1, 1), "padding": (2, 2, 2, 2), "size": (7, 7)})
+
+
+def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolution, Isa, dict]]:
+    rng = np.random.default_rng(seed)
+    convs = []
+    for isa in isas:
+        convs += [(random_conv(rng, isa.lanes), isa) for _ in range(count)]
+        convs += [(random_conv(rng, isa.lanes, dilation=(1, 1), **fixed), isa) for fixed in ZOO[:zoo]]
+    return choose(rng, direct, convs)
+
+
+def test_native(tmp_path):
+    check(direct, draw(1, [AVX512, AVX2, NEON64], 7, 4), tmp_path)
+
+
+def test_sanitized(tmp_path):
+    check(direct, draw(2, [AVX512, NEON32], 3, 2), tmp_path, layer_runner.SANITIZED)
+
+
+@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+def test_other_machines(tmp_path, name, isa):
+    toolchain = getattr(layer_runner, name)
+    for tool in (toolchain.compiler[0], toolchain.runner[0]):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    check(direct, draw(3, [isa], 2, 1), tmp_path, toolchain)
+
+
+def test_padding_wider_than_a_tile_takes_a_copy(tmp_path):
+    rng = np.random.default_rng(4)
+    wide = random_conv(rng, 8, kernel=(3, 3), strides=(1, 1), dilation=(12, 12),
+                       padding=(12, 12, 12, 12), size=(20, 20), channels=[9, 8], outputs=24)
+    layer = direct.make(wide, AVX2, **direct.options(wide, AVX2)[0])
+    assert [phase.kernel for phase in layer.phases] == ["padded_copy", "direct"]
+    check(direct, [(wide, AVX2, direct.options(wide, AVX2)[0])], tmp_path)
+
+
+def test_refuses_what_it_cannot_do():
+    rng = np.random.default_rng(5)
+    assert direct.options(random_conv(rng, 8, channels=[3], planar=True), AVX2) == []
+    assert direct.options(random_conv(rng, 8, channels=[8], outputs=8, groups=2), AVX2) == []

@@ -1,0 +1,53 @@
+"""The first layer's kernel against the convolution's definition, over a sweep of shapes."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import layer_runner
+from random_convolutions import check, choose, random_conv
+from run_model_kernels import planar
+from run_model_kernels.convolution import Convolution
+from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30)},
+       {"kernel": (3, 3), "strides": (2, 2), "padding": (0, 0, 0, 0), "size": (31, 32)},
+       {"kernel": (7, 7), "strides": (2, 2), "padding": (3, 3, 3, 3), "size": (32, 32)})
+
+
+def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolution, Isa, dict]]:
+    rng = np.random.default_rng(seed)
+    convs = []
+    for isa in isas:
+        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[int(rng.integers(1, 5))]), isa)
+                  for _ in range(count)]
+        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[3], dilation=(1, 1), **fixed), isa)
+                  for fixed in ZOO[:zoo]]
+    return choose(rng, planar, convs)
+
+
+def test_native(tmp_path):
+    check(planar, draw(1, [AVX512, AVX2, NEON64], 8, 3), tmp_path)
+
+
+def test_sanitized(tmp_path):
+    check(planar, draw(2, [AVX512, NEON32], 4, 3), tmp_path, layer_runner.SANITIZED)
+
+
+@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+def test_other_machines(tmp_path, name, isa):
+    toolchain = getattr(layer_runner, name)
+    for tool in (toolchain.compiler[0], toolchain.runner[0]):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    check(planar, draw(3, [isa], 2, 1), tmp_path, toolchain)
+
+
+def test_refuses_what_it_cannot_do():
+    rng = np.random.default_rng(4)
+    assert planar.options(random_conv(rng, 8, channels=[3]), AVX2) == []
+    assert planar.options(random_conv(rng, 8, planar=True, channels=[4], outputs=4, groups=2),
+                          AVX2) == []

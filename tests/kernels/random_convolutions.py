@@ -1,0 +1,99 @@
+"""Random convolutions, and the check of a kernel that sums up by the definition against float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+import layer_runner
+import reference
+from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_kernels.isa import Isa
+
+EPS = np.finfo(np.float32).eps / 2
+
+Case = tuple[Convolution, Isa, dict]
+
+
+def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
+    """A random convolution; `fixed` overrides what is drawn.
+
+    kernel, strides, dilation, padding, size: as in Convolution; channels: of each input tensor;
+    outputs: output channels; groups; scattered: whether to read parts of blocks in any order; planar.
+    """
+    def pair(low: int, high: int) -> tuple[int, int]:
+        return tuple(int(n) for n in rng.integers(low, high + 1, 2))
+    kernel = fixed.get("kernel") or pair(1, 4)
+    strides = fixed.get("strides") or pair(1, 3)
+    dilation = fixed.get("dilation") or ((1, 1) if rng.random() < 0.7 else pair(1, 3))
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    padding = fixed.get("padding")
+    if padding is None:
+        padding = tuple(int(rng.integers(0, extent[axis % 2] + 1)) for axis in range(4))
+    size = fixed.get("size") or tuple(int(rng.integers(1, 24)) for _ in range(2))
+    size = tuple(max(size[a], extent[a] - padding[a] - padding[a + 2], 1) for a in (0, 1))
+    groups = fixed.get("groups", 1)
+    planar = fixed.get("planar", False)
+    tensors = fixed.get("channels") or [int(c) for c in rng.integers(1, 2 * lanes + 3,
+                                                                     rng.integers(1, 4))]
+    pieces: tuple[Lanes, ...] = ()
+    if not planar:
+        found = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
+        if fixed.get("scattered", rng.random() < 0.5):
+            # What splits and shuffles leave: parts of blocks, in any order.
+            found = [piece for p in found for piece in _cut(rng, p)]
+            found = [found[i] for i in rng.permutation(len(found))]
+        pieces = tuple(found)
+    channels = sum(tensors)
+    outputs = fixed.get("outputs") or int(rng.integers(1, 4 * lanes + 2))
+    shapes = [(1, c, *size) if planar else (1, -(-c // lanes), *size, lanes) for c in tensors]
+    return Convolution(
+        weight=rng.standard_normal((outputs, channels // groups, *kernel)).astype(np.float32),
+        bias=rng.standard_normal(outputs).astype(np.float32),
+        input_shapes=tuple(shapes), input_lanes=pieces, strides=strides, padding=padding,
+        dilation=dilation, groups=groups,
+        low=[-math.inf, 0.0, -0.5][rng.integers(3)], high=[math.inf, 6.0, 0.5][rng.integers(3)],
+        residual=bool(rng.random() < 0.3))
+
+
+def _cut(rng: np.random.Generator, piece: Lanes) -> list[Lanes]:
+    if piece.count == 1:
+        return [piece]
+    at = int(rng.integers(1, piece.count))
+    return [Lanes(piece.tensor, piece.block, piece.first, at),
+            Lanes(piece.tensor, piece.block, piece.first + at, piece.count - at)]
+
+
+def choose(rng: np.random.Generator, kernel: ModuleType, convs: list[tuple[Convolution, Isa]]
+           ) -> list[Case]:
+    """Random parameters of those that the kernel offers for each of the convolutions."""
+    cases = []
+    for conv, isa in convs:
+        options = kernel.options(conv, isa)
+        assert options, f"{kernel.__name__} refuses {conv.without_data()}"
+        cases.append((conv, isa, options[rng.integers(len(options))]))
+    return cases
+
+
+def check(kernel: ModuleType, cases: list[Case], folder: Path,
+          toolchain: layer_runner.Toolchain = layer_runner.Toolchain()) -> None:
+    """Each result within what rounding of every product and sum can do."""
+    rng = np.random.default_rng(len(cases))
+    layers = [kernel.make(conv, isa, **parameters) for conv, isa, parameters in cases]
+    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
+              for layer in layers]
+    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
+    for (conv, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+        want = reference.convolve(conv, tensors, isa.lanes)
+        absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
+                                       low=-math.inf, high=math.inf)
+        terms = math.prod(conv.weight.shape[1:]) + 2
+        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors], isa.lanes)
+        error = abs(reference.unblocked(output, conv.output_channels) - want)
+        assert (error <= bound).all(), (conv.without_data(), isa.name, parameters,
+                                        float((error / bound).max()))
+        assert np.isfinite(output).all(), "lanes without a channel must be finite"
