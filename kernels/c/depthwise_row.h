@@ -21,14 +21,19 @@
 
 #include "vector.h"
 
-#define TAPS (TAPS_Y * TAPS_X)
+#define WINDOW_TAPS (TAPS_Y * TAPS_X)
 /* Of a block's weights: [TAPS_Y][TAPS_X][LANES], then the bias. */
-#define BLOCK_WEIGHTS ((TAPS + 1) * LANES)
+#define BLOCK_WEIGHTS ((WINDOW_TAPS + 1) * LANES)
 #define COLUMNS_SPAN ((COLUMNS - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
 #define MIDDLE_LAST (OUT_WIDTH - 2 * COLUMNS)
 
+/* Layers with several bounds say here which. */
+#ifndef DEPTHWISE_CLAMPED
+#define DEPTHWISE_CLAMPED clamped
+#endif
+
 #if RESIDENT_WEIGHTS
-#define WEIGHTS_IN_REGISTERS TAPS
+#define WEIGHTS_IN_REGISTERS WINDOW_TAPS
 #else
 #define WEIGHTS_IN_REGISTERS 1
 #endif
@@ -54,7 +59,7 @@ KERNEL void depthwise_columns(const float *const *rows, int first, int last, con
                               const vec *resident, float *out, const float *residual, int x,
                               int checked) {
   vec sums[COLUMNS];
-  vec bias = load(weights + TAPS * LANES);
+  vec bias = load(weights + WINDOW_TAPS * LANES);
   UNROLL for (int c = 0; c < COLUMNS; c++) sums[c] = bias;
   if (RESIDENT_WEIGHTS && first == 0 && last == TAPS_Y) {
     UNROLL for (int t = 0; t < TAPS_Y; t++) {
@@ -71,7 +76,7 @@ KERNEL void depthwise_columns(const float *const *rows, int first, int last, con
   }
   UNROLL for (int c = 0; c < COLUMNS; c++) {
     if (residual) sums[c] += load(residual + (x + c) * LANES);
-    store(out + (x + c) * LANES, clamped(sums[c]));
+    store(out + (x + c) * LANES, DEPTHWISE_CLAMPED(sums[c]));
   }
 }
 

@@ -1,0 +1,143 @@
+"""Fused expansion, depthwise convolution and projection against their definitions, one after the other."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import layer_runner
+import reference
+from run_model_kernels import inverted_residual
+from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_kernels.inverted_residual import InvertedResidual
+from run_model_kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+
+EPS = np.finfo(np.float32).eps / 2
+
+
+def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp", **fixed) -> InvertedResidual:
+    """`stages`: which of expansion, depthwise and projection it has; `fixed` overrides what is drawn."""
+    taps = fixed.get("taps", int(rng.choice([3, 3, 3, 5])))
+    stride = fixed.get("stride", int(rng.integers(1, 3)))
+    size = fixed.get("size") or tuple(int(s) for s in rng.integers(taps + 5, 26, 2))
+    channels = fixed.get("channels") or [int(c) for c in rng.integers(1, 3 * lanes, 3)]
+    padding = (taps // 2,) * 4 if rng.random() < 0.7 else tuple(int(p) for p in rng.integers(0, taps, 4))
+    # Inputs of an expansion: parts of blocks of two tensors, as after a split or a concatenation.
+    shape = ((1, -(-channels[0] // lanes) + 1, *size, lanes),)
+    pieces = plain_lanes(channels[0], lanes)
+    if "e" in stages and rng.random() < 0.5:
+        first = int(rng.integers(0, lanes))
+        shape += ((1, 1, *size, lanes),)
+        extra = Lanes(1, 0, first, int(rng.integers(1, lanes - first + 1)))
+        pieces, channels = (extra, *pieces), [channels[0] + extra.count, *channels[1:]]
+
+    def weights(*dims: int) -> dict[str, np.ndarray]:
+        return {"weight": rng.standard_normal(dims).astype(np.float32),
+                "bias": rng.standard_normal(dims[0]).astype(np.float32),
+                "low": [-math.inf, 0.0][rng.integers(2)], "high": [math.inf, 6.0][rng.integers(2)]}
+
+    expand = project = None
+    if "e" in stages:
+        expand = Convolution(**weights(channels[1], channels[0], 1, 1), input_shapes=shape,
+                             input_lanes=pieces)
+        shape, pieces = (expand.output_shape(lanes),), plain_lanes(channels[1], lanes)
+    else:
+        channels[1] = channels[0]
+    between = Convolution(**weights(channels[1], 1, taps, taps), input_shapes=shape, input_lanes=pieces,
+                          strides=(stride, stride), padding=padding, groups=channels[1])
+    if "p" in stages:
+        shape = ((1, len(pieces), *between.output_size, lanes),)
+        project = Convolution(**weights(channels[2], channels[1], 1, 1), input_shapes=shape,
+                              input_lanes=plain_lanes(channels[1], lanes),
+                              residual=bool(rng.random() < 0.5))
+    return InvertedResidual(expand, between, project)
+
+
+def expected(block: InvertedResidual, tensors: list[np.ndarray], lanes: int):
+    """(result, bound of its error) as (channels, height, width), both in float64."""
+    value, error, count = tensors, None, len(block.first.input_shapes)
+    inputs, bounds = tensors[:count], [np.zeros_like(t, np.float64) for t in tensors[:count]]
+    for conv in (block.expand, block.depthwise, block.project):
+        if conv is None:
+            continue
+        plain = replace(conv, low=-math.inf, high=math.inf, residual=False)
+        absolute = replace(plain, weight=abs(conv.weight), bias=abs(conv.bias))
+        value = reference.convolve(plain, inputs, lanes)
+        size = reference.convolve(absolute, [abs(t) for t in inputs], lanes)
+        if conv.residual:
+            residual = reference.unblocked(tensors[-1], conv.output_channels).astype(np.float64)
+            value, size = value + residual, size + abs(residual)
+        # What the inputs' errors come to, and a rounding for every product and sum.
+        terms = conv.weight[0].size + 2
+        error = (reference.convolve(replace(absolute, bias=0 * conv.bias), bounds, lanes)
+                 + (2 * terms + 1) * EPS * size)
+        value = np.clip(value, conv.low, conv.high)
+        inputs, bounds = [blocked(value, lanes)], [blocked(error, lanes)]
+    return value, error * (1 + 1e-6) + 1e-30
+
+
+def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
+    """(channels, height, width) -> [1][blocks][height][width][lanes], zeros past the last channel."""
+    padded = np.pad(planes, [(0, -planes.shape[0] % lanes), (0, 0), (0, 0)])
+    return np.moveaxis(padded.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
+
+
+def check(cases: list[tuple[InvertedResidual, Isa, dict]], rng, folder, toolchain) -> None:
+    layers = [inverted_residual.make(block, isa, **parameters) for block, isa, parameters in cases]
+    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
+              for layer in layers]
+    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
+    for (block, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+        want, bound = expected(block, tensors, isa.lanes)
+        got = reference.unblocked(output, block.last.output_channels)
+        assert (abs(got - want) <= bound).all(), (isa.name, parameters, block)
+        assert np.isfinite(output).all(), "lanes without a channel must be finite"
+
+
+def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[InvertedResidual, Isa, dict]]:
+    rng, cases = np.random.default_rng(seed), []
+    for isa in isas:
+        blocks = [random_block(rng, isa.lanes, stages) for stages in ("edp", "ed", "dp") * count]
+        # MobileNet v2's: 24 output channels, which are one vector of 16 and a half; small planes.
+        blocks.append(random_block(rng, isa.lanes, channels=[16, 32, 24], size=(14, 14), taps=3, stride=1))
+        blocks.append(random_block(rng, isa.lanes, "ed", channels=[20, 96, 1], size=(7, 7), taps=3,
+                                   stride=1))
+        for block in blocks:
+            choices = inverted_residual.options(block, isa)
+            if choices:
+                cases.append((block, isa, choices[rng.integers(len(choices))]))
+        assert len(cases) > count, "most blocks can be computed"
+    return cases
+
+
+def test_native(tmp_path):
+    check(draw(1, [AVX512, AVX2, NEON64], 4), np.random.default_rng(2), tmp_path,
+          layer_runner.Toolchain())
+
+
+def test_sanitized(tmp_path):
+    check(draw(3, [AVX512, NEON32], 1), np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
+
+
+@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", NEON64)])
+def test_other_machines(tmp_path, name, isa):
+    toolchain = getattr(layer_runner, name)
+    for tool in (toolchain.compiler[0], toolchain.runner[0]):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    check(draw(5, [isa], 1)[:3], np.random.default_rng(6), tmp_path, toolchain)
+
+
+def test_refuses_what_it_cannot_do():
+    rng = np.random.default_rng(8)
+    block = random_block(rng, 8, taps=3, stride=1, size=(12, 12), channels=[8, 16, 8])
+    assert inverted_residual.options(block, AVX2)
+    assert not inverted_residual.options(InvertedResidual(None, block.depthwise, None), AVX2)
+    reversed_ = replace(block.project, input_lanes=block.project.input_lanes[::-1])
+    assert not inverted_residual.options(replace(block, project=reversed_), AVX2)
+    dilated = replace(block.depthwise, dilation=(2, 2))
+    assert not inverted_residual.options(replace(block, depthwise=dilated), AVX2)
