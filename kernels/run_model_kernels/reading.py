@@ -236,14 +236,17 @@ class _Reader:
                 return output
         return self._original(epilogue)
 
-    def _pool(self, expr, kind: str, window, strides, padding, count_padding: bool):
-        data = self.values[expr.args[0]]
-        if not isinstance(data, Blocked):
+    def _window_pool(self, expr, kind: str, count_padding: bool):
+        data, attrs = self.values[expr.args[0]], expr.attrs
+        window, padding = _ints(attrs.pool_size), _ints(attrs.padding)
+        if not isinstance(data, Blocked) or str(attrs.layout) != "NCHW":
             return None
+        if kind == "average" and window == data.size and shape_of(expr)[2:] == (1, 1) and not any(padding):
+            return self._global_average(expr, data)
         pieces, places = data.whole_blocks()
-        pooling = Pooling(kind=kind, window=window, strides=strides, padding=padding,
-                          count_padding=count_padding,
-                          input_shapes=tuple(t.shape for t in data.tensors), input_lanes=pieces)
+        pooling = Pooling(kind, window, tuple(t.shape for t in data.tensors), pieces,
+                          strides=_ints(attrs.strides), padding=padding, dilation=_ints(attrs.dilation),
+                          round_up=bool(attrs.ceil_mode), count_padding=count_padding)
         if tuple(pooling.output_size) != shape_of(expr)[2:] or not can_pool(pooling, self.isa):
             return None
         output = Tensor(pooling.output_shape(self.isa.lanes))
@@ -255,28 +258,6 @@ class _Reader:
 
     def _read_avg_pool2d(self, expr):
         return self._window_pool(expr, "average", bool(expr.attrs.count_include_pad))
-
-    def _window_pool(self, expr, kind, count_padding):
-        attrs = expr.attrs
-        if (kind == "average" and _ints(attrs.pool_size) == shape_of(expr.args[0])[2:]
-                and shape_of(expr)[2:] == (1, 1) and not any(_ints(attrs.padding))):
-            return self._global_average(expr, self.values[expr.args[0]])
-        if str(attrs.layout) != "NCHW" or _ints(attrs.dilation) != (1, 1):
-            return None
-        return self._pool(expr, kind, _ints(attrs.pool_size), _ints(attrs.strides),
-                          self._pool_padding(expr), count_padding)
-
-    def _pool_padding(self, expr):
-        """top, left, bottom, right, with what rounding up (ceil_mode) needs more at the end."""
-        attrs = expr.attrs
-        padding = list(_ints(attrs.padding))
-        if bool(attrs.ceil_mode):
-            for axis in (0, 1):
-                size = shape_of(expr.args[0])[2 + axis]
-                window, stride = int(attrs.pool_size[axis]), int(attrs.strides[axis])
-                wanted = (shape_of(expr)[2 + axis] - 1) * stride + window
-                padding[2 + axis] = max(padding[2 + axis], wanted - size - padding[axis])
-        return tuple(padding)
 
     def _read_global_avg_pool2d(self, expr):
         return self._global_average(expr, self.values[expr.args[0]])
@@ -296,10 +277,8 @@ class _Reader:
     def _global_average(self, expr, data):
         if not isinstance(data, Blocked):
             return None
-        pooling = Pooling(kind="global_average", window=data.size, strides=(1, 1),
-                          padding=(0, 0, 0, 0), count_padding=False,
-                          input_shapes=tuple(t.shape for t in data.tensors),
-                          input_lanes=data.pieces())
+        pooling = Pooling("average", data.size, tuple(t.shape for t in data.tensors), data.pieces(),
+                          planar=True)
         if not can_pool(pooling, self.isa):
             return None
         output = Tensor((1, data.channels, 1, 1))
