@@ -1,0 +1,27 @@
+/* From sums to an int8 layer's output: see int8.h for the formula.
+ *
+ * OUTPUT_FLOAT     the output is float32 instead of bytes (CLAMP_LOW and CLAMP_HIGH as in vector.h)
+ * BYTE_LOW, BYTE_HIGH   the clamp of a byte, float32 within 0..255
+ * RESIDUAL_SCALE   there is a residual, of bytes
+ */
+#ifndef RUN_MODEL_KERNELS_INT8_OUTPUT_H_
+#define RUN_MODEL_KERNELS_INT8_OUTPUT_H_
+
+#include "int8.h"
+
+/* `at` counts the output's elements; `residual` is a tensor of the output's shape or unused. */
+KERNEL void store_result(void *output, long at, ivec sums, vec scale, vec bias,
+                         const unsigned char *residual) {
+  vec value = fused(floats(sums), scale, bias);
+#ifdef RESIDUAL_SCALE
+  value = fused(floats_of_bytes(load_bytes(residual + at)), splat(RESIDUAL_SCALE), value);
+#endif
+#ifdef OUTPUT_FLOAT
+  store((float *)output + at, clamped(value));
+#else
+  value = minimum(maximum(value, splat(BYTE_LOW)), splat(BYTE_HIGH));
+  store_bytes((unsigned char *)output + at, rounded_bytes(value));
+#endif
+}
+
+#endif /* RUN_MODEL_KERNELS_INT8_OUTPUT_H_ */

@@ -1,0 +1,180 @@
+"""Quantized convolutions: every output byte against whole-number arithmetic."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import int8_reference
+from layer_runner import AARCH64, AARCH64_DOT, ARMHF, RISCV64, SANITIZED, Toolchain, run_layers
+from reference import unblocked
+from run_model_kernels import int8_convolution
+from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON32, NEON64, NEON64_DOT, Isa
+from run_model_kernels.quantized import Quantization, QuantizedConvolution
+
+# The same kernels where there is no instruction for them.
+NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v3"))
+WIDE_NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v4"))
+
+
+def random_quantization(rng: np.random.Generator) -> Quantization:
+    return Quantization(float(rng.uniform(0.005, 0.05)), int(rng.choice([0, 255, rng.integers(256)])))
+
+
+def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = False,
+                 ) -> QuantizedConvolution:
+    """With an output scale that makes use of most bytes and of both ends."""
+    count = conv.input_channels if conv.planar else len(conv.input_shapes) + conv.residual
+    inputs = tuple(random_quantization(rng) for _ in range(count))
+    typical = np.mean([q.scale for q in inputs]) * 80 * np.sqrt(conv.weight[0].size)
+    output = Quantization(float(typical / 60), int(rng.integers(256)))
+    scale = 1.0 if to_float else output.scale * 30
+    clamp = {} if not math.isfinite(conv.high) else {"high": float(scale)}
+    return QuantizedConvolution(replace(conv, **clamp), inputs, None if to_float else output)
+
+
+def random_case(rng: np.random.Generator, isa: Isa, **fixed) -> Convolution:
+    """A small convolution; `fixed` says what must not be left to chance."""
+    lanes = isa.lanes
+    kernel = fixed.get("kernel", tuple(int(k) for k in rng.choice([1, 1, 2, 3, 5], 2)))
+    strides = fixed.get("strides", tuple(int(s) for s in rng.integers(1, 3, 2)))
+    dilation = fixed.get("dilation", (1, 1))
+    groups = fixed.get("groups", 1)
+    outputs = fixed.get("outputs", int(rng.integers(1, 3 * lanes)) * groups)
+    size = fixed.get("size", tuple(int(s) for s in rng.integers(7, 20, 2)))
+    padding = fixed.get("padding", tuple(int(p) for p in rng.integers(0, 3, 4)))
+    shapes, pieces = [], []
+    if fixed.get("planar"):
+        channels = fixed.get("channels", 3)
+        shapes = [(1, channels, *size)]
+    else:
+        channels = fixed.get("channels", int(rng.integers(1, 2 * lanes + 3)) * groups)
+        left = channels
+        while left:
+            count = left if not fixed.get("tensors") else min(left, int(rng.integers(1, lanes + 5)))
+            first = int(rng.integers(0, 3)) if fixed.get("tensors") else 0
+            blocks = -(-(first + count) // lanes)
+            tensor = len(shapes)
+            shapes.append((1, blocks, *size, lanes))
+            end = first + count
+            while first < end:
+                here = min(end, (first // lanes + 1) * lanes) - first
+                pieces.append(Lanes(tensor, first // lanes, first % lanes, here))
+                first += here
+            left -= count
+        if fixed.get("tensors"):
+            pieces = [pieces[i] for i in rng.permutation(len(pieces))]
+    return Convolution(
+        rng.standard_normal((outputs, channels // groups, *kernel)).astype(np.float32),
+        rng.standard_normal(outputs).astype(np.float32), tuple(shapes), tuple(pieces), strides,
+        padding, dilation, groups, low=float(rng.choice([-math.inf, 0.0])),
+        high=float(rng.choice([math.inf, 6.0])), residual=fixed.get("residual", False))
+
+
+def tensors_of(quantized: QuantizedConvolution, isa: Isa, rng: np.random.Generator) -> list[np.ndarray]:
+    """Bytes anywhere; pictures go past what their bytes can stand for."""
+    result = []
+    for shape, dtype in quantized.layer_inputs(isa.lanes):
+        result.append(rng.integers(0, 256, shape).astype(np.uint8) if dtype == "uint8"
+                      else (rng.standard_normal(shape) * 2).astype(np.float32))
+    return result
+
+
+def cases(isa: Isa, seed: int, few: bool = False):
+    """(quantized convolution, parameters) of all sorts."""
+    rng = np.random.default_rng(seed)
+    sorts = [
+        dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), residual=True),
+        dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), tensors=True),
+        dict(kernel=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), residual=True),
+        dict(kernel=(3, 3), tensors=True, padding=(1, 0, 1, 2)),
+        dict(planar=True, kernel=(7, 7), strides=(2, 2), padding=(3, 3, 3, 3), size=(23, 21)),
+        dict(kernel=(1, 1), size=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), to_float=True),
+        dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), groups=3),
+        dict(kernel=(3, 3), groups=2, tensors=True),
+    ]
+    if not few:
+        sorts += [
+            dict(kernel=(1, 1), strides=(2, 2), padding=(0, 0, 0, 0)),
+            dict(kernel=(3, 3), dilation=(2, 3), size=(13, 15)),
+            dict(kernel=(3, 3), size=(7, 7), padding=(1, 1, 1, 1), strides=(1, 1), outputs=70),
+            dict(kernel=(1, 1), size=(7, 7), padding=(0, 0, 0, 0), strides=(1, 1), outputs=97),
+            dict(kernel=(3, 3), size=(5, 2), padding=(1, 1, 1, 1), residual=True, strides=(1, 1)),
+            dict(planar=True, channels=1, kernel=(3, 3), size=(9, 5)),
+            dict(planar=True, channels=4, kernel=(3, 2), dilation=(1, 2), size=(12, 31)),
+            dict(planar=True, channels=2, kernel=(1, 1), padding=(0, 0, 0, 0), to_float=True),
+        ] + [dict() for _ in range(6)] + [dict(to_float=True)]
+    for sort in sorts:
+        conv = random_case(rng, isa, **sort)
+        if min(conv.output_size) < 1:
+            continue
+        quantized = quantized_of(conv, rng, sort.get("to_float", False))
+        for parameters in int8_convolution.options(quantized, isa)[:1]:
+            yield quantized, parameters, tensors_of(quantized, isa, rng)
+
+
+def check(isa: Isa, folder, toolchain: Toolchain, seed: int, few: bool = False) -> None:
+    wanted, layers = [], []
+    for quantized, parameters, tensors in cases(isa, seed, few):
+        layers.append((int8_convolution.make(quantized, isa, **parameters), tensors))
+        wanted.append((quantized, int8_reference.convolve(quantized, tensors)))
+    for (quantized, expected), result in zip(wanted, run_layers(layers, folder, toolchain),
+                                             strict=True):
+        got = unblocked(result, quantized.convolution.output_channels)
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected, str(quantized.convolution.without_data()))
+
+
+@pytest.mark.parametrize("isa", [AVX512_VNNI, AVX2, GENERIC], ids=lambda isa: str(isa.lanes))
+def test_equals_whole_number_arithmetic(isa, tmp_path):
+    check(isa, tmp_path, Toolchain(), seed=isa.lanes)
+
+
+@pytest.mark.parametrize("isa, toolchain", [(AVX512_VNNI, WIDE_NO_VNNI), (AVX2, NO_VNNI)],
+                         ids=["avx512", "avx2"])
+def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
+    check(isa, tmp_path, toolchain, seed=5, few=True)
+
+
+@pytest.mark.parametrize("isa", [AVX512_VNNI, GENERIC], ids=lambda isa: str(isa.lanes))
+def test_touches_no_memory_but_its_own(isa, tmp_path):
+    check(isa, tmp_path, SANITIZED, seed=6, few=True)
+
+
+@pytest.mark.parametrize("isa, toolchain", [
+    (NEON64_DOT, AARCH64_DOT), (NEON64, AARCH64), (NEON32, ARMHF), (GENERIC, RISCV64)],
+    ids=["aarch64-dot", "aarch64", "armhf", "riscv64"])
+def test_other_machines_compute_the_same(isa, toolchain, tmp_path):
+    for program in (toolchain.compiler[0], toolchain.runner[0]):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    check(isa, tmp_path, toolchain, seed=7, few=True)
+
+
+def test_sums_reach_both_ends_of_what_bytes_can_give(tmp_path):
+    """All weights and bytes at their largest, where instructions that saturate would fail."""
+    lanes = AVX2.lanes
+    weight = np.ones((2, 4 * lanes, 3, 3), np.float32)
+    weight[1] = -1
+    conv = Convolution(weight, np.zeros(2, np.float32), ((1, 4, 5, 5, lanes),),
+                       plain_lanes(4 * lanes, lanes))
+    quantized = QuantizedConvolution(conv, (Quantization(1.0, 0),), None)
+    data = np.full((1, 4, 5, 5, lanes), 255, np.uint8)
+    layer = int8_convolution.make(quantized, AVX2, **int8_convolution.options(quantized, AVX2)[0])
+    result = run_layers([(layer, [data])], tmp_path, NO_VNNI)[0]
+    expected = 4 * lanes * 9 * 255
+    np.testing.assert_allclose(unblocked(result, 2)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(unblocked(result, 2)[1], -expected, rtol=1e-6)
+
+
+def test_refuses_sums_that_overflow():
+    weight = np.ones((1, 70000, 1, 1), np.float32)
+    conv = Convolution(weight, np.zeros(1, np.float32), ((1, 4375, 1, 1, 16),),
+                       plain_lanes(70000, 16))
+    with pytest.raises(ValueError, match="32 bits"):
+        QuantizedConvolution(conv, (Quantization(1.0, 0),), None).check()

@@ -1,0 +1,79 @@
+"""Quantized layers in whole numbers, and every float32 rounding of kernels/c/int8.h: equal bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reference import unblocked
+from run_model_kernels.quantized import QuantizedConvolution
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """float32 a * b + c with one rounding.
+
+    The product is exact in float64.  The sum is rounded to odd there, so that rounding it again, to
+    float32, cannot meet a tie that is none.
+    """
+    product = np.asarray(a, np.float32).astype(np.float64) * np.asarray(b, np.float32)
+    addend = np.asarray(c, np.float32).astype(np.float64)
+    total = product + addend
+    part = total - product
+    error = (product - (total - part)) + (addend - part)
+    even = (total.view(np.int64) & 1) == 0
+    towards = np.where(error > 0, np.inf, -np.inf)
+    total = np.where((error != 0) & even, np.nextafter(total, towards), total)
+    return total.astype(np.float32)
+
+
+def picture_bytes(quantized: QuantizedConvolution, picture: np.ndarray) -> np.ndarray:
+    """A float32 (channels, height, width) as the first layer makes bytes of it."""
+    result = np.empty(picture.shape, np.uint8)
+    for c, q in zip(range(len(picture)), quantized.inputs):
+        value = fused(picture[c], np.float32(1 / q.scale), np.float32(q.zero_point))
+        result[c] = np.rint(np.clip(value, np.float32(0), np.float32(255)))
+    return result
+
+
+def sums(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.ndarray:
+    """int64 (output channels, height, width): weights times (bytes - zero points)."""
+    conv = quantized.convolution
+    if conv.planar:
+        x = picture_bytes(quantized, tensors[0][0])
+    else:
+        pieces = [tensors[p.tensor][0, p.block, :, :, p.first:p.first + p.count]
+                  for p in conv.input_lanes]
+        x = np.concatenate([np.moveaxis(p, -1, 0) for p in pieces])
+    zeros = np.array([q.zero_point for q in quantized.channel_inputs], np.int64)[:len(x)]
+    top, left, bottom, right = conv.padding
+    x = np.pad(x.astype(np.int64) - zeros[:, None, None], [(0, 0), (top, bottom), (left, right)])
+    height, width = conv.output_size
+    weight = quantized.weight.astype(np.int64)
+    out = np.zeros((conv.output_channels, height, width), np.int64)
+    per_group = conv.output_channels // conv.groups
+    depth = weight.shape[1]
+    for group in range(conv.groups):
+        rows = slice(group * per_group, (group + 1) * per_group)
+        channels = x[group * depth:(group + 1) * depth]
+        for i in range(conv.kernel[0]):
+            for j in range(conv.kernel[1]):
+                y0, x0 = i * conv.dilation[0], j * conv.dilation[1]
+                window = channels[:, y0:y0 + (height - 1) * conv.strides[0] + 1:conv.strides[0],
+                                  x0:x0 + (width - 1) * conv.strides[1] + 1:conv.strides[1]]
+                # float64 holds these whole numbers exactly.
+                out[rows] += np.einsum("oc,chw->ohw", weight[rows, :, i, j].astype(np.float64),
+                                       window.astype(np.float64), optimize=True).astype(np.int64)
+    return out
+
+
+def convolve(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.ndarray:
+    """The result as (output channels, height, width), of the output's type."""
+    conv = quantized.convolution
+    per_channel = (slice(None), None, None)
+    value = fused(sums(quantized, tensors).astype(np.float32), quantized.scale[per_channel],
+                  quantized.bias[per_channel])
+    if conv.residual:
+        residual = unblocked(tensors[-1], conv.output_channels)
+        value = fused(residual.astype(np.float32), quantized.residual_scale, value)
+    low, high = quantized.bounds
+    value = np.minimum(np.maximum(value, low), high)
+    return value if quantized.output is None else np.rint(value).astype(np.uint8)
