@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from .channels import Channels, all_channels
 from .convolution import Convolution
 from .isa import Isa
 from .layer import Layer, Phase
-from .tiles import (Even, best_tiles, channel_runs, common_defines, even, packed_weights, padded_bias,
-                    run_defines, vectors)
+from .tiles import Even, best_tiles, common_defines, even, padded_bias, vectors
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
@@ -18,63 +16,58 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     the [rows, channels] are cut in, and which loop is the outer one."""
     if conv.planar or conv.groups > 1:
         return []
-    found = []
-    for tile in best_tiles(isa, conv.output_size[1], vectors(conv.output_channels, isa)):
-        for parts in _parts(conv, even(vectors(conv.output_channels, isa), tile[1])):
-            for outside in ("channels", "rows"):
-                found.append({"tile": list(tile), "parts": list(parts), "outside": outside})
-    return found
+    count = vectors(conv.output_channels, isa)
+    return options_of_tiles(conv, isa, best_tiles(isa, conv.output_size[1], count))
+
+
+def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
+    """The same for these register tiles only."""
+    count = vectors(conv.output_channels, isa)
+    return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
+            for parts in _parts(conv, even(count, tile[1])) for outside in ("channels", "rows")]
 
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """`outside`: "channels" or "rows"."""
     vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
-    runs, order = channel_runs(conv.input_lanes, isa.lanes)
-    weights = np.concatenate([packed_weights(conv.weight, order, vectors_, isa.lanes)
-                              for vectors_ in vector_tiles.ranges()])
-    geometry = direct_geometry(conv, isa, tile, parts, outside, vector_tiles)
-    defines = {**geometry.defines, "RUNS": len(runs), "DEPTH": len(order),
-               **run_defines(runs, geometry.block_floats, isa.lanes, geometry.first_blocks)}
-    return Layer("conv2d_direct", "direct.h", defines, geometry.phases,
-                 conv.layer_inputs(isa.lanes),
-                 (weights.astype(np.float32), padded_bias(conv, isa.lanes)),
-                 conv.output_shape(isa.lanes), shared_bytes=geometry.shared_bytes,
-                 note={"kernel": "direct", "tile": list(tile), "parts": list(parts),
+    channels = all_channels(conv, isa, vector_tiles)
+    return layer("direct", conv, isa, channels, tile, parts, outside)
+
+
+def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
+          parts: list[int], outside: str) -> Layer:
+    """The layer of kernel `kernel`, that reads these channels."""
+    height, width = conv.input_size
+    top, left, bottom, right = conv.padding
+    columns = even(conv.output_size[1], tile[0])
+    vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
+    row_parts, channel_parts = min(parts[0], conv.output_size[0]), min(parts[1], vector_tiles.tiles)
+    phases = [Phase("direct", row_parts * channel_parts)]
+    first_blocks = None
+    shared_bytes = 0
+    defines = {**common_defines(conv, isa), **columns.defines("COLUMN", "COLUMNS"),
+               **vector_tiles.defines("VECTOR", "VECTORS")}
+    if _reaches_past_edge_tiles(conv, columns):
+        blocks = [shape[1] for shape in conv.input_shapes]
+        defines.update(PADDED=1, PADDED_BLOCKS=blocks, SOURCE_HEIGHT=height, SOURCE_WIDTH=width,
+                       PADDED_TOP=top, PADDED_LEFT=left)
+        height, width, top, left = height + top + bottom, width + left + right, 0, 0
+        phases.insert(0, Phase("padded_copy", sum(blocks)))
+        first_blocks = [sum(blocks[:i]) for i in range(len(blocks))]
+        shared_bytes = sum(blocks) * height * width * isa.lanes * 4
+    defines |= {
+        **channels.defines(height * width * isa.lanes, isa.lanes, first_blocks),
+        "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "OUTPUT_HEIGHT": conv.output_size[0],
+        "OUTPUT_WIDTH": conv.output_size[1], "KERNEL_HEIGHT": conv.kernel[0],
+        "KERNEL_WIDTH": conv.kernel[1], "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1],
+        "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1], "PAD_TOP": top,
+        "PAD_LEFT": left, "ROW_PARTS": row_parts, "CHANNEL_PARTS": channel_parts,
+        "CHANNELS_OUTSIDE": outside == "channels"}
+    return Layer(f"conv2d_{kernel}", "direct.h", defines, tuple(phases), conv.layer_inputs(isa.lanes),
+                 (channels.weights, padded_bias(conv.bias, isa.lanes)), conv.output_shape(isa.lanes),
+                 shared_bytes=shared_bytes,
+                 note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
-
-
-class direct_geometry:  # pylint: disable=invalid-name
-    """What direct.h wants to know but for the channels."""
-
-    def __init__(self, conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str,
-                 vector_tiles: Even) -> None:
-        height, width = conv.input_size
-        top, left, bottom, right = conv.padding
-        columns = even(conv.output_size[1], tile[0])
-        row_parts = min(parts[0], conv.output_size[0])
-        channel_parts = min(parts[1], vector_tiles.tiles)
-        self.phases: tuple[Phase, ...] = (Phase("direct", row_parts * channel_parts),)
-        self.first_blocks: list[int] | None = None
-        self.shared_bytes = 0
-        defines = {**common_defines(conv, isa), **columns.defines("COLUMN", "COLUMNS"),
-                   **vector_tiles.defines("VECTOR", "VECTORS")}
-        if _reaches_past_edge_tiles(conv, columns):
-            blocks = [shape[1] for shape in conv.input_shapes]
-            defines.update(PADDED=1, PADDED_BLOCKS=blocks, SOURCE_HEIGHT=height, SOURCE_WIDTH=width,
-                           PADDED_TOP=top, PADDED_LEFT=left)
-            height, width, top, left = height + top + bottom, width + left + right, 0, 0
-            self.phases = (Phase("padded_copy", sum(blocks)), *self.phases)
-            self.first_blocks = [sum(blocks[:i]) for i in range(len(blocks))]
-            self.shared_bytes = sum(blocks) * height * width * isa.lanes * 4
-        self.block_floats = height * width * isa.lanes
-        self.defines = {
-            **defines, "TAPS": math.prod(conv.kernel), "INPUT_HEIGHT": height, "INPUT_WIDTH": width,
-            "OUTPUT_HEIGHT": conv.output_size[0], "OUTPUT_WIDTH": conv.output_size[1],
-            "KERNEL_HEIGHT": conv.kernel[0], "KERNEL_WIDTH": conv.kernel[1],
-            "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1],
-            "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1],
-            "PAD_TOP": top, "PAD_LEFT": left, "ROW_PARTS": row_parts, "CHANNEL_PARTS": channel_parts,
-            "CHANNELS_OUTSIDE": outside == "channels"}
 
 
 def _reaches_past_edge_tiles(conv: Convolution, columns: Even) -> bool:

@@ -54,7 +54,7 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
         scratch = planes * padded_rows * padded_width * 4
     return Layer("conv2d_planar", "planar.h", defines, (Phase("planar", parts),),
                  conv.layer_inputs(isa.lanes),
-                 (weights.astype(np.float32), padded_bias(conv, isa.lanes)),
+                 (weights.astype(np.float32), padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes), scratch_bytes=scratch,
                  note={"kernel": "planar", "tile": list(tile), "parts": parts,
                        "multiply_adds": conv.multiply_adds})

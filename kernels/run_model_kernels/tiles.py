@@ -146,10 +146,9 @@ def packed_weights(weight: np.ndarray, order: list[int], channels: range, lanes:
     return part.transpose(2, 3, 1, 0).ravel()
 
 
-def padded_bias(conv: Convolution, lanes: int) -> np.ndarray:
+def padded_bias(bias: np.ndarray, lanes: int) -> np.ndarray:
     """The bias of every lane of the output."""
-    count = -(-conv.output_channels // lanes) * lanes
-    return np.pad(conv.bias.astype(np.float32), (0, count - conv.output_channels))
+    return np.pad(bias.astype(np.float32), (0, -len(bias) % lanes))
 
 
 def common_defines(conv: Convolution, isa: Isa) -> dict[str, object]:
