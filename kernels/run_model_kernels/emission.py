@@ -8,27 +8,40 @@ from tvm import relay
 from run_model_kernels import choice, relay_layer
 from run_model_kernels.isa import Isa
 from run_model_kernels.layer import Layer
-from run_model_kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep, RelayStep, Step
+from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
+                                    RelayStep, Step)
 from run_model_kernels.tensors import Tensor
 
 
-def write_module(plan: Plan, isa: Isa, outputs: list[Tensor] | None = None) -> tvm.IRModule:
-    """The module that computes the plan's outputs, or other tensors of it."""
+def write_module(plan: Plan, isa: Isa,
+                 outputs: list[Tensor] | None = None) -> tuple[tvm.IRModule, dict[str, Layer]]:
+    """The module that computes the plan's outputs, or other tensors of it.
+
+    Gives also the layers by the names of their operators; equal code has one name.
+    """
     known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
+    names: dict[str, str] = {}
+    layers: dict[str, Layer] = {}
     for step in plan.steps:
         inputs = [known[tensor] for tensor in step.inputs]
         if isinstance(step, RelayStep):
             known[step.output] = step.build(*inputs)
         else:
-            known[step.output] = relay_layer.call(make_layer(step, isa), inputs)
+            layer = make_layer(step, isa)
+            name = names.setdefault(layer.symbol(0), f"{layer.kind}_{len(names)}")
+            layers.setdefault(name, layer)
+            known[step.output] = relay_layer.call(layer, inputs, name)
     wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
     many = plan.output_is_tuple if outputs is None else True
     body = relay.Tuple(wanted) if many else wanted[0]
-    return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function(plan.parameters, body)))
+    module = tvm.IRModule.from_expr(relay.Function(plan.parameters, body))
+    return relay.transform.InferType()(module), layers
 
 
 def make_layer(step: Step, isa: Isa) -> Layer:
     """The layer of a step that is ours."""
+    if isinstance(step, LayerStep):
+        return step.layer
     if isinstance(step, ConvolutionStep):
         return choice.make_convolution(step.convolution, isa)
     if isinstance(step, PoolingStep):

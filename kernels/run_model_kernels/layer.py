@@ -72,7 +72,8 @@ class Layer:
     def symbol(self, phase: int) -> str:
         """The C name of a phase: equal code has equal names, other code others."""
         text = repr((self.kind, self.header, sorted((k, _c_value(v)) for k, v in self.defines.items()),
-                     self.phases, len(self.inputs), len(self.constants)))
+                     self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
+                     self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return f"run_model_{self.kind}_{digest}_{phase}"
 

@@ -9,26 +9,28 @@ from tvm.relay.op import op as relay_op
 from run_model_kernels.c_compiler import compile_to_ir, target_flags
 from run_model_kernels.layer import Layer
 
-# Calls name their layer by its place here; attributes of Python's own cannot be nodes of TVM's.
-_layers: list[Layer] = []
+PREFIX = "run_model."
+"""What the names of our operators begin with."""
+
+# Calls name their layer by its symbol here: attributes of Python's own cannot be nodes of TVM's.
+# Layers that differ in nothing but their constants share one, and TVM compiles them once.
+_layers: dict[str, Layer] = {}
 _registered: set[str] = set()
 _ir: dict[tuple, str] = {}
 
 
-def call(layer: Layer, inputs: list[relay.Expr]) -> relay.Call:
-    """A Relay expression that computes the layer's output from `inputs`."""
-    name = f"run_model.{layer.kind}"
-    if name not in _registered:
-        _register(name)
-    _layers.append(layer)
+def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
+    """A Relay expression that computes the layer's output from `inputs`.
+
+    `name` ("conv2d_winograd_3") becomes the operator's and, with it, the graph's node's.
+    """
+    operator = f"{PREFIX}{name}"
+    if operator not in _registered:
+        _register(operator)
+    _layers[layer.symbol(0)] = layer
     arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
-    attributes = tvm.ir.make_node("DictAttrs", layer=len(_layers) - 1)
-    return relay.Call(relay_op.get(name), [relay.Tuple(arguments)], attributes)
-
-
-def layer_of(expr: relay.Call) -> Layer:
-    """The layer that a call made here stands for."""
-    return _layers[int(expr.attrs["layer"])]
+    attributes = tvm.ir.make_node("DictAttrs", layer=layer.symbol(0))
+    return relay.Call(relay_op.get(operator), [relay.Tuple(arguments)], attributes)
 
 
 def _register(name: str) -> None:
@@ -45,7 +47,7 @@ def _register(name: str) -> None:
 
     def choose(attrs, inputs, out_type, target):
         chosen = strategy()
-        layer = _layers[int(attrs["layer"])]
+        layer = _layers[str(attrs["layer"])]
         chosen.add_implementation(
             lambda attrs, inputs, out_type: [extern(layer, list(inputs), target)],
             lambda attrs, outs, target: te.create_schedule([out.op for out in outs]),
@@ -57,7 +59,7 @@ def _register(name: str) -> None:
 
 
 def _type_of_output(arguments, attributes):
-    layer = _layers[int(attributes["layer"])]
+    layer = _layers[str(attributes["layer"])]
     return relay.TensorType(layer.output_shape, layer.output_dtype)
 
 

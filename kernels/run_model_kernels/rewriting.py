@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import dataclass
 
 import tvm
 
+from run_model_kernels import relay_layer
 from run_model_kernels.emission import write_module
 from run_model_kernels.isa import Isa, isa_of
+from run_model_kernels.layer import Layer
 from run_model_kernels.plan import Plan, RelayStep
 from run_model_kernels.reading import NotForUs, read_plan
 
@@ -15,17 +19,49 @@ from run_model_kernels.reading import NotForUs, read_plan
 _LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")
 
 
-def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> tuple[tvm.IRModule, dict[str, object]]:
-    """The rewritten module, and a report for the artifact's metadata.
+@dataclass(frozen=True)
+class Rewritten:
+    """A module with layers of ours, and what is to be said of it."""
 
-    `mod` is simplified (faster_folding.simplify).  Raises NotForUs with the reason where the target
-    or the network is not one for these kernels.
+    module: tvm.IRModule
+    layers: dict[str, Layer]
+    """By the names of their operators."""
+    report: dict[str, object]
+    """For the artifact's metadata."""
+
+
+def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
+    """`mod`, simplified and with its constants folded (faster_folding), on our kernels.
+
+    Raises NotForUs with the reason where the target or the network is not one for them.
     """
     isa = isa_of(target)
     if isa is None:
-        raise NotForUs(f"the target {target} has no vector instructions that they use")
+        raise NotForUs("the target has no vector instructions that the kernels use")
     plan = read_plan(mod, isa)
-    return write_module(plan, isa), report(plan, isa)
+    module, layers = write_module(plan, isa)
+    return Rewritten(module, layers, report(plan, isa))
+
+
+def annotate(graph: str, layers: dict[str, Layer]) -> str:
+    """The graph's JSON with "multiply_adds" and "kernel" among the attributes of our layers' nodes.
+
+    Executors read past attributes that they do not know; profiles want to know how much work a
+    node's function is, which its packed weights do not tell.
+    """
+    described = json.loads(graph)
+    names = {f"_fused_{relay_layer.PREFIX}{name}".replace(".", "_"): layer
+             for name, layer in layers.items()}
+    for node in described["nodes"]:
+        function = node.get("attrs", {}).get("func_name", "")
+        layer = names.get(function[function.find("_fused_"):])
+        if layer is None:
+            continue
+        note = dict(layer.note)
+        if "multiply_adds" in note:
+            node["attrs"]["multiply_adds"] = str(note.pop("multiply_adds"))
+        node["attrs"]["kernel"] = json.dumps(note, sort_keys=True)
+    return json.dumps(described, indent=1)
 
 
 def report(plan: Plan, isa: Isa) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -12,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools import artifact, c_target, forms, params_file, tvm_process, verification
+from run_model_tools import artifact, bootstrap, c_target, forms, params_file, tvm_process, verification
 from run_model_tools.cpu_features import needed_features
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
-from run_model_tools.files import copy_atomically, directory_in_the_making, write_atomically
+from run_model_tools.files import (copy_atomically, directory_in_the_making, sha256_of,
+                                   write_atomically)
 from run_model_tools.graph_file import Graph, read_graph
 from run_model_tools.json_text import to_text
 from run_model_tools.onnx_model import OnnxModel
@@ -25,7 +27,7 @@ from run_model_tools.targets import Target
 from run_model_tools.tuning_selection import Selection
 
 # Raised when the same request would give other files than before.
-_RECIPE = 3
+_RECIPE = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Job:
     opt_level: int = 3
     records: Selection = Selection()
     """The tuning records that are looked through (tuning_selection.choose)."""
+    kernels: str = "auto"
+    """"ours", "stock" (TVM's schedules) or "auto": ours where they were measured to be faster."""
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
@@ -86,11 +90,22 @@ class Job:
                  sorted(self.shapes.items()),
                  self.preprocessing.to_json() if self.preprocessing else None, self.labels,
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
-                 self.records.key(),
+                 self.records.key(), self.kernels,
+                 None if self.kernels == "stock" else _kernel_sources(),
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _kernel_sources() -> str:
+    """A hash of everything that decides what our kernels are."""
+    folder = bootstrap.REPO_ROOT / "kernels"
+    files = [p for sub in ("c", "run_model_kernels", "choices") for p in sorted((folder / sub).glob("*"))
+             if p.suffix in (".h", ".py", ".json")]
+    parts = [[str(p.relative_to(folder)), sha256_of(p)] for p in files]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def is_up_to_date(job: Job) -> bool:
@@ -130,7 +145,7 @@ def compile_job(job: Job) -> dict[str, Any]:
             made = tvm_process.call(
                 "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
                 target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
-                tuning=job.records.request(), cc=cc, directory=str(folder.resolve()),
+                tuning=job.records.request(), kernels=job.kernels, cc=cc, directory=str(folder.resolve()),
                 single_file=job.single_file, forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
             files = c_target.add_build_files(folder) if job.is_c else []
@@ -206,6 +221,7 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
                   **forms.describe(folder, job.possible_forms(), job.name)},
         "build_key": job.build_key(),
     }
+    metadata["kernels"] = made["kernels"]
     tuned = job.records.describe(made["tuning"])
     if tuned is not None:
         metadata["tuning"] = tuned

@@ -151,10 +151,12 @@ def record_kind(path):
 def compile_model(tvm, request):
     """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
 
-    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast` (default true) is for a test, which compares with what TVM makes by itself.
+    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast` (default
+    true) is for a test, which compares with what TVM makes by itself.
     """
     import faster_folding
     import onnx
+    import own_kernels
     import pad_channels
     from tvm import relay
 
@@ -166,24 +168,32 @@ def compile_model(tvm, request):
     except Exception as error:
         raise Refusal("target", str(error).strip().splitlines()[-1])
 
-    model = onnx.load(request["onnx"])
-    records = request.get("tuning")
-    if records and records["files"] and not records["explicit"]:
-        # Committed records are of networks that were changed in this way; a file that the user names
-        # is of the network as it is.
-        pad_channels.pad_channels(model, pad_channels.lanes_of(target, llvm_features(tvm, target)))
-    try:
-        mod, params = relay.frontend.from_onnx(
-            model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)
-    except Exception as error:
-        raise Refusal("model", str(error).strip().splitlines()[-1])
-
     is_c = target.kind.name == "c"
-    if request.get("fast", True):
-        factory, linked, tuned = build_tuned(tvm, mod, params, target, request)
+    try:
+        rewritten = own_kernels.rewrite(
+            tvm, lambda: read_onnx(onnx.load(request["onnx"]), request), target, request)
+        kernels = dict(rewritten.report, method="ours")
+    except own_kernels.Unusable as error:
+        if request.get("kernels") == "ours":
+            raise Refusal("kernels", str(error))
+        rewritten, kernels = None, {"method": "stock", "reason": str(error)}
+    tuned = None
+    if rewritten is not None:
+        factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
+                                      faster_folding.build)
     else:
-        factory, linked = build_forms(tvm, mod, params, target, request, {}, plain_build)
-        tuned = None
+        model = onnx.load(request["onnx"])
+        records = request.get("tuning")
+        if records and records["files"] and not records["explicit"]:
+            # Committed records are of networks that were changed in this way; a file that the user
+            # names is of the network as it is.
+            pad_channels.pad_channels(
+                model, pad_channels.lanes_of(target, llvm_features(tvm, target)))
+        mod = read_onnx(model, request)
+        if request.get("fast", True):
+            factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
+        else:
+            factory, linked = build_forms(tvm, mod, {}, target, request, {}, plain_build)
 
     directory = request["directory"]
     if is_c:
@@ -193,13 +203,24 @@ def compile_model(tvm, request):
         if request.get("single_file"):
             export(factory, os.path.join(directory, "model_single.so"), request)
     with open(os.path.join(directory, "model.json"), "w") as file:
-        file.write(factory.get_graph_json())
+        file.write(own_kernels.annotate(rewritten, factory.get_graph_json()))
     save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
         file.write(save(factory.get_params()))
     write_forms(factory, linked, request)
-    return {"target": str(target), "requested": target_text, "tuning": tuned,
+    return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
             "llvm_features": llvm_features(tvm, target)}
+
+
+def read_onnx(model, request):
+    """The Relay module of an onnx.ModelProto, all weights in it as constants."""
+    from tvm import relay
+
+    try:
+        return relay.frontend.from_onnx(
+            model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)[0]
+    except Exception as error:
+        raise Refusal("model", str(error).strip().splitlines()[-1])
 
 
 def compile_many(tvm, request):

@@ -1,0 +1,66 @@
+"""Compiles with the project's own kernels (kernels/run_model_kernels), inside of TVM's process."""
+
+import os
+import sys
+
+_KERNELS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "kernels")
+
+# Instruction sets on which the kernels were measured to be faster than TVM's schedules
+# (bench/README.md): there they are used without being asked for.
+FASTER_ON = ("avx512", "avx2", "neon64", "neon32")
+
+
+class Unusable(Exception):
+    """Why the kernels cannot or shall not be used for a network or a target."""
+
+
+def import_kernels():
+    """The package, which has a folder of its own: run_model_kernels.rewriting."""
+    if _KERNELS not in sys.path:
+        sys.path.insert(0, os.path.realpath(_KERNELS))
+    from run_model_kernels import rewriting
+
+    return rewriting
+
+
+def rewrite(tvm, read, target, request):
+    """A rewriting.Rewritten of the module that read() gives, for the target.  Raises Unusable.
+
+    request["kernels"]: "ours" (wherever it is possible), "auto" (where it pays) or "stock".
+    """
+    import faster_folding
+    from tvm import relay
+
+    wanted = request.get("kernels", "stock")
+    records = request.get("tuning")
+    if wanted == "stock":
+        raise Unusable("not asked for")
+    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+        raise Unusable("they need TVM %s and this is %s" % (
+            faster_folding.SUPPORTED_RELEASE.rstrip("."), tvm.__version__))
+    if target.kind.name != "llvm":
+        raise Unusable("they are LLVM code and the target is %s" % target.kind.name)
+    if wanted == "auto" and records and records["explicit"]:
+        raise Unusable("tuning records were named, which are of TVM's schedules")
+    if wanted == "auto" and request["opt_level"] < 3:
+        raise Unusable("the optimisation level is below 3")
+    rewriting = import_kernels()
+    from run_model_kernels.isa import isa_of
+
+    isa = isa_of(target)
+    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
+        raise Unusable("they were not measured to be faster on this target")
+    with tvm.transform.PassContext(opt_level=request["opt_level"]):
+        mod = faster_folding.simplify(tvm, read(), target)
+        mod = relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
+        try:
+            return rewriting.rewrite(mod, target)
+        except rewriting.NotForUs as error:
+            raise Unusable(str(error))
+
+
+def annotate(rewritten, graph):
+    """The graph's JSON, with what is known of our layers in it; unchanged without any."""
+    if rewritten is None:
+        return graph
+    return import_kernels().annotate(graph, rewritten.layers)
