@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from run_model_kernels import dense, depthwise, direct, grouped, planar, pointwise, pooling, winograd
+from run_model_kernels import (choices, dense, depthwise, direct, grouped, inverted_residual, planar,
+                               pointwise, pooling, winograd)
 from run_model_kernels.convolution import Convolution
 from run_model_kernels.isa import Isa
 from run_model_kernels.layer import Layer
@@ -36,10 +37,22 @@ def can_multiply(layer: dense.Dense, isa: Isa) -> bool:
     return bool(dense.options(layer, isa))
 
 
+def chosen(conv: Convolution, isa: Isa) -> tuple[str, dict[str, object]]:
+    """What was measured best for such a layer (kernels/choices), if it is still offered, or the guess."""
+    offered = options(conv, isa)
+    measured = choices.find(conv, isa)
+    return measured if measured in offered else offered[0]
+
+
 def make_convolution(conv: Convolution, isa: Isa) -> Layer:
     """The layer, with the kernel that was measured best or, where none was, guessed."""
-    name, parameters = options(conv, isa)[0]
+    name, parameters = chosen(conv, isa)
     return KERNELS[name].make(conv, isa, **parameters)
+
+
+def make_fused(block: inverted_residual.InvertedResidual, isa: Isa) -> Layer:
+    """The layer of convolutions that are computed together."""
+    return inverted_residual.make(block, isa, **inverted_residual.options(block, isa)[0])
 
 
 def make_pooling(pool: pooling.Pooling, isa: Isa) -> Layer:

@@ -8,8 +8,8 @@ from tvm import relay
 from run_model_kernels import choice, relay_layer
 from run_model_kernels.isa import Isa
 from run_model_kernels.layer import Layer
-from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
-                                    RelayStep, Step)
+from run_model_kernels.plan import (ConvolutionStep, DenseStep, FusedStep, LayerStep, Plan,
+                                    PoolingStep, RelayStep, Step)
 from run_model_kernels.tensors import Tensor
 
 
@@ -44,6 +44,8 @@ def make_layer(step: Step, isa: Isa) -> Layer:
         return step.layer
     if isinstance(step, ConvolutionStep):
         return choice.make_convolution(step.convolution, isa)
+    if isinstance(step, FusedStep):
+        return choice.make_fused(step.block, isa)
     if isinstance(step, PoolingStep):
         return choice.make_pooling(step.pooling, isa)
     if isinstance(step, DenseStep):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from run_model_kernels.convolution import Convolution
+from run_model_kernels.layer import Layer
 from run_model_kernels.tensors import Tensor
 
 
@@ -36,6 +37,20 @@ class DenseStep(Step):
     """A fully connected layer on a vector (dense.Dense)."""
 
     dense: Any
+
+
+@dataclass(eq=False)
+class FusedStep(Step):
+    """Convolutions that are computed together (inverted_residual.InvertedResidual)."""
+
+    block: Any
+
+
+@dataclass(eq=False)
+class LayerStep(Step):
+    """A layer that has been made already (quantize.py)."""
+
+    layer: Layer
 
 
 @dataclass(eq=False)

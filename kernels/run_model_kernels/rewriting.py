@@ -10,6 +10,7 @@ import tvm
 
 from run_model_kernels import relay_layer
 from run_model_kernels.emission import write_module
+from run_model_kernels.fusion import fuse
 from run_model_kernels.isa import Isa, isa_of
 from run_model_kernels.layer import Layer
 from run_model_kernels.plan import Plan, RelayStep
@@ -39,6 +40,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     if isa is None:
         raise NotForUs("the target has no vector instructions that the kernels use")
     plan = read_plan(mod, isa)
+    fuse(plan, isa)
     module, layers = write_module(plan, isa)
     return Rewritten(module, layers, report(plan, isa))
 
