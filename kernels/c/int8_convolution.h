@@ -123,7 +123,30 @@ KERNEL void int8_convolve(int task, const void *const *inputs, const void *const
   }
 }
 
-#if defined(PADDED_HEIGHT) && !defined(PICTURE_CHANNELS)
+#ifdef VECTOR_CHANNELS
+/* A float32 vector becomes bytes; a fully connected layer's input is small. */
+KERNEL void int8_vector(int task, const void *const *inputs, const void *const *constants,
+                        void *output, void *shared, void *scratch) {
+  unsigned char *to = (unsigned char *)shared;
+  for (int i = 0; i < (VECTOR_CHANNELS + 3) / 4 * 4; i++) to[i] = 0;
+  NO_UNROLL for (int i = 0; i < VECTOR_CHANNELS; i += LANES) {
+    const int count = VECTOR_CHANNELS - i < LANES ? VECTOR_CHANNELS - i : LANES;
+    vec value = {0};
+    if (count == LANES) {
+      value = load((const float *)inputs[0] + i);
+    } else {
+      for (int j = 0; j < count; j++) value[j] = ((const float *)inputs[0])[i + j];
+    }
+    value = fused(value, splat(VECTOR_FACTOR), splat(VECTOR_OFFSET));
+    lane_bytes rounded = rounded_bytes(minimum(maximum(value, splat(0.0f)), splat(255.0f)));
+    if (count == LANES) {
+      store_bytes(to + i, rounded);
+    } else {
+      for (int j = 0; j < count; j++) to[i + j] = rounded[j];
+    }
+  }
+}
+#elif defined(PADDED_HEIGHT) && !defined(PICTURE_CHANNELS)
 /* Copies COPY_ROWS rows of one block into [block][PADDED_HEIGHT][PADDED_WIDTH][lane]. */
 static const int copy_source[] = COPY_SOURCE;
 static const int copy_block[] = COPY_BLOCK;

@@ -30,7 +30,7 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
     conv = quantized.convolution
     if conv.depthwise and conv.groups > 1:
         return []
-    if conv.planar and (conv.weight.shape[1] > 4 or conv.groups != 1):
+    if conv.planar and (conv.groups != 1 or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
         return []
     pixels, vectors = largest_tile(isa)
     if math.prod(conv.output_size) == 1:
@@ -42,6 +42,13 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
         columns = width
         rows = min(max(1, pixels // width), height)
     return [{"tile": [rows, columns], "vectors": vectors}]
+
+
+def _is_vector(quantized: QuantizedConvolution) -> bool:
+    """Whether it is a fully connected layer, of a float32 vector."""
+    conv = quantized.convolution
+    return (conv.planar and conv.input_size == (1, 1) and conv.kernel == (1, 1)
+            and len(set(quantized.inputs)) == 1 and not any(conv.padding))
 
 
 def _flat(quantized: QuantizedConvolution) -> bool:
@@ -71,7 +78,10 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
     quantized.check()
     conv = quantized.convolution
     lanes, chunk = isa.lanes, vectors * isa.lanes
-    source = _Picture(quantized, isa) if conv.planar else _Bytes(quantized, isa)
+    if _is_vector(quantized):
+        source: _Bytes | _Picture | _Vector = _Vector(quantized, isa)
+    else:
+        source = _Picture(quantized, isa) if conv.planar else _Bytes(quantized, isa)
     blocks = -(-conv.output_channels // lanes)
     chunks = -(-blocks // vectors)
     words = [source.words(range(c * chunk, min((c + 1) * chunk, conv.output_channels)))
@@ -109,13 +119,18 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
     if any(p[0] for p in pieces):
         defines["PIECE_SOURCE"] = [p[0] for p in pieces]
+    output_shape = conv.output_shape(lanes)
+    if isinstance(source, _Vector):
+        output_shape = (1, conv.output_channels)
+        if conv.output_channels % lanes:
+            defines["OUTPUT_COUNT"] = conv.output_channels
     tasks = -(-tiles // task_tiles) * -(-chunks // task_chunks)
     return Layer(
         kind="conv2d_int8", header="int8_convolution.h", defines=defines,
         phases=(*source.phases, Phase("int8_convolve", tasks)),
         inputs=quantized.layer_inputs(lanes),
         constants=(np.concatenate(packed), *per_channel, *source.constants),
-        output_shape=conv.output_shape(lanes), output_dtype=quantized.output_dtype,
+        output_shape=output_shape, output_dtype=quantized.output_dtype,
         shared_bytes=source.shared_bytes,
         note={"kernel": "int8_convolution", "tile": list(tile), "vectors": vectors,
               "multiply_adds": conv.multiply_adds})
@@ -275,3 +290,27 @@ class _Picture:
         if self.joined:
             return _Words([(0, 0, conv.kernel[1])], packed)
         return _Words([(0, 0, 1)], packed.reshape(-1, 1, len(channels), 4))
+
+
+class _Vector:
+    """A float32 vector, which a first phase makes bytes; the output is a vector too."""
+
+    def __init__(self, quantized: QuantizedConvolution, isa: Isa):
+        self.quantized = quantized
+        channels = quantized.convolution.input_channels
+        self.bytes = channels
+        self.shared_bytes = -(-channels // 4) * 4
+        self.phases = (Phase("int8_vector", 1),)
+        self.constants: tuple[np.ndarray, ...] = ()
+        quantization = quantized.inputs[0]
+        self.defines: dict[str, object] = {
+            "VECTOR_CHANNELS": channels, "VECTOR_FACTOR": 1 / quantization.scale,
+            "VECTOR_OFFSET": float(quantization.zero_point), "PADDED_HEIGHT": 1, "ROW_BYTES": 0,
+            "PIXEL_BYTES": 0, "STRIDE_Y": 1, "STRIDE_X": 1, "TAPS": 1, "TAP_OFFSET": [0]}
+
+    def words(self, channels: range) -> _Words:
+        part = self.quantized.weight[channels[0]:channels[-1] + 1, :, 0, 0]
+        full = np.zeros((len(channels), self.shared_bytes), np.int8)
+        full[:, :part.shape[1]] = part
+        packed = full.reshape(len(channels), -1, 4).transpose(1, 0, 2)[None]
+        return _Words([(0, 0, packed.shape[1])], packed)

@@ -1,0 +1,102 @@
+"""Pooling of bytes: kernels/c/int8_pooling.h."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from run_model_kernels.isa import Isa
+from run_model_kernels.layer import Layer, Phase
+from run_model_kernels.pooling import Pooling
+from run_model_kernels.quantized import Quantization
+
+
+@dataclass(frozen=True)
+class QuantizedPooling:
+    """A Pooling whose input tensors hold bytes.
+
+    The output holds bytes too, but that of a global average (pooling.planar), which is float32.
+    """
+
+    pooling: Pooling
+    inputs: tuple[Quantization, ...]
+    """Of each input tensor."""
+    output: Quantization | None
+
+    @property
+    def rescaling(self) -> tuple[np.ndarray, np.ndarray]:
+        """(scale, bias), float32, of each piece of the input."""
+        scales, biases = [], []
+        for piece in self.pooling.input_lanes:
+            q = self.inputs[piece.tensor]
+            if self.output is None:
+                scale = q.scale / (self.pooling.input_size[0] * self.pooling.input_size[1])
+                scales.append(scale)
+                biases.append(-q.zero_point * q.scale)
+            else:
+                scales.append(q.scale / self.output.scale)
+                biases.append(self.output.zero_point - q.zero_point * q.scale / self.output.scale)
+        return np.array(scales, np.float32), np.array(biases, np.float32)
+
+
+def options(quantized: QuantizedPooling, isa: Isa) -> list[dict[str, object]]:
+    """Parameter sets worth trying; empty if the kernel cannot do it."""
+    pool = quantized.pooling
+    if pool.dilation != (1, 1):
+        return []
+    if pool.planar:
+        return [{}] if quantized.output is None and pool.kind == "average" else []
+    if quantized.output is None or any(piece.first for piece in pool.input_lanes):
+        return []
+    if pool.window[0] * pool.window[1] > 49:
+        return []
+    # Rounding up may put the part of a window outside that divides the average.
+    if pool.kind == "average" and pool.round_up:
+        return []
+    return [{}] if _windows_touch_picture(pool) else []
+
+
+def _windows_touch_picture(pool: Pooling) -> bool:
+    """Whether no window lies in the padding altogether."""
+    return all(pool.padding[axis] < pool.window[axis]
+               and (pool.output_size[axis] - 1) * pool.strides[axis] - pool.padding[axis]
+               < pool.input_size[axis] for axis in (0, 1))
+
+
+def make(quantized: QuantizedPooling, isa: Isa) -> Layer:
+    """The layer."""
+    pool, pieces = quantized.pooling, quantized.pooling.input_lanes
+    scales, biases = quantized.rescaling
+    defines: dict[str, object] = isa.defines() | {
+        "BLOCK_TENSOR": [p.tensor for p in pieces], "BLOCK_INDEX": [p.block for p in pieces],
+        "IN_HEIGHT": pool.input_size[0], "IN_WIDTH": pool.input_size[1]}
+    if pool.planar:
+        each = -(-len(pieces) // 8)
+        tasks = -(-len(pieces) // each)
+        ends = np.cumsum([p.count for p in pieces])
+        defines |= {"GLOBAL": 1, "BLOCKS": len(pieces), "TASK_BLOCKS": each,
+                    "PIECE_LANE": [p.first for p in pieces],
+                    "PIECE_COUNT": [p.count for p in pieces],
+                    "PIECE_OUTPUT": [int(end) - p.count for end, p in zip(ends, pieces)]}
+    else:
+        height, width = pool.output_size
+        bands = max(1, min(height, round(16 / len(pieces))))
+        rows = -(-height // bands)
+        tasks = len(pieces) * -(-height // rows)
+        defines |= {
+            "MAXIMUM" if pool.kind == "max" else "AVERAGE": 1,
+            "BLOCK_FILL": [quantized.inputs[p.tensor].zero_point for p in pieces],
+            "TAPS_Y": pool.window[0], "TAPS_X": pool.window[1], "STRIDE_Y": pool.strides[0],
+            "STRIDE_X": pool.strides[1], "PAD_TOP": pool.padding[0], "PAD_LEFT": pool.padding[1],
+            "OUT_HEIGHT": height, "OUT_WIDTH": width, "TASK_ROWS": rows}
+        if pool.count_padding:
+            defines["COUNT_PADDING"] = 1
+        if any(q != quantized.output for q in quantized.inputs):
+            defines["RESCALE"] = 1
+    return Layer(
+        kind=f"{pool.kind}_pool2d_int8", header="int8_pooling.h", defines=defines,
+        phases=(Phase("int8_pool", tasks),),
+        inputs=tuple((tuple(shape), "uint8") for shape in pool.input_shapes),
+        constants=(scales, biases), output_shape=pool.output_shape(isa.lanes),
+        output_dtype="float32" if pool.planar else "uint8", note={"kernel": "int8_pooling"})

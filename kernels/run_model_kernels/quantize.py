@@ -1,0 +1,158 @@
+"""Float32 plan -> the same plan with layers in 8 bits."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from run_model_kernels import int8_cast, int8_convolution, int8_depthwise, int8_pooling
+from run_model_kernels.convolution import Convolution
+from run_model_kernels.int8_pooling import QuantizedPooling
+from run_model_kernels.isa import Isa
+from run_model_kernels.layer import Layer
+from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
+                                    RelayStep, Step)
+from run_model_kernels.quantized import Quantization, QuantizedConvolution
+from run_model_kernels.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Quantizations:
+    """How bytes stand for each activation, and for each channel of pictures."""
+
+    tensors: dict[Tensor, Quantization]
+    pictures: dict[Tensor, tuple[Quantization, ...]]
+
+
+def quantize(plan: Plan, isa: Isa, known: Quantizations) -> tuple[Plan, dict[str, object]]:
+    """The plan in 8 bits wherever there is a kernel for it, and a report of its layers.
+
+    Tensors between such layers hold bytes; others, and the network's outputs, stay float32.  Where
+    the two meet, a layer of its own casts.
+    """
+    return _Quantizer(plan, isa, known).run()
+
+
+class _Quantizer:
+    def __init__(self, plan: Plan, isa: Isa, known: Quantizations):
+        self.plan, self.isa = plan, isa
+        self.known = Quantizations(dict(known.tensors), known.pictures)
+        self.result = Plan(plan.parameters, plan.parameter_tensors, [], [], plan.output_is_tuple)
+        self.floats: dict[Tensor, Tensor] = {t: t for t in plan.parameter_tensors}
+        self.bytes: dict[Tensor, Tensor] = {}
+        self.counts: Counter[str] = Counter()
+        self.wants_bytes: dict[Tensor, bool] = defaultdict(bool)
+        for step in plan.steps:
+            if self._takes_bytes(step):
+                for tensor in step.inputs:
+                    self.wants_bytes[tensor] = True
+
+    def run(self) -> tuple[Plan, dict[str, object]]:
+        for step in self.plan.steps:
+            self._convert(step)
+        self.result.outputs = [self._float(tensor) for tensor in self.plan.outputs]
+        return self.result, {"precision": "int8", "int8_layers": self.counts["int8"],
+                             "float32_layers": self.counts["float32"], "casts": self.counts["cast"]}
+
+    def _takes_bytes(self, step: Step) -> bool:
+        """Whether the step becomes a layer whose inputs are all bytes."""
+        if isinstance(step, ConvolutionStep):
+            return not step.convolution.planar and self._kernel(self._convolution(step, None)) is not None
+        return isinstance(step, PoolingStep) and self._pooling(step) is not None
+
+    def _convert(self, step: Step) -> None:
+        if isinstance(step, ConvolutionStep):
+            output = self.known.tensors[step.output] if self.wants_bytes[step.output] else None
+            quantized = self._convolution(step, output)
+            kernel = self._kernel(quantized) if quantized else None
+            if kernel is not None:
+                inputs = ([*map(self._float, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
+                          if step.convolution.planar else [self._byte(t) for t in step.inputs])
+                parameters = kernel.options(quantized, self.isa)[0]
+                self._add(kernel.make(quantized, self.isa, **parameters), inputs, step.output)
+                return
+        elif isinstance(step, PoolingStep):
+            pooling = self._pooling(step)
+            if pooling is not None:
+                layer = int8_pooling.make(pooling, self.isa)
+                self._add(layer, [self._byte(t) for t in step.inputs], step.output)
+                return
+        elif isinstance(step, DenseStep):
+            self._add(self._dense(step), [self._float(t) for t in step.inputs], step.output)
+            return
+        if not isinstance(step, RelayStep):
+            self.counts["float32"] += 1
+        step = type(step)(**{**step.__dict__, "inputs": [self._float(t) for t in step.inputs]})
+        self.floats[step.output] = step.output
+        self.result.steps.append(step)
+
+    def _add(self, layer: Layer, inputs: list[Tensor], stands_for: Tensor) -> None:
+        output = Tensor(layer.output_shape, layer.output_dtype)
+        table = self.bytes if layer.output_dtype == "uint8" else self.floats
+        table[stands_for] = output
+        self.counts["int8"] += 1
+        self.result.steps.append(LayerStep(inputs, output, layer))
+
+    def _convolution(self, step: ConvolutionStep,
+                     output: Quantization | None) -> QuantizedConvolution | None:
+        conv = step.convolution
+        if conv.planar:
+            channels = self.known.pictures.get(step.inputs[0])
+            if channels is None:
+                return None
+            if conv.residual:
+                channels = (*channels, self.known.tensors[step.inputs[-1]])
+            return QuantizedConvolution(conv, channels, output)
+        if any(t not in self.known.tensors for t in step.inputs):
+            return None
+        return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output)
+
+    def _kernel(self, quantized: QuantizedConvolution | None):
+        if quantized is None:
+            return None
+        for kernel in (int8_depthwise, int8_convolution):
+            if kernel.options(quantized, self.isa):
+                return kernel
+        return None
+
+    def _pooling(self, step: PoolingStep) -> QuantizedPooling | None:
+        if any(t not in self.known.tensors for t in step.inputs):
+            return None
+        inputs = tuple(self.known.tensors[t] for t in step.inputs)
+        output = None
+        if not step.pooling.planar:
+            # Taking over the only input's bytes as they are loses nothing.
+            output = inputs[0] if len(set(inputs)) == 1 else self.known.tensors[step.output]
+            self.known.tensors[step.output] = output
+        quantized = QuantizedPooling(step.pooling, inputs, output)
+        return quantized if int8_pooling.options(quantized, self.isa) else None
+
+    def _dense(self, step: DenseStep) -> Layer:
+        dense = step.dense
+        weight = dense.weight[:, :, None, None]
+        channels = weight.shape[1]
+        conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
+                           high=dense.high)
+        quantized = QuantizedConvolution(conv, (self.known.tensors[step.inputs[0]],) * channels, None)
+        layer = int8_convolution.make(quantized, self.isa,
+                                      **int8_convolution.options(quantized, self.isa)[0])
+        # The step's vector has two dimensions.
+        return Layer(**{**layer.__dict__, "kind": "dense_int8",
+                        "inputs": (((1, channels), "float32"),)})
+
+    def _byte(self, tensor: Tensor) -> Tensor:
+        if tensor not in self.bytes:
+            self.bytes[tensor] = self._cast(tensor, self.floats[tensor], False)
+        return self.bytes[tensor]
+
+    def _float(self, tensor: Tensor) -> Tensor:
+        if tensor not in self.floats:
+            self.floats[tensor] = self._cast(tensor, self.bytes[tensor], True)
+        return self.floats[tensor]
+
+    def _cast(self, tensor: Tensor, source: Tensor, to_float: bool) -> Tensor:
+        layer = int8_cast.make(source.shape, self.known.tensors[tensor], to_float, self.isa)
+        output = Tensor(layer.output_shape, layer.output_dtype)
+        self.counts["cast"] += 1
+        self.result.steps.append(LayerStep([source], output, layer))
+        return output

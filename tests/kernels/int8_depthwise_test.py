@@ -1,0 +1,84 @@
+"""Quantized depthwise convolutions and fully connected layers: every byte against whole numbers."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+import int8_reference
+from int8_convolution_test import quantized_of, tensors_of
+from layer_runner import AARCH64_DOT, SANITIZED, Toolchain, run_layers
+from reference import unblocked
+from run_model_kernels import int8_convolution, int8_depthwise
+from run_model_kernels.convolution import Convolution, Lanes
+from run_model_kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64_DOT, Isa
+from run_model_kernels.quantized import Quantization, QuantizedConvolution
+
+SHAPES = [dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(14, 19)),
+          dict(taps=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1), size=(15, 16)),
+          dict(taps=(5, 5), strides=(1, 1), padding=(2, 2, 2, 2), size=(7, 7)),
+          dict(taps=(5, 5), strides=(2, 2), padding=(1, 2, 2, 1), size=(9, 13)),
+          dict(taps=(3, 3), strides=(1, 1), padding=(2, 3, 1, 3), dilation=(2, 3), size=(9, 11)),
+          dict(taps=(2, 4), strides=(1, 3), padding=(0, 0, 1, 0), size=(8, 12)),
+          dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(1, 2)),
+          dict(taps=(1, 7), strides=(1, 1), padding=(0, 3, 0, 3), size=(6, 9))]
+
+
+def depthwise(rng: np.random.Generator, isa: Isa, shape: dict) -> QuantizedConvolution:
+    lanes = isa.lanes
+    blocks = [int(b) for b in rng.integers(1, 3, 2)]
+    pieces = [Lanes(t, b, 0, lanes) for t, count in enumerate(blocks) for b in range(count)]
+    pieces = [pieces[i] for i in rng.permutation(len(pieces))]
+    pieces[-1] = Lanes(pieces[-1].tensor, pieces[-1].block, 0, int(rng.integers(1, lanes + 1)))
+    channels = sum(p.count for p in pieces)
+    conv = Convolution(
+        rng.standard_normal((channels, 1, *shape["taps"])).astype(np.float32),
+        rng.standard_normal(channels).astype(np.float32),
+        tuple((1, count, *shape["size"], lanes) for count in blocks), tuple(pieces),
+        shape["strides"], shape["padding"], shape.get("dilation", (1, 1)), channels,
+        low=float(rng.choice([-math.inf, 0.0])), high=float(rng.choice([math.inf, 6.0])),
+        residual=bool(rng.integers(2)))
+    return quantized_of(conv, rng)
+
+
+def vector(rng: np.random.Generator) -> QuantizedConvolution:
+    inputs, outputs = (int(n) for n in rng.integers(1, 90, 2))
+    conv = Convolution(rng.standard_normal((outputs, inputs, 1, 1)).astype(np.float32),
+                       rng.standard_normal(outputs).astype(np.float32), ((1, inputs, 1, 1),), ())
+    return QuantizedConvolution(conv, (Quantization(0.02, int(rng.integers(256))),) * inputs, None)
+
+
+def check(isa: Isa, folder, toolchain: Toolchain, few: bool = False) -> None:
+    rng = np.random.default_rng(isa.lanes + few)
+    cases = [(depthwise(rng, isa, shape), int8_depthwise) for shape in SHAPES[:4 if few else None]]
+    cases += [(vector(rng), int8_convolution) for _ in range(2)]
+    layers, wanted = [], []
+    for quantized, kernel in cases:
+        tensors = tensors_of(quantized, isa, rng)
+        parameters = kernel.options(quantized, isa)[0]
+        layers.append((kernel.make(quantized, isa, **parameters), tensors))
+        wanted.append(int8_reference.convolve(quantized, tensors))
+    results = run_layers(layers, folder, toolchain)
+    for (quantized, _), expected, result in zip(cases, wanted, results, strict=True):
+        got = (result.reshape(-1, 1, 1) if result.ndim == 2
+               else unblocked(result, quantized.convolution.output_channels))
+        np.testing.assert_array_equal(got, expected, str(quantized.convolution.without_data()))
+
+
+@pytest.mark.parametrize("isa", [AVX512_VNNI, AVX2, GENERIC], ids=lambda isa: str(isa.lanes))
+def test_equals_whole_number_arithmetic(isa, tmp_path):
+    check(isa, tmp_path, Toolchain())
+
+
+def test_touches_no_memory_but_its_own(tmp_path):
+    check(AVX512_VNNI, tmp_path, SANITIZED, few=True)
+
+
+def test_aarch64_computes_the_same(tmp_path):
+    for program in (AARCH64_DOT.compiler[0], AARCH64_DOT.runner[0]):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    check(NEON64_DOT, tmp_path, AARCH64_DOT, few=True)
