@@ -5,16 +5,14 @@
  * matrix product over the input channels follows, tiles x channels times channels x output
  * channels; its result is transformed back, and bias, residual and clamp are applied on the way out.
  *
- * Tiles go in groups of GROUP, output channels in parts of VECTORS vectors.  Two grains:
+ * Tiles go in groups of GROUP, output channels in parts of VECTORS vectors.  A task is a group and one of
+ * SPLITS equal shares of the parts.  It transforms its group's input into scratch, which does not leave its
+ * core's cache, and reads its share of the weights once, from the first to the last.  Where tiles are
+ * few and weights many, more splits than groups pay: transforming the input again for every
+ * split costs less than fetching it from another core.
  *
- *   by tiles     winograd_tiles: a task is a group.  The transformed input, in the task's scratch, does not
- *                leave its core's cache; every task reads all weights.
- *   by channels  winograd_transform, then winograd_multiply: a task of the first transforms a part of the
- *                input blocks of a group into `shared`, one of the second is a part of output channels
- *                of a group.  With one group all weights are read once.
- *
- * Memory, in floats (both strides are an odd number of vectors, lest all positions of a tile fall into
- * one set of a cache):
+ * Memory, in floats (strides from one position to the next are an odd number of vectors, lest all
+ * positions of a tile fall into one set of a cache):
  *   transformed input  [position, VALUE_STRIDE][input block][tile of the group][lane]
  *   products           [position, PRODUCT_STRIDE][tile of the group][VECTORS][lane], of one part of channels
  *   weights            [part of channels][position][input channel][VECTORS][lane], one stream from
@@ -28,8 +26,8 @@
  * Macros: those of winograd_transform.h; IN_HEIGHT, IN_WIDTH, OUT_HEIGHT, OUT_WIDTH, PAD_TOP, PAD_LEFT;
  * BLOCKS input blocks, of which BLOCK_TENSOR and BLOCK_INDEX, braced lists, say where they are; PIECES runs of
  * channels in the order of the weights with PIECE_BLOCK, PIECE_FIRST and PIECE_COUNT (without PIECES every
- * block is full and in its order); CHANNELS input channels; PARTS, VECTORS, OUT_BLOCKS; GROUP, PIXELS;
- * CHUNKS, the tasks that transform a group; RESIDUAL, the input to add, if there is one.
+ * block is full and in its order); CHANNELS input channels; OUT_BLOCKS, PARTS, VECTORS, SPLITS;
+ * GROUP, PIXELS; RESIDUAL, the input to add, if there is one.
  * Constants: weights, and the bias for every output lane.
  */
 #ifndef RUN_MODEL_KERNELS_WINOGRAD_H_
@@ -41,7 +39,6 @@
 #define TILE_ROWS ((OUT_HEIGHT + OUT_TILE - 1) / OUT_TILE)
 #define TILE_COLUMNS ((OUT_WIDTH + OUT_TILE - 1) / OUT_TILE)
 #define TILES (TILE_ROWS * TILE_COLUMNS)
-#define GROUPS ((TILES + GROUP - 1) / GROUP)
 #define VALUE_STRIDE ((BLOCKS * GROUP | 1) * (long)LANES)
 #define PRODUCT_STRIDE ((GROUP * VECTORS | 1) * (long)LANES)
 
@@ -50,37 +47,40 @@ KERNEL int group_tiles(int group) {
   return TILES - group * GROUP < GROUP ? TILES - group * GROUP : GROUP;
 }
 
-/* Copies the tile at (y, x), with zeros for what is outside of the input. */
+/* Copies the tile at (y, x), with zeros for what is outside of the input.  Where to load from is selected
+ * without a branch: which pixels are outside differs from tile to tile and could not be predicted. */
 KERNEL void copy_edge_tile(const float *plane, int y, int x, vec copy[IN_TILE][IN_TILE]) {
+  static const float zeros[LANES];
   NO_UNROLL for (int i = 0; i < IN_TILE; i++) {
-    int inside = y + i >= 0 && y + i < IN_HEIGHT;
+    const int row_inside = (unsigned)(y + i) < IN_HEIGHT;
+    const long row = (long)(y + i) * IN_WIDTH + x;
     UNROLL for (int j = 0; j < IN_TILE; j++) {
-      copy[i][j] = inside && x + j >= 0 && x + j < IN_WIDTH
-                       ? load(plane + ((long)(y + i) * IN_WIDTH + x + j) * LANES)
-                       : (vec){0};
+      const int inside = row_inside & ((unsigned)(x + j) < IN_WIDTH);
+      copy[i][j] = load(inside ? plane + (row + j) * LANES : zeros);
     }
   }
 }
 
-/* Transforms one block of a group's tiles. */
-KERNEL void transform_block(const void *const *inputs, int group, int block, float *values) {
+/* Transforms all input blocks of tile number `t` of a group. */
+KERNEL void transform_tile(const void *const *inputs, int group, int t, float *values) {
   static const int tensors[BLOCKS] = BLOCK_TENSOR;
   static const int indices[BLOCKS] = BLOCK_INDEX;
-  const float *plane = (const float *)inputs[tensors[block]] +
-                       (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
-  NO_UNROLL for (int t = 0; t < group_tiles(group); t++) {
-    int tile = group * GROUP + t;
-    int y = tile / TILE_COLUMNS * OUT_TILE - PAD_TOP, x = tile % TILE_COLUMNS * OUT_TILE - PAD_LEFT;
+  const int tile = group * GROUP + t;
+  const int y = tile / TILE_COLUMNS * OUT_TILE - PAD_TOP;
+  const int x = tile % TILE_COLUMNS * OUT_TILE - PAD_LEFT;
+  const int edge = y < 0 || x < 0 || y + IN_TILE > IN_HEIGHT || x + IN_TILE > IN_WIDTH;
+  NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
+    const float *plane = (const float *)inputs[tensors[block]] +
+                         (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
     vec copy[IN_TILE][IN_TILE];
     const float *from = (const float *)copy;
-    long row_stride = IN_TILE * LANES;
-    if (y >= 0 && x >= 0 && y + IN_TILE <= IN_HEIGHT && x + IN_TILE <= IN_WIDTH) {
-      from = plane + ((long)y * IN_WIDTH + x) * LANES;
-      row_stride = IN_WIDTH * LANES;
-    } else {
+    if (edge) {
       copy_edge_tile(plane, y, x, copy);
+    } else {
+      from = plane + ((long)y * IN_WIDTH + x) * LANES;
     }
-    evaluate_tile(from, row_stride, values + (long)(block * GROUP + t) * LANES, VALUE_STRIDE);
+    evaluate_tile(from, edge ? IN_TILE * LANES : IN_WIDTH * LANES,
+                  values + (long)(block * GROUP + t) * LANES, VALUE_STRIDE);
   }
 }
 
@@ -129,17 +129,20 @@ KERNEL void multiply_part(int tiles, const float *values, const float *weights, 
 
 /* Transforms one tile's products back, for one vector of output channels. */
 KERNEL void finish_tile(const float *products, int tile, vec bias, const float *residual, float *out) {
-  vec outputs[OUT_TILE][OUT_TILE];
-  int y = tile / TILE_COLUMNS * OUT_TILE, x = tile % TILE_COLUMNS * OUT_TILE;
-  interpolate_tile(products, PRODUCT_STRIDE, outputs);
-  UNROLL for (int i = 0; i < OUT_TILE; i++) {
-    if (OUT_HEIGHT % OUT_TILE && y + i >= OUT_HEIGHT) break;
-    UNROLL for (int j = 0; j < OUT_TILE; j++) {
-      if (OUT_WIDTH % OUT_TILE && x + j >= OUT_WIDTH) break;
-      long at = ((long)(y + i) * OUT_WIDTH + x + j) * LANES;
-      vec value = outputs[i][j] + bias;
-      if (residual) value += load(residual + at);
-      store(out + at, clamped(value));
+  const int y = tile / TILE_COLUMNS * OUT_TILE, x = tile % TILE_COLUMNS * OUT_TILE;
+  UNROLL for (int odd = 0; odd < 2; odd++) {
+    vec outputs[OUT_TILE / 2][OUT_TILE];
+    interpolate_rows(odd, products, PRODUCT_STRIDE, outputs);
+    UNROLL for (int i = 0; i < OUT_TILE / 2; i++) {
+      const int row = y + 2 * i + odd;
+      if (OUT_HEIGHT % OUT_TILE && row >= OUT_HEIGHT) break;
+      UNROLL for (int j = 0; j < OUT_TILE; j++) {
+        if (OUT_WIDTH % OUT_TILE && x + j >= OUT_WIDTH) break;
+        const long at = ((long)row * OUT_WIDTH + x + j) * LANES;
+        vec value = outputs[i][j] + bias;
+        if (residual) value += load(residual + at);
+        store(out + at, clamped(value));
+      }
     }
   }
 }
@@ -168,30 +171,16 @@ KERNEL void output_part(int part, int group, const void *const *inputs, const vo
   (void)inputs;
 }
 
-KERNEL void winograd_tiles(int task, const void *const *inputs, const void *const *constants,
-                           void *output, void *shared, void *scratch) {
+KERNEL void winograd(int task, const void *const *inputs, const void *const *constants, void *output,
+                     void *shared, void *scratch) {
+  const int group = task / SPLITS, split = task % SPLITS;
   float *values = (float *)scratch, *products = values + POSITIONS * VALUE_STRIDE;
   (void)shared;
-  NO_UNROLL for (int block = 0; block < BLOCKS; block++) transform_block(inputs, task, block, values);
-  NO_UNROLL for (int part = 0; part < PARTS; part++) {
-    output_part(part, task, inputs, constants, values, products, (float *)output);
+  NO_UNROLL for (int t = 0; t < group_tiles(group); t++) transform_tile(inputs, group, t, values);
+  NO_UNROLL for (int part = part_start(split, SPLITS, PARTS);
+                 part < part_start(split + 1, SPLITS, PARTS); part++) {
+    output_part(part, group, inputs, constants, values, products, (float *)output);
   }
-}
-
-KERNEL void winograd_transform(int task, const void *const *inputs, const void *const *constants,
-                               void *output, void *shared, void *scratch) {
-  const int group = task / CHUNKS, chunk = task % CHUNKS;
-  (void)constants, (void)output, (void)scratch;
-  NO_UNROLL for (int block = chunk * BLOCKS / CHUNKS; block < (chunk + 1) * BLOCKS / CHUNKS; block++) {
-    transform_block(inputs, group, block, (float *)shared + group * POSITIONS * VALUE_STRIDE);
-  }
-}
-
-KERNEL void winograd_multiply(int task, const void *const *inputs, const void *const *constants,
-                              void *output, void *shared, void *scratch) {
-  const int part = task / GROUPS, group = task % GROUPS;
-  output_part(part, group, inputs, constants,
-              (const float *)shared + group * POSITIONS * VALUE_STRIDE, (float *)scratch, (float *)output);
 }
 
 #endif /* RUN_MODEL_KERNELS_WINOGRAD_H_ */

@@ -7,8 +7,8 @@
  *
  * Values at the points are kept in the order 0, infinity, +a, -a, +b, -b: a *pair* is number 0 for
  * the first two and 1 + i for the points of POINTS[i].  What is the same in both members of a pair
- * is computed once, and no more of a two-dimensional tile than one pair of rows is in registers:
- * 2 x IN_TILE vectors and a few temporaries, at most 16 for F(4, 3).
+ * is computed once.  Of a two-dimensional tile no more than one pair of rows is in registers at a time,
+ * going in, and the even or the odd rows, going out: for F(4, 3) 12 vectors and a few temporaries.
  *
  * With E(x) the product of (x^2 - a^2) over POINTS, which has only even powers:
  *   EVEN[k]     the coefficient of x^2k in E
@@ -47,22 +47,26 @@ KERNEL void evaluate_pair(int pair, const vec *x, vec *first, vec *second) {
   }
 }
 
-/* OUT_TILE outputs from IN_TILE products at the points. */
-KERNEL void interpolate(const vec *products, vec *outputs) {
+/* The even (`odd` = 0) or odd ones of OUT_TILE outputs from IN_TILE products at the points, which take the
+ * sums or the differences of the pairs: outputs[k / 2] is number k. */
+KERNEL void interpolate_half(int odd, const vec *products, vec *outputs) {
   static const float points[] = POINTS;
-  vec sum[PAIRS - 1], difference[PAIRS - 1];
+  vec pairs[PAIRS - 1];
   UNROLL for (int i = 0; i < PAIRS - 1; i++) {
-    sum[i] = products[2 + 2 * i] + products[3 + 2 * i];
-    difference[i] = products[2 + 2 * i] - products[3 + 2 * i];
+    pairs[i] = odd ? products[2 + 2 * i] - products[3 + 2 * i] : products[2 + 2 * i] + products[3 + 2 * i];
   }
-  UNROLL for (int k = 0; k < OUT_TILE; k++) {
-    vec total = k == 0 ? products[0] : k == OUT_TILE - 1 ? products[1] : (vec){0};
-    UNROLL for (int i = 0; i < PAIRS - 1; i++) {
-      float power = 1;
-      UNROLL for (int e = 0; e < k; e++) power *= points[i];
-      total += (k % 2 ? difference[i] : sum[i]) * power;
+  UNROLL for (int k = odd; k < OUT_TILE; k += 2) {
+    float power = odd ? points[0] : 1;
+    UNROLL for (int e = 1; e < k; e += 2) power *= points[0] * points[0];
+    vec total = pairs[0] * power;
+    if (k == 0) total += products[0];
+    if (k == OUT_TILE - 1) total += products[1];
+    UNROLL for (int i = 1; i < PAIRS - 1; i++) {
+      power = odd ? points[i] : 1;
+      UNROLL for (int e = 1; e < k; e += 2) power *= points[i] * points[i];
+      total += pairs[i] * power;
     }
-    outputs[k] = total;
+    outputs[k / 2] = total;
   }
 }
 
@@ -88,18 +92,24 @@ KERNEL void evaluate_tile(const float *from, long row_stride, float *to, long po
   }
 }
 
-/* The tile of outputs whose products at position p are from[p * position_stride]. */
-KERNEL void interpolate_tile(const float *from, long position_stride, vec outputs[OUT_TILE][OUT_TILE]) {
-  vec rows[OUT_TILE][IN_TILE];
+/* The even or odd rows of a tile of outputs, whose products at position p are from[p * position_stride]. */
+KERNEL void interpolate_rows(int odd, const float *from, long position_stride,
+                             vec outputs[OUT_TILE / 2][OUT_TILE]) {
+  vec rows[OUT_TILE / 2][IN_TILE];
   UNROLL for (int j = 0; j < IN_TILE; j++) {
-    vec products[IN_TILE], column[OUT_TILE];
+    vec products[IN_TILE], column[OUT_TILE / 2];
     UNROLL for (int i = 0; i < IN_TILE; i++) {
       products[i] = load(from + (i * IN_TILE + j) * position_stride);
     }
-    interpolate(products, column);
-    UNROLL for (int i = 0; i < OUT_TILE; i++) rows[i][j] = column[i];
+    interpolate_half(odd, products, column);
+    UNROLL for (int i = 0; i < OUT_TILE / 2; i++) rows[i][j] = column[i];
   }
-  UNROLL for (int i = 0; i < OUT_TILE; i++) interpolate(rows[i], outputs[i]);
+  UNROLL for (int i = 0; i < OUT_TILE / 2; i++) {
+    vec even[OUT_TILE / 2], others[OUT_TILE / 2];
+    interpolate_half(0, rows[i], even);
+    interpolate_half(1, rows[i], others);
+    UNROLL for (int j = 0; j < OUT_TILE; j++) outputs[i][j] = j % 2 ? others[j / 2] : even[j / 2];
+  }
 }
 
 #endif /* RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_ */

@@ -10,24 +10,16 @@ from . import winograd_points
 from .convolution import Convolution
 from .isa import Isa
 from .layer import Layer, Phase
-
-_TILES = (4, 2)
-"""What options() offers, better guess first; winograd_error.md says why 6 is not among them."""
+from .winograd_cost import candidates
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first.
 
-    `tile`: outputs of a tile along an axis; `by`: the grain, "tiles" or "channels"; `group`: tiles whose
-    transforms are in memory together; `pixels` and `vectors`: the register tile.
+    `tile`: outputs of a tile along an axis; `group`: tiles of a task; `splits`: shares that the output
+    channels are cut into; `pixels` and `vectors`: the register tile.
     """
-    if not can_do(conv):
-        return []
-    return [{"tile": tile, "by": by, "group": group, "pixels": pixels, "vectors": vectors}
-            for tile in _TILES
-            for by in ("channels", "tiles")
-            for vectors in (2,)
-            for pixels, group in _groups(conv, isa, tile, by, vectors)]
+    return candidates(conv, isa) if can_do(conv) else []
 
 
 def can_do(conv: Convolution) -> bool:
@@ -36,14 +28,12 @@ def can_do(conv: Convolution) -> bool:
             and conv.groups == 1 and not conv.planar)
 
 
-def make(conv: Convolution, isa: Isa, tile: int, by: str, group: int, pixels: int,
+def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels: int,
          vectors: int) -> Layer:
     """The layer; parameters as in options()."""
     points = winograd_points.POINTS[tile]
     height, width = conv.output_size
     tiles = math.prod(-(-size // tile) for size in (height, width))
-    positions = (tile + 2) ** 2
-    groups = -(-tiles // group)
     out_blocks = -(-conv.output_channels // isa.lanes)
     parts = -(-out_blocks // vectors)
     blocks = list(dict.fromkeys((piece.tensor, piece.block) for piece in conv.input_lanes))
@@ -53,8 +43,8 @@ def make(conv: Convolution, isa: Isa, tile: int, by: str, group: int, pixels: in
         "OUT_HEIGHT": height, "OUT_WIDTH": width,
         "PAD_TOP": conv.padding[0], "PAD_LEFT": conv.padding[1],
         "BLOCKS": len(blocks), "BLOCK_TENSOR": [t for t, _ in blocks], "BLOCK_INDEX": [b for _, b in blocks],
-        "CHANNELS": conv.input_channels, "PARTS": parts, "VECTORS": vectors, "OUT_BLOCKS": out_blocks,
-        "GROUP": group, "PIXELS": pixels,
+        "CHANNELS": conv.input_channels, "OUT_BLOCKS": out_blocks, "PARTS": parts, "VECTORS": vectors,
+        "SPLITS": splits, "GROUP": group, "PIXELS": pixels,
     }
     if any(piece.count != isa.lanes for piece in conv.input_lanes) or len(blocks) < len(conv.input_lanes):
         defines.update({
@@ -62,26 +52,23 @@ def make(conv: Convolution, isa: Isa, tile: int, by: str, group: int, pixels: in
             "PIECE_BLOCK": [blocks.index((p.tensor, p.block)) for p in conv.input_lanes],
             "PIECE_FIRST": [p.first for p in conv.input_lanes],
             "PIECE_COUNT": [p.count for p in conv.input_lanes]})
-    chunks = 4 if len(blocks) % 4 == 0 else len(blocks)
-    defines["CHUNKS"] = chunks
     if conv.residual:
         defines["RESIDUAL"] = len(conv.input_shapes)
-    # An odd number of vectors from one position to the next, as in winograd.h.
-    value_bytes = positions * (len(blocks) * group | 1) * isa.lanes * 4
-    product_bytes = positions * (group * vectors | 1) * isa.lanes * 4
-    if by == "tiles":
-        phases = (Phase("winograd_tiles", groups),)
-        shared, scratch = 0, value_bytes + product_bytes
-    else:
-        phases = (Phase("winograd_transform", groups * chunks), Phase("winograd_multiply", parts * groups))
-        shared, scratch = groups * value_bytes, product_bytes
-    parameters = {"tile": tile, "by": by, "group": group, "pixels": pixels, "vectors": vectors}
+    parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels, "vectors": vectors}
     return Layer(
-        kind=f"conv2d_winograd{tile}", header="winograd.h", defines=defines, phases=phases,
+        kind=f"conv2d_winograd{tile}", header="winograd.h", defines=defines,
+        phases=(Phase("winograd", -(-tiles // group) * splits),),
         inputs=conv.layer_inputs(isa.lanes),
-        constants=(transformed_weights(conv, isa, points, vectors), _padded_bias(conv, isa, parts * vectors)),
-        output_shape=conv.output_shape(isa.lanes), shared_bytes=shared, scratch_bytes=scratch,
+        constants=(transformed_weights(conv, isa, points, vectors),
+                   _padded_bias(conv, isa, parts * vectors)),
+        output_shape=conv.output_shape(isa.lanes),
+        scratch_bytes=scratch_bytes(isa, tile, group, len(blocks), vectors),
         note={"kernel": "winograd", **parameters, "multiply_adds": conv.multiply_adds})
+
+
+def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) -> int:
+    """A task's transformed input and products, with winograd.h's VALUE_STRIDE and PRODUCT_STRIDE."""
+    return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
 
 
 def transformed_weights(conv: Convolution, isa: Isa, points: tuple[float, ...],
@@ -102,13 +89,3 @@ def _padded_bias(conv: Convolution, isa: Isa, blocks: int) -> np.ndarray:
     bias = np.zeros(blocks * isa.lanes, np.float32)
     bias[:conv.output_channels] = conv.bias
     return bias
-
-
-def _groups(conv: Convolution, isa: Isa, tile: int, by: str, vectors: int) -> list[tuple[int, int]]:
-    """(pixels, group) pairs."""
-    tiles = math.prod(-(-size // tile) for size in conv.output_size)
-    most = max(1, (isa.registers - vectors - 1) // vectors)
-    pixels = -(-tiles // -(-tiles // most))
-    if by == "channels":
-        return [(pixels, tiles)]
-    return [(pixels, pixels)]
