@@ -40,6 +40,9 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     if isa is None:
         raise NotForUs("the target has no vector instructions that the kernels use")
     plan = read_plan(mod, isa)
+    if all(isinstance(step, RelayStep) for step in plan.steps):
+        raise NotForUs("no layer of the network is one that they compute: pictures of one batch in "
+                       "float32 are what they are for")
     fuse(plan, isa)
     module, layers = write_module(plan, isa)
     return Rewritten(module, layers, report(plan, isa))

@@ -373,6 +373,11 @@ def run_model(tvm, request):
     return {"outputs": len(outputs)}
 
 
+def run_many(tvm, request):
+    """run_model for each of request["requests"]."""
+    return {"results": [run_model(tvm, one) for one in request["requests"]]}
+
+
 def tuning_action(name):
     """An action of tuning_worker.py, which is imported when it is asked for."""
     def run(tvm, request):
@@ -382,9 +387,10 @@ def tuning_action(name):
     return run
 
 
-ACTIONS = {"compile": compile_model, "compile_many": compile_many, "run": run_model, "tuning_tasks": tuning_action("list_tasks"),
+ACTIONS = {"compile": compile_model, "compile_many": compile_many, "run": run_model,
+           "run_many": run_many, "tuning_tasks": tuning_action("list_tasks"),
            "tune": tuning_action("tune"), "race": tuning_action("race"),
-           "layers": tuning_action("list_layers")}
+           "layers": tuning_action("list_layers"), "tune_kernels": tuning_action("tune_kernels")}
 
 
 def main():

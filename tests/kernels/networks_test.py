@@ -1,0 +1,99 @@
+"""Whole small networks with our kernels, in TVM's own executor, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from onnx_networks import NETWORKS, Network, random_network  # noqa: E402
+from run_model_tools import tvm_process, tvm_worker  # noqa: E402
+
+LEVEL = tvm_worker.x86_level(tvm_worker.cpu_flags())
+TARGETS = [pytest.param(target, marks=pytest.mark.skipif(
+    LEVEL < target, reason=f"this CPU is no {target}")) for target in ("x86-64-v4", "x86-64-v3")]
+
+
+def compile_networks(models: dict[str, onnx.ModelProto], folder: Path, target: str,
+                     **options) -> dict[str, dict]:
+    """By name: the worker's answers; artifacts go to folder/NAME."""
+    requests = []
+    for name, model in models.items():
+        (folder / name).mkdir(parents=True)
+        onnx.save(model, str(folder / name / "model.onnx"))
+        shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+        requests.append({"onnx": str(folder / name / "model.onnx"), "target": target,
+                         "shapes": {"x": shape}, "opt_level": 3, "directory": str(folder / name),
+                         "kernels": "ours", **options})
+    results = tvm_process.call("compile_many", None, requests=requests)["results"]
+    return dict(zip(models, results))
+
+
+def run_networks(models: dict[str, onnx.ModelProto], folder: Path) -> dict[str, tuple[list, list]]:
+    """By name: (outputs in TVM's executor, outputs of ONNX Runtime)."""
+    import onnxruntime
+
+    requests, expected = [], {}
+    for name, model in models.items():
+        shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+        x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+        np.savez(folder / name / "in.npz", x=x)
+        requests.append({"directory": str(folder / name), "inputs": str(folder / name / "in.npz"),
+                         "outputs": str(folder / name / "out.npz")})
+        session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                               providers=["CPUExecutionProvider"])
+        expected[name] = session.run(None, {"x": x})
+    tvm_process.call("run_many", None, requests=requests)
+    outputs = {}
+    for name in models:
+        with np.load(folder / name / "out.npz") as arrays:
+            outputs[name] = ([arrays[k] for k in arrays.files], expected[name])
+    return outputs
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
+    seeds = range(100, 106) if target == "x86-64-v3" else range(200, 206)
+    models = {name: make() for name, make in NETWORKS.items()}
+    models |= {f"random_{seed}": random_network(seed) for seed in seeds}
+    answers = compile_networks(models, tmp_path, f"llvm -mcpu={target}")
+    wrong = {name: answer["error"] for name, answer in answers.items() if "error" in answer}
+    assert not wrong
+    assert all(answer["kernels"]["layers"] for answer in answers.values())
+    for name, (got, expected) in run_networks(models, tmp_path).items():
+        assert len(got) == len(expected), name
+        for a, b in zip(got, expected):
+            assert a.shape == b.shape, name
+            # Sums of some hundred products of numbers around 1, in float32.
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()), err_msg=name)
+
+
+def test_what_is_left_to_the_compiler_is_said(tmp_path):
+    model = NETWORKS["layers_left_to_the_compiler"]()
+    kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]
+    assert kernels["method"] == "ours" and kernels["instruction_set"] == "avx2"
+    assert kernels["left_to_tvm"]["nn.conv2d_transpose"] == 1
+
+
+def test_shuffles_and_concatenations_move_nothing(tmp_path):
+    model = NETWORKS["shuffled_units"]()
+    kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]
+    assert kernels["left_to_tvm"] == {}
+    # The two outputs go back to the network's own layout, and nothing else does.
+    assert kernels["layout_changes"] == 2
+
+
+@pytest.mark.parametrize("target, batch, reason", [
+    ("llvm -mcpu=x86-64-v3", 2, "one batch"), ("llvm -mcpu=x86-64-v2", 1, "vector instructions")])
+def test_networks_and_targets_that_are_not_for_them(tmp_path, target, batch, reason):
+    n = Network(1, batch=batch)
+    models = {"ours": n.model(n.conv("x", 3, 8, 3))}
+    answer = compile_networks(models, tmp_path, target)["ours"]
+    assert reason in answer["error"]
+    answer = compile_networks(models, tmp_path / "auto", target, kernels="auto")["ours"]
+    assert answer["kernels"]["method"] == "stock" and reason in answer["kernels"]["reason"]

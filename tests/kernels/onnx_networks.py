@@ -1,0 +1,183 @@
+"""Small networks that put the reading of networks to the test, as ONNX models."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+class Network:
+    """A model in the making; each operator gives the name of its result."""
+
+    def __init__(self, seed: int, channels: int = 3, size: tuple[int, int] = (17, 14), batch: int = 1):
+        self.random = np.random.default_rng(seed)
+        self.nodes, self.weights, self.outputs = [], [], []
+        self.shape = {"x": (batch, channels, *size)}
+
+    def add(self, op: str, inputs: list[str], count: int = 1, **attributes):
+        names = [f"t{len(self.nodes)}_{i}" for i in range(count)]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names[0] if count == 1 else names
+
+    def weight(self, values) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def numbers(self, *shape: int, scale: float = 1.0) -> str:
+        return self.weight((self.random.standard_normal(shape) * scale).astype(np.float32))
+
+    def conv(self, x: str, inputs: int, outputs: int, kernel: int = 1, groups: int = 1,
+             bias: bool = True, **attributes) -> str:
+        depth = inputs // groups
+        weights = [self.numbers(outputs, depth, kernel, kernel, scale=(depth * kernel ** 2) ** -0.5)]
+        if bias:
+            weights.append(self.numbers(outputs))
+        attributes.setdefault("pads", [kernel // 2] * 4)
+        return self.add("Conv", [x, *weights], group=groups, **attributes)
+
+    def norm(self, x: str, channels: int) -> str:
+        positive = self.weight(self.random.uniform(0.5, 2, channels).astype(np.float32))
+        return self.add("BatchNormalization", [x, self.numbers(channels), self.numbers(channels),
+                                               self.numbers(channels), positive])
+
+    def relu(self, x: str) -> str:
+        return self.add("Relu", [x])
+
+    def concat(self, *parts: str) -> str:
+        return self.add("Concat", list(parts), axis=1)
+
+    def split(self, x: str, *sizes: int) -> list[str]:
+        return self.add("Split", [x, self.weight(np.array(sizes, np.int64))], len(sizes), axis=1)
+
+    def shuffle(self, x: str, groups: int, shape: tuple[int, int, int]) -> str:
+        channels, height, width = shape
+        whole = self.weight(np.array([1, channels, height, width], np.int64))
+        parts = self.weight(np.array([1, groups, channels // groups, height, width], np.int64))
+        swapped = self.add("Transpose", [self.add("Reshape", [x, parts])], perm=[0, 2, 1, 3, 4])
+        return self.add("Reshape", [swapped, whole])
+
+    def model(self, *outputs: str) -> onnx.ModelProto:
+        graph = helper.make_graph(
+            self.nodes, "network",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape["x"])],
+            [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs], self.weights)
+        model = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
+        return onnx.shape_inference.infer_shapes(model)
+
+
+def residual_of_two_convolutions() -> onnx.ModelProto:
+    n = Network(1)
+    stem = n.relu(n.conv("x", 3, 20, 3, strides=[2, 2]))
+    main = n.conv(n.relu(n.conv(stem, 20, 36, 3)), 36, 36, 3)
+    short = n.conv(stem, 20, 36)
+    joined = n.relu(n.add("Add", [main, short]))
+    again = n.add("Add", [n.relu(n.conv(joined, 36, 36, 3)), joined])  # not a plain residual: ReLU first
+    return n.model(n.add("Clip", [again, n.weight(np.float32(-0.5)), n.weight(np.float32(2))]))
+
+
+def residual_of_concatenated_channels() -> onnx.ModelProto:
+    n = Network(2)
+    stem = n.relu(n.conv("x", 3, 13, 3))
+    both = n.concat(n.add("AveragePool", [stem], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+                    n.conv(stem, 13, 22))
+    return n.model(n.relu(n.add("Add", [both, n.norm(n.conv(both, 35, 35, 1, 5, bias=False), 35)])))
+
+
+def shuffled_units() -> onnx.ModelProto:
+    n = Network(3)
+    x = n.relu(n.conv("x", 3, 44, 3))
+    for _ in range(3):
+        left, right = n.split(x, 22, 22)
+        right = n.relu(n.conv(right, 22, 22))
+        right = n.relu(n.conv(n.conv(right, 22, 22, 3, 22), 22, 22))
+        x = n.shuffle(n.concat(left, right), 2, (44, 17, 14))
+    down = n.conv(x, 44, 44, 3, 44, strides=[2, 2])
+    return n.model(n.conv(down, 44, 10), n.add("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2]))
+
+
+def squeeze_and_excite() -> onnx.ModelProto:
+    n = Network(4)
+    x = n.conv("x", 3, 24, 3, strides=[2, 1])
+    gate = n.relu(n.conv(n.add("GlobalAveragePool", [x]), 24, 6))
+    gate = n.add("Sigmoid", [n.conv(gate, 6, 24)])
+    x = n.add("Mul", [x, gate])
+    x = n.add("LeakyRelu", [n.conv(x, 24, 24, 5, 24)], alpha=0.2)
+    return n.model(n.add("Softmax", [n.add("Flatten", [n.add("GlobalAveragePool", [x])])], axis=1))
+
+
+def pools_of_every_kind() -> onnx.ModelProto:
+    n = Network(5)
+    x = n.concat(n.relu(n.conv("x", 3, 17, 1)), n.conv("x", 3, 9, 3))
+    pools = [n.add("MaxPool", [x], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+             n.add("MaxPool", [x], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0]),
+             n.add("AveragePool", [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+             n.add("AveragePool", [x], kernel_shape=[2, 2], strides=[1, 2], pads=[0, 1, 1, 1],
+                   count_include_pad=1),
+             n.add("GlobalMaxPool", [x])]
+    return n.model(*pools)
+
+
+def pre_activation_and_slices() -> onnx.ModelProto:
+    n = Network(6)
+    x = n.conv("x", 3, 19, 3)
+    for _ in range(2):  # as in DenseNet: normalised before the convolution, concatenated after it
+        x = n.concat(x, n.conv(n.relu(n.norm(x, 19 if _ == 0 else 26)), 19 if _ == 0 else 26, 7, 3))
+
+    def piece(begin: int, end: int, step: int) -> str:
+        return n.add("Slice", [x] + [n.weight(np.array([v], np.int64)) for v in (begin, end, 1, step)])
+    y = n.concat(piece(-9, 33, 1), piece(3, 17, 1))
+    return n.model(n.conv(y, 23, 12), n.conv(piece(1, 30, 3), 10, 5, 3, strides=[2, 2]), x)
+
+
+def layers_left_to_the_compiler() -> onnx.ModelProto:
+    n = Network(7)
+    x = n.relu(n.conv("x", 3, 11, 3, dilations=[2, 2], pads=[2, 2, 2, 2]))
+    weight = n.numbers(11, 6, 2, 2, scale=0.2)
+    x = n.add("ConvTranspose", [x, weight], strides=[2, 2])
+    x = n.add("Add", [n.conv(x, 6, 16, 3, pads=[0, 2, 1, 0]), n.numbers(1, 1, 33, 28)])
+    x = n.add("Mul", [n.conv(x, 16, 40, 3, 8), n.weight(np.float32(0.3))])
+    return n.model(n.add("Transpose", [x], perm=[0, 2, 3, 1]), n.add("ReduceMean", [x], axes=[2, 3]))
+
+
+def random_network(seed: int) -> onnx.ModelProto:
+    """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
+    n = Network(seed, size=(12, 11))
+    n.random = np.random.default_rng(seed)
+    pick = n.random.integers
+    values = [(n.relu(n.conv("x", 3, 18, 3)), 18)]
+    for _ in range(14):
+        x, channels = values[pick(max(0, len(values) - 3), len(values))]
+        kind = pick(8)
+        if kind <= 1:
+            outputs = int(pick(1, 41))
+            y = n.conv(x, channels, outputs, int(1 + 2 * pick(2)))
+            values.append((n.relu(y) if pick(2) else y, outputs))
+        elif kind == 2:
+            values.append((n.conv(x, channels, channels, 3, channels), channels))
+        elif kind == 3 and channels <= 60:
+            other, more = values[pick(len(values))]
+            values.append((n.concat(x, other), channels + more))
+        elif kind == 4 and channels > 2:
+            cut = int(pick(1, channels))
+            values += list(zip(n.split(x, cut, channels - cut), (cut, channels - cut)))
+        elif kind == 5 and channels % 2 == 0:
+            values.append((n.shuffle(x, 2, (channels, 12, 11)), channels))
+        elif kind == 6:
+            same = [v for v, count in values if count == channels]
+            total = n.add("Add", [n.conv(x, channels, channels), same[pick(len(same))]])
+            values.append((n.relu(total) if pick(2) else total, channels))
+        else:
+            values.append((n.add("MaxPool", [x], kernel_shape=[3, 3], pads=[1, 1, 1, 1]), channels))
+    ends = sorted({values[-1][0], values[-2][0], values[int(pick(len(values)))][0]})
+    return n.model(*ends)
+
+
+NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
+    f.__name__: f for f in (
+        residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
+        squeeze_and_excite, pools_of_every_kind, pre_activation_and_slices,
+        layers_left_to_the_compiler)}
