@@ -51,6 +51,8 @@ class Convolution:
     """The result is clamped between them: ReLU is (0, inf), ReLU6 (0, 6)."""
     residual: bool = False
     """Whether the last input is a tensor of the output's shape that is added before clamping."""
+    unused: int = 0
+    """Output channels that the network does not have: lanes of a depthwise convolution's blocks."""
 
     @property
     def planar(self) -> bool:
@@ -90,7 +92,8 @@ class Convolution:
     @property
     def multiply_adds(self) -> int:
         """Of the definition, whatever a kernel makes of it."""
-        return math.prod(self.output_size) * self.weight.size
+        real = self.output_channels - self.unused
+        return math.prod(self.output_size) * real * math.prod(self.weight.shape[1:])
 
     def output_shape(self, lanes: int) -> tuple[int, ...]:
         """(1, blocks, height, width, lanes) of the output."""

@@ -186,7 +186,7 @@ class _Reader:
         weight[places] = conv.weight
         bias = np.zeros(count, np.float32)
         bias[places] = conv.bias
-        conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
+        conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces, unused=count - len(places),
                        input_shapes=tuple(t.shape for t in source.tensors))
         if not can_convolve(conv, self.isa):
             return None

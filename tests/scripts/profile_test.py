@@ -77,7 +77,11 @@ def test_operations_are_those_of_the_network(model: str) -> None:
     profile = profile_of(model, ROOT / "artifacts", "--target", "native")
     counted = [node["operations"] for node in profile["nodes"]
                if node["operations"] and re.match("conv|dense", node["family"])]
-    assert sorted(counted) == sorted(2 * count for count in multiply_adds(source, artifact))
+    expected = [2 * count for count in multiply_adds(source, artifact)]
+    if json.loads((artifact / "metadata.json").read_text())["kernels"]["method"] == "ours":
+        # Several convolutions may be one node there.
+        counted, expected = [sum(counted)], [sum(expected)]
+    assert sorted(counted) == sorted(expected)
     # TVM cuts long names and puts a hash in the place of what they said.
     whole = [n for n in profile["nodes"] if not re.search("_[0-9a-f]{16}_", n["function"])]
     assert len(whole) > 0.8 * len(profile["nodes"])

@@ -13,8 +13,8 @@ from run_model_tools.tuning_progress import Progress
 from tuning_records_test import line
 
 TARGET = tuning_selection.record_target(find_target("native"))
-QUICK = ("--tuner", "random", "--repeat", "1", "--min-repeat-ms", "1", "--minutes", "2",
-         "--no-evaluate", "--json")
+QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",
+         "--min-repeat-ms", "1", "--minutes", "2", "--no-evaluate", "--json")
 
 pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
 
@@ -35,7 +35,8 @@ class Workshop:
         return json.loads(result.stdout)
 
     def compile(self, *flags):
-        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--json", *flags,
+        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--kernels", "stock",
+                               "--json", *flags,
                                cwd=self.folder)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)["metadata"]
