@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 Kernel = tuple[str, dict[str, object]]
 """A kernel's name and its parameters, as choice.options gives them."""
 
-# What stands in for the committed files, and whether anything does.
+# What stands in for the committed files, the last of them.
 _instead: list[Mapping[str, Kernel]] = []
 
 
@@ -68,7 +68,7 @@ def key_of(conv: Convolution, isa: Isa) -> str:
 
 def find(conv: Convolution, isa: Isa) -> Kernel | None:
     """What was measured best for such a layer, or None.  Raises MalformedFile."""
-    table = _instead[-1] if _instead else _committed(files())
+    table = _instead[-1] if _instead else committed()
     return table.get(key_of(conv, isa))
 
 
@@ -82,9 +82,19 @@ def replaced_by(table: Mapping[str, Kernel]) -> Iterator[None]:
         _instead.pop()
 
 
+def committed() -> Mapping[str, Kernel]:
+    """All that is committed, by keys.  Raises MalformedFile."""
+    return _committed(files())
+
+
 def files() -> tuple[Path, ...]:
     """The committed files."""
     return tuple(sorted(FOLDER.glob("*.json")))
+
+
+def forget() -> None:
+    """Lets the files be read again, which is done once in a process."""
+    _committed.cache_clear()
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ PREFIX = "run_model."
 # Calls name their layer by its symbol here: attributes of Python's own cannot be nodes of TVM's.
 # Layers that differ in nothing but their constants share one, and TVM compiles them once.
 _layers: dict[str, Layer] = {}
-_registered: set[str] = set()
+_registered: dict[str, int] = {}
 _ir: dict[tuple, str] = {}
 
 
@@ -26,19 +26,20 @@ def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
     """
     operator = f"{PREFIX}{name}"
     if operator not in _registered:
-        _register(operator)
+        _register(operator, len(inputs) + len(layer.constants))
     _layers[layer.symbol(0)] = layer
     arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
     attributes = tvm.ir.make_node("DictAttrs", layer=layer.symbol(0))
-    return relay.Call(relay_op.get(operator), [relay.Tuple(arguments)], attributes)
+    return relay.Call(relay_op.get(operator), arguments, attributes)
 
 
-def _register(name: str) -> None:
-    _registered.add(name)
+def _register(name: str, inputs: int) -> None:
+    _registered[name] = inputs
     relay_op.register(name, "A layer of this project's kernels.")
     operator = relay_op.get(name)
-    operator.set_num_inputs(1)
-    operator.add_argument("inputs", "Tuple", "Activations, then constants.")
+    operator.set_num_inputs(inputs)
+    for index in range(inputs):
+        operator.add_argument(f"input{index}", "Tensor", "An activation or, after those, a constant.")
     operator.add_type_rel(name + "Rel", _type_of_output)
     operator.set_support_level(10)
     relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
@@ -63,33 +64,48 @@ def _type_of_output(arguments, attributes):
     return relay.TensorType(layer.output_shape, layer.output_dtype)
 
 
-def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target) -> te.Tensor:
-    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries."""
+def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
+           runs: int = 1) -> te.Tensor:
+    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries.
+
+    For measuring, it computes the same `runs` times, each with constants of its own: these are
+    tensors (runs, numbers) then.
+    """
     ir = _compiled(layer, target)
 
     def body(ins, outs):
         ib = tir.ir_builder.create()
         ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
-        null = tir.call_intrin("handle", "tir.reinterpret", tir.const(0, "uint64"))
-        shared = null
-        if layer.shared_bytes:
-            memory = ib.allocate("uint8", (layer.shared_bytes,), name="shared", scope="global")
-            shared = memory.asobject().data
-        for index, phase in enumerate(layer.phases):
-            kind = "parallel" if phase.tasks > 1 else "serial"
-            with ib.for_range(0, phase.tasks, name=f"task{index}", kind=kind) as task:
-                scratch = null
-                if layer.scratch_bytes:
-                    memory = ib.allocate("uint8", (layer.scratch_bytes,), name=f"scratch{index}",
-                                         scope="global")
-                    scratch = memory.asobject().data
-                ib.emit(tir.call_extern("int32", layer.symbol(index), task,
-                                        *(b.access_ptr("r") for b in ins),
-                                        outs[0].access_ptr("w"), shared, scratch))
+        if runs == 1:
+            _emit(ib, layer, [b.access_ptr("r") for b in ins], outs[0].access_ptr("w"))
+        else:
+            activations, constants = ins[:len(layer.inputs)], ins[len(layer.inputs):]
+            with ib.for_range(0, runs, name="run") as run:
+                _emit(ib, layer, [*(b.access_ptr("r") for b in activations),
+                                  *(b.access_ptr("r", offset=run * b.shape[1]) for b in constants)],
+                      outs[0].access_ptr("w"))
         return ib.get()
 
     return te.extern(layer.output_shape, inputs, body, dtype=layer.output_dtype, name=layer.kind,
                      tag="run_model_layer")
+
+
+def _emit(ib, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExpr) -> None:
+    null = tir.call_intrin("handle", "tir.reinterpret", tir.const(0, "uint64"))
+    shared = null
+    if layer.shared_bytes:
+        memory = ib.allocate("uint8", (layer.shared_bytes,), name="shared", scope="global")
+        shared = memory.asobject().data
+    for index, phase in enumerate(layer.phases):
+        kind = "parallel" if phase.tasks > 1 else "serial"
+        with ib.for_range(0, phase.tasks, name=f"task{index}", kind=kind) as task:
+            scratch = null
+            if layer.scratch_bytes:
+                memory = ib.allocate("uint8", (layer.scratch_bytes,), name=f"scratch{index}",
+                                     scope="global")
+                scratch = memory.asobject().data
+            ib.emit(tir.call_extern("int32", layer.symbol(index), task, *inputs, output, shared,
+                                    scratch))
 
 
 def _compiled(layer: Layer, target: tvm.target.Target) -> str:

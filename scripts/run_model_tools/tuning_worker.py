@@ -1,4 +1,4 @@
-"""Tuning inside TVM's process: the worker's actions "tuning_tasks", "tune" and "race".
+"""Tuning inside TVM's process: the worker's actions "tuning_tasks", "tune", "tune_kernels" and "race".
 
 What happens meanwhile goes to the file descriptor request["events"], one JSON object a line:
 {"event": "tasks", "tasks": [...]}, {"event": "task", "index": ...} and {"event": "trial", ...}.
@@ -140,6 +140,13 @@ def tune(tvm, request):
     result = method.tune(session, tasks) if tasks else {}
     return dict(result or {}, tasks=[task.describe() for task in tasks], network=signature,
                 target=str(session.target))
+
+
+def tune_kernels(tvm, request):
+    """Chooses among this project's own kernels (tune_kernels.py)."""
+    import tune_kernels as own
+
+    return own.tune_kernels(tvm, request)
 
 
 def check_device(tvm, session):

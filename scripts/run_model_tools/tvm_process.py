@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from run_model_tools import bootstrap
-from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, USAGE, ToolError
+from run_model_tools.errors import FAILED_RUN, MALFORMED_FILE, MISMATCH, MISSING_FILE, USAGE, ToolError
 
 _WORKER = Path(__file__).with_name("tvm_worker.py")
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
@@ -140,6 +140,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "kernels":
         return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels auto "
                                 "or --kernels stock.")
+    if kind == "wrong":
+        return ToolError(FAILED_RUN, f"a kernel computes something wrong: {message}")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")
     return ToolError(1, f"TVM failed: {message}\n{error.get('trace', '')}".rstrip())

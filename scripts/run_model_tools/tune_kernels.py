@@ -1,0 +1,278 @@
+"""Chooses this project's kernels layer by layer: the worker's action "tune_kernels".
+
+What was measured is kept in request["log"], by layer with a hash of the code that was measured, so
+that the next call measures only what is new.  Events are those of tuning_worker.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import faster_folding
+import kernel_trials
+import own_kernels
+import tvm_worker
+from files import write_atomically
+from tuning_worker import Session, require_release
+
+# A choice has to be so much faster than the guess: less is not told from noise.
+LEAST_GAIN = 0.02
+
+# A kernel whose guess is so many times slower than the best is not looked at further.
+FAR_BEHIND = 1.3
+
+# An artifact runs on more threads than these were measured on: work is not divided among fewer than
+# this where the guess divides it further.
+THREADS = 4
+
+# So few parameter sets of a kernel are all tried; often they hang together (winograd_cost.py).
+FEW = 12
+
+
+def tune_kernels(tvm, request):
+    """Measures every distinct layer, and the whole network with and without what was found.
+
+    Gives {"layers": {key: ...}, "instruction_set": ...,
+    "seconds": {"guess": [...], "chosen": [...], "committed": [...]}}; the last where there are any.
+    """
+    require_release(tvm)
+    own_kernels.import_kernels()
+    from run_model_kernels import choices
+    from run_model_kernels.isa import isa_of
+    from run_model_kernels.reading import NotForUs, read_plan
+
+    session = Session(tvm, request)
+    isa = isa_of(session.target)
+    if isa is None:
+        raise tvm_worker.Refusal("kernels", "the target has no vector instructions that they use")
+    mod = _simplified(tvm, session)
+    try:
+        plan = read_plan(mod, isa)
+    except NotForUs as error:
+        raise tvm_worker.Refusal("kernels", str(error))
+
+    groups, network_bytes = _layers(plan, isa)
+    session.emit("tasks", network=None, tasks=[
+        {"index": i, "name": name, "flops": 2 * next(iter(convs.values()))[0].multiply_adds,
+         "occurrences": sum(map(len, convs.values())), "weight": 1}
+        for i, (name, convs) in enumerate(groups.items())])
+    log = _Log(request)
+    found = {}
+    for index, (name, convs) in enumerate(groups.items()):
+        session.emit("task", index=index)
+        session.emit("stage", text="layer %d of %d: %s" % (index + 1, len(groups), name))
+        conv = next(iter(convs.values()))[0]
+        code = _code_of(conv, isa)
+        layer = log.get(name, code)
+        if layer is None:
+            trials = kernel_trials.LayerTrials(tvm, session.target, conv, network_bytes,
+                                               request.get("real_time", False))
+            try:
+                layer = search_layer(trials, isa, request["options"], lambda candidate: (
+                    session.emit("trial", index=index, seconds=candidate.seconds)))
+            except kernel_trials.WrongResult as error:
+                raise tvm_worker.Refusal("wrong", "%s: %s" % (name, error))
+            trials.forget()
+            log.put(name, code, layer)
+        for key, occurrences in convs.items():
+            found[key] = dict(layer, occurrences=len(occurrences))
+
+    chosen = {key: (layer["kernel"], layer["parameters"]) for key, layer in found.items()}
+    session.emit("stage", text="comparing the whole network")
+    tables = {"guess": {}, "chosen": chosen}
+    if choices.committed():
+        tables["committed"] = choices.committed()
+    seconds = _compare(tvm, session, mod, tables)
+    return {"layers": found, "seconds": seconds, "instruction_set": isa.name,
+            "target": str(session.target)}
+
+
+def _simplified(tvm, session):
+    """The network as own_kernels.rewrite gives it to the planner."""
+    import onnx
+    from tvm import relay
+
+    try:
+        mod, _ = relay.frontend.from_onnx(
+            onnx.load(session.request["onnx"]),
+            {k: tuple(v) for k, v in session.request["shapes"].items()}, freeze_params=True)
+    except Exception as error:
+        raise tvm_worker.Refusal("model", str(error).strip().splitlines()[-1])
+    with tvm.transform.PassContext(opt_level=3):
+        mod = faster_folding.simplify(tvm, mod, session.target)
+        return relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
+
+
+def _layers(plan, isa):
+    """({what is measured once: {key: convolutions}}, the bytes of the weights).
+
+    What is added to a sum, how it is clamped and which lanes the channels are in does not change what
+    of a few parameters is best.
+    """
+    from run_model_kernels.choices import key_of
+    from run_model_kernels.plan import ConvolutionStep
+
+    groups, size = {}, 0
+    for step in plan.steps:
+        if isinstance(step, ConvolutionStep):
+            key = key_of(step.convolution, isa)
+            name = re.sub(r" residual| clamp \S+|(?<= lanes) \w+", "", key)
+            groups.setdefault(name, {}).setdefault(key, []).append(step.convolution)
+            size += step.convolution.weight.nbytes
+    return groups, size
+
+
+def search_layer(trials, isa, limit, on_trial=lambda candidate: None):
+    """The best kernel of a layer, of at most `limit` that are tried.
+
+    First the guesses of all kernels, then what differs from the best so far in one parameter, and all
+    of a kernel that offers but a few, until that finds nothing faster.
+    """
+    from run_model_kernels import choice
+
+    offered = choice.options(trials.conv, isa)
+    untried = list(range(len(offered)))
+    by_place = {}
+
+    def run(places):
+        added = []
+        for place in places:
+            untried.remove(place)
+            kernel, parameters = offered[place]
+            layer = choice.KERNELS[kernel].make(trials.conv, isa, **parameters)
+            if by_place and _tasks(layer) < min(THREADS, _tasks(by_place[0].layer)):
+                continue
+            by_place[place] = trials.add(kernel, parameters, layer)
+            added.append(place)
+        trials.measure()
+        for place in added:
+            on_trial(by_place[place])
+
+    counts = Counter(kernel for kernel, _ in offered)
+    few = {kernel for kernel, count in counts.items() if count <= FEW}
+    first = {}
+    for place, (kernel, _) in enumerate(offered):
+        first.setdefault(kernel, place)
+    run(list(first.values())[:limit])
+    while len(by_place) < limit:
+        best = min(by_place, key=lambda place: by_place[place].seconds)
+        least = by_place[best].seconds
+        near = [place for place in untried if _neighbours(offered[place], offered[best])]
+        near += [place for place in untried if place not in near and offered[place][0] in few
+                 and first[offered[place][0]] in by_place
+                 and by_place[first[offered[place][0]]].seconds <= FAR_BEHIND * least]
+        near = near[:limit - len(by_place)]
+        if not near:
+            break
+        run(near)
+    guess = by_place[0]
+    best = trials.best()
+    if best.seconds > (1 - LEAST_GAIN) * guess.seconds:
+        best = guess
+    return {"kernel": best.kernel, "parameters": best.parameters,
+            "microseconds": round(1e6 * best.seconds, 2),
+            "guess_microseconds": round(1e6 * guess.seconds, 2), "tried": len(by_place),
+            "offered": len(offered)}
+
+
+def _tasks(layer):
+    return max(phase.tasks for phase in layer.phases)
+
+
+def _neighbours(a, b):
+    """Whether two options are of one kernel and differ in one parameter."""
+    return a[0] == b[0] and sum(a[1][name] != b[1].get(name) for name in a[1]) == 1
+
+
+def _compare(tvm, session, mod, tables):
+    """Seconds of runs of the whole network under each table of choices, in turn.
+
+    Raises Refusal where the results depart.
+    """
+    import numpy as np
+    from run_model_kernels import choices, rewriting
+    from tvm.contrib import graph_executor
+
+    modules, expected = [], None
+    random = np.random.default_rng(1)
+    inputs = {var.name_hint: random.standard_normal([int(d) for d in var.checked_type.shape]).astype(
+        str(var.checked_type.dtype)) for var in mod["main"].params}
+    for name, table in tables.items():
+        with choices.replaced_by(table), tvm.transform.PassContext(opt_level=3):
+            factory = faster_folding.build(
+                tvm, rewriting.rewrite(mod, session.target).module, session.target)
+        module = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
+        module.set_input(**inputs)
+        module.run()
+        outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+        expected = expected or outputs
+        for ours, other in zip(outputs, expected):
+            limit = kernel_trials.TOLERANCE * np.abs(other).max()
+            if not np.abs(ours - other).max() <= limit:
+                raise tvm_worker.Refusal("wrong", "the network with its %s kernels departs by %g "
+                                         "where %g is allowed" % (name, np.abs(ours - other).max(),
+                                                                  limit))
+        modules.append(module)
+    times = [[] for _ in modules]
+    end = time.monotonic() + session.request["seconds"]
+    while time.monotonic() < end or len(times[0]) < 9:
+        with kernel_trials.raised_priority(session.request.get("real_time", False)):
+            for module, samples in zip(modules, times):
+                module.run()
+                start = time.perf_counter()
+                module.run()
+                samples.append(time.perf_counter() - start)
+    return dict(zip(tables, times))
+
+
+def _code_of(conv, isa):
+    """A hash of what would be compiled for a layer."""
+    from run_model_kernels import choice
+    from run_model_kernels.c_compiler import C_FOLDER
+
+    offered = choice.options(conv, isa)
+    digest = hashlib.sha256(repr(offered).encode())
+    for kernel, parameters in dict(reversed(offered)).items():
+        source = choice.KERNELS[kernel].make(conv.without_data(), isa, **parameters).c_source()
+        digest.update(source.encode())
+        for header in _headers(source, C_FOLDER):
+            digest.update((C_FOLDER / header).read_bytes())
+    return digest.hexdigest()
+
+
+def _headers(source, folder):
+    """The headers that C code includes, and those that they include."""
+    found, waiting = set(), [source]
+    while waiting:
+        for header in re.findall(r'^#include "([^"]+)"', waiting.pop(), re.MULTILINE):
+            if header not in found:
+                found.add(header)
+                waiting.append((folder / header).read_text())
+    return sorted(found)
+
+
+class _Log:
+    """Layers that were measured, in a file of JSON; those of another machine do not count."""
+
+    def __init__(self, request):
+        self._path = Path(request["log"])
+        self._machine = {name: request[name] for name in ("threads", "measured_on", "options")}
+        self._layers = {}
+        try:
+            content = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return
+        if content.get("machine") == self._machine:
+            self._layers = content["layers"]
+
+    def get(self, key, code):
+        entry = self._layers.get(key)
+        return entry["found"] if entry and entry["code"] == code else None
+
+    def put(self, key, code, found):
+        self._layers[key] = {"code": code, "found": found}
+        text = json.dumps({"machine": self._machine, "layers": self._layers}, indent=1)
+        write_atomically(self._path, text.encode())
