@@ -28,7 +28,9 @@ def write_module(plan: Plan, isa: Isa,
             known[step.output] = step.build(*inputs)
         else:
             layer = make_layer(step, isa)
-            name = names.setdefault(layer.symbol(0), f"{layer.kind}_{len(names)}")
+            if layer.symbol(0) not in names:
+                names[layer.symbol(0)] = relay_layer.operator_name(layer, f"{layer.kind}_{len(names)}")
+            name = names[layer.symbol(0)]
             layers.setdefault(name, layer)
             known[step.output] = relay_layer.call(layer, inputs, name)
     wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]

@@ -19,12 +19,21 @@ _registered: dict[str, int] = {}
 _ir: dict[tuple, str] = {}
 
 
+def operator_name(layer: Layer, name: str) -> str:
+    """What the operator of a layer can be called: `name`, unless another network of this process has
+    given that to an operator with another number of inputs."""
+    arity = len(layer.inputs) + len(layer.constants)
+    taken = _registered.get(PREFIX + name, arity)
+    return name if taken == arity else f"{name}_of_{arity}"
+
+
 def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
     """A Relay expression that computes the layer's output from `inputs`.
 
-    `name` ("conv2d_winograd_3") becomes the operator's and, with it, the graph's node's.
+    `name`, an operator_name, becomes the operator's and, with it, the graph's node's.  Constants are
+    arguments of the call itself, not of a tuple, since only such are linked into a library.
     """
-    operator = f"{PREFIX}{name}"
+    operator = PREFIX + name
     if operator not in _registered:
         _register(operator, len(inputs) + len(layer.constants))
     _layers[layer.symbol(0)] = layer

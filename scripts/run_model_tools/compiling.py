@@ -91,7 +91,7 @@ class Job:
                  self.preprocessing.to_json() if self.preprocessing else None, self.labels,
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
                  self.records.key(), self.kernels,
-                 None if self.kernels == "stock" else _kernel_sources(),
+                 None if self.kernels == "stock" or self.is_c else _kernel_sources(),
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
