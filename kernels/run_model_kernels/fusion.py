@@ -41,7 +41,7 @@ def fuse(plan: Plan, isa: Isa) -> None:
                 continue
             block = InvertedResidual(first.convolution if first else None, step.convolution,
                                      last.convolution if last else None)
-            if not inverted_residual.options(block, isa) or not getattr(inverted_residual, "wins", lambda *_: False)(block, isa):
+            if not inverted_residual.options(block, isa) or not inverted_residual.wins(block, isa):
                 continue
             inputs = [*parts[0].inputs, *(last.inputs[1:] if last else ())]
             replaced.update(dict.fromkeys(parts, None))
