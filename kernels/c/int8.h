@@ -9,7 +9,7 @@
  * What becomes of a sum is done in float32, in this order and with these roundings, so that NumPy can
  * compute the same bytes:
  *   v = fma(float32(sum), scale[channel], bias[channel])      one rounding
- *   v = fma(float32(residual byte), residual scale, v)        if there is a residual
+ *   v = fma(float32(residual byte), residual scale[channel], v)        if there is a residual
  *   v = min(max(v, low), high)
  *   byte = v rounded to the nearest whole number, halves to even
  * The output's scale and zero point are folded into scale, bias, low and high (quantized.py), low and

@@ -12,7 +12,8 @@
  * word that are not read have weights of zero.
  *
  * Constants: weights [chunk][tap][word][vector][lane][4], then per output channel, padded to whole
- * chunks: start (int32; minus zero points times weights), scale and bias (float32).
+ * chunks: start (int32; minus zero points times weights), scale and bias (float32), and a
+ * residual's scale if there is one.
  *
  * With PADDED_* (the last phase's input is `shared`) a first phase copies the input with its border,
  * which holds the zero point.  The border of one pixel row is cheaper than tests in the inner loop:
@@ -71,17 +72,21 @@ KERNEL void convolve_tile(int rows, int columns, int vectors, int y, int x, int 
       }
     }
   }
-#ifdef RESIDUAL_SCALE
+#ifdef RESIDUAL_INPUT
   const unsigned char *residual = (const unsigned char *)inputs[RESIDUAL_INPUT];
 #else
   const unsigned char *residual = 0;
 #endif
   UNROLL for (int v = 0; v < vectors; v++) {
     vec scales = load(scale + v * LANES), biases = load(bias + v * LANES);
+    vec residual_scales = {0};
+#ifdef RESIDUAL_INPUT
+    residual_scales = load((const float *)constants[4] + first + v * LANES);
+#endif
     long block = ((long)(chunk * CHUNK_VECTORS + v) * OUTPUT_HEIGHT + y) * OUTPUT_WIDTH + x;
     UNROLL for (int p = 0; p < rows * columns; p++) {
       store_result(output, (block + (p / columns) * OUTPUT_WIDTH + p % columns) * LANES, sums[p][v],
-                   scales, biases, residual);
+                   scales, biases, residual, residual_scales);
     }
   }
 }

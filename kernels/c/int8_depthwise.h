@@ -10,7 +10,7 @@
  *
  * Rows above and below the picture are read from a row of zero points in scratch memory; columns beside
  * it are told apart in the tiles at the edges only.  Constants: weights
- * [block][row][tap column][word][lane][4], start, scale and bias [block][lane].
+ * [block][row][tap column][word][lane][4], start, scale, bias and, with a residual, its scale [block][lane].
  */
 #include "int8_output.h"
 
@@ -84,7 +84,9 @@ KERNEL void depthwise_tile(int y, int x, int edge, const unsigned char *const *r
   }
   const vec scale = load((const float *)constants[2] + block * LANES);
   const vec bias = load((const float *)constants[3] + block * LANES);
-#ifdef RESIDUAL_SCALE
+  vec residual_scale = {0};
+#ifdef RESIDUAL_INPUT
+  residual_scale = load((const float *)constants[4] + block * LANES);
   const unsigned char *residual = (const unsigned char *)inputs[RESIDUAL_INPUT];
 #else
   const unsigned char *residual = 0;
@@ -94,7 +96,7 @@ KERNEL void depthwise_tile(int y, int x, int edge, const unsigned char *const *r
     const long at = ((long)block * OUT_HEIGHT + y + r) * OUT_WIDTH + x;
     UNROLL for (int c = 0; c < COLUMNS; c++) {
       if (edge && x + c >= OUT_WIDTH) break;
-      store_result(output, (at + c) * LANES, sums[r][c], scale, bias, residual);
+      store_result(output, (at + c) * LANES, sums[r][c], scale, bias, residual, residual_scale);
     }
   }
 }

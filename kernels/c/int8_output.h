@@ -3,7 +3,7 @@
  * OUTPUT_FLOAT     the output is float32 instead of bytes (CLAMP_LOW and CLAMP_HIGH as in vector.h)
  * OUTPUT_COUNT     how many numbers a float32 output has, if the last block is not whole
  * BYTE_LOW, BYTE_HIGH   the clamp of a byte, float32 within 0..255
- * RESIDUAL_SCALE   there is a residual, of bytes
+ * RESIDUAL_INPUT   which input is the residual, of bytes, if there is one
  */
 #ifndef RUN_MODEL_KERNELS_INT8_OUTPUT_H_
 #define RUN_MODEL_KERNELS_INT8_OUTPUT_H_
@@ -12,10 +12,10 @@
 
 /* `at` counts the output's elements; `residual` is a tensor of the output's shape or unused. */
 KERNEL void store_result(void *output, long at, ivec sums, vec scale, vec bias,
-                         const unsigned char *residual) {
+                         const unsigned char *residual, vec residual_scale) {
   vec value = fused(floats(sums), scale, bias);
-#ifdef RESIDUAL_SCALE
-  value = fused(floats_of_bytes(load_bytes(residual + at)), splat(RESIDUAL_SCALE), value);
+#ifdef RESIDUAL_INPUT
+  value = fused(floats_of_bytes(load_bytes(residual + at)), residual_scale, value);
 #endif
 #ifdef OUTPUT_FLOAT
   value = clamped(value);

@@ -1,12 +1,12 @@
 /* Pooling of bytes.
  *
  * MAXIMUM or AVERAGE; windows never reach only padding.  Blocks of differing scales become one:
- *   maximum  fma(byte, scale[block], bias[block]), rounded; the bytes as they are if !RESCALE
- *   average  fma(float32(sum) * float32(1 / count), scale[block], bias[block]), rounded, where padding
+ *   maximum  fma(byte, scale[channel], bias[channel]), rounded; the bytes as they are if !RESCALE
+ *   average  fma(float32(sum) * float32(1 / count), scale[channel], bias[channel]), rounded, where padding
  *            counts only with COUNT_PADDING and is the zero point then
  * GLOBAL: pieces of a window that is the whole picture become float32 (1, channels, 1, 1):
- *   fma(float32(sum), scale[piece], bias[piece]).
- * Constants: scale and bias.
+ *   fma(float32(sum), scale[channel], bias[channel]).
+ * Constants: scale and bias [block][lane].
  */
 #include "int8.h"
 
@@ -31,8 +31,8 @@ KERNEL void int8_pool(int task, const void *const *inputs, const void *const *co
     for (int i = 0; i < IN_HEIGHT * IN_WIDTH; i++) {
       sums += __builtin_convertvector(load_bytes(from + i * LANES), ivec);
     }
-    const float scale = ((const float *)constants[0])[b], bias = ((const float *)constants[1])[b];
-    const vec value = fused(floats(sums), splat(scale), splat(bias));
+    const vec value = fused(floats(sums), load((const float *)constants[0] + b * LANES),
+                            load((const float *)constants[1] + b * LANES));
     float values[LANES], *to = (float *)output + piece_output[b];
     store(values, value);
     for (int i = 0; i < piece_count[b]; i++) to[i] = values[piece_lane[b] + i];
@@ -91,8 +91,8 @@ KERNEL void int8_pool(int task, const void *const *inputs, const void *const *co
   const int bands = (OUT_HEIGHT + TASK_ROWS - 1) / TASK_ROWS;
   const int block = task / bands, first = task % bands * TASK_ROWS;
   const unsigned char *from = block_start(block, inputs);
-  const vec scale = splat(((const float *)constants[0])[block]);
-  const vec bias = splat(((const float *)constants[1])[block]);
+  const vec scale = load((const float *)constants[0] + block * LANES);
+  const vec bias = load((const float *)constants[1] + block * LANES);
   NO_UNROLL for (int y = first; y < first + TASK_ROWS && y < OUT_HEIGHT; y++) {
     const int inside = y * STRIDE_Y >= PAD_TOP && y * STRIDE_Y - PAD_TOP + TAPS_Y <= IN_HEIGHT;
     unsigned char *to = (unsigned char *)output + ((long)block * OUT_HEIGHT + y) * OUT_WIDTH * LANES;

@@ -6,7 +6,7 @@ the mean squared error of what is stored smaller: a few large values would cost 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 import tvm
@@ -21,36 +21,49 @@ from run_model_kernels.tensors import Tensor
 # Numbers of each activation that are kept of one picture, evenly spread.
 _SAMPLES = 8192
 # Parts of the range that are tried.
-_CLIPS = tuple(np.linspace(0.3, 1.0, 36))
+_CLIPS = tuple(np.linspace(0.3, 1.0, 15))
 
 
-@dataclass
 class Observed:
-    """What was seen of one activation."""
+    """What was seen of one activation, lane by lane if it is blocked."""
 
-    low: float = 0.0
-    high: float = 0.0
-    samples: list[np.ndarray] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.lows = np.zeros(1)
+        self.highs = np.zeros(1)
+        self.samples: list[np.ndarray] = []
 
     def add(self, values: np.ndarray) -> None:
         """One picture's."""
-        flat = values.reshape(-1)
-        self.low = min(self.low, float(flat.min()))
-        self.high = max(self.high, float(flat.max()))
-        self.samples.append(flat[::max(1, flat.size // _SAMPLES)].copy())
+        if values.ndim == 5:
+            rows = np.moveaxis(values[0], 0, 2).reshape(-1, values.shape[1] * values.shape[4])
+        else:
+            rows = values.reshape(-1, 1)
+        self.lows = np.minimum(self.lows, rows.min(0))
+        self.highs = np.maximum(self.highs, rows.max(0))
+        step = max(1, rows.size // _SAMPLES)
+        # A step that shares no factor with usual widths, so that all columns are seen.
+        self.samples.append(rows[::step + (step % 2 == 0)].copy())
 
-    def quantization(self, clip: bool = True) -> Quantization:
-        """Of the whole range, or of the part of it with the least mean squared error."""
-        whole = Quantization.of_range(self.low, self.high)
-        if not clip:
-            return whole
-        values = np.concatenate(self.samples).astype(np.float64)
+    def quantization(self, share: float = 0.0) -> Quantization:
+        """Clipped to the part of the range with the least mean squared error.
+
+        `share`: how much of its own a channel's scale is.  1 gives every channel all bytes, but
+        leaves the next layer weights of very different sizes; 0 is one scale for all.
+        """
+        sizes = np.maximum(np.abs(self.lows), self.highs)
+        factors = np.maximum(sizes / (sizes.max() or 1.0), 1e-3) ** share
+        low, high = float((self.lows / factors).min()), float((self.highs / factors).max())
+        values = np.concatenate(self.samples).astype(np.float64) / factors
 
         def error(part: float) -> float:
-            tried = Quantization.of_range(self.low * part, self.high * part)
-            return float(np.mean((tried.to_numbers(tried.to_bytes(values)) - values) ** 2))
-        best = min(_CLIPS, key=error)
-        return Quantization.of_range(self.low * best, self.high * best)
+            tried = Quantization.of_range(low * part, high * part)
+            squares = ((tried.to_numbers(tried.to_bytes(values)) - values) * factors) ** 2
+            return float(squares.mean())
+        part = min(_CLIPS, key=error)
+        best = Quantization.of_range(low * part, high * part)
+        if len(factors) == 1 or share == 0:
+            return best
+        return replace(best, channels=tuple(float(f) for f in factors))
 
 
 def activations(plan: Plan) -> list[Tensor]:

@@ -30,7 +30,7 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
     conv = quantized.convolution
     if conv.depthwise and conv.groups > 1:
         return []
-    if conv.planar and (conv.groups != 1 or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
+    if conv.planar and (conv.residual or conv.groups != 1 or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
         return []
     pixels, vectors = largest_tile(isa)
     if math.prod(conv.output_size) == 1:
@@ -102,8 +102,9 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         packed.append(full.reshape(-1))
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
     start = quantized.start + start_offset(isa) * weight_sum
-    per_channel = [_padded(values, chunks * chunk, dtype) for values, dtype in (
-        (start, np.int32), (quantized.scale, np.float32), (quantized.bias, np.float32))]
+    per_channel = [_padded(values, chunks * chunk) for values in (
+        start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
+        if len(values)]
 
     height, width = _plane(quantized)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
@@ -136,8 +137,8 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
               "multiply_adds": conv.multiply_adds})
 
 
-def _padded(values: np.ndarray, count: int, dtype) -> np.ndarray:
-    result = np.zeros(count, dtype)
+def _padded(values: np.ndarray, count: int) -> np.ndarray:
+    result = np.zeros(count, values.dtype)
     result[:len(values)] = values
     return result
 

@@ -42,10 +42,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
     quantized.check()
     conv, lanes = quantized.convolution, isa.lanes
     blocks = len(conv.input_lanes)
-    places, channel = [], 0
-    for block, piece in enumerate(conv.input_lanes):
-        places += range(block * lanes, block * lanes + piece.count)
-        channel += piece.count
+    places = quantized.output_lanes
     height, width = conv.kernel
     words = -(-((rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1) // 4)
     packed = np.zeros((blocks * lanes, rows, width, words * 4), np.int8)
@@ -56,11 +53,12 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
     packed = packed.reshape(blocks, lanes, rows, width, words, 4).transpose(0, 2, 3, 4, 1, 5)
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
     per_channel = []
-    for values, dtype in ((quantized.start + start_offset(isa) * weight_sum, np.int32),
-                          (quantized.scale, np.float32), (quantized.bias, np.float32)):
-        full = np.zeros(blocks * lanes, dtype)
-        full[places] = values
-        per_channel.append(full)
+    start = (quantized.start + start_offset(isa) * weight_sum).astype(np.int32)
+    for values in (start, quantized.scale, quantized.bias, quantized.residual_scale):
+        if len(values):
+            full = np.zeros(blocks * lanes, values.dtype)
+            full[places] = values
+            per_channel.append(full)
     out_height, out_width = conv.output_size
     steps = -(-out_height // rows)
     bands = max(1, min(steps, round(16 / blocks)))

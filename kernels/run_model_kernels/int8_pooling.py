@@ -26,18 +26,30 @@ class QuantizedPooling:
 
     @property
     def rescaling(self) -> tuple[np.ndarray, np.ndarray]:
-        """(scale, bias), float32, of each piece of the input."""
+        """(scale, bias), float32 (pieces, lanes), of each piece's whole block."""
         scales, biases = [], []
-        for piece in self.pooling.input_lanes:
+        for index, piece in enumerate(self.pooling.input_lanes):
             q = self.inputs[piece.tensor]
+            lanes = self.pooling.input_shapes[piece.tensor][4]
+            scale = q.scales(range(piece.block * lanes, (piece.block + 1) * lanes))
             if self.output is None:
-                scale = q.scale / (self.pooling.input_size[0] * self.pooling.input_size[1])
-                scales.append(scale)
-                biases.append(-q.zero_point * q.scale)
+                scales.append(scale / (self.pooling.input_size[0] * self.pooling.input_size[1]))
+                biases.append(-q.zero_point * scale)
             else:
-                scales.append(q.scale / self.output.scale)
-                biases.append(self.output.zero_point - q.zero_point * q.scale / self.output.scale)
+                ratio = scale / self.output.scales(range(index * lanes, (index + 1) * lanes))
+                scales.append(ratio)
+                biases.append(self.output.zero_point - q.zero_point * ratio)
         return np.array(scales, np.float32), np.array(biases, np.float32)
+
+    @staticmethod
+    def kept(pooling: Pooling, inputs: tuple[Quantization, ...]) -> Quantization | None:
+        """That of the output if its bytes mean what the inputs' do; None if zero points differ."""
+        if len({q.zero_point for q in inputs}) != 1:
+            return None
+        scales = np.concatenate([
+            inputs[p.tensor].scales(range(p.block * lanes, (p.block + 1) * lanes))
+            for p in pooling.input_lanes for lanes in (pooling.input_shapes[p.tensor][4],)])
+        return Quantization(1.0, inputs[0].zero_point, tuple(float(x) for x in scales))
 
 
 def options(quantized: QuantizedPooling, isa: Isa) -> list[dict[str, object]]:
@@ -92,7 +104,7 @@ def make(quantized: QuantizedPooling, isa: Isa) -> Layer:
             "OUT_HEIGHT": height, "OUT_WIDTH": width, "TASK_ROWS": rows}
         if pool.count_padding:
             defines["COUNT_PADDING"] = 1
-        if any(q != quantized.output for q in quantized.inputs):
+        if (scales != 1).any() or biases.any():
             defines["RESCALE"] = 1
     return Layer(
         kind=f"{pool.kind}_pool2d_int8", header="int8_pooling.h", defines=defines,

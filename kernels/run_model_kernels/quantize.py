@@ -121,8 +121,8 @@ class _Quantizer:
         inputs = tuple(self.known.tensors[t] for t in step.inputs)
         output = None
         if not step.pooling.planar:
-            # Taking over the only input's bytes as they are loses nothing.
-            output = inputs[0] if len(set(inputs)) == 1 else self.known.tensors[step.output]
+            # Taking over the inputs' bytes as they are loses nothing.
+            output = QuantizedPooling.kept(step.pooling, inputs) or self.known.tensors[step.output]
             self.known.tensors[step.output] = output
         quantized = QuantizedPooling(step.pooling, inputs, output)
         return quantized if int8_pooling.options(quantized, self.isa) else None

@@ -20,10 +20,28 @@ LARGEST_WEIGHT = 127
 
 @dataclass(frozen=True)
 class Quantization:
-    """How an unsigned byte stands for a number: scale * (byte - zero_point)."""
+    """How an unsigned byte stands for a number: scale * (byte - zero_point).
+
+    The channels of a tensor may have scales of their own, which cost nothing: a layer has a factor
+    for each of its output channels anyway, and the next one multiplies them into its weights.
+    """
 
     scale: float
     zero_point: int
+    channels: tuple[float, ...] | None = None
+    """Of each lane of a blocked tensor, in order, a factor of `scale`; None: 1 for all."""
+
+    def of_channel(self, channel: int) -> "Quantization":
+        """That of one lane: channel c of a tensor is lane c % lanes of block c // lanes."""
+        if self.channels is None:
+            return self
+        return Quantization(self.scale * self.channels[channel], self.zero_point)
+
+    def scales(self, lanes: "np.ndarray | list[int] | range") -> np.ndarray:
+        """float64, of some lanes."""
+        if self.channels is None:
+            return np.full(len(lanes), self.scale)
+        return self.scale * np.array(self.channels)[np.asarray(lanes, int)]
 
     @staticmethod
     def of_range(low: float, high: float) -> "Quantization":
@@ -33,12 +51,12 @@ class Quantization:
         return Quantization(scale, int(np.clip(round(-low / scale), 0, 255)))
 
     def to_bytes(self, numbers: np.ndarray) -> np.ndarray:
-        """The nearest bytes, in float64."""
+        """The nearest bytes, in float64; all channels alike."""
         return np.clip(np.rint(np.asarray(numbers, np.float64) / self.scale + self.zero_point),
                        0, 255).astype(np.uint8)
 
     def to_numbers(self, data: np.ndarray) -> np.ndarray:
-        """What bytes stand for, float64."""
+        """What bytes stand for, float64; all channels alike."""
         return (data.astype(np.float64) - self.zero_point) * self.scale
 
 
@@ -64,7 +82,19 @@ class QuantizedConvolution:
         conv = self.convolution
         if conv.planar:
             return list(self.inputs)
-        return [self.inputs[piece.tensor] for piece in conv.input_lanes for _ in range(piece.count)]
+        lanes = conv.input_shapes[0][4]
+        return [self.inputs[piece.tensor].of_channel(piece.block * lanes + piece.first + i)
+                for piece in conv.input_lanes for i in range(piece.count)]
+
+    @cached_property
+    def output_lanes(self) -> list[int]:
+        """Where the output channels lie: a depthwise layer's blocks are those of its input."""
+        conv = self.convolution
+        if not conv.depthwise or conv.planar:
+            return list(range(conv.output_channels))
+        lanes = conv.input_shapes[0][4]
+        return [block * lanes + i for block, piece in enumerate(conv.input_lanes)
+                for i in range(piece.count)]
 
     @cached_property
     def scaled_weight(self) -> np.ndarray:
@@ -110,23 +140,27 @@ class QuantizedConvolution:
         return self.output or Quantization(1.0, 0)
 
     @property
-    def scale(self) -> np.ndarray:
-        """float32 (output channels,): of a sum, in steps of the output."""
-        return (self.weight_scales / self._output.scale).astype(np.float32)
+    def _output_scales(self) -> np.ndarray:
+        return self._output.scales(self.output_lanes)
 
     @property
-    def residual_scale(self) -> np.float32 | None:
-        """Of a residual's byte, in steps of the output."""
+    def scale(self) -> np.ndarray:
+        """float32 (output channels,): of a sum, in steps of the output."""
+        return (self.weight_scales / self._output_scales).astype(np.float32)
+
+    @property
+    def residual_scale(self) -> np.ndarray:
+        """float32 (output channels,): of a residual's byte, in steps of the output."""
         if not self.convolution.residual:
-            return None
-        return np.float32(self.inputs[-1].scale / self._output.scale)
+            return np.zeros(0, np.float32)
+        return (self.inputs[-1].scales(self.output_lanes) / self._output_scales).astype(np.float32)
 
     @property
     def bias(self) -> np.ndarray:
         """float32 (output channels,): with the output's and the residual's zero points."""
-        bias = self.convolution.bias.astype(np.float64) / self._output.scale + self._output.zero_point
+        bias = self.convolution.bias.astype(np.float64) / self._output_scales + self._output.zero_point
         if self.convolution.residual:
-            bias = bias - float(self.residual_scale) * self.inputs[-1].zero_point
+            bias = bias - self.residual_scale.astype(np.float64) * self.inputs[-1].zero_point
         return bias.astype(np.float32)
 
     @property
@@ -146,7 +180,7 @@ class QuantizedConvolution:
         defines: dict[str, object] = {}
         if self.convolution.residual:
             tensors = len(self.convolution.input_shapes)
-            defines |= {"RESIDUAL_SCALE": self.residual_scale, "RESIDUAL_INPUT": tensors}
+            defines["RESIDUAL_INPUT"] = tensors
         if self.output is None:
             return defines | {"OUTPUT_FLOAT": 1} | self.convolution.clamp_defines()
         low, high = self.bounds
@@ -170,7 +204,14 @@ def byte_bounds(low: float, high: float,
     """A clamp in steps of the output, within what bytes can be."""
     if output is None:
         return np.float32(low), np.float32(high)
-    steps = [x / output.scale + output.zero_point if math.isfinite(x) else x for x in (low, high)]
+    factors = np.array(output.channels or (1.0,)) * output.scale
+    steps = [x / factors + output.zero_point if math.isfinite(x) else np.array([x])
+             for x in (low, high)]
+    # A range that ends at the clamp ends at it but for a rounding.
+    steps = [np.where(s > 254.99, 255, np.clip(s, 0, 255)) for s in steps]
+    if any(s.min() != s.max() for s in steps):
+        raise ValueError("a clamp falls on differing bytes of the channels")
+    steps = [s[0] for s in steps]
     return np.float32(np.clip(steps[0], 0, 255)), np.float32(np.clip(steps[1], 0, 255))
 
 

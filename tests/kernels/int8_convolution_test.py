@@ -31,6 +31,11 @@ def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = F
     """With an output scale that makes use of most bytes and of both ends."""
     count = conv.input_channels if conv.planar else len(conv.input_shapes) + conv.residual
     inputs = tuple(random_quantization(rng) for _ in range(count))
+    if not conv.planar and rng.integers(2):
+        # Channels with scales of their own.
+        shapes = list(conv.input_shapes) + [conv.output_shape(conv.input_shapes[0][4])] * conv.residual
+        inputs = tuple(replace(q, channels=tuple(rng.uniform(0.3, 1, s[1] * s[4])))
+                       for q, s in zip(inputs, shapes))
     typical = np.mean([q.scale for q in inputs]) * 80 * np.sqrt(conv.weight[0].size)
     output = Quantization(float(typical / 60), int(rng.integers(256)))
     scale = 1.0 if to_float else output.scale * 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,8 @@ def expected(quantized: QuantizedPooling, tensors: list[np.ndarray]) -> np.ndarr
     if pool.planar:
         return np.concatenate([
             fused(tensors[p.tensor][0, p.block, :, :, p.first:p.first + p.count]
-                  .astype(np.int64).sum((0, 1)).astype(np.float32), scale, bias)
+                  .astype(np.int64).sum((0, 1)).astype(np.float32),
+                  scale[p.first:p.first + p.count], bias[p.first:p.first + p.count])
             for p, scale, bias in zip(pool.input_lanes, scales, biases)])
     height, width = pool.output_size
     result = []
@@ -107,13 +109,15 @@ def test_aarch64_computes_the_same(tmp_path):
 def test_casts_round_to_the_nearest_byte_and_back(tmp_path):
     rng = np.random.default_rng(1)
     shape = (1, 3, 37, 41, 8)
-    quantization = random_quantization(rng)
+    quantization = replace(random_quantization(rng), channels=tuple(rng.uniform(0.1, 1, 24)))
     numbers = (rng.standard_normal(shape) * 4).astype(np.float32)
     data = rng.integers(0, 256, shape).astype(np.uint8)
     to_bytes, to_float = run_layers(
         [(int8_cast.make(shape, quantization, False, AVX2), [numbers]),
          (int8_cast.make(shape, quantization, True, AVX2), [data])], tmp_path)
-    steps = fused(numbers, np.float32(1 / quantization.scale), np.float32(quantization.zero_point))
+    factors = (1 / quantization.scales(range(24))).astype(np.float32).reshape(1, 3, 1, 1, 8)
+    steps = fused(numbers, factors, np.float32(quantization.zero_point))
     np.testing.assert_array_equal(to_bytes, np.rint(np.clip(steps, 0, 255)).astype(np.uint8))
-    np.testing.assert_allclose(to_float, quantization.to_numbers(data), rtol=0,
-                               atol=300 * quantization.scale * 2**-23)
+    scales = quantization.scales(range(24)).reshape(1, 3, 1, 1, 8)
+    np.testing.assert_allclose(to_float, (data - float(quantization.zero_point)) * scales, rtol=0,
+                               atol=300 * scales.max() * 2**-23)

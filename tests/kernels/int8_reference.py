@@ -73,7 +73,7 @@ def convolve(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.n
                   quantized.bias[per_channel])
     if conv.residual:
         residual = unblocked(tensors[-1], conv.output_channels)
-        value = fused(residual.astype(np.float32), quantized.residual_scale, value)
+        value = fused(residual.astype(np.float32), quantized.residual_scale[per_channel], value)
     low, high = quantized.bounds
     value = np.minimum(np.maximum(value, low), high)
     return value if quantized.output is None else np.rint(value).astype(np.uint8)
