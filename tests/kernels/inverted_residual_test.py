@@ -141,3 +141,18 @@ def test_refuses_what_it_cannot_do():
     assert not inverted_residual.options(replace(block, project=reversed_), AVX2)
     dilated = replace(block.depthwise, dilation=(2, 2))
     assert not inverted_residual.options(replace(block, depthwise=dilated), AVX2)
+
+
+@pytest.mark.parametrize("size, stride, stages, better", [
+    (112, 2, "edp", True), (56, 1, "edp", True), (28, 1, "edp", True), (28, 2, "edp", True),
+    (14, 1, "edp", False), (14, 1, "dp", True), (14, 2, "dp", False), (7, 1, "dp", False),
+    (56, 1, "ed", False)])
+def test_wins_where_borders_are_cheap_and_tasks_equal(size, stride, stages, better):
+    shape, count = ((1, 2, size, size, 16),), 32
+    bias = np.zeros(count, np.float32)
+    plain = Convolution(np.zeros((count, count, 1, 1), np.float32), bias, shape, plain_lanes(count, 16))
+    between = Convolution(np.zeros((count, 1, 3, 3), np.float32), bias, shape, plain_lanes(count, 16),
+                          (stride, stride), (1, 1, 1, 1), groups=count)
+    last = replace(plain, input_shapes=(between.output_shape(16),))
+    block = InvertedResidual(plain if "e" in stages else None, between, last if "p" in stages else None)
+    assert inverted_residual.wins(block, AVX512) is better
