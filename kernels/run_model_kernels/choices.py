@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Iterator, Mapping
 
 from run_model_kernels.convolution import Convolution, plain_lanes
+from run_model_kernels.inverted_residual import InvertedResidual
 from run_model_kernels.isa import Isa
 
 FOLDER = Path(__file__).resolve().parents[1] / "choices"
@@ -37,10 +38,20 @@ class MalformedFile(Exception):
     """A file of choices that is not as this module describes it."""
 
 
-def key_of(conv: Convolution, isa: Isa) -> str:
-    """The layer without its numbers, as text: "avx512 64x56x56 -> 64x56x56 kernel 3x3 pad 1,1,1,1"."""
+def key_of(conv: Convolution | InvertedResidual, isa: Isa) -> str:
+    """The layer without its numbers, as text: "avx512 64x56x56 -> 64x56x56 kernel 3x3 pad 1,1,1,1".
+
+    Convolutions that are computed together are joined by " + ".
+    """
+    if isinstance(conv, InvertedResidual):
+        together = (conv.expand, conv.depthwise, conv.project)
+        return f"{isa.name} " + " + ".join(_text(part, isa) for part in together if part)
+    return f"{isa.name} {_text(conv, isa)}"
+
+
+def _text(conv: Convolution, isa: Isa) -> str:
     height, width = conv.output_size
-    parts = [isa.name, f"{conv.input_channels}x{conv.input_size[0]}x{conv.input_size[1]}", "->",
+    parts = [f"{conv.input_channels}x{conv.input_size[0]}x{conv.input_size[1]}", "->",
              f"{conv.output_channels}x{height}x{width}", f"kernel {_by(conv.kernel)}"]
     if conv.strides != (1, 1):
         parts.append(f"strides {_by(conv.strides)}")
@@ -66,7 +77,7 @@ def key_of(conv: Convolution, isa: Isa) -> str:
     return " ".join(parts)
 
 
-def find(conv: Convolution, isa: Isa) -> Kernel | None:
+def find(conv: Convolution | InvertedResidual, isa: Isa) -> Kernel | None:
     """What was measured best for such a layer, or None.  Raises MalformedFile."""
     table = _instead[-1] if _instead else committed()
     return table.get(key_of(conv, isa))

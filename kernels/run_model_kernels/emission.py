@@ -47,7 +47,7 @@ def make_layer(step: Step, isa: Isa) -> Layer:
     if isinstance(step, ConvolutionStep):
         return choice.make_convolution(step.convolution, isa)
     if isinstance(step, FusedStep):
-        return choice.make_fused(step.block, isa)
+        return choice.make_convolution(step.block, isa)
     if isinstance(step, PoolingStep):
         return choice.make_pooling(step.pooling, isa)
     if isinstance(step, DenseStep):

@@ -146,7 +146,11 @@ def output_lanes(layer):
 
 
 def written(conv, lanes):
-    """Which [block, row, column, lane] of an output are defined, as an index of its axes 1 to 4."""
+    """Which [block, row, column, lane] of an output are defined, as an index of its axes 1 to 4.
+
+    conv: a Convolution, or an InvertedResidual.
+    """
+    conv = getattr(conv, "last", conv)
     blocks = conv.output_shape(lanes)[1]
     mask = np.zeros((blocks, lanes), bool)
     if conv.depthwise and not conv.planar:

@@ -41,6 +41,7 @@ def tune_kernels(tvm, request):
     require_release(tvm)
     own_kernels.import_kernels()
     from run_model_kernels import choices
+    from run_model_kernels.fusion import fuse
     from run_model_kernels.isa import isa_of
     from run_model_kernels.reading import NotForUs, read_plan
 
@@ -53,6 +54,7 @@ def tune_kernels(tvm, request):
         plan = read_plan(mod, isa)
     except NotForUs as error:
         raise tvm_worker.Refusal("kernels", str(error))
+    fuse(plan, isa)
 
     groups, network_bytes = _layers(plan, isa)
     session.emit("tasks", network=None, tasks=[
@@ -107,21 +109,27 @@ def _simplified(tvm, session):
 
 
 def _layers(plan, isa):
-    """({what is measured once: {key: convolutions}}, the bytes of the weights).
+    """({what is measured once: {key: layers}}, the bytes of the weights).
 
     What is added to a sum, how it is clamped and which lanes the channels are in does not change what
     of a few parameters is best.
     """
     from run_model_kernels.choices import key_of
-    from run_model_kernels.plan import ConvolutionStep
+    from run_model_kernels.plan import ConvolutionStep, FusedStep
 
     groups, size = {}, 0
     for step in plan.steps:
         if isinstance(step, ConvolutionStep):
-            key = key_of(step.convolution, isa)
-            name = re.sub(r" residual| clamp \S+|(?<= lanes) \w+", "", key)
-            groups.setdefault(name, {}).setdefault(key, []).append(step.convolution)
-            size += step.convolution.weight.nbytes
+            layer, parts = step.convolution, [step.convolution]
+        elif isinstance(step, FusedStep):
+            layer = step.block
+            parts = [part for part in (layer.expand, layer.depthwise, layer.project) if part]
+        else:
+            continue
+        key = key_of(layer, isa)
+        name = re.sub(r" residual| clamp \S+|(?<= lanes) \w+", "", key)
+        groups.setdefault(name, {}).setdefault(key, []).append(layer)
+        size += sum(part.weight.nbytes for part in parts)
     return groups, size
 
 
@@ -236,7 +244,7 @@ def _code_of(conv, isa):
     offered = choice.options(conv, isa)
     digest = hashlib.sha256(repr(offered).encode())
     for kernel, parameters in dict(reversed(offered)).items():
-        source = choice.KERNELS[kernel].make(conv.without_data(), isa, **parameters).c_source()
+        source = choice.KERNELS[kernel].make(conv, isa, **parameters).c_source()
         digest.update(source.encode())
         for header in _headers(source, C_FOLDER):
             digest.update((C_FOLDER / header).read_bytes())
