@@ -23,25 +23,20 @@ _MOST_EXPANDED = 1.25
 
 @dataclass(frozen=True)
 class InvertedResidual:
-    """Convolutions that follow each other: 1 x 1, depthwise, 1 x 1; each reads all of what the one before
-    it makes, and nothing else does.
+    """Convolutions that follow each other: 1 x 1 (it may be missing), depthwise, 1 x 1; each reads all of
+    what the one before it makes, and nothing else does.
 
     The inputs are those of the first, and last the residual of `project`, if it adds one.
     """
 
     expand: Convolution | None
     depthwise: Convolution
-    project: Convolution | None
+    project: Convolution
 
     @property
     def first(self) -> Convolution:
         """The convolution that reads the inputs."""
         return self.expand or self.depthwise
-
-    @property
-    def last(self) -> Convolution:
-        """The convolution that makes the output."""
-        return self.project or self.depthwise
 
     @property
     def multiply_adds(self) -> int:
@@ -52,46 +47,51 @@ class InvertedResidual:
 def options(block: InvertedResidual, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first; empty if the kernel cannot do it.
 
-    `parts`: tasks, of rows if there is a projection, else of channels; `columns`: as in depthwise.py;
+    `parts`: tasks, each some rows; `columns`: as in depthwise.py;
     `group`: rows that are expanded at once; `expand`, `project`: register tiles [pixels, vectors].
     """
-    between, depth = block.depthwise, len(block.depthwise.input_lanes)
-    if not between.depthwise or between.residual or between.dilation != (1, 1) or not (
-            block.expand or block.project):
+    between = block.depthwise
+    if (not block.project or not between.depthwise or between.residual
+            or between.dilation != (1, 1) or any(piece.first for piece in between.input_lanes)):
         return []
     for conv in (block.expand, block.project):
         if conv and (conv.kernel != (1, 1) or conv.strides != (1, 1) or conv.groups != 1
                      or any(conv.padding) or conv.planar):
             return []
-    if any(piece.first for piece in between.input_lanes) or (block.expand and block.expand.residual):
+    if not _whole(block.project):
         return []
-    if block.expand and not _whole(between) or block.project and not _whole(block.project):
+    if block.expand and (block.expand.residual or not _whole(between)):
         return []
     widths = group_widths(between.output_size[1], between.input_size[1], between.kernel[1],
                           between.strides[1], 1, between.padding[1],
                           min(8, isa.registers - between.kernel[1] - 3))
     height, width = between.output_size
+    total = -(-block.project.output_channels // isa.lanes)
+    vectors = next(v for v in (2, 3, 1) if total % v == 0)
     found = []
-    for parts in ([4, 2, 8] if block.project else [4, 8, 2]):
-        if not widths or parts > (height if block.project else depth):
+    for parts in (4, 2, 8):
+        if not widths or parts > height:
             continue
-        parameters: dict[str, object] = {"parts": parts, "columns": widths[0]}
+        found.append({"parts": parts, "columns": widths[0],
+                      "project": [_pixels(height // parts * width, vectors, isa), vectors]})
         if block.expand:
-            vectors = next(v for v in _vectors(isa) if depth % v == 0)
-            rows = _expanded_rows(between, parts if block.project else 1)
-            line = between.input_size[1] * isa.lanes * 4
-            # A ring of two groups; or of one, if that is all.
-            group = max(rows) if max(rows) * line <= _RING_BYTES else max(1, _RING_BYTES // 2 // line)
-            fewest = min(min(r, r % group or group) for r in rows)
-            pixels = fewest * between.input_size[1]
-            parameters |= {"group": group, "expand": [_pixels(pixels, vectors, isa), vectors]}
-        if block.project:
-            total = -(-block.project.output_channels // isa.lanes)
-            vectors = next(v for v in _vectors(isa, total) if total % v == 0)
-            least = height // parts * width
-            parameters["project"] = [_pixels(least, vectors, isa), vectors]
-        found.append(parameters)
+            found[-1] |= _expansion(block, isa, parts)
     return found
+
+
+def _expansion(block: InvertedResidual, isa: Isa, parts: int) -> dict[str, object]:
+    """`group` and `expand`."""
+    between, depth = block.depthwise, len(block.depthwise.input_lanes)
+    # With 32 registers, 28 sums of a single vector read the weights once for the most pixels.
+    wide = isa.registers == 32 and isa.lanes == 16
+    vectors = next(v for v in ((1,) if wide else (2, 3, 1)) if depth % v == 0)
+    rows = _expanded_rows(between, parts)
+    line = between.input_size[1] * isa.lanes * 4
+    # A ring of two groups; or of one, if that is all.
+    group = max(rows) if max(rows) * line <= _RING_BYTES else max(1, _RING_BYTES // 2 // line)
+    fewest = min(min(r, r % group or group) for r in rows)
+    return {"group": group,
+            "expand": [_pixels(fewest * between.input_size[1], vectors, isa), vectors]}
 
 
 def wins(block: InvertedResidual, isa: Isa) -> bool:
@@ -103,7 +103,7 @@ def wins(block: InvertedResidual, isa: Isa) -> bool:
     are too unequal, and rows that neighbouring tasks both expand cost more than is saved.
     """
     parameters = options(block, isa)
-    if not parameters or not block.project:
+    if not parameters:
         return False
     parts, between = parameters[0]["parts"], block.depthwise
     if between.output_size[0] < 3 * parts:
@@ -112,25 +112,24 @@ def wins(block: InvertedResidual, isa: Isa) -> bool:
         sum(_expanded_rows(between, parts)) <= _MOST_EXPANDED * between.input_size[0])
 
 
-def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, group: int = 0,
-         expand: list[int] | None = None, project: list[int] | None = None) -> Layer:
+def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: list[int],
+         group: int = 0, expand: list[int] | None = None) -> Layer:
     """The layer."""
     between, lanes = block.depthwise, isa.lanes
     blocks, (height, width) = len(between.input_lanes), between.output_size
+    rows = -(-height // parts)
     defines = {
         **isa.defines(), **depthwise_kernel.row_defines(between, isa, columns),
-        **_bounds("DEPTHWISE", between), "BLOCKS": blocks,
+        **_bounds("DEPTHWISE", between), "BLOCKS": blocks, "PARTS": parts, "PART_ROWS": rows,
         "IN_HEIGHT": between.input_size[0], "OUT_HEIGHT": height, "STRIDE_Y": between.strides[0],
-        "PAD_TOP": between.padding[0], "ROW_PARTS": parts if block.project else 1,
-        "CHANNEL_PARTS": 1 if block.project else parts,
+        "PAD_TOP": between.padding[0],
     }
     constants = [depthwise_kernel.packed_weights(between, isa)]
     inputs = [(tuple(shape), "float32") for shape in block.first.input_shapes]
-    shape = (1, blocks, height, width, lanes)
-    scratch = 0
+    scratch = blocks * rows * width * lanes * 4
     if block.expand:
         runs, order = channel_runs(block.expand.input_lanes, lanes)
-        most = max(_expanded_rows(between, parts if block.project else 1))
+        most = max(_expanded_rows(between, parts))
         ring = group if group >= most else group * -(-(group + between.kernel[0] - 1) // group)
         defines |= {**run_defines(runs, math.prod(between.input_size) * lanes, lanes),
                     **_bounds("EXPAND", block.expand), "EXPAND": len(constants), "TAPS": 1,
@@ -141,41 +140,31 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, group: int
     else:
         defines |= {"BLOCK_TENSOR": [piece.tensor for piece in between.input_lanes],
                     "BLOCK_INDEX": [piece.block for piece in between.input_lanes]}
-    if block.project:
-        shape = block.project.output_shape(lanes)
-        rows = -(-height // parts)
-        half = (lanes == 16 and shape[1] == project[1]
-                and 0 < block.project.output_channels % lanes <= lanes // 2)
-        defines |= {**_bounds("PROJECT", block.project), "PROJECT": len(constants),
-                    "PROJECT_PIXELS": project[0], "PROJECT_VECTORS": project[1],
-                    "PROJECT_TILES": shape[1] // project[1], "PROJECT_HALF": half, "PART_ROWS": rows}
-        order = _order(block.project, lanes)
-        constants.append(_packed(block.project, order, project[1], lanes))
-        scratch += blocks * rows * width * lanes * 4
-        if block.project.residual:
-            defines["RESIDUAL"] = len(inputs)
-            inputs.append((shape, "float32"))
-    parameters = {"parts": parts, "columns": columns, "group": group, "expand": expand,
-                  "project": project}
+    shape = block.project.output_shape(lanes)
+    # Only AVX-512 on a processor that halves its vectors gains; on others nothing is lost.
+    half = (lanes == 16 and shape[1] == project[1]
+            and 0 < block.project.output_channels % lanes <= lanes // 2)
+    defines |= {**_bounds("PROJECT", block.project), "PROJECT": len(constants),
+                "PROJECT_PIXELS": project[0], "PROJECT_VECTORS": project[1],
+                "PROJECT_TILES": shape[1] // project[1], "PROJECT_HALF": half}
+    constants.append(_packed(block.project, _order(block.project, lanes), project[1], lanes))
+    if block.project.residual:
+        defines["RESIDUAL"] = len(inputs)
+        inputs.append((shape, "float32"))
+    parameters = {"parts": parts, "columns": columns, "project": project}
+    if block.expand:
+        parameters |= {"group": group, "expand": expand}
     return Layer(
-        kind="_".join(["conv2d"] + ["expand"] * bool(block.expand) + ["depthwise"]
-                      + ["project"] * bool(block.project)),
+        kind=f"conv2d_{'expand_' if block.expand else ''}depthwise_project",
         header="inverted_residual.h", defines=defines, phases=(Phase("inverted_residual", parts),),
         inputs=tuple(inputs), constants=tuple(constants), output_shape=shape, scratch_bytes=scratch,
-        note={"kernel": "inverted_residual", **{k: v for k, v in parameters.items() if v},
-              "multiply_adds": block.multiply_adds})
+        note={"kernel": "inverted_residual", **parameters, "multiply_adds": block.multiply_adds})
 
 
 def _whole(conv: Convolution) -> bool:
     """Whether a convolution reads one tensor's blocks in their order, from the first to the last."""
     return [(p.tensor, p.block, p.first) for p in conv.input_lanes] == [
         (0, block, 0) for block in range(conv.input_shapes[0][1])]
-
-
-def _vectors(isa: Isa, total: int = 0) -> list[int]:
-    """Widths of register tiles, the best first.  A single vector can use almost all registers of many
-    for sums and then reads the weights once for the most pixels."""
-    return [1] if isa.registers == 32 and isa.lanes == 16 and not total else [2, 3, 1]
 
 
 def _pixels(total: int, vectors: int, isa: Isa) -> int:
