@@ -8,12 +8,18 @@ import json
 import os
 import platform
 import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools import artifact, bootstrap, c_target, forms, params_file, tvm_process, verification
+import numpy as np
+
+from run_model_tools import (artifact, bootstrap, c_target, calibration_pictures, forms, params_file,
+                             tvm_process, verification)
 from run_model_tools.cpu_features import needed_features
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import (copy_atomically, directory_in_the_making, sha256_of,
@@ -47,6 +53,9 @@ class Job:
     """The tuning records that are looked through (tuning_selection.choose)."""
     kernels: str = "auto"
     """"ours", "stock" (TVM's schedules) or "auto": ours where they were measured to be faster."""
+    precision: str = "float32"
+    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
+    calibration: Path | None = None
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
@@ -93,6 +102,8 @@ class Job:
                  self.records.key(), self.kernels,
                  None if self.kernels == "stock" or self.is_c else _kernel_sources(),
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
+        if self.calibration is not None:
+            parts += [self.precision, calibration_pictures.digest(self.calibration)]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -141,11 +152,13 @@ def compile_job(job: Job) -> dict[str, Any]:
         _check_compiler(cc, job.target)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
-        with stage(f"compiling {title}"):
+        with _calibration_file(job) as calibration, stage(f"compiling {title}"):
             made = tvm_process.call(
                 "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
                 target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
-                tuning=job.records.request(), kernels=job.kernels, cc=cc, directory=str(folder.resolve()),
+                tuning=job.records.request(), kernels=job.kernels,
+                precision=job.precision, calibration=calibration, cc=cc,
+                directory=str(folder.resolve()),
                 single_file=job.single_file, forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
             files = c_target.add_build_files(folder) if job.is_c else []
@@ -174,10 +187,29 @@ def compile_job(job: Job) -> dict[str, Any]:
     return {"metadata": metadata, "verification": checked, "seconds": seconds}
 
 
+@contextmanager
+def _calibration_file(job: Job) -> Iterator[str | None]:
+    """The file of input tensors that the worker calibrates with, while it runs."""
+    if job.calibration is None:
+        yield None
+        return
+    name = calibration_pictures.only_input(job.shapes)
+    shape = job.shapes[name]
+    layout = job.layouts.get(name) or ("NHWC" if shape[-1] == 3 and shape[1] != 3 else "NCHW")
+    tensors = calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
+                                                 layout)
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        path = Path(folder, "calibration.npz")
+        np.savez(path, **tensors)
+        yield str(path)
+
+
 def _why_not_run(job: Job, metadata: dict[str, Any]) -> str | None:
     """Why an artifact is not compared with ONNX Runtime; None where it is."""
     if job.tolerance is None:
         return "not asked for"
+    if job.precision != "float32":
+        return "it computes in 8 bits; bench/int8_agreement compares it on pictures"
     if not job.target.is_native and not job.is_c:
         return "only native artifacts are run here"
     if metadata["target"].get("machine") != platform.machine():

@@ -54,9 +54,24 @@ def rewrite(tvm, read, target, request):
         mod = faster_folding.simplify(tvm, read(), target)
         mod = relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
         try:
+            if request.get("precision", "float32") == "int8":
+                return _rewrite_in_8_bits(tvm, mod, target, request)
             return rewriting.rewrite(mod, target)
         except rewriting.NotForUs as error:
             raise Unusable(str(error))
+
+
+def _rewrite_in_8_bits(tvm, mod, target, request):
+    import faster_folding
+    import numpy as np
+    import tvm_worker
+    from run_model_kernels import int8_rewriting
+
+    with np.load(request["calibration"]) as file:
+        pictures = {name: file[name] for name in file.files}
+    return int8_rewriting.rewrite(
+        mod, target, pictures, tvm.target.Target(tvm_worker.native_target(tvm)),
+        lambda module, host: faster_folding.build(tvm, module, host))
 
 
 def annotate(rewritten, graph):
