@@ -150,7 +150,7 @@ def written(conv, lanes):
 
     conv: a Convolution, or an InvertedResidual.
     """
-    conv = getattr(conv, "last", conv)
+    conv = getattr(conv, "project", conv)
     blocks = conv.output_shape(lanes)[1]
     mask = np.zeros((blocks, lanes), bool)
     if conv.depthwise and not conv.planar:

@@ -85,8 +85,9 @@ def tune_kernels(tvm, request):
     chosen = {key: (layer["kernel"], layer["parameters"]) for key, layer in found.items()}
     session.emit("stage", text="comparing the whole network")
     tables = {"guess": {}, "chosen": chosen}
-    if choices.committed():
-        tables["committed"] = choices.committed()
+    committed = {key: kernel for key, kernel in choices.committed().items() if key in found}
+    if committed not in tables.values():
+        tables["committed"] = committed
     seconds = _compare(tvm, session, mod, tables)
     return {"layers": found, "seconds": seconds, "instruction_set": isa.name,
             "target": str(session.target)}

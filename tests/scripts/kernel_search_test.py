@@ -1,0 +1,128 @@
+"""The search among a layer's kernels, with made-up times: what is tried, chosen and refused."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+sys.path += [str(ROOT / "kernels"), str(ROOT / "scripts" / "run_model_tools")]
+
+import kernel_trials
+import tune_kernels
+from run_model_kernels import choice
+from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_kernels.inverted_residual import InvertedResidual
+from run_model_kernels.isa import AVX512
+
+CONV = Convolution(np.ones((256, 64, 1, 1), np.float32), np.zeros(256, np.float32),
+                   ((1, 4, 28, 28, 16),), plain_lanes(64, 16))
+
+
+# A kernel with 32 parameter sets, another one with 3, and a third that leaves too little to divide.
+GRID = [("grid", {"a": a, "b": b, "c": c}) for a in range(4) for b in range(4) for c in range(2)]
+OFFERED_HERE = GRID + [("few", {"d": d, "e": d}) for d in range(3)] + [("serial", {})]
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """search_layer with these kernels; `seconds` of (kernel, parameters) gives their times."""
+    def kernel(tasks):
+        return SimpleNamespace(make=lambda conv, isa, **parameters: SimpleNamespace(
+            phases=[SimpleNamespace(tasks=1), SimpleNamespace(tasks=tasks)]))
+    monkeypatch.setattr(choice, "KERNELS", {"grid": kernel(8), "few": kernel(4), "serial": kernel(2)})
+    monkeypatch.setattr(choice, "options", lambda conv, isa: OFFERED_HERE)
+
+    def run(seconds, limit=100):
+        tried = []
+
+        def add(kernel, parameters, layer):
+            tried.append(SimpleNamespace(kernel=kernel, parameters=parameters, layer=layer,
+                                         seconds=seconds(kernel, parameters)))
+            return tried[-1]
+        trials = SimpleNamespace(conv=CONV, add=add, measure=lambda: None,
+                                 best=lambda: min(tried, key=lambda c: c.seconds))
+        return tune_kernels.search_layer(trials, AVX512, limit), tried
+    return run
+
+
+def test_the_search_follows_what_is_faster(search):
+    wanted = {"a": 2, "b": 3, "c": 1}
+
+    def seconds(kernel, parameters):
+        if kernel != "grid":
+            return 100.0
+        return 10.0 + sum(abs(parameters[name] - value) for name, value in wanted.items())
+    found, tried = search(seconds)
+    assert (found["kernel"], found["parameters"]) == ("grid", wanted)
+    assert found["microseconds"] == 10e6 and found["guess_microseconds"] == 16e6
+    assert found["tried"] == len(tried) < found["offered"] == len(OFFERED_HERE)
+    # A kernel that is far behind is tried once, and one with less parallel work not at all.
+    assert [c.kernel for c in tried if c.kernel != "grid"] == ["few"]
+
+
+def test_all_of_a_kernel_with_few_parameter_sets_are_tried(search):
+    found, tried = search(lambda kernel, parameters: {"grid": 10.0}.get(
+        kernel, 12.0 - 4 * parameters.get("d", 0)))
+    assert (found["kernel"], found["parameters"]) == ("few", {"d": 2, "e": 2})
+
+
+def test_no_more_is_tried_than_allowed(search):
+    for limit in (1, 2, 5):
+        found, tried = search(lambda kernel, parameters: 10.0 - parameters.get("a", 0), limit)
+        assert len(tried) == found["tried"] == limit
+
+
+def test_the_guess_stays_if_nothing_is_clearly_faster(search):
+    found, _ = search(lambda kernel, parameters: 1.0 if (kernel, parameters) == GRID[0] else 0.99)
+    assert (found["kernel"], found["parameters"]) == GRID[0] and found["microseconds"] == 1e6
+
+
+class FakeCandidate(kernel_trials.Candidate):
+    """Computes `wrong` everywhere where the kernel is so called, else 1."""
+
+    def build(self, tvm, target, runs):
+        self.runs = runs
+
+    def prepare(self, tvm, inputs):
+        output = np.ones(self.layer.output_shape, np.float32)
+        output.reshape(-1)[5] = {"right": 1.0, "nearly": 1.0005, "wrong": 1.1, "nan": np.nan}[self.kernel]
+        return output
+
+
+@pytest.mark.parametrize("kernels, refused", [
+    (("right", "nearly"), None), (("right", "wrong"), "wrong"), (("nan",), "nan"),
+    (("right", "nan"), "nan")])
+def test_a_wrong_result_is_an_error(monkeypatch, kernels, refused):
+    monkeypatch.setattr(kernel_trials, "Candidate", FakeCandidate)
+    trials = kernel_trials.LayerTrials(None, None, CONV, 0, False)
+    layer = choice.make_convolution(CONV, AVX512)
+    for kernel in kernels[:-1]:
+        trials.add(kernel, {}, layer)
+    if refused is None:
+        trials.add(kernels[-1], {}, layer)
+    else:
+        with pytest.raises(kernel_trials.WrongResult, match=refused):
+            trials.add(kernels[-1], {}, layer)
+
+
+def test_only_lanes_that_hold_channels_are_compared():
+    conv = Convolution(np.ones((20, 64, 1, 1), np.float32), np.zeros(20, np.float32),
+                       ((1, 4, 2, 3, 16),), plain_lanes(64, 16))
+    mask = kernel_trials.written(conv, 16)
+    assert mask.shape == (2, 2, 3, 16) and mask[0].all()
+    assert mask[1, ..., :4].all() and not mask[1, ..., 4:].any()
+    depthwise = Convolution(np.ones((20, 1, 3, 3), np.float32), np.zeros(20, np.float32),
+                            ((1, 1, 4, 4, 16),) * 2, (Lanes(0, 0, 0, 10), Lanes(1, 0, 0, 10)), groups=20)
+    mask = kernel_trials.written(depthwise, 16)
+    assert mask[..., :10].all() and not mask[..., 10:].any()
+    assert np.array_equal(kernel_trials.written(InvertedResidual(None, depthwise, conv), 16),
+                          kernel_trials.written(conv, 16))
+
+
+def test_copies_of_weights_lie_as_in_a_file_of_parameters():
+    copies = kernel_trials._copies(np.arange(33, dtype=np.float32).reshape(3, 11), 4)
+    assert copies.shape == (4, 64) and copies.strides[0] % 128 == 0
+    assert (copies[:, :33] == np.arange(33)).all()
