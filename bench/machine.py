@@ -16,6 +16,16 @@ def describe_machine() -> dict[str, object]:
             "kernel": platform.release(), "busy": busy_share(2.0)}
 
 
+def best_isa(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
+    """"avx512" (with all of x86-64-v4), "avx2", or None."""
+    line = next((line for line in cpuinfo.read_text(encoding="utf-8").splitlines()
+                 if line.startswith("flags")), "")
+    flags = set(line.split())
+    if {f"avx512{part}" for part in ("f", "bw", "cd", "dq", "vl")} <= flags:
+        return "avx512"
+    return "avx2" if {"avx2", "fma"} <= flags else None
+
+
 def busy_share(seconds: float) -> float:
     """How much of all CPUs' time others use just now, out of /proc/stat."""
 

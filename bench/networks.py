@@ -50,16 +50,19 @@ def find_network(name: str, zoo: Path = ZOO) -> Network:
     return Network(name, model, zoo / f"{model}.onnx")
 
 
-def compile_network(network: Network, out: Path, *, tuned: bool = True,
-                    records: Path | None = None) -> Path:
+def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned: bool = True,
+                    records: Path | None = None, target: str = "native") -> Path:
     """The artifact's folder below `out`, compiled for this machine unless that has been done.
 
-    tuned: with the project's tuning records, as compile_model does by default, or with `records`.
+    kernels: "ours", this project's, or "stock", TVM's schedules: tuned with the project's records, as
+    compile_model does by default, or with `records`.
     """
-    kind = "tuned" if tuned else "untuned"
+    kind = "tuned" if kernels == "stock" and tuned else "untuned" if kernels == "stock" else "ours"
+    if target != "native":
+        kind += f"_{target}"
     command = [ROOT / "scripts" / "compile_model", network.onnx, "--name", network.model,
-               "--target", "native", "--target-name", kind, "--no-verify", "--preprocessing",
-               "none", "--out", out]
+               "--target", target, "--target-name", kind, "--no-verify", "--preprocessing",
+               "none", "--kernels", kernels, "--out", out]
     if not tuned:
         command += ["--tuning", "none"]
     elif records:

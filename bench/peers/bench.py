@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,13 @@ import numpy as np
 import networks
 from networks import Network
 from peers.agreement import check_agreement
+from peers.held.holding import OURS as OURS_HELD
+from peers.held.holding import CannotHold, Hold
 from peers.processes import Process, Runner, RunnerFailed
 from peers.results import starts_json, steady_json
 from peers.rounds import StopRule, steady_times
-from peers.runners import (OURS, TITLES, TVM, NotThere, PeerEnvironment, our_runner, tvm_runner)
+from peers.runners import (OURS, STOCK, TITLES, TVM, NotThere, PeerEnvironment, our_runner,
+                           tvm_runner)
 from peers.starts import start_figures
 from run_model_tools import bootstrap, progress
 
@@ -25,17 +29,23 @@ QUICK_STARTS = 3
 
 
 class Bench:
-    """left_out and runners are filled while networks are measured; reports hold them."""
+    """left_out and runners are filled while networks are measured; reports hold them.
+
+    isa: the best instruction set of this machine, "avx512", "avx2" or None.
+    """
 
     def __init__(self, arguments: argparse.Namespace, environment: PeerEnvironment,
-                 peers: list[str], machine: str) -> None:
-        self.runners: dict[str, dict[str, str]] = {}
+                 peers: list[str], isa: str | None) -> None:
+        self.runners: dict[str, dict] = {}
         self.left_out: list[dict[str, str | None]] = []
         self.starts = QUICK_STARTS if arguments.quick else arguments.starts
+        self._held: dict[str, Hold | CannotHold] = {}
         self._arguments = arguments
         self._environment = environment
         self._peers = peers
-        self._machine = machine
+        self._avx2 = arguments.isa == "avx2"
+        self._target = "x86_64_v3" if self._avx2 else "native"
+        self._isa = "avx2" if self._avx2 else isa
         self._artifacts = arguments.work.resolve() / "artifacts"
         count = len(arguments.networks) * len(arguments.threads)
         self._rule = QUICK if arguments.quick else StopRule(seconds=60 * arguments.minutes / count)
@@ -56,28 +66,40 @@ class Bench:
             starts = self._starts(network, runners, Path(scratch))
         return {"title": network.name if network.name == network.model
                 else f"{network.name} ({network.model})", "model": network.model,
-                "tuning": _tuning_files(artifact), "agreement": agreement, "steady": steady,
+                "tuning": _tuning_files(artifact),
+                "kernels": _metadata(artifact).get("kernels"), "agreement": agreement, "steady": steady,
                 "starts": starts}
 
     def _make_runners(self, network: Network, artifact: Path, input_name: str,
                       shape: tuple[int, ...], input_file: Path) -> dict[str, Runner]:
         runners = {OURS: our_runner(self._program("trial_run_model"), artifact, input_name,
                                     input_file)}
-        tuned = "tuned" if _tuning_files(artifact) else "untuned"
-        self.runners.setdefault(OURS, {"version": "",
-                                       "settings": f"{_describe(artifact)}, {tuned}"})
+        self._describe_ours(OURS, artifact)
+        if "stock" in self._arguments.kernels[1:]:
+            with progress.stage(f"{network.name}: compiling with TVM's schedules"):
+                stock = networks.compile_network(network, self._artifacts, kernels="stock",
+                                                 target=self._target)
+            runners[STOCK] = our_runner(self._program("trial_run_model"), stock, input_name,
+                                        input_file, STOCK)
+            self._describe_ours(STOCK, stock)
         for peer in self._peers:
             if any(item["runner"] == peer and item["network"] is None for item in self.left_out):
                 continue
             with progress.stage(f"{network.name}: converting for {TITLES[peer]}"):
                 try:
-                    runners[peer] = self._environment.runner(peer, network, shape, input_file)
+                    if self._avx2 and peer not in self._held:
+                        self._held[peer] = self._environment.hold(peer)
+                    held = self._held.get(peer)
+                    runners[peer] = self._environment.runner(
+                        peer, network, shape, input_file,
+                        held.environment if isinstance(held, Hold) else None)
                 except NotThere as error:
                     installed = "not installed" not in str(error)
                     self._leave_out(peer, network if installed else None, str(error))
         if not self._arguments.no_tvm:
             with progress.stage(f"{network.name}: compiling untuned"):
-                untuned = networks.compile_network(network, self._artifacts, tuned=False)
+                untuned = networks.compile_network(network, self._artifacts, kernels="stock",
+                                                   tuned=False, target=self._target)
             try:
                 runners[TVM] = tvm_runner(self._program("trial_tvm"), bootstrap.TVM_DIR, untuned,
                                           input_name, input_file)
@@ -86,14 +108,29 @@ class Bench:
                     ", untuned, through its own C++ runtime; not one of the peers"})
             except NotThere as error:
                 self._leave_out(TVM, None, str(error))
+        if self._avx2:
+            for name in (OURS, STOCK, TVM):
+                if name in runners:
+                    self._held.setdefault(name, OURS_HELD)
+                    environment = runners[name].environment | OURS_HELD.environment
+                    runners[name] = replace(runners[name], environment=environment)
         return runners
+
+    def _describe_ours(self, name: str, artifact: Path) -> None:
+        kernels = _metadata(artifact).get("kernels") or {"method": "stock"}
+        what = "kernels of this project" if kernels["method"] == "ours" else \
+            "TVM's schedules, " + ("tuned" if _tuning_files(artifact) else "untuned")
+        self.runners.setdefault(name, {"version": "", "settings": f"{_describe(artifact)}, {what}" + (
+            "; through this runtime, not one of the peers" if name == STOCK else "")})
 
     def _our_artifact(self, network: Network) -> Path:
         if self._arguments.artifacts is None:
             with progress.stage(f"{network.name}: compiling"):
-                return networks.compile_network(network, self._artifacts,
-                                                records=self._arguments.records)
-        folder = self._arguments.artifacts.resolve() / network.model / "native"
+                return networks.compile_network(
+                    network, self._artifacts, records=self._arguments.records,
+                    kernels="stock" if self._arguments.records else self._arguments.kernels[0],
+                    target=self._target)
+        folder = self._arguments.artifacts.resolve() / network.model / self._target
         if not folder.is_dir():
             sys.exit(f"{folder} is not there: compile it with scripts/compile_model, or leave "
                      "--artifacts out.")
@@ -143,12 +180,33 @@ class Bench:
                         self._leave_out(name, network, str(error))
                 peers = [name for name, runner in runners.items() if runner.peer]
                 steady = steady_times(processes, OURS, peers, self._rule)
+                if self._avx2:
+                    self._check_held(processes)
             finally:
                 for process in processes:
                     process.close()
         for name, reason in steady.failures.items():
             self._leave_out(name, network, reason)
-        return steady_json(network.name, threads, self._machine, steady, peers)
+        return steady_json(network.name, threads, self._isa, steady, self._counting(peers))
+
+    def _check_held(self, processes: list[Process]) -> None:
+        """Notes for the report who is held to AVX2; the processes have run and are frozen."""
+        for process in processes:
+            hold = self._held[process.name]
+            used = None if process.failed else process.used_avx512()
+            if isinstance(hold, CannotHold) or used:
+                why = str(hold) if isinstance(hold, CannotHold) else hold.how
+                held = {"state": "not held", "how": why + (", and used AVX-512" if used else "")}
+            else:
+                held = {"state": "held" if used is False else "not verified", "how": hold.how}
+            known = self.runners[process.name].get("held")
+            if known is None or known["state"] != "not held":
+                self.runners[process.name]["held"] = held
+
+    def _counting(self, peers: list[str]) -> list[str]:
+        """Without those that were to be held to AVX2 and are not."""
+        return [name for name in peers
+                if self.runners.get(name, {}).get("held", {}).get("state") != "not held"]
 
     @staticmethod
     def _loaded(runner: Runner, threads: int, scratch: Path) -> Process:
@@ -172,7 +230,7 @@ class Bench:
         for name, reason in starts.failures.items():
             self._leave_out(name, network, reason)
         peers = [name for name, runner in runners.items() if runner.peer]
-        return starts_json(threads, starts, peers)
+        return starts_json(threads, starts, self._counting(peers))
 
     def _leave_out(self, runner: str, network: Network | None, reason: str) -> None:
         where = f" on {network.name}" if network else ""

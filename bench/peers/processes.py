@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from peers.held.avx512 import used_by
 from trials import clean_environment
 
 #: Stand in a Runner's command for what each process is given.
@@ -45,6 +46,7 @@ class Process:
 
     def __init__(self, runner: Runner, threads: int, output: Path) -> None:
         self.name = runner.name
+        self.failed = False
         replaced = {OUTPUT: str(output), THREADS: str(threads)}
         environment = clean_environment() | runner.environment
         environment["TVM_NUM_THREADS"] = str(threads)
@@ -59,6 +61,14 @@ class Process:
         except RunnerFailed:
             self.close()
             raise
+        self._ready_at = time.monotonic()
+
+    def used_avx512(self) -> bool | None:
+        """Whether the process did so since it was ready; None where the kernel does not tell.
+
+        To be asked of a frozen process: the kernel looks when it takes a thread off a CPU.
+        """
+        return used_by(self._process.pid, time.monotonic() - self._ready_at)
 
     def ask(self, command: str) -> dict:
         """The reply to a command; raises RunnerFailed where there is none."""
@@ -104,6 +114,7 @@ class Process:
             return json.loads(line)
         except ValueError:
             message = self._last_message()
+            self.failed = True
             self._process.kill()
             raise RunnerFailed(message or f"it said {line[:80]!r} instead of a line of JSON") \
                 from None
@@ -114,6 +125,7 @@ class Process:
         while b"\n" not in self._unread:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([pipe], [], [], left)[0]:
+                self.failed = True
                 self._process.kill()
                 raise RunnerFailed(f"no reply within {_TIMEOUT:.0f} s")
             piece = os.read(pipe, 1 << 16)

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from networks import Network
+from peers.held.holding import CannotHold, Hold, hold
 from peers.processes import OUTPUT, THREADS, Runner
 
 WORKERS = Path(__file__).resolve().parent / "workers"
 OURS = "run_model"
+STOCK = "stock"
 TVM = "tvm"
 PEERS = ("onnxruntime", "openvino", "ncnn", "mnn", "litert")
 #: Names for people.
-TITLES = {OURS: "run_model", TVM: "TVM untuned", "onnxruntime": "ONNX Runtime",
+TITLES = {OURS: "run_model", STOCK: "TVM tuned", TVM: "TVM untuned", "onnxruntime": "ONNX Runtime",
           "openvino": "OpenVINO", "ncnn": "ncnn", "mnn": "MNN", "litert": "LiteRT"}
 
 
@@ -28,27 +30,47 @@ class NotThere(Exception):
 
 @dataclass(frozen=True)
 class PeerEnvironment:
-    """Where the peers are installed, and where what is converted for them is kept."""
+    """Where the peers are installed, and where what is converted for them is kept.
+
+    held: where libraries of peers that are held to AVX2 are kept; None: peers run as they like.
+    """
 
     venv: Path
     litert_converter: Path
     converted: Path
+    held: Path | None = None
 
     @property
     def python(self) -> Path:
         return self.venv / "bin" / "python"
 
-    def runner(self, peer: str, network: Network, shape: tuple[int, ...],
-               input_file: Path) -> Runner:
-        """Converts the network unless that has been done. Raises NotThere."""
-        model = self.convert(peer, network)
-        return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(input_file),
-                             OUTPUT, str(model), "x".join(map(str, shape)), THREADS))
+    def runner(self, peer: str, network: Network, shape: tuple[int, ...], input_file: Path,
+               environment: dict[str, str] | None = None) -> Runner:
+        """Converts the network unless that has been done. Raises NotThere.
 
-    def convert(self, peer: str, network: Network) -> Path:
+        environment: of a peer that is held to AVX2 (Hold.environment).
+        """
+        model = self.convert(peer, network, environment)
+        return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(input_file),
+                             OUTPUT, str(model), "x".join(map(str, shape)), THREADS),
+                      environment or {})
+
+    def hold(self, peer: str) -> Hold | CannotHold:
+        """How the peer is held to AVX2, or why it cannot be. Raises NotThere."""
+        version = self._version(peer)
+        ran = subprocess.run([self.python, "-c", "import numpy; print(numpy.__path__[0])"],
+                             capture_output=True, text=True, check=False)
+        try:
+            return hold(peer, Path(ran.stdout.strip()).parent, version, self.held)
+        except CannotHold as error:
+            return error
+
+    def convert(self, peer: str, network: Network,
+                held: dict[str, str] | None = None) -> Path:
+        """held: the environment of a peer that is; what it converts is for the CPU that it sees."""
         if not self.python.exists():
             raise NotThere(f"{self.venv} is not there")
-        version = self._version(peer)
+        version = self._version(peer) + ("-avx2" if held else "")
         digest = hashlib.sha256(network.onnx.read_bytes())
         digest.update((WORKERS / f"{peer}_peer.py").read_bytes())
         folder = self.converted / f"{network.model}-{peer}-{version}-{digest.hexdigest()[:12]}"
@@ -60,6 +82,8 @@ class PeerEnvironment:
         # A copy, since onnx2tf writes the network that it has simplified over the one it is given.
         onnx = Path(shutil.copy(network.onnx, folder / "network.onnx"))
         environment = os.environ | {"RUN_MODEL_LITERT_CONVERTER": str(self.litert_converter)}
+        if peer in ("onnxruntime", "openvino"):  # others convert with programs of their own
+            environment |= held or {}
         ran = subprocess.run([self.python, WORKERS / "convert.py", peer, onnx, folder],
                              env=environment, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
@@ -76,8 +100,9 @@ class PeerEnvironment:
         return ran.stdout.split()[-1]
 
 
-def our_runner(program: Path, artifact: Path, input_name: str, input_file: Path) -> Runner:
-    return Runner(OURS, (str(program), "serve", str(input_file), OUTPUT, str(artifact), input_name),
+def our_runner(program: Path, artifact: Path, input_name: str, input_file: Path,
+               name: str = OURS) -> Runner:
+    return Runner(name, (str(program), "serve", str(input_file), OUTPUT, str(artifact), input_name),
                   peer=False)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from peers.runners import OURS, PEERS, TITLES, TVM
+from peers.runners import OURS, PEERS, STOCK, TITLES, TVM
 
-ORDER = (OURS, *PEERS, TVM)
+ORDER = (OURS, *PEERS, STOCK, TVM)
+_STATES = {"held": "held to AVX2, and the kernel saw no use of AVX-512",
+           "not verified": "held to AVX2, which this kernel cannot tell",
+           "not held": "NOT held to AVX2: shown, but not counted as a peer"}
 _VERDICTS = {None: "", True: "reached", False: "not reached"}
 
 
@@ -24,6 +27,7 @@ def _lines(report: dict) -> Iterator[str]:
     yield "Milliseconds of an inference (median), float32, one picture; the best peer in bold:"
     yield ""
     yield from _table(report, there, _steady_rows, "of the best's speed")
+    yield from _stock_table(report)
     yield ""
     yield "Milliseconds from the file in the page cache to the first result, in a fresh process:"
     yield ""
@@ -66,7 +70,7 @@ def _start_rows(network: dict, figure: str, divide_by: float) -> Iterator[Row]:
 def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]],
            percent: str) -> Iterator[str]:
     """One row a network and number of threads, one column a runner; the best peer in bold."""
-    titles = ["network", "threads", *(TITLES[name] for name in there), "÷ best peer"]
+    titles = ["network", "threads", *(_title(report, name) for name in there), "÷ best peer"]
     titles += [percent] * bool(percent) + ["to reach", ""]
     yield "| " + " | ".join(titles) + " |"
     yield "|---" * len(titles) + "|"
@@ -81,6 +85,32 @@ def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]]
             target = compared["target"]
             cells += ["" if target is None else f"≤ {target:.2f}", _VERDICTS[compared["reached"]]]
             yield "| " + " | ".join(cells) + " |"
+
+
+def _title(report: dict, name: str) -> str:
+    """Marked where a peer is not held to AVX2 as the others are."""
+    state = report["runners"][name].get("held", {}).get("state")
+    return TITLES[name] + {"not held": " (not held)", "not verified": " (?)"}.get(state, "")
+
+
+def _stock_table(report: dict) -> Iterator[str]:
+    """Ours against TVM's own schedules, where both were measured."""
+    rows = [(network["title"], steady) for network in report["networks"].values()
+            for steady in network["steady"] if steady["stock"]]
+    if not rows:
+        return
+    yield ""
+    yield "This project's kernels against TVM's schedules tuned, both through this runtime:"
+    yield ""
+    yield "| network | threads | ours | TVM tuned | ÷ TVM tuned | to reach |  |"
+    yield "|---|---|---|---|---|---|---|"
+    for title, steady in rows:
+        stock, target = steady["stock"], steady["stock"]["target"]
+        cells = [title, str(steady["threads"]),
+                 _cell(steady["runners"][OURS]["median_ms"], False),
+                 _cell(steady["runners"][STOCK]["median_ms"], False), _ratio(stock),
+                 "" if target is None else f"≤ {target:.2f}", _VERDICTS[stock["reached"]]]
+        yield "| " + " | ".join(cells) + " |"
 
 
 def _cell(value: float | None, best: bool) -> str:
@@ -102,7 +132,9 @@ def _who(report: dict, there: list[str]) -> Iterator[str]:
     for name in there:
         runner = report["runners"][name]
         version = f" {runner['version']}" if runner["version"] else ""
-        yield f"- {TITLES[name]}{version}: {runner['settings']}"
+        held = runner.get("held")
+        state = f"; {_STATES[held['state']]} ({held['how']})" if held else ""
+        yield f"- {TITLES[name]}{version}: {runner['settings']}{state}"
 
 
 def _agreement(report: dict) -> Iterator[str]:
