@@ -1,27 +1,25 @@
 /* 1 x 1 convolution, depthwise convolution, 1 x 1 convolution, as one layer: the many channels between
- * them never go to memory.  The first or the last of the three may be missing.
+ * them never go to memory.  The first of the three may be missing.
  *
- * A task is a part of the output's rows (with the last convolution) or a part of the expanded channels
- * (without).  For a tile of expanded channels after the other it makes GROUP_ROWS rows of the expanded
- * picture, in a ring of RING_ROWS rows that fits the first-level cache, and from them all rows of the
- * depthwise convolution that have become possible.  These it keeps for all channels, in scratch memory
- * that fits the second-level cache, and at last multiplies them with the last convolution's weights.
- * Tasks of rows both make the rows of the expanded picture around their border.
+ * A task is a part of the output's rows.  For a tile of expanded channels after the other it makes
+ * GROUP_ROWS rows of the expanded picture, in a ring of RING_ROWS rows that fits the first-level cache,
+ * and from them all rows of the depthwise convolution that have become possible.  These it keeps for
+ * all channels, in scratch memory that fits the second-level cache, and at last multiplies them with the
+ * last convolution's weights.  Tasks next to each other both make the expanded rows around their border.
  *
- * Every part of a row or of a group of rows that is too short for a register tile is made by a tile that
+ * What of a group of rows, or of a task's pixels, is too short for a register tile is made by a tile that
  * begins early and makes some pixels twice.
  *
  * Beside the macros of depthwise_row.h (with IN_HEIGHT, OUT_HEIGHT, STRIDE_Y, PAD_TOP; dilation 1):
  *   BLOCKS         of the expanded channels
- *   ROW_PARTS, CHANNEL_PARTS    tasks are ROW_PARTS * CHANNEL_PARTS; one of both is 1
- *   DEPTHWISE_LOW, DEPTHWISE_HIGH, EXPAND_LOW, ..., PROJECT_LOW, ...    bounds, maybe infinite
+ *   PARTS          tasks; PART_ROWS, the most rows of one
+ *   EXPAND_LOW, EXPAND_HIGH, DEPTHWISE_LOW, ..., PROJECT_LOW, ...    bounds, maybe infinite
  *   EXPAND         the number of its constant, if there is a first convolution; then channels.h's macros,
- *                  EXPAND_PIXELS and EXPAND_VECTORS, a register tile, GROUP_ROWS, RING_ROWS (a multiple);
- *                  else BLOCK_TENSOR and BLOCK_INDEX as in depthwise.h
- *   PROJECT        the number of its constant, if there is a last convolution; then PROJECT_PIXELS and
- *                  PROJECT_VECTORS, a register tile, PROJECT_TILES, how many of its width, PROJECT_HALF, if the
- *                  last vector has only half its lanes in use, PART_ROWS, the most rows of a task;
- *                  RESIDUAL as in depthwise.h
+ *                  EXPAND_PIXELS and EXPAND_VECTORS, a register tile, GROUP_ROWS, and RING_ROWS, a
+ *                  multiple of it; else BLOCK_TENSOR and BLOCK_INDEX as in depthwise.h
+ *   PROJECT        the number of the last convolution's constant; PROJECT_PIXELS and PROJECT_VECTORS, a
+ *                  register tile, PROJECT_TILES, how many of its width; PROJECT_HALF, if the last vector has
+ *                  only half its lanes in use; RESIDUAL as in depthwise.h
  * A 1 x 1 convolution's constant is for each tile of output channels the bias and then the weights
  * [input channel][output channel]; constant 0 is the depthwise convolution's.
  */
@@ -48,7 +46,6 @@ KERNEL int smaller(int a, int b) { return a < b ? a : b; }
 #ifdef EXPAND
 #include "channels.h"
 
-#define EXPAND_TILES (BLOCKS / EXPAND_VECTORS)
 #define RING (RING_ROWS * IN_LINE)
 
 /* Makes `rows` rows of the expanded picture from `row` on, for a tile of channels: `to` is where the
@@ -91,28 +88,28 @@ KERNEL void depthwise_rows(const float *rows, int origin, int ring_rows, const f
   }
 }
 
-/* Rows y_begin to y_end of the depthwise convolution of the blocks `first` to `end`; the first row of
- * `first` goes to `out`, and the next block's is `block_floats` from it. */
-KERNEL void depthwise_blocks(const void *const *inputs, const void *const *constants, int first,
-                             int end, int y_begin, int y_end, float *out, long block_floats,
-                             float *lines) {
+/* Rows y_begin to y_end of the depthwise convolution of all blocks, to `out` [block][row][column][lane].
+ * `lines` is the ring. */
+KERNEL void depthwise_blocks(const void *const *inputs, const void *const *constants, int y_begin,
+                             int y_end, float *out, float *lines) {
   const float *weights = (const float *)constants[0];
+  const long block_floats = (long)(y_end - y_begin) * OUT_LINE;
 #ifdef EXPAND
   const int top = y_begin * STRIDE_Y - PAD_TOP > 0 ? y_begin * STRIDE_Y - PAD_TOP : 0;
   const int bottom = smaller(IN_HEIGHT, (y_end - 1) * STRIDE_Y - PAD_TOP + TAPS_Y);
-  NO_UNROLL for (int block = first; block < end; block += EXPAND_VECTORS) {
+  NO_UNROLL for (int tile = 0; tile < BLOCKS / EXPAND_VECTORS; tile++) {
     int y = y_begin;
     NO_UNROLL for (int row = top; row < bottom; row += GROUP_ROWS) {
       int next = smaller(row + GROUP_ROWS, bottom);
-      expand_rows(inputs, constants, block / EXPAND_VECTORS, row, next - row,
+      expand_rows(inputs, constants, tile, row, next - row,
                   lines + (long)((row - top) % RING_ROWS) * IN_LINE);
       int possible = next + PAD_TOP < TAPS_Y ? 0 : (next + PAD_TOP - TAPS_Y) / STRIDE_Y + 1;
       int ready = next == bottom ? y_end : possible;
       if (ready <= y) continue;
       NO_UNROLL for (int v = 0; v < EXPAND_VECTORS; v++) {
-        depthwise_rows(lines + v * RING, top, RING_ROWS, weights + (long)(block + v) * BLOCK_WEIGHTS,
-                       out + (block + v - first) * block_floats + (long)(y - y_begin) * OUT_LINE, y,
-                       ready);
+        int block = tile * EXPAND_VECTORS + v;
+        depthwise_rows(lines + v * RING, top, RING_ROWS, weights + (long)block * BLOCK_WEIGHTS,
+                       out + block * block_floats + (long)(y - y_begin) * OUT_LINE, y, ready);
       }
       y = ready;
     }
@@ -121,15 +118,14 @@ KERNEL void depthwise_blocks(const void *const *inputs, const void *const *const
   static const int tensors[BLOCKS] = BLOCK_TENSOR;
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)lines;
-  NO_UNROLL for (int block = first; block < end; block++) {
+  NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
     depthwise_rows((const float *)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_LINE,
-                   0, IN_HEIGHT, weights + (long)block * BLOCK_WEIGHTS,
-                   out + (block - first) * block_floats, y_begin, y_end);
+                   0, IN_HEIGHT, weights + (long)block * BLOCK_WEIGHTS, out + block * block_floats,
+                   y_begin, y_end);
   }
 #endif
 }
 
-#ifdef PROJECT
 /* The last convolution of `pixels` pixels, from `between` [block][pixel][lane] to `out`. */
 KERNEL void project(const float *between, int pixels, const void *const *constants, float *out,
                     const float *residual) {
@@ -167,37 +163,21 @@ KERNEL void project(const float *between, int pixels, const void *const *constan
     }
   }
 }
-#endif
-
 KERNEL void inverted_residual(int task, const void *const *inputs, const void *const *constants,
                               void *output, void *shared, void *scratch) {
   (void)shared;
-  const int row_part = task % ROW_PARTS, channel_part = task / ROW_PARTS;
-  const int y_begin = part_begin(row_part, ROW_PARTS, OUT_HEIGHT);
-  const int y_end = part_begin(row_part + 1, ROW_PARTS, OUT_HEIGHT);
-#ifdef PROJECT
-  const int pixels = (y_end - y_begin) * OUT_WIDTH;
+  const int y_begin = part_begin(task, PARTS, OUT_HEIGHT);
+  const int y_end = part_begin(task + 1, PARTS, OUT_HEIGHT);
+  const long before = (long)y_begin * OUT_LINE;
   float *between = (float *)scratch;
-  depthwise_blocks(inputs, constants, 0, BLOCKS, y_begin, y_end, between, (long)pixels * LANES,
-                   between + (long)BLOCKS * PART_ROWS * OUT_LINE);
 #ifdef RESIDUAL
-  const float *residual = (const float *)inputs[RESIDUAL] + (long)y_begin * OUT_LINE;
+  const float *residual = (const float *)inputs[RESIDUAL] + before;
 #else
   const float *residual = 0;
 #endif
-  project(between, pixels, constants, (float *)output + (long)y_begin * OUT_LINE, residual);
-#else
-#ifdef EXPAND
-  const int step = EXPAND_VECTORS;
-#else
-  const int step = 1;
-#endif
-  const int first = part_begin(channel_part, CHANNEL_PARTS, BLOCKS / step) * step;
-  const int end = part_begin(channel_part + 1, CHANNEL_PARTS, BLOCKS / step) * step;
-  depthwise_blocks(inputs, constants, first, end, y_begin, y_end,
-                   (float *)output + ((long)first * OUT_HEIGHT + y_begin) * OUT_LINE,
-                   (long)OUT_HEIGHT * OUT_LINE, (float *)scratch);
-#endif
+  depthwise_blocks(inputs, constants, y_begin, y_end, between,
+                   between + (long)BLOCKS * PART_ROWS * OUT_LINE);
+  project(between, (y_end - y_begin) * OUT_WIDTH, constants, (float *)output + before, residual);
 }
 
 #endif /* RUN_MODEL_KERNELS_INVERTED_RESIDUAL_H_ */
