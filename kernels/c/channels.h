@@ -5,7 +5,8 @@
  * RUN_COUNT is not defined, all lanes are read.  Weights are [tile][tap][input channel][output channel]
  * in the order of the runs (channel_runs.py).
  *
- * Macros: INPUT_BLOCK (floats in a block of an input), TAPS (the kernel's height x width), and
+ * Macros: VECTOR_TILES, of which LARGER_VECTOR_TILES have one vector more than TILE_VECTORS;
+ *   INPUT_BLOCK (floats in a block of an input), TAPS (the kernel's height x width), and
  *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
  *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
  *   number of input channels (groups).
@@ -32,6 +33,18 @@ typedef struct {
 static const int tile_runs[] = TILE_RUNS;
 static const int tile_weights[] = TILE_WEIGHTS;
 static const int tile_depth[] = TILE_DEPTH;
+#endif
+
+#ifdef VECTOR_TILES
+/* The first vector of output channels of a tile; larger tiles are spread among the others. */
+KERNEL int first_vector(int tile) {
+  return part_start(tile, VECTOR_TILES, VECTOR_TILES * TILE_VECTORS + LARGER_VECTOR_TILES);
+}
+
+/* Whether it has TILE_VECTORS + 1 vectors and not TILE_VECTORS. */
+KERNEL int has_more_vectors(int tile) {
+  return LARGER_VECTOR_TILES && first_vector(tile + 1) - first_vector(tile) > TILE_VECTORS;
+}
 #endif
 
 /* Of the tile with number `tile`, which begins with output vector `vector`. */

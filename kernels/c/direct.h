@@ -12,7 +12,6 @@
  *   INPUT_HEIGHT, INPUT_WIDTH, OUTPUT_HEIGHT, OUTPUT_WIDTH
  *   KERNEL_HEIGHT, KERNEL_WIDTH, STRIDE_Y, STRIDE_X, DILATION_Y, DILATION_X, PAD_TOP, PAD_LEFT
  *   COLUMN_TILES, LARGER_COLUMN_TILES, TILE_COLUMNS    tiles of a row, see tile_start()
- *   VECTOR_TILES, LARGER_VECTOR_TILES, TILE_VECTORS    tiles of vectors of output channels
  *   ROW_PARTS, CHANNEL_PARTS                           tasks in each direction
  *   CHANNELS_OUTSIDE    whether the loop over output channels goes around that over rows
  *   RESIDUAL            the number of the input that is added, if there is one
@@ -47,7 +46,7 @@ KERNEL void direct_tap(tile_sums sums, int columns, int vectors, int before, int
 KERNEL void direct_tile(const void *const *inputs, const void *const *constants, float *output,
                         const float *residual, int row, int column, int vector_tile, int columns,
                         int vectors, int first, int last) {
-  const int vector = tile_start(vector_tile, LARGER_VECTOR_TILES, TILE_VECTORS);
+  const int vector = first_vector(vector_tile);
   const tile_channels channels = channels_of_tile(constants[0], vector_tile, vector);
   const long to = (((long)vector * OUTPUT_HEIGHT + row) * OUTPUT_WIDTH + column) * LANES;
   tile_sums sums;
@@ -114,7 +113,7 @@ KERNEL void direct(int task, const void *const *inputs, const void *const *const
   NO_UNROLL for (int row = first_row; row < end_row; row++) {
     NO_UNROLL for (int v = first_vectors; v < end_vectors; v++) {
 #endif
-      if (LARGER_VECTOR_TILES && v < LARGER_VECTOR_TILES)
+      if (has_more_vectors(v))
         direct_row(inputs, constants, output, residual, row, v, TILE_VECTORS + 1);
       else
         direct_row(inputs, constants, output, residual, row, v, TILE_VECTORS);

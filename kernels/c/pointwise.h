@@ -7,8 +7,8 @@
  *
  * Macros, beside those of channels.h:
  *   PIXELS         in a block of the output
- *   PIXEL_TILES, LARGER_PIXEL_TILES, TILE_PIXELS       tiles of pixels, see tile_start()
- *   VECTOR_TILES, LARGER_VECTOR_TILES, TILE_VECTORS    tiles of vectors of output channels
+ *   PIXEL_TILES    tiles of pixels, see part_start(), of which LARGER_PIXEL_TILES have one more than
+ *                  TILE_PIXELS
  *   PIXEL_PARTS, CHANNEL_PARTS                         tasks in each direction
  *   RESIDUAL       the number of the input that is added, if there is one
  */
@@ -16,7 +16,7 @@
 
 KERNEL void pointwise_tile(const void *const *inputs, const void *const *constants, float *output,
                            int pixel, int vector_tile, int pixels, int vectors) {
-  const int vector = tile_start(vector_tile, LARGER_VECTOR_TILES, TILE_VECTORS);
+  const int vector = first_vector(vector_tile);
   const long to = ((long)vector * PIXELS + pixel) * LANES;
 #ifdef RESIDUAL
   const float *residual = (const float *)inputs[RESIDUAL] + to;
@@ -45,14 +45,15 @@ KERNEL void pointwise(int task, const void *const *inputs, const void *const *co
   NO_UNROLL for (int p = first_pixels; p < end_pixels; p++) {
     NO_UNROLL for (int v = first_vectors; v < end_vectors; v++) {
 #endif
-      const int pixel = tile_start(p, LARGER_PIXEL_TILES, TILE_PIXELS);
-      if (LARGER_VECTOR_TILES && v < LARGER_VECTOR_TILES) {
-        if (LARGER_PIXEL_TILES && p < LARGER_PIXEL_TILES)
+      const int pixel = part_start(p, PIXEL_TILES, PIXELS);
+      const int larger = part_start(p + 1, PIXEL_TILES, PIXELS) - pixel > TILE_PIXELS;
+      if (has_more_vectors(v)) {
+        if (LARGER_PIXEL_TILES && larger)
           pointwise_tile(inputs, constants, output, pixel, v, TILE_PIXELS + 1, TILE_VECTORS + 1);
         else
           pointwise_tile(inputs, constants, output, pixel, v, TILE_PIXELS, TILE_VECTORS + 1);
       } else {
-        if (LARGER_PIXEL_TILES && p < LARGER_PIXEL_TILES)
+        if (LARGER_PIXEL_TILES && larger)
           pointwise_tile(inputs, constants, output, pixel, v, TILE_PIXELS + 1, TILE_VECTORS);
         else
           pointwise_tile(inputs, constants, output, pixel, v, TILE_PIXELS, TILE_VECTORS);

@@ -31,7 +31,7 @@ class Channels:
 def all_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
     """Every tile of output vectors reads all inputs."""
     runs, order = channel_runs(conv.input_lanes, isa.lanes)
-    weights = [packed_weights(conv.weight, order, part, isa.lanes) for part in tiles.ranges()]
+    weights = [packed_weights(conv.weight, order, part, isa.lanes) for part in tiles.spread()]
     return Channels(runs, np.concatenate(weights).astype(np.float32),
                     {"TAPS": math.prod(conv.kernel), "RUNS": len(runs), "DEPTH": len(order)})
 
@@ -52,7 +52,7 @@ def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
     runs: list[Run] = []
     weights: list[np.ndarray] = []
     run_starts, weight_starts, depths = [0], [0], []
-    for part in tiles.ranges():
+    for part in tiles.spread():
         inputs = inputs_of_vectors(conv, part, isa)
         outputs = range(part.start * isa.lanes, min(part.stop * isa.lanes, conv.output_channels))
         whole = np.zeros((len(outputs), len(inputs), *conv.kernel), np.float32)

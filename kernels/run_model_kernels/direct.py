@@ -8,6 +8,7 @@ from .channels import Channels, all_channels
 from .convolution import Convolution
 from .isa import Isa
 from .layer import Layer, Phase
+from .parts import best_parts, rounded
 from .tiles import Even, best_tiles, common_defines, even, padded_bias, vectors
 
 
@@ -22,16 +23,19 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
 def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
     """The same for these register tiles only."""
-    count = vectors(conv.output_channels, isa)
     return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
-            for parts in _parts(conv, even(count, tile[1])) for outside in ("channels", "rows")]
+            for parts in _parts(conv, isa, tile)[:3] for outside in ("channels", "rows")]
 
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """`outside`: "channels" or "rows"."""
-    vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
-    channels = all_channels(conv, isa, vector_tiles)
+    channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
     return layer("direct", conv, isa, channels, tile, parts, outside)
+
+
+def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
+    """The tiles of vectors of output channels, for which channels.py packs weights."""
+    return rounded(vectors(conv.output_channels, isa), tile[1], parts[1])
 
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
@@ -40,13 +44,11 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
     height, width = conv.input_size
     top, left, bottom, right = conv.padding
     columns = even(conv.output_size[1], tile[0])
-    vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
-    row_parts, channel_parts = min(parts[0], conv.output_size[0]), min(parts[1], vector_tiles.tiles)
-    phases = [Phase("direct", row_parts * channel_parts)]
+    phases = [Phase("direct", math.prod(parts))]
     first_blocks = None
     shared_bytes = 0
     defines = {**common_defines(conv, isa), **columns.defines("COLUMN", "COLUMNS"),
-               **vector_tiles.defines("VECTOR", "VECTORS")}
+               **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS")}
     if _reaches_past_edge_tiles(conv, columns):
         blocks = [shape[1] for shape in conv.input_shapes]
         defines.update(PADDED=1, PADDED_BLOCKS=blocks, SOURCE_HEIGHT=height, SOURCE_WIDTH=width,
@@ -61,7 +63,7 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         "OUTPUT_WIDTH": conv.output_size[1], "KERNEL_HEIGHT": conv.kernel[0],
         "KERNEL_WIDTH": conv.kernel[1], "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1],
         "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1], "PAD_TOP": top,
-        "PAD_LEFT": left, "ROW_PARTS": row_parts, "CHANNEL_PARTS": channel_parts,
+        "PAD_LEFT": left, "ROW_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
         "CHANNELS_OUTSIDE": outside == "channels"}
     return Layer(f"conv2d_{kernel}", "direct.h", defines, tuple(phases), conv.layer_inputs(isa.lanes),
                  (channels.weights, padded_bias(conv.bias, isa.lanes)), conv.output_shape(isa.lanes),
@@ -84,12 +86,10 @@ def _reaches_past_edge_tiles(conv: Convolution, columns: Even) -> bool:
     return before >= first or after >= last
 
 
-def _parts(conv: Convolution, vector_tiles: Even) -> list[tuple[int, int]]:
-    most = max(1, min(16, conv.multiply_adds // 500_000))  # 5 us on one core
-    rows = [n for n in (16, 8, 4, 2, 1) if n <= min(most, conv.output_size[0])
-            and (conv.output_size[0] % n == 0 or conv.output_size[0] >= 8 * n or n == 1)]
-    channels = [n for n in (8, 4, 2) if n <= min(most, vector_tiles.tiles)]
-    by_rows, by_channels = [(n, 1) for n in rows], [(1, n) for n in channels]
-    if math.prod(conv.output_size) * conv.strides[0] * conv.strides[1] >= 4 * conv.output_channels:
-        return list(dict.fromkeys(by_rows[:2] + by_channels[:1]))
-    return list(dict.fromkeys(by_channels[:2] + by_rows[:1]))
+def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
+    rows, count = conv.output_size[0], vectors(conv.output_channels, isa)
+    row = tuple(len(r) for r in even(conv.output_size[1], tile[0]).ranges())
+    numbers = (1, 2, 4, 8, 16)
+    return best_parts(isa, conv.multiply_adds, {n: [row] * rows for n in numbers if n <= rows},
+                      {n: [len(r) for r in rounded(count, tile[1], n).spread()]
+                       for n in numbers if n <= count})

@@ -31,9 +31,9 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """A layer with these parameters."""
-    tiles = even(vectors(conv.output_channels, isa), tile[1])
-    return _kernel(conv).layer("grouped", conv, isa, grouped_channels(conv, isa, tiles), tile, parts,
-                               outside)
+    kernel = _kernel(conv)
+    channels = grouped_channels(conv, isa, kernel.vector_tiles(conv, isa, tile, parts))
+    return kernel.layer("grouped", conv, isa, channels, tile, parts, outside)
 
 
 def _kernel(conv: Convolution):

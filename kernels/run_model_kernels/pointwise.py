@@ -8,7 +8,8 @@ from .channels import Channels, all_channels
 from .convolution import Convolution
 from .isa import Isa
 from .layer import Layer, Phase
-from .tiles import Even, best_tiles, common_defines, even, padded_bias, vectors
+from .parts import best_parts, rounded
+from .tiles import Even, best_tiles, common_defines, padded_bias, vectors
 
 _NEAR_BYTES = 24 << 10
 """Of the first-level cache, what one side of the product may take."""
@@ -31,49 +32,46 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
     """The same for these register tiles only."""
     return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
-            for parts in _parts(conv, *_cut(conv, isa, tile)) for outside in _outside(conv, isa, tile)]
+            for parts in _parts(conv, isa, tile)[:3] for outside in _outside(conv, isa, tile)]
 
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """`outside`: "channels" or "pixels"."""
-    channels = all_channels(conv, isa, _cut(conv, isa, tile)[1])
+    channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
     return layer("pointwise", conv, isa, channels, tile, parts, outside)
+
+
+def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
+    """The tiles of vectors of output channels, for which channels.py packs weights."""
+    return rounded(vectors(conv.output_channels, isa), tile[1], parts[1])
 
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
           parts: list[int], outside: str) -> Layer:
     """The layer of kernel `kernel`, that reads these channels."""
-    pixel_tiles, vector_tiles = _cut(conv, isa, tile)
-    pixel_parts, channel_parts = min(parts[0], pixel_tiles.tiles), min(parts[1], vector_tiles.tiles)
+    pixels = math.prod(conv.output_size)
     defines = {**common_defines(conv, isa),
                **channels.defines(math.prod(conv.input_size) * isa.lanes, isa.lanes),
-               **pixel_tiles.defines("PIXEL", "PIXELS"), **vector_tiles.defines("VECTOR", "VECTORS"),
-               "PIXELS": math.prod(conv.output_size), "PIXEL_PARTS": pixel_parts,
-               "CHANNEL_PARTS": channel_parts, "CHANNELS_OUTSIDE": outside == "channels"}
-    return Layer(f"conv2d_{kernel}", "pointwise.h", defines,
-                 (Phase("pointwise", pixel_parts * channel_parts),), conv.layer_inputs(isa.lanes),
-                 (channels.weights, padded_bias(conv.bias, isa.lanes)), conv.output_shape(isa.lanes),
+               **rounded(pixels, tile[0], parts[0]).defines("PIXEL", "PIXELS"),
+               **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS"),
+               "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
+               "CHANNELS_OUTSIDE": outside == "channels"}
+    return Layer(f"conv2d_{kernel}", "pointwise.h", defines, (Phase("pointwise", math.prod(parts)),),
+                 conv.layer_inputs(isa.lanes), (channels.weights, padded_bias(conv.bias, isa.lanes)),
+                 conv.output_shape(isa.lanes),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
 
 
-def _cut(conv: Convolution, isa: Isa, tile: tuple[int, int] | list[int]) -> tuple[Even, Even]:
-    return (even(math.prod(conv.output_size), tile[0]),
-            even(vectors(conv.output_channels, isa), tile[1]))
-
-
-def _parts(conv: Convolution, pixel_tiles: Even, vector_tiles: Even) -> list[tuple[int, int]]:
-    """Parts in each direction, so that each has the same work: what is larger is cut, weights or
-    activations."""
-    most = max(1, min(16, conv.multiply_adds // 500_000))  # 5 us on one core
-
-    def numbers(tiles: int) -> list[int]:
-        return [n for n in (16, 8, 4, 2, 1) if n <= min(most, tiles)]
-    by_pixels = [(n, 1) for n in numbers(pixel_tiles.tiles)]
-    by_channels = [(1, n) for n in numbers(vector_tiles.tiles)]
-    pixels_first = math.prod(conv.output_size) >= conv.output_channels
-    found = by_pixels[:2] + by_channels[:2] if pixels_first else by_channels[:2] + by_pixels[:2]
-    return list(dict.fromkeys(found))
+def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
+    pixels, count = math.prod(conv.output_size), vectors(conv.output_channels, isa)
+    units, vectors_ = {}, {}
+    for parts in (1, 2, 4, 8, 16):
+        if parts <= pixels:
+            units[parts] = [(len(r),) for r in rounded(pixels, tile[0], parts).spread()]
+        if parts <= count:
+            vectors_[parts] = [len(r) for r in rounded(count, tile[1], parts).spread()]
+    return best_parts(isa, conv.multiply_adds, units, vectors_)
 
 
 def _outside(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[str]:

@@ -30,6 +30,11 @@ class Even:
         starts = [t * self.size + min(t, self.larger) for t in range(self.tiles + 1)]
         return [range(a, b) for a, b in zip(starts, starts[1:])]
 
+    def spread(self) -> list[range]:
+        """Ranges of the same sizes, with the larger ones spread among the others: part_start()."""
+        starts = [t * self.total // self.tiles for t in range(self.tiles + 1)]
+        return [range(a, b) for a, b in zip(starts, starts[1:])]
+
     def defines(self, tiles: str, of: str) -> dict[str, object]:
         """`tiles`_TILES, LARGER_`tiles`_TILES and TILE_`of`, as tile.h's tile_start() wants them."""
         return {f"{tiles}_TILES": self.tiles, f"LARGER_{tiles}_TILES": self.larger,
