@@ -103,6 +103,8 @@ class GraphParser {
     node.num_outputs =
         static_cast<std::size_t>(number_in_string(attrs.member("num_outputs"), kMaxIndex));
     node.flatten = number_in_string(attrs.member("flatten_data"), 1) == 1;
+    if (attrs.has("multiply_adds")) node.multiply_adds = attrs.member("multiply_adds").string();
+    if (attrs.has("kernel")) node.kernel = attrs.member("kernel").string();
     return node;
   }
 

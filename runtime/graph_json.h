@@ -35,6 +35,10 @@ struct GraphNode {
   std::size_t first_output = 0;     // entries [first_output, first_output + num_outputs)
   std::size_t num_outputs = 1;
   bool flatten = false;  // the function takes every tensor as one-dimensional
+  // What the compiler says of the function, for reports. Only known to be text; empty where it says
+  // nothing.
+  std::string multiply_adds;  // of the layer's definition, as a decimal number
+  std::string kernel;         // which kernel with which parameters, as JSON
 };
 
 struct Graph {

@@ -39,4 +39,10 @@ struct Work {
 // give different counts, the count is unknown.
 Work work_of(const FunctionName& name, const NodeInfo& node, const std::vector<bool>& is_parameter);
 
+// What the artifact itself says (GraphNode::multiply_adds), which shapes of transformed weights and
+// layers fused into one do not tell: nothing where it is no decimal number above 0, or too large.
+// Of the layer as it is defined, thus without the channels that were added to fill vectors, and of
+// the direct convolution where Winograd's is computed.
+std::optional<OperationCount> stated_operations(std::string_view multiply_adds);
+
 }  // namespace run_model

@@ -71,6 +71,28 @@ constexpr Group kGroups[] = {
      "contrib_reverse_reshape reinterpret"},
 };
 
+// Operators that are layers of kernels/: named after the kernel, not after what TVM calls the work.
+constexpr std::string_view kOwnPrefix = "run_model_";
+
+struct OwnKernels {
+  std::string_view part;  // of the kernel's name
+  OperatorFamily family;
+};
+
+// The first one that a name has decides: "run_model_conv2d_expand_depthwise_project" computes three
+// convolutions, most of the work in the two plain ones.
+constexpr OwnKernels kOwnKernels[] = {
+    {"pool", OperatorFamily::kPool},
+    {"expand", OperatorFamily::kConv2d},
+    {"project", OperatorFamily::kConv2d},
+    {"inverted_residual", OperatorFamily::kConv2d},
+    {"depthwise", OperatorFamily::kConv2dDepthwise},
+    {"grouped", OperatorFamily::kConv2dGrouped},
+    {"conv2d", OperatorFamily::kConv2d},
+    {"dense", OperatorFamily::kDense},
+    {"quantize", OperatorFamily::kElementwise},  // dequantize, requantize
+};
+
 constexpr std::string_view kPartialReaders[] = {
     "take",    "gather",  "gather_nd",         "strided_slice", "slice_like",
     "adv_index", "image_grid_sample", "image_crop_and_resize",
@@ -137,11 +159,20 @@ std::string_view without_prefix(std::string_view function) {
   return function.starts_with(kFused) ? function.substr(kFused.size()) : std::string_view();
 }
 
-// Takes "_12" off the end.
-void drop_number(std::string_view& name) {
+// Takes "_12" off the end, if it is there.
+bool drop_number(std::string_view& name) {
   std::size_t end = name.size();
   while (end > 0 && is_digit(name[end - 1])) --end;
-  if (end < name.size() && end > 0 && name[end - 1] == '_') name = name.substr(0, end - 1);
+  if (end == name.size() || end == 0 || name[end - 1] != '_') return false;
+  name = name.substr(0, end - 1);
+  return true;
+}
+
+OperatorFamily own_family(std::string_view kernel) {
+  for (const OwnKernels& own : kOwnKernels) {
+    if (kernel.find(own.part) != std::string_view::npos) return own.family;
+  }
+  return OperatorFamily::kUnknown;
 }
 
 }  // namespace
@@ -166,6 +197,13 @@ FunctionName parse_function_name(std::string_view function) {
     rest.remove_suffix(1);
     rest = rest.substr(0, std::min(rest.rfind('_'), rest.size()));
   }
+  if (rest.starts_with(kOwnPrefix)) {
+    // Never fused with others; numbered twice, when the layer was made and by TVM.
+    while (drop_number(rest)) {
+    }
+    name.operators.push_back(rest);
+    return name;
+  }
   while (!rest.empty()) {
     const Group* group = nullptr;
     const std::string_view found = first_operator(rest, &group);
@@ -183,6 +221,7 @@ FunctionName parse_function_name(std::string_view function) {
 OperatorFamily family_of(const FunctionName& name) {
   const Group* strongest = nullptr;
   for (const std::string_view found : name.operators) {
+    if (found.starts_with(kOwnPrefix)) return own_family(found.substr(kOwnPrefix.size()));
     const Group* group = nullptr;
     first_operator(found, &group);
     if (strongest == nullptr || group->role > strongest->role) strongest = group;

@@ -45,7 +45,8 @@ struct FunctionName {
 
 // TVM names a function after the operators that it has fused: "tvmgen_default_fused_nn_dense_add_3"
 // (the first part since 0.8; the number makes it unique). Names of more than 80 characters are cut
-// and end with a hash. The result refers to `function`.
+// and end with a hash. A layer of this project's kernels is one operator, "run_model_conv2d_direct".
+// The result refers to `function`.
 FunctionName parse_function_name(std::string_view function);
 
 // The family of the operator that decides the function's cost; kUnknown where the name does not tell

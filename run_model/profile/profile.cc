@@ -120,13 +120,17 @@ std::vector<ProfiledNode> describe_nodes(const GraphExecutor& executor) {
   const std::vector<NodeMemory> memory =
       node_memory(executor.graph(), parameters(executor), joined);
   std::vector<ProfiledNode> nodes;
-  for (std::size_t i = 0; i < executor.nodes().size(); ++i) {
+  for (const GraphNode& in_graph : executor.graph().nodes) {
+    if (in_graph.kind == NodeKind::kInput) continue;
+    const std::size_t i = nodes.size();
     ProfiledNode node;
     node.info = executor.nodes()[i];
     const FunctionName name = parse_function_name(node.info.function);
     const Work work = work_of(name, node.info, memory[i].is_parameter);
     node.family = work.family;
-    node.operations = work.operations;
+    node.operations = stated_operations(in_graph.multiply_adds);
+    if (!node.operations) node.operations = work.operations;
+    node.kernel = in_graph.kernel;
     node.reads_partially = reads_partially(name);
     if (memory[i].is_view) {
       node.family = OperatorFamily::kView;

@@ -25,6 +25,7 @@ struct ProfiledNode {
   double share = 0.0;             // of the sum over the nodes' median times
   double cumulative_share = 0.0;  // of this node and all that take longer
   std::optional<OperationCount> operations;  // nothing where they cannot be told
+  std::string kernel;  // which of this project's kernels, as GraphNode::kernel; else empty
 
   // Sizes of the distinct tensors that the function reads and writes: what it has to move at least,
   // unless it reads only part of an input. What caches keep from going to memory is not known.

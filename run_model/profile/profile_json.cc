@@ -28,6 +28,7 @@ Json node_json(const ProfiledNode& node, std::size_t index) {
   put(json, "name", node.info.name);
   put(json, "function", node.info.function);
   put(json, "family", operator_family_key(node.family));
+  put_text_or_null(json, "kernel", node.kernel);
   put_json(json, "inputs", tensors_json(node.info.inputs));
   put_json(json, "outputs", tensors_json(node.info.outputs));
   put(json, "bytes_read", node.bytes_read);

@@ -54,6 +54,19 @@ TEST(GraphJson, AcceptsWhatOlderReleasesWrote) {
   EXPECT_EQ(parse(document).nodes[2].function, "fused_f");
 }
 
+TEST(GraphJson, KeepsWhatTheCompilerSaysForReports) {
+  json document = chain_graph();
+  json& attributes = document["nodes"][2]["attrs"];
+  attributes["multiply_adds"] = "115605504";
+  attributes["kernel"] = R"({"kernel": "winograd"})";
+  attributes["hash"] = "8f414479f84e59cc";
+  const Graph graph = parse(document);
+  EXPECT_EQ(graph.nodes[2].multiply_adds, "115605504");
+  EXPECT_EQ(graph.nodes[2].kernel, R"({"kernel": "winograd"})");
+  EXPECT_EQ(graph.nodes[3].multiply_adds, "");
+  EXPECT_EQ(graph.nodes[3].kernel, "");
+}
+
 struct Damage {
   const char* name;
   std::function<void(json&)> apply;
@@ -85,6 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoName", [](json& g) { g["nodes"][2].erase("name"); }, "has no member 'name'"},
         Damage{"NoFunction", [](json& g) { g["nodes"][2]["attrs"].erase("func_name"); },
                "has no member 'func_name'"},
+        Damage{"StatementNoText", [](json& g) { g["nodes"][2]["attrs"]["multiply_adds"] = 12; },
+               "nodes[2].attrs.multiply_adds is no string"},
         Damage{"WrongInputCount", [](json& g) { g["nodes"][2]["attrs"]["num_inputs"] = "3"; },
                "the node lists 2 inputs"},
         Damage{"ReadsALaterNode", [](json& g) { g["nodes"][2]["inputs"][0][0] = 3; },

@@ -185,5 +185,36 @@ TEST(OperationCountTest, DoesNotOverflow) {
                    .operations);
 }
 
+TEST(OperationCountTest, TakesWhatTheArtifactStates) {
+  const auto stated = stated_operations("115605504");
+  ASSERT_TRUE(stated);
+  EXPECT_EQ(stated->operations, 231211008u);
+  EXPECT_EQ(stated->rule, "2 x multiply-adds of the layer's definition");
+  ASSERT_TRUE(stated_operations("9223372036854775807"));  // 2^63 - 1
+  EXPECT_EQ(stated_operations("9223372036854775807")->operations, 18446744073709551614u);
+}
+
+TEST(OperationCountTest, TakesNoStatementThatIsNoNumber) {
+  for (const char* text :
+       {"", "0", "-1", "+1", " 1", "1 ", "1.5", "1e6", "0x10", "nan", "many", "1,000",
+        "9223372036854775808", "18446744073709551615", "18446744073709551616",
+        "100000000000000000000000000000000000000000"}) {
+    EXPECT_FALSE(stated_operations(text)) << text;
+  }
+  EXPECT_FALSE(stated_operations(std::string_view("1\0", 2)));
+}
+
+// Their weights are in layouts of their own: shapes say nothing, or would say something wrong.
+TEST(OperationCountTest, CountsKernelsOfThisProjectByNothingElse) {
+  const Work own = work("tvmgen_default_fused_run_model_conv2d_direct_4",
+                        {{1, 4, 56, 56, 16}, {8, 4, 3, 3, 16, 16}, {1, 8, 1, 1, 16}},
+                        {1, 8, 28, 28, 16}, {1, 2});
+  EXPECT_EQ(own.family, OperatorFamily::kConv2d);
+  EXPECT_FALSE(own.operations);
+  const Work dense = work("fused_run_model_dense_2", {{2, 512}, {1000, 512}}, {2, 1000});
+  EXPECT_EQ(dense.family, OperatorFamily::kDense);
+  EXPECT_FALSE(dense.operations);
+}
+
 }  // namespace
 }  // namespace run_model

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 namespace run_model {
 namespace {
 
@@ -71,6 +74,47 @@ TEST(OperatorFamilyTest, TheMainOperatorDecides) {
   EXPECT_EQ(family("fused_nn_upsampling"), OperatorFamily::kResize);
   EXPECT_EQ(family("fused_nn_softmax_6"), OperatorFamily::kSoftmax);
   EXPECT_EQ(family("fused_nn_batch_matmul_1"), OperatorFamily::kBatchMatmul);
+}
+
+TEST(OperatorFamilyTest, KnowsKernelsOfThisProject) {
+  const FunctionName name =
+      parse_function_name("tvmgen_default_fused_run_model_conv2d_winograd4_2_1");
+  EXPECT_THAT(name.operators, ElementsAre("run_model_conv2d_winograd4"));
+  EXPECT_TRUE(name.complete);
+  const std::pair<const char*, OperatorFamily> kinds[] = {
+      {"conv2d_planar_0", OperatorFamily::kConv2d},
+      {"conv2d_pointwise", OperatorFamily::kConv2d},
+      {"conv2d_direct_4", OperatorFamily::kConv2d},
+      {"conv2d_winograd_3", OperatorFamily::kConv2d},
+      {"conv2d_grouped_1", OperatorFamily::kConv2dGrouped},
+      {"conv2d_depthwise_12", OperatorFamily::kConv2dDepthwise},
+      {"conv2d_expand_depthwise_project_2", OperatorFamily::kConv2d},
+      {"conv2d_depthwise_project_1", OperatorFamily::kConv2d},
+      {"inverted_residual", OperatorFamily::kConv2d},
+      {"max_pool2d_1", OperatorFamily::kPool},
+      {"average_pool2d", OperatorFamily::kPool},
+      {"avg_pool2d_3", OperatorFamily::kPool},
+      {"global_avg_pool2d_20", OperatorFamily::kPool},
+      {"dense_7", OperatorFamily::kDense},
+      {"conv2d_int8_3", OperatorFamily::kConv2d},
+      {"depthwise_int8_1", OperatorFamily::kConv2dDepthwise},
+      {"max_pool2d_int8", OperatorFamily::kPool},
+      {"int8_conv2d_pointwise_3", OperatorFamily::kConv2d},
+      {"int8_conv2d_depthwise", OperatorFamily::kConv2dDepthwise},
+      {"int8_max_pool2d", OperatorFamily::kPool},
+      {"int8_dense_1", OperatorFamily::kDense},
+      {"quantize", OperatorFamily::kElementwise},
+      {"dequantize_2", OperatorFamily::kElementwise},
+      {"something_new_2", OperatorFamily::kUnknown},
+      {"", OperatorFamily::kUnknown},
+      {"5", OperatorFamily::kUnknown},
+  };
+  for (const auto& [kind, expected] : kinds) {
+    EXPECT_EQ(family(std::string("tvmgen_default_fused_run_model_") + kind), expected) << kind;
+    EXPECT_EQ(family(std::string("fused_run_model_") + kind), expected) << kind;
+  }
+  // Not ours, whatever it is.
+  EXPECT_EQ(family("run_model_conv2d_direct"), OperatorFamily::kUnknown);
 }
 
 TEST(OperatorFamilyTest, KnowsWhatReadsOnlyAPart) {

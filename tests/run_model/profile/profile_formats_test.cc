@@ -45,6 +45,7 @@ Profile make_profile() {
   profile.nodes.push_back(make_node("tvmgen_default_fused_nn_conv2d_add", 1.0, 0.25, 1.0));
   profile.nodes[0].family = OperatorFamily::kConv2d;
   profile.nodes[0].operations = OperationCount{2000000, "2 x weights x output positions"};
+  profile.nodes[0].kernel = R"({"kernel": "direct"})";
   profile.nodes[0].end = 1.0;
   profile.nodes.push_back(make_node(kHostile, 3.0, 0.75, 0.75));
   profile.nodes[1].start = 1.25;
@@ -135,11 +136,13 @@ TEST(ProfileJsonTest, HoldsWhatIsKnownAndNullForTheRest) {
   const Json& conv = profile["nodes"][0];
   EXPECT_EQ(conv["family"], "conv2d");
   EXPECT_EQ(conv["operations"], 2000000);
+  EXPECT_EQ(conv["kernel"], R"({"kernel": "direct"})");
   EXPECT_DOUBLE_EQ(conv["gflop_per_s"].get<double>(), 2.0);
   EXPECT_DOUBLE_EQ(conv["gb_per_s"].get<double>(), 1792 / 1e6);
   EXPECT_EQ(conv["inputs"][0]["shape"], Json::array({1, 3, 8, 8}));
   const Json& other = profile["nodes"][1];
   EXPECT_EQ(other["operations"], nullptr);
+  EXPECT_EQ(other["kernel"], nullptr);
   EXPECT_EQ(other["gflop_per_s"], nullptr);
   EXPECT_EQ(other["function"], kHostile);
   EXPECT_EQ(profile["families"][0]["gflop_per_s"], nullptr);
@@ -150,7 +153,8 @@ TEST(ProfileCsvTest, QuotesNames) {
   profile.nodes[1].info.function = "a,\"b\"\r\nc";
   const std::string csv = profile_csv(profile);
   EXPECT_THAT(csv, HasSubstr(",\"a,\"\"b\"\"\r\nc\","));
-  EXPECT_TRUE(csv.ends_with("\r\n"));
+  EXPECT_THAT(csv, HasSubstr(",\"{\"\"kernel\"\": \"\"direct\"\"}\"\r\n"));
+  EXPECT_TRUE(csv.ends_with(",\r\n"));  // the last node's kernel is not known
 }
 
 TEST(ProfileTraceTest, HasMeasuredTimeStamps) {

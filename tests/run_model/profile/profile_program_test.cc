@@ -75,6 +75,28 @@ TEST_F(ProfileProgramTest, OneNode) {
   EXPECT_DOUBLE_EQ(node.at("share").get<double>(), 1.0);
 }
 
+// A function of the stand-in that says of itself what layers of this project's kernels say.
+TEST_F(ProfileProgramTest, WhatTheArtifactSaysOfAFunction) {
+  const std::string kernel = R"({"kernel": "direct", "tile": [6, 2]})";
+  const auto profiled = [&](const char* multiply_adds) {
+    json graph = json::parse(TemporaryFolder::read(artifact_.path("net_tvm.json")));
+    json& attributes = graph["nodes"].back()["attrs"];
+    attributes["multiply_adds"] = multiply_adds;
+    attributes["kernel"] = kernel;
+    artifact_.folder().write("net_tvm.json", graph.dump());
+    return profile().at("nodes").at(0);
+  };
+  json node = profiled("48");
+  EXPECT_EQ(node.at("operations"), 96);
+  EXPECT_EQ(node.at("operations_rule"), "2 x multiply-adds of the layer's definition");
+  EXPECT_TRUE(node.at("gflop_per_s").is_number());
+  EXPECT_EQ(node.at("kernel"), kernel);
+  EXPECT_EQ(node.at("bytes_read"), 4 * (48 + 3));
+  node = profiled("4.8e1");
+  EXPECT_EQ(node.at("operations"), nullptr);
+  EXPECT_EQ(node.at("operations_rule"), nullptr);
+}
+
 TEST_F(ProfileProgramTest, CopiesAndViews) {
   write_graph({"__copy", "__nop", "__copy"}, {0, 1, 2, 2, 3});
   const json result = profile();
