@@ -43,6 +43,33 @@ KERNEL void planar_patch(float *patch, const float *picture, int first, int rows
 #endif
 }
 
+/* Whether the pixels a tile reads of a row are loaded as vectors, each once, to multiply by their lanes. */
+#if defined(MULTIPLIES_BY_LANE) && DILATION_X == 1
+#define ROW_SPAN(columns) (((columns) - 1) * STRIDE_X + KERNEL_WIDTH)
+#define MOST_ROW_VECTORS 8
+
+/* The products of one row of the kernel with one row of the picture, as tile_multiply(). */
+KERNEL void planar_multiply_row(tile_sums sums, int columns, int vectors, const float *input,
+                                const float *weights) {
+  const int span = ROW_SPAN(columns), full = span / 4;
+  vec a[MOST_ROW_VECTORS];
+  UNROLL for (int i = 0; i < full; i++) a[i] = load(input + 4 * i);
+  /* The last vector overlaps the one before it, lest it reach over the end of the row. */
+  if (span % 4) a[full] = load(input + span - 4);
+  UNROLL for (int j = 0; j < KERNEL_WIDTH; j++) {
+    vec w[MOST_TILE_VECTORS];
+    UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + (j * vectors + v) * LANES);
+    UNROLL for (int p = 0; p < columns; p++) {
+      const int at = p * STRIDE_X + j;
+      UNROLL for (int v = 0; v < vectors; v++) {
+        sums[p][v] = multiply_add_lane(sums[p][v], a[at / 4],
+                                       at / 4 < full ? at % 4 : at - (span - 4), w[v]);
+      }
+    }
+  }
+}
+#endif
+
 /* `planes`: the first row of the picture, or its copy, that output row `row` needs, of which there are
  * `plane_rows` a plane. */
 KERNEL void planar_tile(const float *planes, long plane_rows, const void *const *constants,
@@ -57,7 +84,12 @@ KERNEL void planar_tile(const float *planes, long plane_rows, const void *const 
   NO_UNROLL for (int plane = 0; plane < PLANES; plane++) {
     const float *input = planes + plane * plane_rows * PATCH_WIDTH + column * STRIDE_X;
     NO_UNROLL for (int i = 0; i < KERNEL_HEIGHT; i++) {
-#if DILATION_X == 1
+#ifdef ROW_SPAN
+      if (ROW_SPAN(columns) >= 4 && ROW_SPAN(columns) <= 4 * MOST_ROW_VECTORS)
+        planar_multiply_row(sums, columns, vectors, input, weights);
+      else
+        tile_multiply(sums, 0, columns, vectors, input, STRIDE_X, weights, KERNEL_WIDTH);
+#elif DILATION_X == 1
       tile_multiply(sums, 0, columns, vectors, input, STRIDE_X, weights, KERNEL_WIDTH);
 #else
       NO_UNROLL for (int j = 0; j < KERNEL_WIDTH; j++) {

@@ -27,7 +27,8 @@ KERNEL int tile_start(int tile, int larger, int size) {
   return tile * size + (tile < larger ? tile : larger);
 }
 
-/* Where part `part` of `parts` begins, if `count` things are shared out. */
+/* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at most, and
+ * larger parts are spread among the others. */
 KERNEL int part_start(int part, int parts, int count) {
   return (int)((long)part * count / parts);
 }
@@ -45,7 +46,23 @@ KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float *bia
 KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, const float *input,
                           long pixel_stride, const float *weights, int depth) {
   int k = 0;
-#if LANES == 4
+#if defined(NEON_ARMV7)
+  const float *w_next = weights;
+  NO_UNROLL for (; k + 4 <= depth; k += 4) {
+    const float *a_next = input + k;
+    vec a[MOST_TILE_PIXELS];
+    UNROLL for (int p = 0; p < pixels; p++) a[p] = load_stepping(&a_next, pixel_stride * 4);
+    UNROLL for (int j = 0; j < 4; j++) {
+      vec w[MOST_TILE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) w[v] = load_next(&w_next);
+      UNROLL for (int p = 0; p < pixels; p++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
+          sums[first + p][v] = multiply_add_lane(sums[first + p][v], a[p], j, w[v]);
+        }
+      }
+    }
+  }
+#elif defined(MULTIPLIES_BY_LANE)
   NO_UNROLL for (; k + 4 <= depth; k += 4) {
     vec a[MOST_TILE_PIXELS];
     UNROLL for (int p = 0; p < pixels; p++) a[p] = load(input + p * pixel_stride + k);
@@ -53,7 +70,9 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
       vec w[MOST_TILE_VECTORS];
       UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + ((k + j) * vectors + v) * LANES);
       UNROLL for (int p = 0; p < pixels; p++) {
-        UNROLL for (int v = 0; v < vectors; v++) sums[first + p][v] += splat(a[p][j]) * w[v];
+        UNROLL for (int v = 0; v < vectors; v++) {
+          sums[first + p][v] = multiply_add_lane(sums[first + p][v], a[p], j, w[v]);
+        }
       }
     }
   }

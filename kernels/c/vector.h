@@ -32,8 +32,19 @@ KERNEL void store(float *to, vec value) { *(vec_in_memory *)to = value; }
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
 
-KERNEL vec maximum(vec a, vec b) {
+/* Armv7's NEON has an instruction for both, which Clang takes from Arm's intrinsic only: for the
+ * elementwise functions, which prefer a number to NaN, it calls fmaxf four times.  41 means float32x4_t. */
+#if defined(__arm__) && defined(__ARM_NEON) && LANES == 4
+#define NEON_ARMV7 1
 #if defined(__clang__)
+typedef signed char neon_bytes __attribute__((vector_size(16)));
+#endif
+#endif
+
+KERNEL vec maximum(vec a, vec b) {
+#if defined(NEON_ARMV7) && defined(__clang__)
+  return (vec)__builtin_neon_vmaxq_v((neon_bytes)a, (neon_bytes)b, 41);
+#elif defined(__clang__)
   return __builtin_elementwise_max(a, b);
 #else
   for (int i = 0; i < LANES; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
@@ -42,7 +53,9 @@ KERNEL vec maximum(vec a, vec b) {
 }
 
 KERNEL vec minimum(vec a, vec b) {
-#if defined(__clang__)
+#if defined(NEON_ARMV7) && defined(__clang__)
+  return (vec)__builtin_neon_vminq_v((neon_bytes)a, (neon_bytes)b, 41);
+#elif defined(__clang__)
   return __builtin_elementwise_min(a, b);
 #else
   for (int i = 0; i < LANES; i++) a[i] = a[i] < b[i] ? a[i] : b[i];
@@ -60,5 +73,42 @@ KERNEL vec clamped(vec value) {
 #endif
   return value;
 }
+
+#ifdef NEON_ARMV7
+/* Loads that move the pointer on, which an instruction of armv7 can do but not add an offset.  Volatile,
+ * as multiply_add_lane() is: they keep their order, for Clang else has more loaded than registers hold. */
+KERNEL vec load_next(const float **from) {
+  vec value;
+  __asm__ volatile("vld1.32 {%e0, %f0}, [%1]!" : "=w"(value), "+r"(*from) : : "memory");
+  return value;
+}
+
+KERNEL vec load_stepping(const float **from, long bytes) {
+  vec value;
+  __asm__ volatile("vld1.32 {%e0, %f0}, [%1], %2" : "=t"(value), "+r"(*from) : "r"(bytes) : "memory");
+  return value;
+}
+#endif
+
+#if LANES == 4 && defined(__ARM_NEON)
+/* NEON multiplies by a lane of a register, which saves making a vector of a number. */
+#define MULTIPLIES_BY_LANE 1
+
+/* sum + a[lane] * b; `lane` is a constant at every call. */
+KERNEL vec multiply_add_lane(vec sum, vec a, int lane, vec b) {
+#if defined(NEON_ARMV7)
+  /* Armv7 has the lane in VMLA only, which rounds the product, not in the fused VFMA: that one Clang
+   * would take, and a VDUP for every product; without VFPv4 a VMUL and a VADD.  A lane is that of one of
+   * the first 16 D registers: constraint t, in its halves e and f. */
+  if (lane == 0) __asm__ volatile("vmla.f32 %q0, %q1, %e2[0]" : "+w"(sum) : "w"(b), "t"(a));
+  if (lane == 1) __asm__ volatile("vmla.f32 %q0, %q1, %e2[1]" : "+w"(sum) : "w"(b), "t"(a));
+  if (lane == 2) __asm__ volatile("vmla.f32 %q0, %q1, %f2[0]" : "+w"(sum) : "w"(b), "t"(a));
+  if (lane == 3) __asm__ volatile("vmla.f32 %q0, %q1, %f2[1]" : "+w"(sum) : "w"(b), "t"(a));
+  return sum;
+#else
+  return sum + splat(a[lane]) * b;
+#endif
+}
+#endif
 
 #endif /* RUN_MODEL_KERNELS_VECTOR_H_ */

@@ -48,6 +48,8 @@ def even(total: int, most: int) -> Even:
 
 def register_tiles(isa: Isa) -> list[tuple[int, int]]:
     """(pixels, vectors) of the largest register tile of each width."""
+    if isa.tiles:
+        return list(isa.tiles)
     found = []
     for count in (1, 2, 3, 4):
         if count == isa.tile[1]:
@@ -65,10 +67,15 @@ def tile_cost(isa: Isa, pixels: int, count: int) -> float:
     """Of one channel of a register tile, in the time of one multiplication.
 
     As many loads can be done as multiplications, and eight sums are needed to hide the latency of
-    adding to one.
+    adding to one.  Inputs are near after the first tile of output channels; weights are not.  Of
+    processors with four lanes some do one thing at a time: there the number of instructions counts, of
+    which one loads two vectors of weights.
     """
-    loads = pixels / (4 if isa.lanes == 4 else 1) + count
-    return max(pixels * count, loads, 8) + 0.05 * loads
+    if isa.lanes == 4:
+        inputs = pixels / 4 if isa.registers < 32 or isa.tile[1] > 1 else pixels
+        return max(pixels * count, 8) + inputs + 0.5 * count + 1
+    inputs = pixels
+    return max(pixels * count, inputs + count, 8) + 0.05 * inputs + 0.25 * count
 
 
 def best_tiles(isa: Isa, pixels: int, count: int) -> list[tuple[int, int]]:
