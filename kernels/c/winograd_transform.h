@@ -3,7 +3,8 @@
  * A tile of OUT_TILE outputs needs IN_TILE = OUT_TILE + 2 inputs.  Both polynomials, the inputs' and the
  * taps', are evaluated at 0, infinity and the pairs +a, -a of POINTS, multiplied there, and the outputs
  * are read off the products (Winograd 1980; Lavin and Gray, arXiv:1509.09308; the matrices are those
- * of winograd_points.py, which also makes the macros and says how good the points are).
+ * of winograd_points.py, which also makes the macros).  How much each tile rounds is in winograd_error.md:
+ * F(2, 3) as much as the definition, F(4, 3) twice and F(6, 3) ten times.
  *
  * Values at the points are kept in the order 0, infinity, +a, -a, +b, -b: a *pair* is number 0 for
  * the first two and 1 + i for the points of POINTS[i].  What is the same in both members of a pair

@@ -13,7 +13,7 @@ from .isa import Isa
 from .tiles import register_tiles, tile_cost
 
 _TILES = (4, 2)
-"""F(6, 3) saves little over F(4, 3) and is far less exact: kernels/winograd_error.md."""
+"""F(6, 3) saves little over F(4, 3) and rounds four times as much: kernels/winograd_error.md."""
 
 _TRANSFORMS = {2: (90, 50), 4: (180, 150), 6: (320, 320)}
 """Of one tile and vector: (input's, output's with the storing of products)."""
