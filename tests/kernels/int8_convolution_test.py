@@ -113,7 +113,7 @@ def cases(isa: Isa, seed: int, few: bool = False):
             dict(planar=True, channels=1, kernel=(3, 3), size=(9, 5)),
             dict(planar=True, channels=4, kernel=(3, 2), dilation=(1, 2), size=(12, 31)),
             dict(planar=True, channels=2, kernel=(1, 1), padding=(0, 0, 0, 0), to_float=True),
-        ] + [dict() for _ in range(6)] + [dict(to_float=True)]
+        ] + [dict() for _ in range(3)] + [dict(to_float=True)]
     for sort in sorts:
         conv = random_case(rng, isa, **sort)
         if min(conv.output_size) < 1:
@@ -146,7 +146,7 @@ def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, seed=5, few=True)
 
 
-@pytest.mark.parametrize("isa", [AVX512_VNNI, GENERIC], ids=lambda isa: str(isa.lanes))
+@pytest.mark.parametrize("isa", [AVX512_VNNI], ids=lambda isa: str(isa.lanes))
 def test_touches_no_memory_but_its_own(isa, tmp_path):
     check(isa, tmp_path, SANITIZED, seed=6, few=True)
 

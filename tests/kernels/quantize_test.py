@@ -1,0 +1,112 @@
+"""A plan in 8 bits computes what it did in float32, but for the steps of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import reference
+from layer_runner import run_layers
+from run_model_kernels import quantize
+from run_model_kernels.convolution import Convolution, plain_lanes
+from run_model_kernels.dense import Dense
+from run_model_kernels.isa import AVX2
+from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
+                                    RelayStep)
+from run_model_kernels.pooling import Pooling
+from run_model_kernels.quantized import Quantization
+from run_model_kernels.tensors import Tensor
+
+LANES = AVX2.lanes
+
+
+def make_plan(rng: np.random.Generator):
+    """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and the
+    numbers that float64 gives for every tensor."""
+    def weights(*shape):
+        return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+    picture, first, second = Tensor((1, 3, 9, 9)), Tensor((1, 2, 9, 9, LANES)), Tensor((1, 2, 9, 9, LANES))
+    average, vector, result = Tensor((1, 12, 1, 1)), Tensor((1, 12)), Tensor((1, 5))
+    stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (), padding=(1, 1, 1, 1),
+                       low=0.0)
+    block = Convolution(weights(12, 12, 1, 1), weights(12), (first.shape,), plain_lanes(12, LANES),
+                        residual=True)
+    pool = Pooling("average", (9, 9), (second.shape,), plain_lanes(12, LANES), planar=True)
+    dense = Dense(weights(5, 12), weights(5))
+    steps = [ConvolutionStep([picture], first, stem), ConvolutionStep([first, first], second, block),
+             PoolingStep([second], average, pool),
+             RelayStep([average], vector, lambda x: x.reshape(1, -1), "reshape"),
+             DenseStep([vector], result, dense)]
+    image = rng.standard_normal(picture.shape).astype(np.float32)
+    a = blocked(reference.convolve(stem, [image], LANES))
+    b = blocked(reference.convolve(block, [a, a], LANES))
+    mean = reference.unblocked(b, 12).mean(axis=(1, 2))[None]
+    numbers = {first: a, second: b, vector: mean,
+               result: mean @ dense.weight.T.astype(np.float64) + dense.bias}
+    return Plan([], [picture], steps, [result]), image, numbers
+
+
+def blocked(channels: np.ndarray) -> np.ndarray:
+    """(channels, height, width) -> [1][blocks][height][width][lanes]."""
+    padded = np.pad(channels, [(0, -len(channels) % LANES), (0, 0), (0, 0)])
+    return np.moveaxis(padded.reshape(-1, LANES, *padded.shape[1:]), 1, 3)[None]
+
+
+def run(plan: Plan, image: np.ndarray, folder) -> dict[Tensor, np.ndarray]:
+    known = {plan.parameter_tensors[0]: image}
+    for index, step in enumerate(plan.steps):
+        inputs = [known[t] for t in step.inputs]
+        if isinstance(step, LayerStep):
+            inputs = [x.reshape(shape) for x, (shape, _) in zip(inputs, step.layer.inputs, strict=True)]
+            place = folder / str(index)
+            place.mkdir()
+            known[step.output] = run_layers([(step.layer, inputs)], place)[0]
+        else:
+            known[step.output] = step.build(*inputs)
+    return known
+
+
+def quantizations(numbers: dict, channels: bool) -> dict[Tensor, Quantization]:
+    result = {}
+    for tensor, values in numbers.items():
+        whole = Quantization.of_range(values.min(), values.max())
+        if channels and values.ndim == 5:
+            sizes = np.abs(values[0]).max(axis=(1, 2)).reshape(-1)
+            factors = np.maximum(sizes / sizes.max(), 1e-3) ** 0.5
+            whole = Quantization(whole.scale, whole.zero_point, tuple(factors))
+        result[tensor] = whole
+    return result
+
+
+def test_stays_near_float32_and_leaves_no_layer_out(tmp_path):
+    for channels in (False, True):
+        plan, image, numbers = make_plan(np.random.default_rng(3))
+        picture = plan.parameter_tensors[0]
+        known = quantize.Quantizations(
+            quantizations(numbers, channels),
+            {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])})
+        quantized, report = quantize.quantize(plan, AVX2, known)
+        assert report == {"precision": "int8", "int8_layers": 4, "float32_layers": 0, "casts": 0}
+        folder = tmp_path / str(channels)
+        folder.mkdir()
+        got = run(quantized, image, folder)[quantized.outputs[0]]
+        expected = numbers[plan.outputs[0]]
+        # A few steps of the last bytes, which are averages over 81 of them.
+        assert np.abs(got - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_casts_where_float32_begins():
+    plan, image, numbers = make_plan(np.random.default_rng(4))
+    first, second = plan.steps[0].output, plan.steps[1].output
+    doubled = Tensor(second.shape)
+    plan.steps = plan.steps[:2] + [RelayStep([first], doubled, lambda x: x + x, "add")]
+    plan.outputs = [doubled, second]
+    known = quantize.Quantizations(
+        quantizations(numbers, False),
+        {plan.parameter_tensors[0]: (Quantization(0.02, 128),) * 3})
+    quantized, report = quantize.quantize(plan, AVX2, known)
+    # The first layer's bytes serve the second; TVM's operator gets numbers made of them.
+    assert (report["int8_layers"], report["casts"]) == (2, 1)
+    assert [t.dtype for t in quantized.outputs] == ["float32", "float32"]
+    kinds = [step.layer.kind for step in quantized.steps if isinstance(step, LayerStep)]
+    assert kinds == ["conv2d_int8", "conv2d_int8", "dequantize"]
