@@ -1,0 +1,116 @@
+"""Instructions that QEMU's user-mode emulators execute of a compiled network."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from run_model_tools.errors import MISSING_FILE, ToolError
+from run_model_tools.targets import NamedTarget
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# By how mnemonics of AArch64, A32 and RISC-V begin, the first that fits.
+_KINDS = (
+    ("multiply_adds", ("fmla", "fmls", "vmla", "vmls", "vfma", "vfms", "vfnma", "vfnms", "fmadd", "fmsub",
+                       "fnmadd", "fnmsub")),
+    ("loads", ("ld", "vld", "flw", "fld", "lw", "lb", "lh", "c.ld", "c.lw", "c.fld", "pop")),
+    ("stores", ("st", "vst", "fsw", "fsd", "sw", "sb", "sh", "sd", "c.sd", "c.sw", "c.fsd", "push")),
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions that are executed one after the other, and how often."""
+
+    offset: int
+    times: int
+    text: tuple[str, ...]
+
+    @property
+    def executed(self) -> int:
+        return self.times * len(self.text)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one inference: the library's blocks, and the instructions of all other code, which include
+    those of loading."""
+
+    blocks: tuple[Block, ...]
+    elsewhere: int
+
+    @property
+    def total(self) -> int:
+        return sum(block.executed for block in self.blocks)
+
+    def kinds(self) -> dict[str, int]:
+        """How many are vector or scalar multiply-adds, loads, stores, and others."""
+        found: Counter[str] = Counter()
+        for block in self.blocks:
+            for line in block.text:
+                found[kind_of(line)] += block.times
+        return {name: found[name] for name in ("multiply_adds", "loads", "stores", "other")}
+
+    def hottest(self, count: int) -> list[Block]:
+        """The blocks that the most instructions are executed of."""
+        return sorted(self.blocks, key=lambda block: -block.executed)[:count]
+
+
+def kind_of(line: str) -> str:
+    """multiply_adds, loads, stores or other, of a line of disassembly."""
+    mnemonic = line.split()[0] if line.strip() else ""
+    return next((kind for kind, starts in _KINDS if mnemonic.startswith(starts)), "other")
+
+
+def parse(text: str) -> Counts:
+    """What count_library.c writes."""
+    first, *lines = text.splitlines()
+    blocks, at = [], 0
+    while at < len(lines):
+        _, offset, times, length = lines[at].split()
+        end = at + 1 + int(length)
+        blocks.append(Block(int(offset, 16), int(times), tuple(s.strip() for s in lines[at + 1:end])))
+        at = end
+    return Counts(tuple(blocks), int(first.split()[1]))
+
+
+def build_plugin(folder: Path) -> Path:
+    """count_library.so, made in `folder`."""
+    plugin = folder / "count_library.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(plugin),
+                    str(Path(__file__).with_name("count_library.c"))], check=True)
+    return plugin
+
+
+def build_trial(target: NamedTarget, folder: Path) -> Path:
+    """bench/trial_run_model.cc for the target's preset, made in `folder`."""
+    library = ROOT / "build" / target.preset / "runtime" / "librun_model_runtime.a"
+    if not library.exists():
+        raise ToolError(MISSING_FILE, f"{library} is not there: cmake --preset {target.preset} and "
+                                      f"cmake --build --preset {target.preset} make it.")
+    program = folder / f"trial_{target.preset}"
+    if not program.exists():
+        sysroot = ROOT / "build" / "sysroot" / target.preset / "usr" / "include"
+        includes = [f"-I{path}" for path in (ROOT, sysroot) if path.exists()]
+        subprocess.run([target.compiler, "-std=c++20", "-O2", *shlex.split(os.environ.get("CXXFLAGS", "")),
+                        *includes, "-o", str(program), str(ROOT / "bench" / "trial_run_model.cc"),
+                        str(library), "-ldl", "-pthread"], check=True)
+    return program
+
+
+def count(target: NamedTarget, program: Path, plugin: Path, artifact: Path, input_name: str) -> Counts:
+    """One inference of an artifact, on one thread."""
+    out = plugin.with_name("counts.txt")
+    emulator, *options = target.emulator
+    done = subprocess.run([emulator, "-plugin", f"{plugin},out={out},library=/model.so", *options,
+                           str(program), "0", "0", str(artifact), input_name],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "TVM_NUM_THREADS": "1"})
+    if done.returncode:
+        raise ToolError(MISSING_FILE, f"{artifact} did not run under {emulator}: {done.stderr.strip()}")
+    return parse(out.read_text(encoding="utf-8"))
