@@ -1,13 +1,14 @@
 /* Depthwise convolution: every channel by itself, so every block by itself.
  *
- * A unit of work is a strip of rows of one block, a task an equal part of the units, which lie in the
- * order of strips: where threads also cut the layers before and after by rows, each finds the
+ * A unit of work is a strip of rows of one block, a task an equal part of the units, which lie in
+ * the order of strips: where threads also cut the layers before and after by rows, each finds the
  * rows it made in its own cache.
  *
- * Beside depthwise_row.h's macros: BLOCKS; BLOCK_TENSOR and BLOCK_INDEX, braced lists of which input
- * tensor and which block of it each block reads; IN_HEIGHT, OUT_HEIGHT, STRIDE_Y, DILATION_Y, PAD_TOP;
- * STRIPS; TASKS; RESIDUAL, the input to add, if there is one.  With PLAIN every pixel looks for its taps
- * itself, for kernels so wide, or pictures so narrow, that there is no telling edges from the middle.
+ * Beside depthwise_row.h's macros: BLOCKS; BLOCK_TENSOR and BLOCK_INDEX, braced lists of which
+ * input tensor and which block of it each block reads; IN_HEIGHT, OUT_HEIGHT, STRIDE_Y, DILATION_Y,
+ * PAD_TOP; STRIPS; TASKS; RESIDUAL, the input to add, if there is one.  With PLAIN every pixel
+ * looks for its taps itself, for kernels so wide, or pictures so narrow, that there is no telling
+ * edges from the middle.
  */
 #ifndef RUN_MODEL_KERNELS_DEPTHWISE_H_
 #define RUN_MODEL_KERNELS_DEPTHWISE_H_
@@ -70,8 +71,8 @@ KERNEL void depthwise(int task, const void *const *inputs, const void *const *co
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)shared, (void)scratch;
   const long out_plane = (long)OUT_HEIGHT * OUT_WIDTH * LANES;
-  NO_UNROLL for (int unit = part_begin(task, TASKS, STRIPS * BLOCKS);
-                 unit < part_begin(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
+  NO_UNROLL for (int unit = part_start(task, TASKS, STRIPS * BLOCKS);
+                 unit < part_start(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
     int strip = unit / BLOCKS, block = unit % BLOCKS;
     const float *plane = (const float *)inputs[tensors[block]] +
                          (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
@@ -82,7 +83,8 @@ KERNEL void depthwise(int task, const void *const *inputs, const void *const *co
 #endif
     depthwise_strip(plane, (const float *)constants[0] + (long)block * BLOCK_WEIGHTS,
                     (float *)output + block * out_plane, residual,
-                    part_begin(strip, STRIPS, OUT_HEIGHT), part_begin(strip + 1, STRIPS, OUT_HEIGHT));
+                    part_start(strip, STRIPS, OUT_HEIGHT),
+                    part_start(strip + 1, STRIPS, OUT_HEIGHT));
   }
 }
 

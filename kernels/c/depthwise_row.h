@@ -1,7 +1,8 @@
 /* One output row of a depthwise convolution, COLUMNS columns at a time.
  *
- * Every vector of an input row that a group of columns needs is loaded once and goes to all the sums
- * that want it, so a 3x3 takes 3 * (COLUMNS + 2) loads for 9 * COLUMNS multiply-adds.  Register budget:
+ * Every vector of an input row that a group of columns needs is loaded once and goes to all the
+ * sums that want it, so a 3x3 takes 3 * (COLUMNS + 2) loads for 9 * COLUMNS multiply-adds. 
+ * Register budget:
  *
  *   COLUMNS sums + TAPS_X weights of a kernel row + 1 or 2 inputs, or, with RESIDENT_WEIGHTS,
  *   COLUMNS sums + TAPS_Y * TAPS_X weights + 1 or 2 inputs (8 + 9 + 2 of AVX-512's and NEON's 32).
@@ -10,11 +11,11 @@
  * compiled, so taps that fall outside are never written as code; the groups between them touch
  * neither edge.  Rows of the picture's upper and lower edge get fewer rows of taps.
  *
- * The layer defines TAPS_Y, TAPS_X, STRIDE_X, DILATION_X, PAD_LEFT, IN_WIDTH, OUT_WIDTH, COLUMNS and
- * RESIDENT_WEIGHTS, and promises that
- *   COLUMNS <= OUT_WIDTH; no column from COLUMNS on needs an input left of the picture and none before
- *   OUT_WIDTH - COLUMNS one right of it; and if there are groups between the first and the last,
- *   MIDDLE_LAST, where the last of them begins, is not a column of the left edge either.
+ * The layer defines TAPS_Y, TAPS_X, STRIDE_X, DILATION_X, PAD_LEFT, IN_WIDTH, OUT_WIDTH, COLUMNS
+ * and RESIDENT_WEIGHTS, and promises that
+ *   COLUMNS <= OUT_WIDTH; no column from COLUMNS on needs an input left of the picture and none
+ *   before OUT_WIDTH - COLUMNS one right of it; and if there are groups between the first and the
+ *   last, MIDDLE_LAST, where the last of them begins, is not a column of the left edge either.
  */
 #ifndef RUN_MODEL_KERNELS_DEPTHWISE_ROW_H_
 #define RUN_MODEL_KERNELS_DEPTHWISE_ROW_H_
@@ -53,8 +54,8 @@ KERNEL void depthwise_tap_row(vec *sums, const float *row, const vec *weights, i
   }
 }
 
-/* Output columns x to x + COLUMNS of the row `out` (and `residual`, if there is one) from the input rows
- * rows[first] to rows[last - 1], one for each row of taps. */
+/* Output columns x to x + COLUMNS of the row `out` (and `residual`, if there is one) from the input
+ * rows rows[first] to rows[last - 1], one for each row of taps. */
 KERNEL void depthwise_columns(const float *const *rows, int first, int last, const float *weights,
                               const vec *resident, float *out, const float *residual, int x,
                               int checked) {

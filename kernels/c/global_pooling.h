@@ -1,8 +1,9 @@
-/* The average of each channel's whole plane, written as plain (channels) in the order of the pieces.
+/* The average of each channel's whole plane, written as plain (channels) in the order of the
+ * pieces.
  *
  * A piece is some lanes of a block.  The layer defines PIECES and for each of them in braced lists
- * PIECE_TENSOR and PIECE_BLOCK (what it reads), PIECE_FIRST and PIECE_COUNT (lanes), PIECE_CHANNEL (where its
- * first channel is written); PIXELS of a plane; TASKS.
+ * PIECE_TENSOR and PIECE_BLOCK (what it reads), PIECE_FIRST and PIECE_COUNT (lanes), PIECE_CHANNEL
+ * (where its first channel is written); PIXELS of a plane; TASKS.
  */
 #ifndef RUN_MODEL_KERNELS_GLOBAL_POOLING_H_
 #define RUN_MODEL_KERNELS_GLOBAL_POOLING_H_
@@ -32,9 +33,10 @@ KERNEL void global_average(int task, const void *const *inputs, const void *cons
   static const int counts[PIECES] = PIECE_COUNT;
   static const int channels[PIECES] = PIECE_CHANNEL;
   (void)constants, (void)shared, (void)scratch;
-  NO_UNROLL for (int piece = part_begin(task, TASKS, PIECES);
-                 piece < part_begin(task + 1, TASKS, PIECES); piece++) {
-    const float *plane = (const float *)inputs[tensors[piece]] + (long)blocks[piece] * PIXELS * LANES;
+  NO_UNROLL for (int piece = part_start(task, TASKS, PIECES);
+                 piece < part_start(task + 1, TASKS, PIECES); piece++) {
+    const float *plane =
+        (const float *)inputs[tensors[piece]] + (long)blocks[piece] * PIXELS * LANES;
     float *out = (float *)output + channels[piece];
     float averages[LANES];
     store(averages, plane_sum(plane) * splat(1.0f / PIXELS));

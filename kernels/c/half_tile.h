@@ -1,7 +1,8 @@
 /* A register tile whose last vector of output channels is half a vector.
  *
- * Where 24 channels lie in two blocks of 16 lanes, a processor that takes a vector of 16 in two steps
- * saves a quarter of them.  Registers: `pixels * vectors` sums, `vectors` weights and an input.
+ * Where 24 channels lie in two blocks of 16 lanes, a processor that takes a vector of 16 in two
+ * steps saves a quarter of them.  Registers: `pixels * vectors` sums, `vectors` weights and an
+ * input.
  */
 #ifndef RUN_MODEL_KERNELS_HALF_TILE_H_
 #define RUN_MODEL_KERNELS_HALF_TILE_H_
@@ -15,7 +16,8 @@ KERNEL half_vec load_half(const float *from) { return *(const half_vec_in_memory
 
 /* The sums of vector `vectors - 1` are in `halves`; weights lie as for tile_multiply. */
 KERNEL void half_tile_multiply(tile_sums sums, half_vec *halves, int pixels, int vectors,
-                               const float *input, long pixel_stride, const float *weights, int depth) {
+                               const float *input, long pixel_stride, const float *weights,
+                               int depth) {
   NO_UNROLL for (int k = 0; k < depth; k++) {
     const float *from = weights + (long)k * vectors * LANES;
     vec w[MOST_TILE_VECTORS];

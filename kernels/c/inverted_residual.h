@@ -1,25 +1,27 @@
-/* 1 x 1 convolution, depthwise convolution, 1 x 1 convolution, as one layer: the many channels between
- * them never go to memory.  The first of the three may be missing.
+/* 1 x 1 convolution, depthwise convolution, 1 x 1 convolution, as one layer: the many channels
+ * between them never go to memory.  The first of the three may be missing.
  *
  * A task is a part of the output's rows.  For a tile of expanded channels after the other it makes
- * GROUP_ROWS rows of the expanded picture, in a ring of RING_ROWS rows that fits the first-level cache,
- * and from them all rows of the depthwise convolution that have become possible.  These it keeps for
- * all channels, in scratch memory that fits the second-level cache, and at last multiplies them with the
- * last convolution's weights.  Tasks next to each other both make the expanded rows around their border.
+ * GROUP_ROWS rows of the expanded picture, in a ring of RING_ROWS rows that fits the first-level
+ * cache, and from them all rows of the depthwise convolution that have become possible.  These it
+ * keeps for all channels, in scratch memory that fits the second-level cache, and at last
+ * multiplies them with the last convolution's weights.  Tasks next to each other both make the
+ * expanded rows around their border.
  *
- * What of a group of rows, or of a task's pixels, is too short for a register tile is made by a tile that
- * begins early and makes some pixels twice.
+ * What of a group of rows, or of a task's pixels, is too short for a register tile is made by a
+ * tile that begins early and makes some pixels twice.
  *
  * Beside the macros of depthwise_row.h (with IN_HEIGHT, OUT_HEIGHT, STRIDE_Y, PAD_TOP; dilation 1):
  *   BLOCKS         of the expanded channels
  *   PARTS          tasks; PART_ROWS, the most rows of one
  *   EXPAND_LOW, EXPAND_HIGH, DEPTHWISE_LOW, ..., PROJECT_LOW, ...    bounds, maybe infinite
- *   EXPAND         the number of its constant, if there is a first convolution; then channels.h's macros,
- *                  EXPAND_PIXELS and EXPAND_VECTORS, a register tile, GROUP_ROWS, and RING_ROWS, a
- *                  multiple of it; else BLOCK_TENSOR and BLOCK_INDEX as in depthwise.h
- *   PROJECT        the number of the last convolution's constant; PROJECT_PIXELS and PROJECT_VECTORS, a
- *                  register tile, PROJECT_TILES, how many of its width; PROJECT_HALF, if the last vector has
- *                  only half its lanes in use; RESIDUAL as in depthwise.h
+ *   EXPAND         the number of its constant, if there is a first convolution; then channels.h's
+ *                  macros, EXPAND_PIXELS and EXPAND_VECTORS, a register tile, GROUP_ROWS, and
+ *                  RING_ROWS, a multiple of it; else BLOCK_TENSOR and BLOCK_INDEX as in depthwise.h
+ *   PROJECT        the number of the last convolution's constant; PROJECT_PIXELS and
+ *                  PROJECT_VECTORS, a register tile, PROJECT_TILES, how many of its width;
+ *                  PROJECT_HALF, if the last vector has only half its lanes in use; RESIDUAL as in
+ *                  depthwise.h
  * A 1 x 1 convolution's constant is for each tile of output channels the bias and then the weights
  * [input channel][output channel]; constant 0 is the depthwise convolution's.
  */
@@ -48,8 +50,8 @@ KERNEL int smaller(int a, int b) { return a < b ? a : b; }
 
 #define RING (RING_ROWS * IN_LINE)
 
-/* Makes `rows` rows of the expanded picture from `row` on, for a tile of channels: `to` is where the
- * first of them goes, RING floats from one vector of channels to the next. */
+/* Makes `rows` rows of the expanded picture from `row` on, for a tile of channels: `to` is where
+ * the first of them goes, RING floats from one vector of channels to the next. */
 KERNEL void expand_rows(const void *const *inputs, const void *const *constants, int tile, int row,
                         int rows, float *to) {
   const float *bias =
@@ -70,8 +72,8 @@ KERNEL void expand_rows(const void *const *inputs, const void *const *constants,
 }
 #endif
 
-/* Rows y_begin to y_end of the depthwise convolution of one block: `out` is where the first goes.  Row r of
- * the block is at rows + r % ring_rows lines, counted from `origin`. */
+/* Rows y_begin to y_end of the depthwise convolution of one block: `out` is where the first goes.
+ * Row r of the block is at rows + r % ring_rows lines, counted from `origin`. */
 KERNEL void depthwise_rows(const float *rows, int origin, int ring_rows, const float *weights,
                            float *out, int y_begin, int y_end) {
   vec resident[WEIGHTS_IN_REGISTERS];
@@ -88,8 +90,8 @@ KERNEL void depthwise_rows(const float *rows, int origin, int ring_rows, const f
   }
 }
 
-/* Rows y_begin to y_end of the depthwise convolution of all blocks, to `out` [block][row][column][lane].
- * `lines` is the ring. */
+/* Rows y_begin to y_end of the depthwise convolution of all blocks, to `out`
+ * [block][row][column][lane]. `lines` is the ring. */
 KERNEL void depthwise_blocks(const void *const *inputs, const void *const *constants, int y_begin,
                              int y_end, float *out, float *lines) {
   const float *weights = (const float *)constants[0];
@@ -119,9 +121,10 @@ KERNEL void depthwise_blocks(const void *const *inputs, const void *const *const
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)lines;
   NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
-    depthwise_rows((const float *)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_LINE,
-                   0, IN_HEIGHT, weights + (long)block * BLOCK_WEIGHTS, out + block * block_floats,
-                   y_begin, y_end);
+    const float *plane =
+        (const float *)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_LINE;
+    depthwise_rows(plane, 0, IN_HEIGHT, weights + (long)block * BLOCK_WEIGHTS,
+                   out + block * block_floats, y_begin, y_end);
   }
 #endif
 }
@@ -146,7 +149,8 @@ KERNEL void project(const float *between, int pixels, const void *const *constan
       NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
         const float *from = between + ((long)block * pixels + pixel) * LANES;
         if (PROJECT_HALF) {
-          half_tile_multiply(sums, halves, PROJECT_PIXELS, PROJECT_VECTORS, from, LANES, weights, LANES);
+          half_tile_multiply(sums, halves, PROJECT_PIXELS, PROJECT_VECTORS, from, LANES, weights,
+                             LANES);
         } else {
           tile_multiply(sums, 0, PROJECT_PIXELS, PROJECT_VECTORS, from, LANES, weights, LANES);
         }
@@ -166,8 +170,8 @@ KERNEL void project(const float *between, int pixels, const void *const *constan
 KERNEL void inverted_residual(int task, const void *const *inputs, const void *const *constants,
                               void *output, void *shared, void *scratch) {
   (void)shared;
-  const int y_begin = part_begin(task, PARTS, OUT_HEIGHT);
-  const int y_end = part_begin(task + 1, PARTS, OUT_HEIGHT);
+  const int y_begin = part_start(task, PARTS, OUT_HEIGHT);
+  const int y_end = part_start(task + 1, PARTS, OUT_HEIGHT);
   const long before = (long)y_begin * OUT_LINE;
   float *between = (float *)scratch;
 #ifdef RESIDUAL

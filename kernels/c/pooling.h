@@ -1,14 +1,16 @@
 /* Maximum and average pooling of blocks; each output block reads one input block.
  *
  * As in depthwise_row.h, COLUMNS output columns are computed at once, so that every vector of an
- * input row is loaded once for all of them (registers: COLUMNS results, 1 or 2 inputs); the first and
- * the last group of a row know their place when compiled and leave out what is outside; a unit of work is a
- * strip of rows of a block and a task an equal part of all units in the order of strips.
+ * input row is loaded once for all of them (registers: COLUMNS results, 1 or 2 inputs); the first
+ * and the last group of a row know their place when compiled and leave out what is outside; a unit
+ * of work is a strip of rows of a block and a task an equal part of all units in the order of
+ * strips.
  *
- * The layer defines MAXIMUM or AVERAGE; BLOCKS, BLOCK_TENSOR, BLOCK_INDEX (which input tensor and which of
- * its blocks an output block reads); TAPS_Y, TAPS_X, STRIDE_*, DILATION_*, PAD_TOP, PAD_LEFT; IN_HEIGHT,
- * IN_WIDTH, OUT_HEIGHT, OUT_WIDTH; COLUMNS, under depthwise_row.h's conditions, or 1 and PLAIN;
- * COUNT_PADDING, if an average is of all taps, those outside being zeros; STRIPS and TASKS.
+ * The layer defines MAXIMUM or AVERAGE; BLOCKS, BLOCK_TENSOR, BLOCK_INDEX (which input tensor and
+ * which of its blocks an output block reads); TAPS_Y, TAPS_X, STRIDE_*, DILATION_*, PAD_TOP,
+ * PAD_LEFT; IN_HEIGHT, IN_WIDTH, OUT_HEIGHT, OUT_WIDTH; COLUMNS, under depthwise_row.h's
+ * conditions, or 1 and PLAIN; COUNT_PADDING, if an average is of all taps, those outside being
+ * zeros; STRIPS and TASKS.
  */
 #ifndef RUN_MODEL_KERNELS_POOLING_H_
 #define RUN_MODEL_KERNELS_POOLING_H_
@@ -110,14 +112,14 @@ KERNEL void pooling(int task, const void *const *inputs, const void *const *cons
   static const int tensors[BLOCKS] = BLOCK_TENSOR;
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)constants, (void)shared, (void)scratch;
-  NO_UNROLL for (int unit = part_begin(task, TASKS, STRIPS * BLOCKS);
-                 unit < part_begin(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
+  NO_UNROLL for (int unit = part_start(task, TASKS, STRIPS * BLOCKS);
+                 unit < part_start(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
     int strip = unit / BLOCKS, block = unit % BLOCKS;
     const float *plane = (const float *)inputs[tensors[block]] +
                          (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
     float *out = (float *)output + (long)block * OUT_HEIGHT * OUT_WIDTH * LANES;
-    NO_UNROLL for (int y = part_begin(strip, STRIPS, OUT_HEIGHT);
-                   y < part_begin(strip + 1, STRIPS, OUT_HEIGHT); y++) {
+    NO_UNROLL for (int y = part_start(strip, STRIPS, OUT_HEIGHT);
+                   y < part_start(strip + 1, STRIPS, OUT_HEIGHT); y++) {
       int first = first_tap(y, STRIDE_Y, DILATION_Y, PAD_TOP);
       int last = end_tap(y, STRIDE_Y, DILATION_Y, PAD_TOP, IN_HEIGHT, TAPS_Y);
       pooling_row(plane, y * STRIDE_Y - PAD_TOP, first, last, out + (long)y * OUT_WIDTH * LANES);

@@ -1,12 +1,12 @@
-/* Where windows that slide over a padded picture lie, and how work is cut into equal parts. */
+/* Where windows that slide over a padded picture lie. */
 #ifndef RUN_MODEL_KERNELS_WINDOW_H_
 #define RUN_MODEL_KERNELS_WINDOW_H_
 
-#include "vector.h"
+#include "tile.h"
 
-/* Along one axis, output `position` reads inputs position * stride - padding + tap * dilation; the taps
- * from first_tap to before end_tap are those inside the picture.  There may be none: then end_tap
- * is not above first_tap. */
+/* Along one axis, output `position` reads inputs position * stride - padding + tap * dilation; the
+ * taps from first_tap to before end_tap are those inside the picture.  There may be none: then
+ * end_tap is not above first_tap. */
 KERNEL int first_tap(int position, int stride, int dilation, int padding) {
   int outside = padding - position * stride;
   return outside > 0 ? (outside + dilation - 1) / dilation : 0;
@@ -18,8 +18,5 @@ KERNEL int end_tap(int position, int stride, int dilation, int padding, int size
   int end = (inside + dilation - 1) / dilation;
   return end < taps ? end : taps;
 }
-
-/* Where part `part` of `parts` nearly equal contiguous parts of `whole` begins. */
-KERNEL int part_begin(int part, int parts, int whole) { return (int)((long)part * whole / parts); }
 
 #endif /* RUN_MODEL_KERNELS_WINDOW_H_ */

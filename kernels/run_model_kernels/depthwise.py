@@ -15,14 +15,15 @@ from .window import cuts, group_widths
 def options(conv: Convolution, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first.
 
-    `columns`: output columns that are computed together, 0 for each by itself; `strips`: how many parts
-    a plane's rows are cut into; `tasks`: parallel tasks.
+    `columns`: output columns that are computed together, 0 for each by itself; `strips`: how many
+    parts a plane's rows are cut into; `tasks`: parallel tasks.
     """
     if not conv.depthwise or conv.planar or any(piece.first for piece in conv.input_lanes):
         return []
     # A group's registers: its sums, a row of weights, an input and two bounds.
     widths = group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
-                          conv.dilation[1], conv.padding[1], min(8, isa.registers - conv.kernel[1] - 3))
+                          conv.dilation[1], conv.padding[1],
+                          min(8, isa.registers - conv.kernel[1] - 3))
     blocks, height = len(conv.input_lanes), conv.output_size[0]
     operations = blocks * isa.lanes * math.prod(conv.output_size) * math.prod(conv.kernel)
     return [{"columns": columns, "strips": strips, "tasks": tasks}
@@ -30,7 +31,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
 
 def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> Layer:
-    """The layer.  Its output has a block for each of `conv.input_lanes`, with the same lanes used."""
+    """The layer.  Its output has a block for each of `conv.input_lanes`, the same lanes used."""
     blocks = len(conv.input_lanes)
     height, width = conv.output_size
     defines = {

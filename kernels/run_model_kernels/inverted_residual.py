@@ -23,8 +23,8 @@ _MOST_EXPANDED = 1.25
 
 @dataclass(frozen=True)
 class InvertedResidual:
-    """Convolutions that follow each other: 1 x 1 (it may be missing), depthwise, 1 x 1; each reads all of
-    what the one before it makes, and nothing else does.
+    """Convolutions that follow each other: 1 x 1 (it may be missing), depthwise, 1 x 1; each reads
+    all of what the one before it makes, and nothing else does.
 
     The inputs are those of the first, and last the residual of `project`, if it adds one.
     """
@@ -98,9 +98,10 @@ def wins(block: InvertedResidual, isa: Isa) -> bool:
     """Whether this layer is better than one for each convolution: a rule from measurements.
 
     On two cores with 1 MB of second-level cache each, within the whole of MobileNet v2: all three
-    convolutions as one took 0.70 to 0.85 of the time of three layers on planes of 28 rows and more, and
-    depthwise and projection alone 0.85 to 0.95 of that on planes of 14; below, tasks of one or two rows
-    are too unequal, and rows that neighbouring tasks both expand cost more than is saved.
+    convolutions as one took 0.70 to 0.85 of the time of three layers on planes of 28 rows and
+    more, and depthwise and projection alone 0.85 to 0.95 of that on planes of 14; below, tasks of
+    one or two rows are too unequal, and rows that neighbouring tasks both expand cost more than is
+    saved.
     """
     parameters = options(block, isa)
     if not parameters:
@@ -162,7 +163,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
 
 
 def _whole(conv: Convolution) -> bool:
-    """Whether a convolution reads one tensor's blocks in their order, from the first to the last."""
+    """Whether a convolution reads one tensor's blocks in order, from the first to the last."""
     return [(p.tensor, p.block, p.first) for p in conv.input_lanes] == [
         (0, block, 0) for block in range(conv.input_shapes[0][1])]
 

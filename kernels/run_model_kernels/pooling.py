@@ -15,9 +15,9 @@ from .window import cuts, group_widths
 class Pooling:
     """Pooling of one picture's blocked activations, see Convolution.
 
-    The output's blocks are those of `input_lanes`, in that order, with the same lanes used: every piece
-    begins at lane 0.  With `planar` the window is the whole picture, pieces are any lanes, and the
-    output is (1, channels, 1, 1) with the channels in the order of `input_lanes`.
+    The output's blocks are those of `input_lanes`, in that order, with the same lanes used:
+    every piece begins at lane 0.  With `planar` the window is the whole picture, pieces are any
+    lanes, and the output is (1, channels, 1, 1) with the channels in the order of `input_lanes`.
     """
 
     kind: str
@@ -31,10 +31,10 @@ class Pooling:
     """top, left, bottom, right; a maximum never is of padding."""
     dilation: tuple[int, int] = (1, 1)
     round_up: bool = False
-    """Whether a last window counts that only in part lies within the padded picture ("ceil mode")."""
+    """Whether a last window counts that lies only partly in the padded picture ("ceil mode")."""
     count_padding: bool = False
-    """Whether an average is divided by the whole window's size instead of by that of its part within
-    the picture."""
+    """Whether an average is divided by the whole window's size instead of by that of its part
+    within the picture."""
     planar: bool = False
 
     @property
@@ -49,7 +49,8 @@ class Pooling:
         for axis in (0, 1):
             padded = self.input_size[axis] + self.padding[axis] + self.padding[axis + 2]
             free = padded - ((self.window[axis] - 1) * self.dilation[axis] + 1)
-            sizes.append((free + (self.strides[axis] - 1) * self.round_up) // self.strides[axis] + 1)
+            free += (self.strides[axis] - 1) * self.round_up
+            sizes.append(free // self.strides[axis] + 1)
         return sizes[0], sizes[1]
 
     @property
@@ -65,14 +66,16 @@ class Pooling:
 def options(pool: Pooling, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first; empty if the kernel cannot do it.
 
-    `columns`: output columns that are computed together, 0 for each by itself; `strips`: how many parts
-    a plane's rows are cut into; `tasks`: parallel tasks.  A planar one has `tasks` only.
+    `columns`: output columns that are computed together, 0 for each by itself; `strips`: how many
+    parts a plane's rows are cut into; `tasks`: parallel tasks.  A planar one has `tasks` only.
     """
-    operations = len(pool.input_lanes) * isa.lanes * math.prod(pool.output_size) * math.prod(pool.window)
+    pieces = len(pool.input_lanes)
+    operations = pieces * isa.lanes * math.prod(pool.output_size) * math.prod(pool.window)
     if pool.planar:
-        whole = pool.window == pool.input_size and pool.output_size == (1, 1) and not any(pool.padding)
+        whole = (pool.window == pool.input_size and pool.output_size == (1, 1)
+                 and not any(pool.padding))
         # Four pieces at least a task: there may be very few.
-        tasks = min(cuts(len(pool.input_lanes), 1, operations)[0][1], -(-len(pool.input_lanes) // 4))
+        tasks = min(cuts(pieces, 1, operations)[0][1], -(-pieces // 4))
         return [{"tasks": tasks}] if whole and pool.kind == "average" else []
     if any(piece.first for piece in pool.input_lanes) or not _windows_touch_picture(pool):
         return []
@@ -82,7 +85,7 @@ def options(pool: Pooling, isa: Isa) -> list[dict]:
         # Unrolled windows of this size would be too much code for what a group of columns saves.
         widths = []
     return [{"columns": columns, "strips": strips, "tasks": tasks} for columns in widths[:2] or [0]
-            for strips, tasks in cuts(len(pool.input_lanes), pool.output_size[0], operations)]
+            for strips, tasks in cuts(pieces, pool.output_size[0], operations)]
 
 
 def make(pool: Pooling, isa: Isa, tasks: int, columns: int = 0, strips: int = 1) -> Layer:

@@ -30,10 +30,10 @@ def group_widths(width: int, in_width: int, taps: int, stride: int, dilation: in
 
 
 def cuts(blocks: int, height: int, operations: int) -> list[tuple[int, int]]:
-    """(strips of a block's rows, tasks) for a layer of so many output blocks and rows: those that give
-    4 threads equal work come first, of these the ones with about 4 strips.
+    """(strips of a block's rows, tasks) for a layer of so many output blocks and rows: those that
+    give 4 threads equal work come first, of these the ones with about 4 strips.
 
-    Tasks are equal parts of the strips in the order (strip, block), see part_begin in window.h.
+    Tasks are equal parts of the strips in the order (strip, block), see part_start in tile.h.
     """
     wanted = next(tasks for least, tasks in _TASKS if operations >= least)
 
@@ -45,5 +45,6 @@ def cuts(blocks: int, height: int, operations: int) -> list[tuple[int, int]]:
         ends = [i * len(rows) // threads for i in range(threads + 1)]
         return max(sum(rows[a:b]) for a, b in zip(ends, ends[1:])) * threads / sum(rows)
 
-    possible = [(strips, min(wanted, strips * blocks)) for strips in (4, 2, 1, 8) if strips <= height]
+    possible = [(strips, min(wanted, strips * blocks))
+                for strips in (4, 2, 1, 8) if strips <= height]
     return sorted(possible, key=lambda cut: round(slowest(*cut), 1))

@@ -1,4 +1,4 @@
-"""Fused expansion, depthwise convolution and projection against their definitions, one after the other."""
+"""Fused expansion, depthwise convolution and projection against their definitions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from run_model_kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 EPS = np.finfo(np.float32).eps / 2
 
 
-def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp", **fixed) -> InvertedResidual:
+def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp",
+                 **fixed) -> InvertedResidual:
     """`stages`: "edp" or, without an expansion, "dp"; `fixed` overrides what is drawn."""
     taps = fixed.get("taps", int(rng.choice([3, 3, 3, 5])))
     stride = fixed.get("stride", int(rng.integers(1, 3)))
     size = fixed.get("size") or tuple(int(s) for s in rng.integers(taps + 5, 26, 2))
     channels = fixed.get("channels") or [int(c) for c in rng.integers(1, 3 * lanes, 3)]
-    padding = (taps // 2,) * 4 if rng.random() < 0.7 else tuple(int(p) for p in rng.integers(0, taps, 4))
+    padding = (taps // 2,) * 4
+    if rng.random() < 0.3:
+        padding = tuple(int(p) for p in rng.integers(0, taps, 4))
     # Inputs of an expansion: parts of blocks of two tensors, as after a split or a concatenation.
     shape = ((1, -(-channels[0] // lanes) + 1, *size, lanes),)
     pieces = plain_lanes(channels[0], lanes)
@@ -47,8 +50,9 @@ def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp", **fi
         shape, pieces = (expand.output_shape(lanes),), plain_lanes(channels[1], lanes)
     else:
         channels[1] = channels[0]
-    between = Convolution(**weights(channels[1], 1, taps, taps), input_shapes=shape, input_lanes=pieces,
-                          strides=(stride, stride), padding=padding, groups=channels[1])
+    between = Convolution(**weights(channels[1], 1, taps, taps), input_shapes=shape,
+                          input_lanes=pieces, strides=(stride, stride), padding=padding,
+                          groups=channels[1])
     shape = ((1, len(pieces), *between.output_size, lanes),)
     project = Convolution(**weights(channels[2], channels[1], 1, 1), input_shapes=shape,
                           input_lanes=plain_lanes(channels[1], lanes),
@@ -80,7 +84,7 @@ def expected(block: InvertedResidual, tensors: list[np.ndarray], lanes: int):
 
 
 def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
-    """(channels, height, width) -> [1][blocks][height][width][lanes], zeros past the last channel."""
+    """(channels, height, width) -> [1][blocks][height][width][lanes], with zeros at the end."""
     padded = np.pad(planes, [(0, -planes.shape[0] % lanes), (0, 0), (0, 0)])
     return np.moveaxis(padded.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
 
@@ -102,8 +106,9 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[InvertedResidual,
     for isa in isas:
         blocks = [random_block(rng, isa.lanes, stages) for stages in ("edp", "edp", "dp") * count]
         # MobileNet v2's: 24 output channels, which are one vector of 16 and a half; small planes.
-        blocks.append(random_block(rng, isa.lanes, channels=[16, 32, 24], size=(14, 14), taps=3, stride=1))
-        blocks.append(random_block(rng, isa.lanes, channels=[20, 96, 40], size=(7, 7), taps=3, stride=1))
+        for channels, size in (([16, 32, 24], (14, 14)), ([20, 96, 40], (7, 7))):
+            blocks.append(random_block(rng, isa.lanes, channels=channels, size=size, taps=3,
+                                       stride=1))
         for block in blocks:
             choices = inverted_residual.options(block, isa)
             if choices:
@@ -118,7 +123,8 @@ def test_native(tmp_path):
 
 
 def test_sanitized(tmp_path):
-    check(draw(3, [AVX512, NEON32], 1)[::2], np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
+    check(draw(3, [AVX512, NEON32], 1)[::2], np.random.default_rng(4), tmp_path,
+          layer_runner.SANITIZED)
 
 
 @pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", NEON64)])
@@ -146,8 +152,9 @@ def test_refuses_what_it_cannot_do():
 def test_wins_where_borders_are_cheap_and_tasks_equal(size, stride, stages, better):
     shape, count = ((1, 2, size, size, 16),), 32
     bias = np.zeros(count, np.float32)
-    plain = Convolution(np.zeros((count, count, 1, 1), np.float32), bias, shape, plain_lanes(count, 16))
-    between = Convolution(np.zeros((count, 1, 3, 3), np.float32), bias, shape, plain_lanes(count, 16),
+    lanes = plain_lanes(count, 16)
+    plain = Convolution(np.zeros((count, count, 1, 1), np.float32), bias, shape, lanes)
+    between = Convolution(np.zeros((count, 1, 3, 3), np.float32), bias, shape, lanes,
                           (stride, stride), (1, 1, 1, 1), groups=count)
     last = replace(plain, input_shapes=(between.output_shape(16),))
     block = InvertedResidual(plain if "e" in stages else None, between, last)

@@ -104,7 +104,8 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Pooling, Isa, dic
         # ResNet's, SqueezeNet's (both sizes that the padding or the rounding decides).
         for size, pad, up in ((28, 1, False), (27, 0, True), (28, 0, True)):
             pools.append(Pooling("max", (3, 3), ((1, 2, size, size, isa.lanes),),
-                                 plain_lanes(2 * isa.lanes, isa.lanes), (2, 2), (pad,) * 4, round_up=up))
+                                 plain_lanes(2 * isa.lanes, isa.lanes), (2, 2), (pad,) * 4,
+                                 round_up=up))
         for pool in pools:
             choices = pooling.options(pool, isa)
             assert choices
