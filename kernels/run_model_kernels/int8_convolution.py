@@ -173,11 +173,9 @@ def _counts(n: int) -> list[int]:
 
 
 def _longest(tiles: int, by_tile: int, chunks: int, by_chunk: int, threads: int) -> int:
-    """Tiles times chunks of the thread that has most; tasks go to threads in equal runs."""
-    sizes = [min(by_tile, tiles - t) * min(by_chunk, chunks - c)
-             for c in range(0, chunks, by_chunk) for t in range(0, tiles, by_tile)]
-    run = -(-len(sizes) // threads)
-    return max(sum(sizes[i:i + run]) for i in range(0, len(sizes), run))
+    """Tiles times chunks of the thread that has most: tasks go to threads in equal runs."""
+    tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
+    return min(-(-tasks // threads) * by_tile * by_chunk, tiles * chunks)
 
 
 class _Bytes:
