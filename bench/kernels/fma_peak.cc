@@ -1,8 +1,8 @@
 // The most float32 multiply-adds that this machine's vector units do, for the share of it that a
 // layer reaches:
 //   fma_peak [THREADS...]     (default: 1 and the number of CPUs)
-// Prints one JSON object: {"avx512": {"1": GFLOP/s, "2": ...}, "avx2": ...}, a multiply-add counted as
-// two operations. Of each the best of some trials, for nothing makes a processor faster than it is.
+// Prints one JSON object: {"avx512": {"1": GFLOP/s, "2": ...}, "avx2": ...}, a multiply-add counted
+// as two operations. Of each the best of some trials: nothing makes a processor faster than it is.
 #include <algorithm>
 #include <atomic>
 #include <barrier>

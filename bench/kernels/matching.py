@@ -1,7 +1,7 @@
 """Which node of a compiled network computes which of its layers.
 
-Names do not survive compilation, so a node is known by its shapes. Of layers alike in all of these, the
-first one in the network's order goes to the first node; their times are alike too.
+Names do not survive compilation, so a node is known by its shapes. Of layers alike in all of these,
+the first one in the network's order goes to the first node; their times are alike too.
 """
 
 from __future__ import annotations

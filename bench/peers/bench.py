@@ -120,8 +120,10 @@ class Bench:
         kernels = _metadata(artifact).get("kernels") or {"method": "stock"}
         what = "kernels of this project" if kernels["method"] == "ours" else \
             "TVM's schedules, " + ("tuned" if _tuning_files(artifact) else "untuned")
-        self.runners.setdefault(name, {"version": "", "settings": f"{_describe(artifact)}, {what}" + (
-            "; through this runtime, not one of the peers" if name == STOCK else "")})
+        if name == STOCK:
+            what += "; through this runtime, not one of the peers"
+        self.runners.setdefault(name, {"version": "",
+                                       "settings": f"{_describe(artifact)}, {what}"})
 
     def _our_artifact(self, network: Network) -> Path:
         if self._arguments.artifacts is None:

@@ -52,11 +52,13 @@ def test_measures_and_reports(outcome):
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     small = report["networks"]["small"]
     assert {name for name, found in small["agreement"].items() if found["agrees"]} == {
-        "run_model", "onnxruntime", "tvm"}
+        "run_model", "onnxruntime", "stock", "tvm"}
     steady = small["steady"][0]
     assert (steady["threads"], steady["rounds"], steady["best_peer"]) == (2, 3, "onnxruntime")
     for figures in (steady["runners"], small["starts"]["runners"]):
-        assert set(figures) == {"run_model", "onnxruntime", "tvm"}
+        assert set(figures) == {"run_model", "onnxruntime", "stock", "tvm"}
+    assert small["kernels"]["method"] == "ours" and small["tuning"] == []
+    assert steady["stock"]["ratio"] > 0 and steady["stock"]["best_peer"] == "stock"
     for figures in small["starts"]["runners"].values():
         assert 0 < figures["load_ms"] < figures["first_ms"]
         assert 0 < figures["bare_kib"] <= figures["idle_kib"] < figures["whole_kib"]
@@ -78,6 +80,7 @@ def test_says_what_is_left_out(outcome):
     (["--peers", "torch"], "there is no peer 'torch'"),
     (["--json", "/not/there/report.json"], "its folder is not there"),
     (["--plot", "picture.jpeg"], "draws .png and .svg"),
+    (["--kernels", "stock", "ours"], "--kernels is ours, stock, or ours stock"),
     (["--threads", "0"], "numbers above 0")])
 def test_what_cannot_be_measured(arguments, message):
     done = run(*arguments, "--peers-venv", Path(sys.prefix))

@@ -10,7 +10,8 @@
 enum { kFeatures = 7, kAvx10 = 0x24 };
 #define BIT(n) (UINT32_C(1) << (n))
 // AVX-512: F, DQ, IFMA, PF, ER, CD, BW, VL.
-static const uint32_t kEbx = BIT(16) | BIT(17) | BIT(21) | BIT(26) | BIT(27) | BIT(28) | BIT(30) | BIT(31);
+static const uint32_t kEbx =
+    BIT(16) | BIT(17) | BIT(21) | BIT(26) | BIT(27) | BIT(28) | BIT(30) | BIT(31);
 // VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ.
 static const uint32_t kEcx = BIT(1) | BIT(6) | BIT(11) | BIT(12) | BIT(14);
 // 4VNNIW, 4FMAPS, VP2INTERSECT, AMX-BF16, AVX512-FP16, AMX-TILE, AMX-INT8.

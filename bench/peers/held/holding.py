@@ -48,8 +48,8 @@ def hold(peer: str, site_packages: Path, version: str, work: Path) -> Hold:
         return Hold("by " + ", ".join(f"{k}={v}" for k, v in switch.items()), COMMON | switch)
     if shutil.which("objdump") is None or shutil.which("gcc") is None:
         raise CannotHold("it has no switch, and objdump and gcc are not there to give it one")
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(HERE.glob("*.[cp]*"))
-                                     if path.is_file()))
+    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in
+                                     ("libraries.py", "cpuid_without_avx512.c")))
     folder = work / f"{peer}-{version}-{digest.hexdigest()[:12]}"
     done = folder / "done.json"
     if not done.exists():

@@ -1,8 +1,8 @@
 """Copies of a peer's libraries that ask cpuid_without_avx512.c instead of the CPU what it can do.
 
-Most runtimes choose their kernels by the CPUID instruction and have no switch that would hold them to
-AVX2.  In the copies each CPUID is replaced by two bytes that no program has otherwise: PUSH ES twice,
-which raises an invalid opcode in 64-bit mode.  The preloaded library answers the signal.
+Most runtimes choose their kernels by the CPUID instruction and have no switch that would hold them
+to AVX2. In the copies each CPUID is replaced by two bytes that no program has otherwise: PUSH ES
+twice, which is an invalid opcode in 64-bit mode. The preloaded library answers the signal.
 """
 
 from __future__ import annotations
