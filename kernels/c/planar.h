@@ -10,9 +10,13 @@
  *
  * Macros: PLANES; and as in direct.h INPUT_*, OUTPUT_*, KERNEL_*, STRIDE_*, DILATION_*, PAD_*, column
  * and vector tiles, ROW_PARTS, RESIDUAL; PADDED_WIDTH, if there is padding: floats in a row of the copy,
- * and PADDED_ROWS, the rows of a plane in the copy.
+ * and PADDED_ROWS, the rows of a plane in the copy; LAST_HALF, if there is one tile of vectors, whose
+ * last vector has outputs in its first half only.
  */
 #include "tile.h"
+#ifdef LAST_HALF
+#include "half_tile.h"
+#endif
 
 #ifdef PADDED_WIDTH
 #define PATCH_WIDTH PADDED_WIDTH
@@ -70,6 +74,20 @@ KERNEL void planar_multiply_row(tile_sums sums, int columns, int vectors, const 
 }
 #endif
 
+/* `depth` taps of a row of the kernel.  `halves` are the last vector's sums with LAST_HALF. */
+#ifdef LAST_HALF
+KERNEL void planar_multiply(tile_sums sums, half_vec *halves, int columns, int vectors,
+                            const float *input, const float *weights, int depth) {
+  half_tile_multiply(sums, halves, columns, vectors, input, STRIDE_X, weights, depth);
+}
+#else
+KERNEL void planar_multiply(tile_sums sums, void *halves, int columns, int vectors, const float *input,
+                            const float *weights, int depth) {
+  (void)halves;
+  tile_multiply(sums, 0, columns, vectors, input, STRIDE_X, weights, depth);
+}
+#endif
+
 /* `planes`: the first row of the picture, or its copy, that output row `row` needs, of which there are
  * `plane_rows` a plane. */
 KERNEL void planar_tile(const float *planes, long plane_rows, const void *const *constants,
@@ -81,6 +99,13 @@ KERNEL void planar_tile(const float *planes, long plane_rows, const void *const 
                          + (long)vector * LANES * PLANES * KERNEL_HEIGHT * KERNEL_WIDTH;
   tile_sums sums;
   tile_begin(sums, columns, vectors, (const float *)constants[1] + vector * LANES);
+#ifdef LAST_HALF
+  half_vec halves[MOST_TILE_PIXELS];
+  UNROLL for (int p = 0; p < columns; p++)
+    halves[p] = load_half((const float *)constants[1] + (vector + vectors - 1) * LANES);
+#else
+  void *halves = 0;
+#endif
   NO_UNROLL for (int plane = 0; plane < PLANES; plane++) {
     const float *input = planes + plane * plane_rows * PATCH_WIDTH + column * STRIDE_X;
     NO_UNROLL for (int i = 0; i < KERNEL_HEIGHT; i++) {
@@ -88,19 +113,22 @@ KERNEL void planar_tile(const float *planes, long plane_rows, const void *const 
       if (ROW_SPAN(columns) >= 4 && ROW_SPAN(columns) <= 4 * MOST_ROW_VECTORS)
         planar_multiply_row(sums, columns, vectors, input, weights);
       else
-        tile_multiply(sums, 0, columns, vectors, input, STRIDE_X, weights, KERNEL_WIDTH);
+        planar_multiply(sums, halves, columns, vectors, input, weights, KERNEL_WIDTH);
 #elif DILATION_X == 1
-      tile_multiply(sums, 0, columns, vectors, input, STRIDE_X, weights, KERNEL_WIDTH);
+      planar_multiply(sums, halves, columns, vectors, input, weights, KERNEL_WIDTH);
 #else
       NO_UNROLL for (int j = 0; j < KERNEL_WIDTH; j++) {
-        tile_multiply(sums, 0, columns, vectors, input + j * DILATION_X, STRIDE_X,
-                      weights + j * vectors * LANES, 1);
+        planar_multiply(sums, halves, columns, vectors, input + j * DILATION_X,
+                        weights + j * vectors * LANES, 1);
       }
 #endif
       input += DILATION_Y * PATCH_WIDTH;
       weights += KERNEL_WIDTH * vectors * LANES;
     }
   }
+#ifdef LAST_HALF
+  UNROLL for (int p = 0; p < columns; p++) sums[p][vectors - 1] = widened(halves[p]);
+#endif
   tile_end(sums, columns, vectors, output + to, (long)OUTPUT_HEIGHT * OUTPUT_WIDTH * LANES,
            residual ? residual + to : 0);
 }

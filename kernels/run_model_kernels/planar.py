@@ -44,6 +44,9 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
                "KERNEL_WIDTH": conv.kernel[1], "STRIDE_Y": conv.strides[0],
                "STRIDE_X": conv.strides[1], "DILATION_Y": conv.dilation[0],
                "DILATION_X": conv.dilation[1], "PAD_TOP": top, "PAD_LEFT": left, "ROW_PARTS": parts}
+    # A half vector of eight takes half the time where one of sixteen is done in two steps.
+    if isa.lanes == 16 and vector_tiles.tiles == 1 and 0 < conv.output_channels % 16 <= 8:
+        defines["LAST_HALF"] = 1
     scratch = 0
     if any(conv.padding):
         padded_width = (out_width - 1) * conv.strides[1] + (conv.kernel[1] - 1) * conv.dilation[1] + 1

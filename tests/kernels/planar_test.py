@@ -13,7 +13,8 @@ from run_model_kernels import planar
 from run_model_kernels.convolution import Convolution
 from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
-ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30)},
+# The first with an output vector that is half full.
+ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30), "outputs": 24},
        {"kernel": (3, 3), "strides": (2, 2), "padding": (0, 0, 0, 0), "size": (31, 32)},
        {"kernel": (7, 7), "strides": (2, 2), "padding": (3, 3, 3, 3), "size": (32, 32)})
 
@@ -44,6 +45,14 @@ def test_other_machines(tmp_path, name, isa):
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
     check(planar, draw(3, [isa], 2, 1), tmp_path, toolchain)
+
+
+@pytest.mark.parametrize("outputs, half", [(24, True), (8, True), (25, False), (32, False)])
+def test_half_a_vector(outputs, half):
+    conv = random_conv(np.random.default_rng(5), 16, planar=True, channels=[3], outputs=outputs,
+                       size=(9, 40))
+    layer = planar.make(conv, AVX512, tile=[14, 2], parts=1)
+    assert ("LAST_HALF" in layer.defines) == half
 
 
 def test_refuses_what_it_cannot_do():
