@@ -9,6 +9,8 @@
  * inputs need one register at most.  NEON multiplies by a lane of a register, so a load of four
  * channels serves four multiplications, and every pixel needs one register.
  *
+ * (With NEON 32, four pixels of 2 vectors: which must be one of the first eight in NEON 32.
+ *
  * `first`, `pixels` and `vectors` are constants at every call: then the loops over them unroll and
  * `sums` lives in registers.
  */
