@@ -7,9 +7,8 @@
  *   NEON 32  16 registers:  4 x 2 sums + 2 + 4
  * x86 broadcasts an input as it loads it (with one vector, in the multiplication itself), so the
  * inputs need one register at most.  NEON multiplies by a lane of a register, so a load of four
- * channels serves four multiplications, and every pixel needs one register.
- *
- * (With NEON 32, four pixels of 2 vectors: which must be one of the first eight in NEON 32.
+ * channels serves four multiplications, and every pixel needs one register, on NEON 32 one of the
+ * first eight.
  *
  * `first`, `pixels` and `vectors` are constants at every call: then the loops over them unroll and
  * `sums` lives in registers.
