@@ -1,6 +1,7 @@
 """Which kernels were measured to be best: the files of kernels/choices.
 
-FAMILY.TARGET.json has what `tune_model --kernels ours` found for the layers of one network:
+FAMILY.TARGET.json has what `tune_model --kernels ours` found for those layers of one network for
+which something else than the kernels' guess makes the whole network faster:
 
     {"schema_version": 1, "family": ..., "target": ..., "measured_on": CPU, "threads": 2, ...
      "layers": {KEY: {"kernel": "winograd", "parameters": {...},

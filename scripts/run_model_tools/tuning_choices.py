@@ -50,12 +50,14 @@ def choose(job: TuningJob, folder: Path, options: int, seconds: float,
 def settle(report: dict[str, Any], path: Path) -> str:
     """Writes the file if it is a gain for the whole network; says what became of it."""
     network = report["network"]
+    if not any(layer["kept"] for layer in report["layers"].values()):
+        return "the guesses are the best: nothing to keep"
     bar = min([1.0] + [way["ratio"] for name, way in network.items() if name == "committed"])
     if network["chosen"]["ratio"] > bar:
         return "no gain for the whole network: not kept"
     layers = {key: {name: layer[name] for name in ("kernel", "parameters", "microseconds",
                                                    "guess_microseconds")}
-              for key, layer in sorted(report["layers"].items())}
+              for key, layer in sorted(report["layers"].items()) if layer["kept"]}
     write_atomically(path, to_text({"schema_version": SCHEMA_VERSION, **report,
                                     "layers": layers}).encode())
     return f"in {path}"
@@ -66,11 +68,11 @@ def print_report(report: dict[str, Any]) -> None:
     if "skipped" in report:
         print(f"our kernels: not measured, {report['skipped']}")
         return
-    print(f"our kernels for {report['instruction_set']}:")
+    print(f"our kernels for {report['instruction_set']} (*: makes the whole network faster):")
     for key, layer in report["layers"].items():
         gain = layer["guess_microseconds"] / layer["microseconds"]
-        print(f"  {layer['microseconds']:8.1f} us, guess {gain:5.2f} of that, {layer['tried']} of "
-              f"{layer['offered']} tried  {key}: {layer['kernel']}")
+        print(f"{'*' if layer['kept'] else ' '} {layer['microseconds']:8.1f} us, guess {gain:5.2f} of "
+              f"that, {layer['tried']} of {layer['offered']} tried  {key}: {layer['kernel']}")
     for name, way in report["network"].items():
         print(f"  network, {name}: {way['median_ms']:.3f} ms, {way['ratio']:.3f} of the guesses' time")
     print(f"  choices: {report['outcome']}")

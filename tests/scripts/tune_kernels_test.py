@@ -44,9 +44,11 @@ def test_layers_are_measured_once_and_kept_for_the_next_call(report_of, tmp_path
 
 def measured(ratios):
     layer = {"kernel": "direct", "parameters": {"tile": [6, 2]}, "microseconds": 9.0,
-             "guess_microseconds": 10.0, "tried": 5, "offered": 9, "occurrences": 1}
+             "guess_microseconds": 10.0, "tried": 5, "offered": 9, "occurrences": 1,
+             "kept": True}
     return {"family": "tiny", "target": "x86_64_v3", "instruction_set": "avx2", "threads": 2,
-            "measured_on": "a CPU", "layers": {"avx2 b": layer, "avx2 a": layer},
+            "measured_on": "a CPU",
+            "layers": {"avx2 b": layer, "avx2 a": layer, "avx2 c": {**layer, "kept": False}},
             "network": {name: {"median_ms": ratio, "ratio": ratio} for name, ratio in ratios.items()}}
 
 
