@@ -8,17 +8,15 @@ import hashlib
 import json
 import re
 import statistics
-import time
 from collections import Counter
 from pathlib import Path
-
-import numpy as np
 
 import faster_folding
 import kernel_trials
 import own_kernels
 import tvm_worker
 from files import write_atomically
+from network_race import NetworkRace
 from tuning_worker import Session, require_release
 
 # A choice has to be so much faster than the guess: less is not told from noise.
@@ -30,10 +28,6 @@ FAR_BEHIND = 1.3
 # An artifact runs on more threads than these were measured on: work is not divided among fewer than
 # this where the guess divides it further.
 THREADS = 4
-
-# Where its buffers happen to lie makes a network a few percent faster or slower: the best of so many
-# places counts.
-PLACES = 3
 
 # So few parameter sets of a kernel are all tried; often they hang together (winograd_cost.py).
 FEW = 12
@@ -90,8 +84,8 @@ def tune_kernels(tvm, request):
             found[key] = dict(layer, occurrences=len(occurrences))
 
     session.emit("stage", text="comparing the whole network")
-    race = _Race(tvm, session, mod)
-    chosen = _choose_in_network(race, found, groups, session)
+    race = NetworkRace(tvm, session, mod)
+    chosen = choose_in_network(race, found, groups, session)
     tables = {"guess": {}, "chosen": chosen}
     committed = {key: kernel for key, kernel in choices.committed().items() if key in found}
     if committed not in tables.values():
@@ -102,7 +96,7 @@ def tune_kernels(tvm, request):
             "target": str(session.target)}
 
 
-def _choose_in_network(race, found, groups, session):
+def choose_in_network(race, found, groups, session):
     """Of the kernels that are faster than the guesses alone, those that make the network faster too.
 
     A layer that is measured by itself finds its input where it was before; in a network another one
@@ -226,66 +220,6 @@ def _tasks(layer):
 def _neighbours(a, b):
     """Whether two options are of one kernel and differ in one parameter."""
     return a[0] == b[0] and sum(a[1][name] != b[1].get(name) for name in a[1]) == 1
-
-
-class _Race:
-    """Runs the whole network under tables of choices, in turn."""
-
-    def __init__(self, tvm, session, mod):
-        self._tvm, self._session, self._mod = tvm, session, mod
-        random = np.random.default_rng(1)
-        self._inputs = {
-            var.name_hint: random.standard_normal([int(d) for d in var.checked_type.shape]).astype(
-                str(var.checked_type.dtype)) for var in mod["main"].params}
-        self._expected = None
-        self._built = []
-
-    def run(self, tables):
-        """{name: seconds of each run} of {name: table}.  Raises Refusal where results depart."""
-        modules = [self._modules(table) for table in tables.values()]
-        self._built = [entry for entry in self._built if entry[0] in tables.values()]
-        times = [[] for _ in modules]
-        end = time.monotonic() + self._session.request["seconds"]
-        while time.monotonic() < end or len(times[0]) < 9:
-            with kernel_trials.raised_priority(self._session.request.get("real_time", False)):
-                for places, samples in zip(modules, times):
-                    samples.append(min(map(_seconds, places)))
-        return dict(zip(tables, times))
-
-    def _modules(self, table):
-        """The network in several places of memory; the last tables' are kept."""
-        from run_model_kernels import choices, rewriting
-        from tvm.contrib import graph_executor
-
-        for known, modules in self._built:
-            if known == table:
-                return modules
-        tvm, target = self._tvm, self._session.target
-        with choices.replaced_by(table), tvm.transform.PassContext(opt_level=3):
-            factory = faster_folding.build(tvm, rewriting.rewrite(self._mod, target).module, target)
-        modules = []
-        for _ in range(PLACES):
-            module = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
-            module.set_input(**self._inputs)
-            module.run()
-            modules.append(module)
-        outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
-        self._expected = self._expected or outputs
-        for ours, other in zip(outputs, self._expected):
-            worst, limit = np.abs(ours - other).max(), kernel_trials.TOLERANCE * np.abs(other).max()
-            if not worst <= limit:
-                raise tvm_worker.Refusal("wrong", "with other kernels the network's output departs by "
-                                         "%g where %g is allowed" % (worst, limit))
-        self._built.append((table, modules))
-        return modules
-
-
-def _seconds(module):
-    # The first run after another module's brings the caches back.
-    module.run()
-    start = time.perf_counter()
-    module.run()
-    return time.perf_counter() - start
 
 
 def _code_of(conv, isa):

@@ -80,6 +80,27 @@ def test_the_guess_stays_if_nothing_is_clearly_faster(search):
     assert (found["kernel"], found["parameters"]) == GRID[0] and found["microseconds"] == 1e6
 
 
+def test_only_what_makes_the_network_faster_is_chosen():
+    def layer(name, guess, best):
+        return {"kernel": name, "parameters": {}, "microseconds": best, "guess_microseconds": guess}
+    found = {"a": layer("good", 10, 9), "b": layer("bad", 10, 5), "c": layer("best", 10, 2),
+             "c relu": layer("best", 10, 2), "d": layer("guess", 10, 10)}
+    groups = {"a": {"a": [CONV]}, "b": {"b": [CONV]}, "c": {"c": [CONV] * 3, "c relu": [CONV]},
+              "d": {"d": [CONV]}}
+    gains = {"good": 0.99, "bad": 1.02, "best": 0.9}
+    asked = []
+
+    def run(tables):
+        asked.append(list(tables["after"]))
+        return {name: [np.prod([gains[kernel] for kernel, _ in table.values()])] * 3
+                for name, table in tables.items()}
+    session = SimpleNamespace(emit=lambda *args, **details: None)
+    table = tune_kernels.choose_in_network(SimpleNamespace(run=run), found, groups, session)
+    assert table == {"a": ("good", {}), "c": ("best", {}), "c relu": ("best", {})}
+    # What promises most goes first; what was refused is not there any more.
+    assert asked == [["c", "c relu"], ["c", "c relu", "b"], ["c", "c relu", "a"]]
+
+
 class FakeCandidate(kernel_trials.Candidate):
     """Computes `wrong` everywhere where the kernel is so called, else 1."""
 
