@@ -16,7 +16,7 @@ ROUNDS = 9
 WARM_UP_ROUNDS = 2
 
 # Largest difference of two kernels' outputs, as a part of the largest number: Winograd's sums are
-# rounded ten times as much as others' (kernels/winograd_error.md), which is still below this.
+# rounded about three times as much as others' (kernels/winograd_error.md), which is still below this.
 TOLERANCE = 1e-3
 
 # Priority among real-time threads; any is above all others' work.

@@ -45,8 +45,13 @@ def rewrite(tvm, read, target, request):
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
     rewriting = import_kernels()
+    from run_model_kernels.c_compiler import CompileError, find_clang
     from run_model_kernels.isa import isa_of
 
+    try:
+        find_clang()
+    except CompileError as error:
+        raise Unusable(str(error))
     isa = isa_of(target)
     if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
         raise Unusable("they were not measured to be faster on this target")

@@ -199,7 +199,8 @@ def compile_model(tvm, request):
     if is_c:
         write_c_source(factory, directory)
     else:
-        export(factory.get_lib(), os.path.join(directory, "model.so"), request)
+        export(factory.get_lib(), os.path.join(directory, "model.so"), request,
+               whole=rewritten is not None)
         if request.get("single_file"):
             export(factory, os.path.join(directory, "model_single.so"), request)
     with open(os.path.join(directory, "model.json"), "w") as file:
@@ -305,11 +306,16 @@ def plain_build(tvm, mod, target, **options):
     return relay.build(mod, target=target, **options)
 
 
-def export(module, path, request):
-    """Links a library with the request's compiler."""
+def export(module, path, request, whole=False):
+    """Links a library with the request's compiler.
+
+    whole: a function that is missing in it is an error now, and not only on the board.
+    """
     options = {"cc": request["cc"]} if request.get("cc") else {}
     # Debug sections and local symbols are of no use on a board; the exported names stay.
     options["options"] = ["-Wl,--strip-all"]
+    if whole:
+        options["options"].append("-Wl,-z,defs")
     try:
         module.export_library(path, **options)
     except (RuntimeError, OSError, ValueError) as error:
