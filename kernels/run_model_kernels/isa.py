@@ -34,8 +34,10 @@ NEON64 = Isa("neon64", 4, 32, (7, 3), ())
 NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
 NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
 # RISC-V's vectors have no length that C could name; four scalars at a time keep registers busy:
-# 6 x 4 sums + 4 weights + an input.
-GENERIC = Isa("generic", 4, 32, (6, 1), (), tiles=((6, 1),))
+# 6 x 4 sums + 4 weights + an input.  Clang unrolls no loop over vectors of four unless it takes the
+# CPU to have vectors; the code that TVM makes of its IR has scalars all the same (c_compiler.py).
+GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
+    "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
 
 
 def isa_of(target) -> Isa | None:
