@@ -158,7 +158,7 @@ def test_another_compiler_than_the_pinned_one_is_refused(sandbox):
     sandbox.program("mvn", '''
 for argument; do [[ $argument == -Dunpack.dir=* ]] && to=${argument#*=}/unpacked/org/bytedeco; done
 mkdir -p "$to"/tvm/linux-x86_64/python/tvm "$to"/{llvm,dnnl,openblas}/linux-x86_64
-touch "$to"/tvm/linux-x86_64/python/tvm/libtvm.so
+touch "$to"/tvm/linux-x86_64/python/tvm/libtvm.so "$to"/llvm/linux-x86_64/{clang,llvm-mca}
 for p in llvm dnnl openblas; do touch "$to/$p/linux-x86_64/lib$p.so.1"; done''')
     result = sandbox.run("install_compiler.sh")
     assert result.returncode == 1 and "SHA256SUMS" in result.stderr
