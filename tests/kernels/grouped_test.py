@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -39,11 +37,7 @@ def test_sanitized(tmp_path):
 
 @pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
-    toolchain = getattr(layer_runner, name)
-    for tool in (toolchain.compiler[0], toolchain.runner[0]):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-    check(grouped, draw(3, [isa], 1), tmp_path, toolchain)
+    check(grouped, draw(3, [isa], 1), tmp_path, getattr(layer_runner, name))
 
 
 def test_each_vector_reads_its_groups_only():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -40,11 +38,7 @@ def test_sanitized(tmp_path):
 
 @pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
-    toolchain = getattr(layer_runner, name)
-    for tool in (toolchain.compiler[0], toolchain.runner[0]):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-    check(planar, draw(3, [isa], 2, 1), tmp_path, toolchain)
+    check(planar, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
 
 
 @pytest.mark.parametrize("outputs, half", [(24, True), (8, True), (25, False), (32, False)])

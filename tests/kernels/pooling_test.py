@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -124,11 +123,7 @@ def test_sanitized(tmp_path):
 
 @pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", NEON64)])
 def test_other_machines(tmp_path, name, isa):
-    toolchain = getattr(layer_runner, name)
-    for tool in (toolchain.compiler[0], toolchain.runner[0]):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
-    check(draw(5, [isa], 2), np.random.default_rng(6), tmp_path, toolchain)
+    check(draw(5, [isa], 2), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 
 
 def test_output_size_rounds_as_asked():
