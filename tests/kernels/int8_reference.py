@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reference import unblocked
+import reference
 from run_model_kernels.quantized import QuantizedConvolution
 
 
@@ -37,32 +37,12 @@ def picture_bytes(quantized: QuantizedConvolution, picture: np.ndarray) -> np.nd
 def sums(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.ndarray:
     """int64 (output channels, height, width): weights times (bytes - zero points)."""
     conv = quantized.convolution
-    if conv.planar:
-        x = picture_bytes(quantized, tensors[0][0])
-    else:
-        pieces = [tensors[p.tensor][0, p.block, :, :, p.first:p.first + p.count]
-                  for p in conv.input_lanes]
-        x = np.concatenate([np.moveaxis(p, -1, 0) for p in pieces])
-    zeros = np.array([q.zero_point for q in quantized.channel_inputs], np.int64)[:len(x)]
-    top, left, bottom, right = conv.padding
-    x = np.pad(x.astype(np.int64) - zeros[:, None, None], [(0, 0), (top, bottom), (left, right)])
-    height, width = conv.output_size
-    weight = quantized.weight.astype(np.int64)
-    out = np.zeros((conv.output_channels, height, width), np.int64)
-    per_group = conv.output_channels // conv.groups
-    depth = weight.shape[1]
-    for group in range(conv.groups):
-        rows = slice(group * per_group, (group + 1) * per_group)
-        channels = x[group * depth:(group + 1) * depth]
-        for i in range(conv.kernel[0]):
-            for j in range(conv.kernel[1]):
-                y0, x0 = i * conv.dilation[0], j * conv.dilation[1]
-                window = channels[:, y0:y0 + (height - 1) * conv.strides[0] + 1:conv.strides[0],
-                                  x0:x0 + (width - 1) * conv.strides[1] + 1:conv.strides[1]]
-                # float64 holds these whole numbers exactly.
-                out[rows] += np.einsum("oc,chw->ohw", weight[rows, :, i, j].astype(np.float64),
-                                       window.astype(np.float64), optimize=True).astype(np.int64)
-    return out
+    x = (picture_bytes(quantized, tensors[0][0]) if conv.planar
+         else reference.input_channels(conv, tensors))
+    zeros = np.array([q.zero_point for q in quantized.channel_inputs], np.float64)[:len(x)]
+    # float64 holds these whole numbers exactly.
+    return reference.correlate(conv, x.astype(np.float64) - zeros[:, None, None],
+                               quantized.weight.astype(np.float64)).astype(np.int64)
 
 
 def convolve(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.ndarray:
@@ -72,7 +52,7 @@ def convolve(quantized: QuantizedConvolution, tensors: list[np.ndarray]) -> np.n
     value = fused(sums(quantized, tensors).astype(np.float32), quantized.scale[per_channel],
                   quantized.bias[per_channel])
     if conv.residual:
-        residual = unblocked(tensors[-1], conv.output_channels)
+        residual = reference.unblocked(tensors[-1], conv.output_channels)
         value = fused(residual.astype(np.float32), quantized.residual_scale[per_channel], value)
     low, high = quantized.bounds
     value = np.minimum(np.maximum(value, low), high)

@@ -10,21 +10,20 @@ from run_model_kernels.convolution import Convolution
 def input_channels(conv: Convolution, tensors: list[np.ndarray]) -> np.ndarray:
     """The (channels, height, width) that the convolution reads, in the order of its weight."""
     if conv.planar:
-        return tensors[0][0].astype(np.float64)
-    pieces = [tensors[p.tensor][0, p.block, :, :, p.first:p.first + p.count] for p in conv.input_lanes]
-    return np.concatenate([np.moveaxis(p, -1, 0) for p in pieces]).astype(np.float64)
+        return tensors[0][0]
+    pieces = [tensors[p.tensor][0, p.block, :, :, p.first:p.first + p.count]
+              for p in conv.input_lanes]
+    return np.concatenate([np.moveaxis(p, -1, 0) for p in pieces])
 
 
-def convolve(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
-    """The result as (output channels, height, width), float64.
+def correlate(conv: Convolution, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Sums of products, (output channels, height, width), of float64 `x` and `weight`.
 
-    `tensors`: the inputs and, if the convolution adds one, the residual.
+    Of whole numbers they are exact while they stay below 2**53.
     """
-    x = input_channels(conv, tensors)
     top, left, bottom, right = conv.padding
     x = np.pad(x, [(0, 0), (top, bottom), (left, right)])
     height, width = conv.output_size
-    weight = conv.weight.astype(np.float64)
     out = np.zeros((conv.output_channels, height, width))
     per_group = conv.output_channels // conv.groups
     depth = weight.shape[1]
@@ -36,7 +35,17 @@ def convolve(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.nda
                 y0, x0 = i * conv.dilation[0], j * conv.dilation[1]
                 window = channels[:, y0:y0 + (height - 1) * conv.strides[0] + 1:conv.strides[0],
                                   x0:x0 + (width - 1) * conv.strides[1] + 1:conv.strides[1]]
-                out[rows] += np.einsum("oc,chw->ohw", weight[rows, :, i, j], window)
+                out[rows] += np.einsum("oc,chw->ohw", weight[rows, :, i, j], window, optimize=True)
+    return out
+
+
+def convolve(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
+    """The result as (output channels, height, width), float64.
+
+    `tensors`: the inputs and, if the convolution adds one, the residual.
+    """
+    out = correlate(conv, input_channels(conv, tensors).astype(np.float64),
+                    conv.weight.astype(np.float64))
     out += conv.bias.astype(np.float64)[:, None, None]
     if conv.residual:
         out += unblocked(tensors[-1], conv.output_channels).astype(np.float64)
