@@ -82,12 +82,8 @@ class Convolution:
     @property
     def output_size(self) -> tuple[int, int]:
         """Height and width of the output."""
-        sizes = []
-        for axis in (0, 1):
-            padded = self.input_size[axis] + self.padding[axis] + self.padding[axis + 2]
-            extent = (self.kernel[axis] - 1) * self.dilation[axis] + 1
-            sizes.append((padded - extent) // self.strides[axis] + 1)
-        return sizes[0], sizes[1]
+        return tuple(map(positions, self.input_size, self.kernel, self.strides, self.dilation,
+                         self.padding[:2], self.padding[2:]))
 
     @property
     def multiply_adds(self) -> int:
@@ -121,3 +117,13 @@ def plain_lanes(channels: int, lanes: int, tensor: int = 0) -> tuple[Lanes, ...]
     """All channels of one tensor in their order."""
     return tuple(Lanes(tensor, block, 0, min(lanes, channels - block * lanes))
                  for block in range(-(-channels // lanes)))
+
+
+def positions(size: int, window: int, stride: int, dilation: int, before: int, after: int,
+              round_up: bool = False) -> int:
+    """How often a window fits into `size` numbers with padding before and after them.
+
+    round_up: whether a last one counts that lies only partly in the padded numbers ("ceil mode").
+    """
+    free = size + before + after - ((window - 1) * dilation + 1)
+    return (free + (stride - 1) * round_up) // stride + 1

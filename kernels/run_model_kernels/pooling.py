@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .convolution import Lanes
+from .convolution import Lanes, positions
 from .isa import Isa
 from .layer import Layer, Phase
 from .window import cuts, group_widths
@@ -45,13 +45,9 @@ class Pooling:
     @property
     def output_size(self) -> tuple[int, int]:
         """Height and width of the output."""
-        sizes = []
-        for axis in (0, 1):
-            padded = self.input_size[axis] + self.padding[axis] + self.padding[axis + 2]
-            free = padded - ((self.window[axis] - 1) * self.dilation[axis] + 1)
-            free += (self.strides[axis] - 1) * self.round_up
-            sizes.append(free // self.strides[axis] + 1)
-        return sizes[0], sizes[1]
+        return tuple(positions(*axis, self.round_up) for axis in zip(
+            self.input_size, self.window, self.strides, self.dilation, self.padding[:2],
+            self.padding[2:]))
 
     @property
     def channels(self) -> int:
