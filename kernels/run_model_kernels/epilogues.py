@@ -17,14 +17,22 @@ from tvm import relay
 class Epilogue:
     """A convolution (or dense layer) and the operators after it that become part of it."""
 
-    call: relay.Call
-    last: relay.Call
+    calls: list[relay.Call]
+    """The convolution, and each operator on the result of the one before it."""
     scale: np.ndarray | None = None
     """(output channels,): the sum is multiplied by it before the bias is added."""
     bias: np.ndarray | None = None
     residual: relay.Expr | None = None
     low: float = -math.inf
     high: float = math.inf
+
+    @property
+    def call(self) -> relay.Call:
+        return self.calls[0]
+
+    @property
+    def last(self) -> relay.Call:
+        return self.calls[-1]
 
 
 def post_order(body: relay.Expr) -> list[relay.Expr]:
@@ -50,7 +58,7 @@ def find_epilogues(body: relay.Expr) -> dict[relay.Expr, Epilogue]:
     for call in reversed(order):
         if operator(call) not in ("nn.conv2d", "nn.dense"):
             continue
-        epilogue = Epilogue(call, call)
+        epilogue = Epilogue([call])
         while True:
             here = epilogue.last
             if len(users[here]) != 1:
@@ -58,7 +66,7 @@ def find_epilogues(body: relay.Expr) -> dict[relay.Expr, Epilogue]:
             user = users[here][0]
             if user in taken or not _take_in(epilogue, user):
                 break
-            epilogue.last = user
+            epilogue.calls.append(user)
             taken.add(user)
         found[epilogue.last] = epilogue
     return found

@@ -57,7 +57,7 @@ class _Reader:
     def read(self) -> Plan:
         body = self.function.body
         self.epilogues = find_epilogues(body)
-        inner = self._inside_epilogues()
+        inner = {call for epilogue in self.epilogues.values() for call in epilogue.calls[:-1]}
         for expr in post_order(body):
             # An operator has no type of its own, and the inside of an epilogue is computed at its end.
             if expr not in inner and not isinstance(expr, tvm.ir.Op) and expr != self.function:
@@ -78,17 +78,6 @@ class _Reader:
                 needed.update(step.inputs)
                 kept.append(step)
         self.plan.steps = kept[::-1]
-
-    def _inside_epilogues(self) -> set[relay.Expr]:
-        inner = set()
-        for epilogue in self.epilogues.values():
-            expr = epilogue.last
-            while expr != epilogue.call:
-                sources = [a for a in expr.args if not isinstance(a, relay.Constant)
-                           and (epilogue.residual is None or a != epilogue.residual)]
-                expr = sources[0]
-                inner.add(expr)
-        return inner
 
     def _value(self, expr):
         if isinstance(expr, relay.Var):
@@ -402,13 +391,7 @@ class _Reader:
 
     def _original(self, epilogue: Epilogue):
         """A convolution or dense layer that we have no kernel for, operator by operator."""
-        calls, expr = [], epilogue.last
-        while expr != epilogue.call:
-            calls.append(expr)
-            expr = next(a for a in expr.args if not isinstance(a, relay.Constant)
-                        and (epilogue.residual is None or a != epilogue.residual))
-        self.values[epilogue.call] = self._by_relay(epilogue.call)
-        for call in reversed(calls):
+        for call in epilogue.calls:
             self.values[call] = self._by_relay(call)
         return self.values[epilogue.last]
 
