@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from run_model_kernels import int8_cast, int8_convolution, int8_depthwise, int8_pooling
 from run_model_kernels.convolution import Convolution
@@ -82,7 +82,7 @@ class _Quantizer:
             return
         if not isinstance(step, RelayStep):
             self.counts["float32"] += 1
-        step = type(step)(**{**step.__dict__, "inputs": [self._float(t) for t in step.inputs]})
+        step = replace(step, inputs=[self._float(t) for t in step.inputs])
         self.floats[step.output] = step.output
         self.result.steps.append(step)
 
@@ -137,8 +137,7 @@ class _Quantizer:
         layer = int8_convolution.make(quantized, self.isa,
                                       **int8_convolution.options(quantized, self.isa)[0])
         # The step's vector has two dimensions.
-        return Layer(**{**layer.__dict__, "kind": "dense_int8",
-                        "inputs": (((1, channels), "float32"),)})
+        return replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
 
     def _byte(self, tensor: Tensor) -> Tensor:
         if tensor not in self.bytes:
