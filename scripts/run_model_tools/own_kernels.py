@@ -29,7 +29,6 @@ def rewrite(tvm, read, target, request):
     request["kernels"]: "ours" (wherever it is possible), "auto" (where it pays) or "stock".
     """
     import faster_folding
-    from tvm import relay
 
     wanted = request.get("kernels", "stock")
     records = request.get("tuning")
@@ -56,14 +55,22 @@ def rewrite(tvm, read, target, request):
     if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
         raise Unusable("they were not measured to be faster on this target")
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
-        mod = faster_folding.simplify(tvm, read(), target)
-        mod = relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
+        mod = simplify(tvm, read(), target)
         try:
             if request.get("precision", "float32") == "int8":
                 return _rewrite_in_8_bits(tvm, mod, target, request)
             return rewriting.rewrite(mod, target)
         except rewriting.NotForUs as error:
             raise Unusable(str(error))
+
+
+def simplify(tvm, mod, target):
+    """The module as the kernels' planner wants it (run_model_kernels.reading), in a PassContext."""
+    import faster_folding
+    from tvm import relay
+
+    mod = faster_folding.simplify(tvm, mod, target)
+    return relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
 
 
 def _rewrite_in_8_bits(tvm, mod, target, request):

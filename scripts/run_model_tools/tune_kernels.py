@@ -11,7 +11,6 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
-import faster_folding
 import kernel_trials
 import own_kernels
 import tvm_worker
@@ -39,6 +38,8 @@ def tune_kernels(tvm, request):
     Gives {"layers": {key: ...}, "instruction_set": ...,
     "seconds": {"guess": [...], "chosen": [...], "committed": [...]}}; the last where there are any.
     """
+    import onnx
+
     require_release(tvm)
     own_kernels.import_kernels()
     from run_model_kernels import choices
@@ -50,7 +51,9 @@ def tune_kernels(tvm, request):
     isa = isa_of(session.target)
     if isa is None:
         raise tvm_worker.Refusal("kernels", "the target has no vector instructions that they use")
-    mod = _simplified(tvm, session)
+    with tvm.transform.PassContext(opt_level=3):
+        mod = own_kernels.simplify(
+            tvm, tvm_worker.read_onnx(onnx.load(request["onnx"]), request), session.target)
     try:
         plan = read_plan(mod, isa)
     except NotForUs as error:
@@ -117,22 +120,6 @@ def choose_in_network(race, found, groups, session):
         if statistics.median(a / b for a, b in zip(seconds["after"], seconds["before"])) < 1:
             table = more
     return table
-
-
-def _simplified(tvm, session):
-    """The network as own_kernels.rewrite gives it to the planner."""
-    import onnx
-    from tvm import relay
-
-    try:
-        mod, _ = relay.frontend.from_onnx(
-            onnx.load(session.request["onnx"]),
-            {k: tuple(v) for k, v in session.request["shapes"].items()}, freeze_params=True)
-    except Exception as error:
-        raise tvm_worker.Refusal("model", str(error).strip().splitlines()[-1])
-    with tvm.transform.PassContext(opt_level=3):
-        mod = faster_folding.simplify(tvm, mod, session.target)
-        return relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
 
 
 def _layers(plan, isa):

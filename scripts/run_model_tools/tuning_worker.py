@@ -53,28 +53,21 @@ class Session:
                 os._exit(1)
 
     def network(self):
-        """(module, parameters) of the ONNX file, in the layout that the method works on."""
+        """The ONNX file as a Relay module, in the layout that the method works on."""
         import onnx
-        from tvm import relay
 
         if self._network is None:
             model = onnx.load(self.request["onnx"])
             pad_channels.pad_channels(model, pad_channels.lanes_of(
                 self.target, tvm_worker.llvm_features(self.tvm, self.target)))
-            try:
-                mod, params = relay.frontend.from_onnx(
-                    model, {k: tuple(v) for k, v in self.request["shapes"].items()},
-                    freeze_params=True)
-            except Exception as error:
-                raise tvm_worker.Refusal("model", str(error).strip().splitlines()[-1])
-            mod = tvm_worker.convert_layout(self.tvm, mod, self.request.get("layout"))
-            self._network = mod, params
+            self._network = tvm_worker.convert_layout(
+                self.tvm, tvm_worker.read_onnx(model, self.request), self.request.get("layout"))
         return self._network
 
     def simplified(self, config=None):
         """The network as it is right before layouts are chosen."""
         with self.tvm.transform.PassContext(opt_level=3, config=config or {}):
-            return faster_folding.simplify(self.tvm, self.network()[0], self.target)
+            return faster_folding.simplify(self.tvm, self.network(), self.target)
 
     def wanted(self, index):
         """Whether the user asked for this task."""
