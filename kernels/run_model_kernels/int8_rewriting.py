@@ -9,7 +9,6 @@ import tvm
 
 from run_model_kernels import calibration, quantize, rewriting
 from run_model_kernels.emission import write_module
-from run_model_kernels.isa import isa_of
 from run_model_kernels.plan import Plan
 from run_model_kernels.reading import NotForUs, read_plan
 from run_model_kernels.rewriting import Rewritten
@@ -27,10 +26,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
     `pictures`: of each of the network's inputs, an array with one more axis in front.  They are run
     on this machine, whose target is `host`, with what `build(module, host)` makes.
     """
-    isa = isa_of(target)
-    if isa is None:
-        raise NotForUs("the target has no vector instructions that the kernels use")
-    plan = read_plan(mod, isa)
+    isa, plan = read_plan(mod, target)
     count = min(len(array) for array in pictures.values())
     runs = [{name: array[i] for name, array in pictures.items()} for i in range(count)]
     seen = calibration.observe(plan, isa, host, runs, build)

@@ -18,7 +18,7 @@ from run_model_kernels.choice import can_convolve, can_multiply, can_pool
 from run_model_kernels.convolution import Convolution, plain_lanes
 from run_model_kernels.dense import Dense
 from run_model_kernels.epilogues import Epilogue, find_epilogues, operator, post_order, shape_of
-from run_model_kernels.isa import Isa
+from run_model_kernels.isa import Isa, isa_of
 from run_model_kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep, RelayStep
 from run_model_kernels.pooling import Pooling
 from run_model_kernels.tensors import Blocked, Tensor, concatenate, plain
@@ -30,12 +30,18 @@ _ELEMENTWISE_PAIRS = {"add", "multiply", "subtract", "maximum", "minimum"}
 
 
 class NotForUs(Exception):
-    """Why a network cannot be planned: it then goes through TVM's own schedules."""
+    """Why a network is not for our kernels: it then goes through TVM's own schedules."""
 
 
-def read_plan(mod: tvm.IRModule, isa: Isa) -> Plan:
-    """The plan of a module's main function.  Raises NotForUs."""
-    return _Reader(mod["main"], isa).read()
+def read_plan(mod: tvm.IRModule, target: tvm.target.Target) -> tuple[Isa, Plan]:
+    """The target's instruction set and, for that, the plan of a module's main function.
+
+    Raises NotForUs with the reason where the target or the network is not one for our kernels.
+    """
+    isa = isa_of(target)
+    if isa is None:
+        raise NotForUs("the target has no vector instructions that the kernels use")
+    return isa, _Reader(mod["main"], isa).read()
 
 
 class _Reader:

@@ -11,7 +11,7 @@ import tvm
 from run_model_kernels import relay_layer
 from run_model_kernels.emission import write_module
 from run_model_kernels.fusion import fuse
-from run_model_kernels.isa import Isa, isa_of
+from run_model_kernels.isa import Isa
 from run_model_kernels.layer import Layer
 from run_model_kernels.plan import Plan, RelayStep
 from run_model_kernels.reading import NotForUs, read_plan
@@ -36,10 +36,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
 
     Raises NotForUs with the reason where the target or the network is not one for them.
     """
-    isa = isa_of(target)
-    if isa is None:
-        raise NotForUs("the target has no vector instructions that the kernels use")
-    plan = read_plan(mod, isa)
+    isa, plan = read_plan(mod, target)
     if all(isinstance(step, RelayStep) for step in plan.steps):
         raise NotForUs("no layer of the network is one that they compute: pictures of one batch in "
                        "float32 are what they are for")

@@ -44,18 +44,14 @@ def tune_kernels(tvm, request):
     own_kernels.import_kernels()
     from run_model_kernels import choices
     from run_model_kernels.fusion import fuse
-    from run_model_kernels.isa import isa_of
     from run_model_kernels.reading import NotForUs, read_plan
 
     session = Session(tvm, request)
-    isa = isa_of(session.target)
-    if isa is None:
-        raise tvm_worker.Refusal("kernels", "the target has no vector instructions that they use")
     with tvm.transform.PassContext(opt_level=3):
         mod = own_kernels.simplify(
             tvm, tvm_worker.read_onnx(onnx.load(request["onnx"]), request), session.target)
     try:
-        plan = read_plan(mod, isa)
+        isa, plan = read_plan(mod, session.target)
     except NotForUs as error:
         raise tvm_worker.Refusal("kernels", str(error))
     fuse(plan, isa)
