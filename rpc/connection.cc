@@ -1,0 +1,107 @@
+#include "rpc/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace run_model::rpc {
+namespace {
+
+constexpr std::size_t kMostPieces = 4;
+
+[[noreturn]] void disconnected() {
+  throw Disconnected(std::string("the connection broke: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+Connection::Connection(int socket, int spin_microseconds)
+    : socket_(socket),
+      // With a single CPU the other side could not send while this one looks.
+      spin_microseconds_(std::thread::hardware_concurrency() > 1 ? spin_microseconds : 0),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)) {}
+
+// Returns -1 where nothing is there and MSG_DONTWAIT was asked for.
+static ssize_t receive_once(int socket, void* data, std::size_t bytes, int flags) {
+  while (true) {
+    const ssize_t count = ::recv(socket, data, bytes, flags);
+    if (count >= 0) return count;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
+    if (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH) return 0;
+    if (errno != EINTR) disconnected();
+  }
+}
+
+bool Connection::wait() {
+  if (begin_ < end_) return true;
+  begin_ = end_ = 0;
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(spin_microseconds_);
+  ssize_t count = -1;
+  while (spin_microseconds_ > 0 && count < 0 && std::chrono::steady_clock::now() < deadline) {
+    count = receive_once(socket_, buffer_.get(), kBufferBytes, MSG_DONTWAIT);
+  }
+  if (count < 0) count = receive_once(socket_, buffer_.get(), kBufferBytes, 0);
+  end_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+  return count > 0;
+}
+
+std::size_t Connection::read_some(std::span<std::byte> into) {
+  if (begin_ == end_) {
+    // Large pieces go straight to where they belong.
+    if (into.size() >= kBufferBytes) {
+      const ssize_t count = receive_once(socket_, into.data(), into.size(), 0);
+      if (count <= 0) throw Disconnected("the client went away in the middle of a request");
+      return static_cast<std::size_t>(count);
+    }
+    const ssize_t count = receive_once(socket_, buffer_.get(), kBufferBytes, 0);
+    if (count <= 0) throw Disconnected("the client went away in the middle of a request");
+    begin_ = 0;
+    end_ = static_cast<std::size_t>(count);
+  }
+  const std::size_t count = std::min(into.size(), end_ - begin_);
+  std::memcpy(into.data(), buffer_.get() + begin_, count);
+  begin_ += count;
+  return count;
+}
+
+void Connection::read(std::span<std::byte> into) {
+  while (!into.empty()) into = into.subspan(read_some(into));
+}
+
+void Connection::write(std::initializer_list<std::span<const std::byte>> pieces) {
+  std::array<iovec, kMostPieces> parts{};
+  std::size_t count = 0;
+  for (const std::span<const std::byte> piece : pieces) {
+    if (piece.empty()) continue;
+    parts.at(count++) = {const_cast<std::byte*>(piece.data()), piece.size()};
+  }
+  iovec* part = parts.data();
+  while (count > 0) {
+    msghdr message{};
+    message.msg_iov = part;
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      disconnected();
+    }
+    auto left = static_cast<std::size_t>(sent);
+    while (count > 0 && left >= part->iov_len) {
+      left -= part->iov_len;
+      ++part;
+      --count;
+    }
+    if (count > 0) {
+      part->iov_base = static_cast<char*>(part->iov_base) + left;
+      part->iov_len -= left;
+    }
+  }
+}
+
+}  // namespace run_model::rpc

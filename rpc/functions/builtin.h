@@ -1,0 +1,33 @@
+// The functions that every session offers, by group; together they are what TVM's clients ask for.
+#pragma once
+
+#include "rpc/registry.h"
+#include "rpc/session_folder.h"
+
+namespace run_model::rpc {
+
+// tvm.rpc.server.upload, download, remove, listdir.
+void add_file_functions(Registry& registry, SessionFolder& folder);
+
+// tvm.rpc.server.load_module, ModuleGetFunction, ImportModule, download_linked_module.
+void add_module_functions(Registry& registry, SessionFolder& folder);
+
+// tvm.graph_executor.create.
+void add_graph_executor(Registry& registry);
+
+// tvm.graph_executor_debug.create.
+void add_debug_executor(Registry& registry);
+
+// runtime.RPCTimeEvaluator, cache_flush_cpu_non_first_arg.
+void add_time_evaluator(Registry& registry);
+
+// tvm.contrib.random.random_fill, random_fill_for_measure.
+void add_random_fill(Registry& registry);
+
+// runtime.config_threadpool, runtime.NumThreads.
+void add_thread_functions(Registry& registry);
+
+// All of the above. `folder` outlives the registry.
+void add_builtin_functions(Registry& registry, SessionFolder& folder);
+
+}  // namespace run_model::rpc

@@ -1,0 +1,61 @@
+// tvm.rpc.server.upload, download, remove, listdir: what TVM's rpc_server_env.cc and client.py (v0.18.0)
+// expect of them.
+#include <memory>
+#include <string>
+
+#include "rpc/functions/builtin.h"
+#include "rpc/streamed_function.h"
+#include "runtime/mapped_file.h"
+
+namespace run_model::rpc {
+namespace {
+
+class UploadFunction final : public StreamedFunction {
+ public:
+  explicit UploadFunction(SessionFolder& folder)
+      : StreamedFunction("tvm.rpc.server.upload"), folder_(folder) {}
+
+  Value call(Values values) const override {
+    const Arguments arguments(name(), values);
+    arguments.check_count(2, 2);
+    folder_.write(arguments.text(0), arguments.bytes(1));
+    return {};
+  }
+
+  Value call_streamed(const std::string& name, std::uint64_t bytes,
+                      const std::function<std::size_t(std::span<std::byte>)>& next) const override {
+    folder_.write(name, bytes, next);
+    return {};
+  }
+
+ private:
+  SessionFolder& folder_;
+};
+
+}  // namespace
+
+void add_file_functions(Registry& registry, SessionFolder& folder) {
+  registry.add(std::make_shared<UploadFunction>(folder));
+  registry.add("tvm.rpc.server.download", [&folder](const Arguments& arguments) -> Value {
+    arguments.check_count(1, 1);
+    const std::filesystem::path path = folder.file(arguments.text(0));
+    // There is nothing to map of an empty file.
+    if (std::filesystem::file_size(path) == 0) return Bytes{};
+    const auto file = MappedFile::open(path);
+    return Bytes{file, file->bytes()};
+  });
+  registry.add("tvm.rpc.server.remove", [&folder](const Arguments& arguments) -> Value {
+    arguments.check_count(1, 1);
+    folder.remove(arguments.text(0));
+    return {};
+  });
+  // TVM's C++ server has this function, its Python one not. The session has the one folder.
+  registry.add("tvm.rpc.server.listdir", [&folder](const Arguments& arguments) -> Value {
+    arguments.check_count(0, 1);
+    std::string list;
+    for (const std::string& name : folder.names()) list += (list.empty() ? "" : ",") + name;
+    return list;
+  });
+}
+
+}  // namespace run_model::rpc

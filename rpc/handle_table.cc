@@ -1,0 +1,100 @@
+#include "rpc/handle_table.h"
+
+#include <array>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/packed_function.h"
+
+namespace run_model::rpc {
+namespace {
+
+// In the order of Entry's alternatives.
+constexpr std::array<const char*, 5> kKinds = {"a function", "a module", "an object", "a tensor",
+                                               "allocated memory"};
+
+std::string number(Handle handle) { return std::to_string(handle); }
+
+// Which alternative a client means by the type code with which it frees a handle.
+std::size_t kind_of(int type_code) {
+  switch (type_code) {
+    case kTypePackedFunctionHandle: return 0;
+    case kTypeModuleHandle: return 1;
+    case kTypeObjectHandle: return 2;
+    case kTypeNDArrayHandle: return 3;
+    default:
+      throw Error(ErrorCode::kMismatch, "handles of type code " + std::to_string(type_code) +
+                                            " cannot be freed, expected 8, 9, 10 or 13");
+  }
+}
+
+}  // namespace
+
+Handle HandleTable::add_entry(Entry entry) {
+  if (entries_.size() >= most_) {
+    throw Error(ErrorCode::kMismatch,
+                "the session holds " + std::to_string(most_) + " handles, as many as it may",
+                "free functions, modules and tensors that are not needed any more");
+  }
+  entries_.emplace(next_, std::move(entry));
+  return next_++;
+}
+
+Handle HandleTable::add(FunctionPointer function) { return add_entry(std::move(function)); }
+Handle HandleTable::add(std::shared_ptr<RemoteModule> module) { return add_entry(std::move(module)); }
+Handle HandleTable::add(std::shared_ptr<RemoteObject> object) { return add_entry(std::move(object)); }
+Handle HandleTable::add_array(Tensor array) { return add_entry(Array{std::move(array)}); }
+Handle HandleTable::add_memory(Tensor memory) { return add_entry(Memory{std::move(memory)}); }
+
+const HandleTable::Entry& HandleTable::entry(Handle handle) const {
+  const auto found = entries_.find(handle);
+  if (found == entries_.end()) {
+    throw Error(ErrorCode::kMismatch,
+                "the session has no handle " + number(handle) + ": it was never given out or was freed");
+  }
+  return found->second;
+}
+
+template <typename T>
+const T& HandleTable::entry_of(Handle handle) const {
+  const Entry& found = entry(handle);
+  if (const T* value = std::get_if<T>(&found)) return *value;
+  throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " + kKinds.at(found.index()) +
+                                        ", expected " + kKinds.at(Entry(T()).index()));
+}
+
+const FunctionPointer& HandleTable::function(Handle handle) const {
+  return entry_of<FunctionPointer>(handle);
+}
+
+const std::shared_ptr<RemoteModule>& HandleTable::module(Handle handle) const {
+  return entry_of<std::shared_ptr<RemoteModule>>(handle);
+}
+
+const std::shared_ptr<RemoteObject>& HandleTable::object(Handle handle) const {
+  return entry_of<std::shared_ptr<RemoteObject>>(handle);
+}
+
+const Tensor& HandleTable::memory(Handle handle) const {
+  const Entry& found = entry(handle);
+  if (const auto* array = std::get_if<Array>(&found)) return array->tensor;
+  return entry_of<Memory>(handle).tensor;
+}
+
+void HandleTable::free(Handle handle, int type_code) {
+  const std::size_t kind = kind_of(type_code);
+  const Entry& found = entry(handle);
+  if (found.index() != kind) {
+    throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " + kKinds.at(found.index()) +
+                                          ", but was to be freed as " + kKinds.at(kind));
+  }
+  // What it refers to may free others on its way out: the table is in order before.
+  const auto node = entries_.extract(handle);
+}
+
+void HandleTable::free_memory(Handle handle) {
+  entry_of<Memory>(handle);
+  const auto node = entries_.extract(handle);
+}
+
+}  // namespace run_model::rpc

@@ -1,0 +1,63 @@
+// What a client holds handles of. A handle is a number that is never given out twice, so that a stale
+// or invented one is noticed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include "rpc/function.h"
+#include "runtime/tensor.h"
+
+namespace run_model::rpc {
+
+using Handle = std::uint64_t;
+
+// All functions throw Error(kMismatch) for a handle that is unknown or of another kind.
+class HandleTable {
+ public:
+  explicit HandleTable(std::size_t most) : most_(most) {}
+
+  // Throw Error(kMismatch) when the client holds `most` handles already.
+  Handle add(FunctionPointer function);
+  Handle add(std::shared_ptr<RemoteModule> module);
+  Handle add(std::shared_ptr<RemoteObject> object);
+  Handle add_array(Tensor array);    // a tensor that a function has returned
+  Handle add_memory(Tensor memory);  // memory that the client has allocated
+
+  const FunctionPointer& function(Handle handle) const;
+  const std::shared_ptr<RemoteModule>& module(Handle handle) const;
+  const std::shared_ptr<RemoteObject>& object(Handle handle) const;
+  // The memory behind a tensor that the client passes, be it allocated or returned.
+  const Tensor& memory(Handle handle) const;
+
+  // Forgets what the client calls a function, module, object or array by `type_code`.
+  void free(Handle handle, int type_code);
+  void free_memory(Handle handle);
+
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Array {
+    Tensor tensor;
+  };
+  struct Memory {
+    Tensor tensor;
+  };
+  using Entry = std::variant<FunctionPointer, std::shared_ptr<RemoteModule>,
+                             std::shared_ptr<RemoteObject>, Array, Memory>;
+
+  Handle add_entry(Entry entry);
+  const Entry& entry(Handle handle) const;
+  template <typename T>
+  const T& entry_of(Handle handle) const;
+
+  std::size_t most_;
+  Handle next_ = 1;
+  std::unordered_map<Handle, Entry> entries_;
+};
+
+}  // namespace run_model::rpc

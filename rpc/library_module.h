@@ -1,0 +1,31 @@
+// A compiled library as clients see it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rpc/function.h"
+#include "runtime/module.h"
+
+namespace run_model::rpc {
+
+// Functions of the library; of a single-file export also what TVM's executor factory offers:
+// its name ("default") and "debug_create" make executors, "get_graph_json" gives the graph.
+class LibraryModule : public RemoteModule {
+ public:
+  explicit LibraryModule(std::shared_ptr<Module> library) : library_(std::move(library)) {}
+
+  std::string kind() const override { return "library"; }
+  FunctionPointer find(const std::string& name) override;
+
+  const std::shared_ptr<Module>& library() const { return library_; }
+
+ private:
+  std::shared_ptr<Module> library_;
+};
+
+// Function `name` of the library, with its arguments converted to TVM's calling convention. Null where
+// the library has none.
+FunctionPointer compiled_function(const std::shared_ptr<Module>& library, const std::string& name);
+
+}  // namespace run_model::rpc

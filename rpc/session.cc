@@ -1,0 +1,369 @@
+#include "rpc/session.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "rpc/connection.h"
+#include "rpc/device_attributes.h"
+#include "rpc/frame_reader.h"
+#include "rpc/handle_table.h"
+#include "rpc/packed_sequence.h"
+#include "rpc/protocol.h"
+#include "rpc/streamed_function.h"
+#include "runtime/error.h"
+#include "runtime/packed_function.h"
+#include "runtime/quoted.h"
+
+namespace run_model::rpc {
+namespace {
+
+// Of a file's name or a version, in bytes.
+constexpr std::uint64_t kMostNameBytes = 4096;
+
+// A client sends all of a request before it looks for an answer, so that the rest of one that is refused
+// has to be read. What announces more than any client would send is no request.
+constexpr std::uint64_t kMostSkippedBytes = std::uint64_t{1} << 36;
+
+// What messages call requests that have no function's name.
+const std::string kConstructor = "session constructor";
+const std::string kFindFunction = "get_function";
+const std::string kSystemRequest = "system request";
+
+// A request in the encoding of TVM 0.21 and later.
+class Tvm021Client : public std::exception {};
+
+class Session {
+ public:
+  Session(int socket, const SessionOptions& options)
+      : options_(options),
+        connection_(socket, options.limits.spin_microseconds),
+        handles_(options.limits.handles),
+        progress_(options.progress != nullptr ? *options.progress : own_progress_) {}
+
+  SessionEnd serve() {
+    try {
+      while (true) {
+        progress_.set_phase(SessionPhase::kWaiting);
+        if (!connection_.wait()) return SessionEnd::kDisconnected;
+        progress_.begin_request();
+        progress_.set_phase(SessionPhase::kReceiving);
+        const SessionEnd* const end = serve_frame();
+        if (end != nullptr) return *end;
+      }
+    } catch (const Disconnected& gone) {
+      log(gone.what());
+      return SessionEnd::kBroken;
+    }
+  }
+
+ private:
+  // Null to go on.
+  const SessionEnd* serve_frame() {
+    static constexpr SessionEnd kShutdown = SessionEnd::kShutdown;
+    static constexpr SessionEnd kBroken = SessionEnd::kBroken;
+    std::uint64_t bytes = 0;
+    connection_.read(std::as_writable_bytes(std::span(&bytes, 1)));
+    if (bytes == 0) return nullptr;
+    FrameReader frame(connection_, bytes);
+    try {
+      const auto code = static_cast<RequestCode>(frame.number<std::int32_t>());
+      if (code == RequestCode::kShutdown) return &kShutdown;
+      serve_request(code, frame);
+    } catch (const Disconnected&) {
+      throw;
+    } catch (const Tvm021Client&) {
+      const std::string message =
+          "this server speaks the RPC encoding of TVM 0.8 to 0.20, the client that of TVM 0.21 or later; "
+          "use the TVM that compiles for the graph executor (0.19 or older) on the host";
+      log(message);
+      send(exception_answer_of_tvm021(message));
+      return &kBroken;
+    } catch (const std::bad_alloc&) {
+      fail(frame, "there is not enough memory for this request within the session's limit");
+    } catch (const std::exception& error) {
+      fail(frame, error.what());
+    }
+    return nullptr;
+  }
+
+  void fail(FrameReader& frame, const std::string& message) {
+    if (frame.left() > 0) {
+      if (frame.left() > kMostSkippedBytes) {
+        send(exception_answer(message));
+        throw Disconnected(message);
+      }
+      frame.skip_rest();
+    }
+    log("error: " + message);
+    send(exception_answer(message));
+  }
+
+  void serve_request(RequestCode code, FrameReader& frame) {
+    if (code != RequestCode::kCopyToRemote && code != RequestCode::kCallFunc) {
+      check_frame_bytes(frame.left());
+    }
+    if (!initialized_ && code != RequestCode::kInitServer) {
+      throw Error(ErrorCode::kMismatch, "a request came before the session was initialised");
+    }
+    switch (code) {
+      case RequestCode::kInitServer:
+        return initialize(frame);
+      case RequestCode::kCallFunc:
+        return call_function(frame);
+      case RequestCode::kCopyFromRemote:
+        return copy_from(frame);
+      case RequestCode::kCopyToRemote:
+        return copy_to(frame);
+      case RequestCode::kGetGlobalFunc:
+        return find_function(frame);
+      case RequestCode::kDevAllocDataWithScope:
+        return allocate_tensor(frame);
+      default:
+        return serve_system_request(code, frame);
+    }
+  }
+
+  void initialize(FrameReader& frame) {
+    progress_.set_doing("the session's start");
+    const auto length = frame.number<std::uint64_t>();
+    if (length > kMostNameBytes) {
+      throw Error(ErrorCode::kFormat, "the protocol version is " + std::to_string(length) + " bytes long");
+    }
+    const std::string version = frame.text(length);
+    const std::vector<Value> values = SequenceReader(frame, handles_).rest();
+    frame.check_end();
+    if (initialized_) throw Error(ErrorCode::kMismatch, "the session has been initialised before");
+    if (version != kProtocolVersion) {
+      throw Error(ErrorCode::kMismatch, "the client speaks version " + in_quotes(version) +
+                                            " of TVM's RPC protocol, this server speaks " +
+                                            in_quotes(kProtocolVersion) + " (TVM 0.8 to 0.20)");
+    }
+    const Arguments arguments(kConstructor, values);
+    if (!values.empty() && arguments.text(0) != "rpc.LocalSession") {
+      throw Error(ErrorCode::kMismatch, "the session constructor " + in_quotes(arguments.text(0)) +
+                                            " is not offered: this server runs models itself",
+                  "connect to the device that is meant directly");
+    }
+    initialized_ = true;
+    send(null_answer());
+  }
+
+  void call_function(FrameReader& frame) {
+    const FunctionPointer function = handles_.function(frame.number<std::uint64_t>());
+    progress_.set_doing("the function " + function->name());
+    SequenceReader sequence(frame, handles_);
+    if (const auto* streamed = dynamic_cast<const StreamedFunction*>(function.get())) {
+      return call_streamed(*streamed, frame, sequence);
+    }
+    check_frame_bytes(frame.left());
+    const std::vector<Value> arguments = sequence.rest();
+    frame.check_end();
+    send(call_answer(function->call(arguments), handles_));
+  }
+
+  void call_streamed(const StreamedFunction& function, FrameReader& frame, SequenceReader& sequence) {
+    const auto& codes = sequence.codes();
+    if (codes.size() != 2 || codes[0] != kTypeString ||
+        (codes[1] != kTypeBytes && codes[1] != kTypeString)) {
+      throw Error(ErrorCode::kMismatch, "the function " + in_quotes(function.name()) +
+                                            " takes a text and bytes, but was given other arguments");
+    }
+    const std::uint64_t name_bytes = sequence.next_length();
+    if (name_bytes > kMostNameBytes) {
+      throw Error(ErrorCode::kFormat, "a name of " + std::to_string(name_bytes) + " bytes was given");
+    }
+    const std::string name = frame.text(name_bytes);
+    const std::uint64_t length = sequence.next_length();
+    if (length != frame.left()) {
+      throw Error(ErrorCode::kFormat, "an upload says it has " + std::to_string(length) + " bytes, but " +
+                                          std::to_string(frame.left()) + " follow");
+    }
+    const Value result = function.call_streamed(
+        name, length, [&frame](std::span<std::byte> into) { return frame.read_some(into); });
+    log(function.name() + " " + in_quotes(name) + ", " + std::to_string(length) + " bytes");
+    send(call_answer(result, handles_));
+  }
+
+  void copy_from(FrameReader& frame) {
+    progress_.set_doing("a copy from the board");
+    const TensorHeader header = read_tensor_header(frame);
+    const auto bytes = frame.number<std::uint64_t>();
+    frame.check_end();
+    const Tensor memory = part_of(header, bytes);
+    const auto code = static_cast<std::int32_t>(RequestCode::kCopyAck);
+    const std::uint64_t frame_bytes = sizeof(code) + bytes;
+    std::array<std::byte, sizeof(frame_bytes) + sizeof(code)> head;
+    std::memcpy(head.data(), &frame_bytes, sizeof(frame_bytes));
+    std::memcpy(head.data() + sizeof(frame_bytes), &code, sizeof(code));
+    progress_.set_phase(SessionPhase::kAnswering);
+    connection_.write({head, {static_cast<const std::byte*>(memory.data()), memory.nbytes()}});
+  }
+
+  void copy_to(FrameReader& frame) {
+    progress_.set_doing("a copy to the board");
+    const TensorHeader header = read_tensor_header(frame);
+    const auto bytes = frame.number<std::uint64_t>();
+    if (bytes != frame.left()) {
+      throw Error(ErrorCode::kFormat, "a copy says it has " + std::to_string(bytes) + " bytes, but " +
+                                          std::to_string(frame.left()) + " follow");
+    }
+    const Tensor memory = part_of(header, bytes);
+    frame.read({static_cast<std::byte*>(memory.data()), memory.nbytes()});
+    send(null_answer());
+  }
+
+  // `bytes` of a tensor's memory from its byte offset on: tensors are copied in pieces, which move the
+  // offset and leave the shape as it is.
+  Tensor part_of(const TensorHeader& header, std::uint64_t bytes) const {
+    constexpr DLDataType kByte{kDLUInt, 8, 1};
+    TensorHeader part = header;
+    part.dtype = kByte;
+    part.shape = {static_cast<std::int64_t>(bytes)};
+    return find_tensor(part, handles_).tensor;
+  }
+
+  void find_function(FrameReader& frame) {
+    SequenceReader sequence(frame, handles_);
+    if (sequence.codes() == std::vector<std::int32_t>{kTextOfTvm021}) throw Tvm021Client();
+    const std::vector<Value> values = sequence.rest();
+    frame.check_end();
+    const Arguments arguments(kFindFunction, values);
+    const std::string& name = arguments.text(0);
+    progress_.set_doing("looking for the function " + name);
+    const FunctionPointer function =
+        options_.functions != nullptr ? options_.functions->find(name) : nullptr;
+    if (function == nullptr) log("there is no function " + in_quotes(name));
+    send(system_answer(OpaqueHandle{function != nullptr ? handles_.add(function) : 0}));
+  }
+
+  void allocate_tensor(FrameReader& frame) {
+    progress_.set_doing("an allocation");
+    // The tensor has no memory yet: it stands for a shape and an element type.
+    const auto count = frame.number<std::int32_t>();
+    std::array<std::int32_t, 2> codes{};
+    if (count == 2) frame.read(std::as_writable_bytes(std::span(codes)));
+    if (codes[0] != kTypeTensorHandle || (codes[1] != kTypeNull && codes[1] != kTypeString)) {
+      throw Error(ErrorCode::kFormat, "an allocation needs a tensor and a memory scope");
+    }
+    const TensorHeader header = read_tensor_header(frame);
+    if (codes[1] == kTypeString) {
+      const std::string scope = frame.text(frame.number<std::uint64_t>());
+      if (!scope.empty() && scope != "global") {
+        throw Error(ErrorCode::kMismatch, "the CPU has no memory scope " + in_quotes(scope));
+      }
+    }
+    frame.check_end();
+    send(system_answer(OpaqueHandle{handles_.add_memory(new_memory(tensor_bytes(header.shape, header.dtype)))}));
+  }
+
+  // Zeroed, as fresh pages are; at least one byte, so that its address is its own.
+  static Tensor new_memory(std::uint64_t bytes) {
+    if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
+    constexpr DLDataType kByte{kDLUInt, 8, 1};
+    return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, kByte);
+  }
+
+  void serve_system_request(RequestCode code, FrameReader& frame) {
+    const std::vector<Value> values = SequenceReader(frame, handles_).rest();
+    frame.check_end();
+    const Arguments arguments(kSystemRequest, values);
+    switch (code) {
+      case RequestCode::kFreeHandle:
+        // Freeing nothing is allowed.
+        if (!arguments.is_null(0)) {
+          const auto type_code = static_cast<int>(arguments.integer(1));
+          if (const Handle handle = handle_in(arguments, 0); handle != 0) handles_.free(handle, type_code);
+        }
+        return send(system_answer({}));
+      case RequestCode::kDevFreeData:
+        arguments.cpu(0);
+        handles_.free_memory(handle_in(arguments, 1));
+        return send(system_answer({}));
+      case RequestCode::kDevAllocData: {
+        arguments.cpu(0);
+        progress_.set_doing("an allocation");
+        const auto bytes = static_cast<std::uint64_t>(arguments.integer(1));
+        // Tensor's own alignment is that of the strictest release of TVM.
+        arguments.integer_within(2, 0, static_cast<std::int64_t>(kTensorAlignment));
+        return send(system_answer(OpaqueHandle{handles_.add_memory(new_memory(bytes))}));
+      }
+      case RequestCode::kDevGetAttr:
+        return send(system_answer(attribute(arguments)));
+      case RequestCode::kCopyAmongRemote:
+        copy_among(arguments.tensor(0), arguments.tensor(1));
+        return send(system_answer({}));
+      case RequestCode::kDevSetDevice:
+      case RequestCode::kDevStreamSync:
+      case RequestCode::kDevFreeStream:
+      case RequestCode::kDevSetStream:
+        arguments.cpu(0);
+        return send(system_answer({}));
+      case RequestCode::kDevCreateStream:
+      case RequestCode::kDevGetCurrentStream:
+        // The CPU has one stream, which TVM calls null.
+        arguments.cpu(0);
+        return send(system_answer(OpaqueHandle{0}));
+      default:
+        throw Error(ErrorCode::kFormat, "the request code " + std::to_string(static_cast<int>(code)) +
+                                            " is unknown, expected one of TVM 0.8 to 0.20");
+    }
+  }
+
+  static Handle handle_in(const Arguments& arguments, std::size_t i) {
+    if (const auto* handle = std::get_if<OpaqueHandle>(&arguments[i])) return handle->value;
+    arguments.fail(i, "a handle");
+  }
+
+  static Value attribute(const Arguments& arguments) {
+    const auto* device = std::get_if<DLDevice>(&arguments[0]);
+    if (device == nullptr) arguments.fail(0, "a device");
+    const auto kind = static_cast<DeviceAttribute>(arguments.integer(1));
+    if (kind == DeviceAttribute::kExists && device->device_type != kDLCPU) return std::int64_t{0};
+    return cpu_attribute(kind);
+  }
+
+  static void copy_among(const TensorArgument& from, const TensorArgument& to) {
+    if (from.tensor.nbytes() != to.tensor.nbytes()) {
+      throw Error(ErrorCode::kMismatch, "a tensor of " + std::to_string(from.tensor.nbytes()) +
+                                            " bytes cannot be copied to one of " +
+                                            std::to_string(to.tensor.nbytes()) + " bytes");
+    }
+    if (from.tensor.nbytes() > 0) std::memmove(to.tensor.data(), from.tensor.data(), to.tensor.nbytes());
+  }
+
+  void check_frame_bytes(std::uint64_t bytes) const {
+    if (bytes <= options_.limits.message_bytes) return;
+    throw Error(ErrorCode::kMismatch, "a request of " + std::to_string(bytes) +
+                                          " bytes is larger than the server's limit of " +
+                                          std::to_string(options_.limits.message_bytes));
+  }
+
+  void send(const Answer& answer) {
+    const std::uint64_t bytes = answer.head.size() + answer.tail.data.size();
+    progress_.set_phase(SessionPhase::kAnswering);
+    connection_.write({std::as_bytes(std::span(&bytes, 1)), answer.head, answer.tail.data});
+  }
+
+  void log(const std::string& message) const {
+    if (options_.log) options_.log(message);
+  }
+
+  const SessionOptions& options_;
+  Connection connection_;
+  HandleTable handles_;
+  SessionProgress own_progress_;
+  SessionProgress& progress_;
+  bool initialized_ = false;
+};
+
+}  // namespace
+
+SessionEnd serve_session(int socket, const SessionOptions& options) {
+  return Session(socket, options).serve();
+}
+
+}  // namespace run_model::rpc
