@@ -1,44 +1,19 @@
 #include "runtime/graph_executor.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "runtime/current_pool.h"
+#include "runtime/entry_storage.h"
 #include "runtime/error.h"
 #include "runtime/last_error.h"
-#include "runtime/memory_plan.h"
 #include "runtime/model_loader.h"
 #include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
-
-// In bytes; more than a 32-bit program can address on many boards.
-std::uint64_t physical_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// Zeroed pages that are only taken from the system when they are written to first.
-std::shared_ptr<char> allocate_pages(std::size_t bytes) {
-  bytes = std::max<std::size_t>(bytes, 1);
-  if (bytes > physical_memory()) {
-    throw Error(ErrorCode::kIncompatible,
-                "the model's tensors need " + std::to_string(bytes) + " bytes of memory, this machine has " +
-                    std::to_string(physical_memory()));
-  }
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
-    throw Error(ErrorCode::kIncompatible,
-                "the system refused " + std::to_string(bytes) + " bytes of memory for the model's tensors");
-  }
-  return {static_cast<char*>(data), [bytes](char* pages) { munmap(pages, bytes); }};
-}
 
 // Bytes of `data` from all over it, enough to tell whether a function that should leave it as it is
 // moves or changes anything: blocks of kSampleBlock bytes at kSamples places, all of it where it is short.
@@ -60,12 +35,15 @@ std::vector<char> sample(const char* data, std::size_t bytes) {
 
 class GraphExecutor::Impl {
  public:
-  Impl(const ModelFiles& files, const ExecutorOptions& options)
-      : model_(load_model(files, options.on_loaded)),
-        threads_(options.threads != nullptr ? options.threads : ThreadPool::shared()) {
-    place_entries(options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler);
+  Impl(LoadedModel model, const ExecutorOptions& options)
+      : model_(std::move(model)),
+        threads_(options.threads),
+        entries_(model_.graph, model_.plan, model_.params,
+                 options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler) {
+    if (threads_ == nullptr) ThreadPool::shared();  // started now rather than in the first run
     describe_interface();
-    prepare_calls(files);
+    if (!options.require_inputs) set_.assign(arguments_.size(), true);
+    prepare_calls();
   }
 
   std::size_t input_index(std::string_view name) const {
@@ -78,11 +56,18 @@ class GraphExecutor::Impl {
                                           (names.empty() ? "none" : names));
   }
 
+  std::optional<std::size_t> argument_index(std::string_view name) const {
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      if (arguments_[i].name == name) return i;
+    }
+    return std::nullopt;
+  }
+
   Tensor input(std::size_t index) {
-    std::size_t entry = input_entries_.at(index);
-    rebind(entry, own_data_[entry], arena_);
-    set_[index] = true;
-    return entry_tensor(entry);
+    const std::size_t argument = input_arguments_.at(index);
+    entries_.move_home(argument_entry(argument));
+    set_[argument] = true;
+    return entries_.tensor(argument_entry(argument));
   }
 
   void set_input(std::size_t index, const Tensor& tensor) {
@@ -92,9 +77,26 @@ class GraphExecutor::Impl {
   }
 
   void set_input_zero_copy(std::size_t index, const Tensor& tensor) {
-    check_form(inputs_.at(index), tensor, "input ");
-    check_alignment(inputs_[index], tensor);
-    rebind(input_entries_[index], tensor.data(), std::make_shared<Tensor>(tensor));
+    set_argument_zero_copy(input_arguments_.at(index), tensor);
+  }
+
+  Tensor argument(std::size_t index) {
+    const std::size_t entry = argument_entry(index);
+    entries_.make_writable(entry);
+    set_[index] = true;
+    return entries_.tensor(entry);
+  }
+
+  void set_argument(std::size_t index, const Tensor& tensor) {
+    check_form(arguments_.at(index), tensor, "input ");
+    Tensor target = argument(index);
+    if (target.nbytes() > 0) std::memmove(target.data(), tensor.data(), target.nbytes());
+  }
+
+  void set_argument_zero_copy(std::size_t index, const Tensor& tensor) {
+    check_form(arguments_.at(index), tensor, "input ");
+    check_alignment(arguments_[index], tensor);
+    entries_.move_to(argument_entry(index), tensor);
     set_[index] = true;
   }
 
@@ -106,24 +108,26 @@ class GraphExecutor::Impl {
       throw Error(ErrorCode::kMismatch, "output " + std::to_string(index) +
                                             " is an input or a parameter itself: nothing writes it");
     }
-    rebind(entry, tensor.data(), std::make_shared<Tensor>(tensor));
+    entries_.move_to(entry, tensor);
   }
 
-  Tensor output(std::size_t index) const { return entry_tensor(model_.graph.outputs.at(index)); }
+  Tensor output(std::size_t index) const { return entries_.tensor(model_.graph.outputs.at(index)); }
 
   void set_threads(std::shared_ptr<ThreadPool> threads) {
-    threads_ = threads != nullptr ? std::move(threads) : ThreadPool::shared();
+    threads_ = std::move(threads);
   }
 
   void run() {
     check_all_set();
-    CurrentPool use(*threads_);
+    const std::shared_ptr<ThreadPool> threads = pool();
+    CurrentPool use(*threads);
     for (Call& call : calls_) execute(call);
   }
 
   void run_node(std::size_t index) {
     check_all_set();
-    CurrentPool use(*threads_);
+    const std::shared_ptr<ThreadPool> threads = pool();
+    CurrentPool use(*threads);
     std::size_t call = call_of_node_.at(index);
     if (call != kNoCall) execute(calls_[call]);
   }
@@ -134,16 +138,17 @@ class GraphExecutor::Impl {
       throw Error(ErrorCode::kUsage, "node " + in_quotes(node.name) + " has " +
                                          std::to_string(node.num_outputs) + " outputs");
     }
-    return entry_tensor(node.first_output + output);
+    return entries_.tensor(node.first_output + output);
   }
 
   MemoryAccount memory() const {
-    return {model_.params.bytes_in_place, model_.params.bytes_copied, memory_.bytes};
+    return {model_.params.bytes_in_place, model_.params.bytes_copied, entries_.plan().bytes};
   }
 
   const Graph& graph() const { return model_.graph; }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
+  const std::vector<TensorInfo>& arguments() const { return arguments_; }
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
 
  private:
@@ -151,58 +156,43 @@ class GraphExecutor::Impl {
   struct Call {
     PackedFunction function = nullptr;  // null: copy the first argument to the second
     std::size_t node = 0;
-    std::size_t first_argument = 0;  // in arguments_ and type_codes_
+    std::size_t first_argument = 0;  // in values_ and type_codes_
     int num_arguments = 0;
     bool joined = false;   // nothing to do: the inputs lie where the function would copy them to
     bool checked = false;  // the function was seen to leave them there
   };
   static constexpr std::size_t kNoCall = static_cast<std::size_t>(-1);
 
-  // Gives every entry its address: parameters theirs, the others a place in one arena.
-  void place_entries(MemoryPlanning planning) {
-    const Graph& graph = model_.graph;
-    std::vector<bool> is_param(graph.entries.size(), false);
-    for (const BoundParam& param : model_.params.params) is_param[param.entry] = true;
-    placed_by_caller_ = is_param;
-    memory_ = plan_memory(graph, model_.plan, is_param, planning);
-    arena_ = allocate_pages(memory_.bytes);
-    entries_.resize(graph.entries.size());
-    owners_.assign(graph.entries.size(), arena_);
-    own_data_.resize(graph.entries.size());
-    flat_size_.resize(graph.entries.size());
-    for (std::size_t i = 0; i < graph.entries.size(); ++i) {
-      const GraphEntry& entry = graph.entries[i];
-      const bool placed = memory_.offset[i] != MemoryPlan::kNotPlaced;
-      own_data_[i] = placed ? arena_.get() + memory_.offset[i] : nullptr;
-      DLTensor& tensor = entries_[i];
-      tensor.data = own_data_[i];
-      tensor.device = {kDLCPU, 0};
-      tensor.ndim = static_cast<int>(entry.shape.size());
-      tensor.dtype = entry.dtype;
-      tensor.shape = const_cast<std::int64_t*>(entry.shape.data());
-    }
-    for (const BoundParam& param : model_.params.params) {
-      rebind(param.entry, const_cast<void*>(param.data), std::const_pointer_cast<void>(param.owner));
-    }
+  std::shared_ptr<ThreadPool> pool() const {
+    return threads_ != nullptr ? threads_ : ThreadPool::shared();
+  }
+
+  std::size_t argument_entry(std::size_t argument) const {
+    return model_.graph.nodes[model_.graph.inputs.at(argument)].first_output;
   }
 
   void describe_interface() {
     const Graph& graph = model_.graph;
+    std::vector<bool> is_param(graph.entries.size(), false);
+    for (const BoundParam& param : model_.params.params) is_param[param.entry] = true;
+    placed_by_caller_ = is_param;
     for (std::size_t number : graph.inputs) {
-      std::size_t entry = graph.nodes[number].first_output;
-      if (placed_by_caller_[entry]) continue;
-      inputs_.push_back({graph.nodes[number].name, graph.entries[entry].shape, graph.entries[entry].dtype});
-      input_entries_.push_back(entry);
+      const std::size_t entry = graph.nodes[number].first_output;
+      arguments_.push_back(
+          {graph.nodes[number].name, graph.entries[entry].shape, graph.entries[entry].dtype});
+      set_.push_back(is_param[entry]);
+      placed_by_caller_[entry] = true;
+      if (is_param[entry]) continue;
+      inputs_.push_back(arguments_.back());
+      input_arguments_.push_back(arguments_.size() - 1);
     }
-    for (std::size_t entry : input_entries_) placed_by_caller_[entry] = true;
-    set_.assign(inputs_.size(), false);
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
       const GraphEntry& entry = graph.entries[graph.outputs[i]];
       outputs_.push_back({"output_" + std::to_string(i), entry.shape, entry.dtype});
     }
   }
 
-  void prepare_calls(const ModelFiles& files) {
+  void prepare_calls() {
     const Graph& graph = model_.graph;
     std::vector<std::string> entry_names;
     for (const GraphNode& node : graph.nodes) {
@@ -216,7 +206,7 @@ class GraphExecutor::Impl {
     for (std::size_t number = 0; number < graph.nodes.size(); ++number) {
       const GraphNode& node = graph.nodes[number];
       if (node.kind == NodeKind::kInput) continue;
-      NodeInfo described{node.name, node.function, {}, {}, memory_.joined[number]};
+      NodeInfo described{node.name, node.function, {}, {}, entries_.plan().joined[number]};
       for (std::size_t entry : node.inputs) described.inputs.push_back(info(entry));
       for (std::size_t i = 0; i < node.num_outputs; ++i) {
         described.outputs.push_back(info(node.first_output + i));
@@ -226,16 +216,16 @@ class GraphExecutor::Impl {
       bool nothing_to_do = node.kind == NodeKind::kNop &&
                            model_.plan.alias_of[node.first_output] != node.first_output;
       call_of_node_.push_back(nothing_to_do ? kNoCall : calls_.size());
-      if (!nothing_to_do) calls_.push_back(prepare_call(number, files));
+      if (!nothing_to_do) calls_.push_back(prepare_call(number));
     }
   }
 
-  Call prepare_call(std::size_t number, const ModelFiles& files) {
+  Call prepare_call(std::size_t number) {
     const GraphNode& node = model_.graph.nodes[number];
     Call call;
     call.node = number;
-    call.joined = memory_.joined[number];
-    call.first_argument = arguments_.size();
+    call.joined = entries_.plan().joined[number];
+    call.first_argument = values_.size();
     call.num_arguments = static_cast<int>(node.inputs.size() + node.num_outputs);
     for (std::size_t entry : node.inputs) add_argument(entry, node.flatten);
     for (std::size_t i = 0; i < node.num_outputs; ++i) {
@@ -246,7 +236,7 @@ class GraphExecutor::Impl {
       if (call.function == nullptr) {
         throw Error(ErrorCode::kMismatch,
                     "the graph calls the function " + in_quotes(node.function) + ", which library " +
-                        path_in_quotes(files.library) + " does not have",
+                        path_in_quotes(model_.module->path()) + " does not have",
                     "check that the library and the graph come from the same compilation");
       }
     }
@@ -254,15 +244,9 @@ class GraphExecutor::Impl {
   }
 
   void add_argument(std::size_t entry, bool flatten) {
-    DLTensor& tensor = entries_[entry];
-    if (flatten) {
-      flat_size_[entry] = element_count(model_.graph.entries[entry].shape);
-      tensor.ndim = 1;
-      tensor.shape = &flat_size_[entry];
-    }
     PackedValue value{};
-    value.v_handle = &tensor;
-    arguments_.push_back(value);
+    value.v_handle = entries_.argument(entry, flatten);
+    values_.push_back(value);
     type_codes_.push_back(kTypeTensorHandle);
   }
 
@@ -278,7 +262,7 @@ class GraphExecutor::Impl {
   // copy them to, which has to change nothing.
   void check_join(Call& call) {
     const GraphNode& node = model_.graph.nodes[call.node];
-    const char* data = static_cast<const char*>(entries_[node.first_output].data);
+    const char* data = static_cast<const char*>(entries_.data(node.first_output));
     const std::size_t bytes = model_.graph.entries[node.first_output].bytes;
     const std::vector<char> before = sample(data, bytes);
     execute_now(call);
@@ -292,10 +276,10 @@ class GraphExecutor::Impl {
   }
 
   void execute_now(const Call& call) {
-    PackedValue* arguments = arguments_.data() + call.first_argument;
+    PackedValue* arguments = values_.data() + call.first_argument;
     if (call.function == nullptr) {
       std::size_t entry = model_.graph.nodes[call.node].first_output;
-      std::memmove(entries_[entry].data, static_cast<DLTensor*>(arguments[0].v_handle)->data,
+      std::memmove(entries_.data(entry), static_cast<DLTensor*>(arguments[0].v_handle)->data,
                    model_.graph.entries[entry].bytes);
       return;
     }
@@ -314,10 +298,10 @@ class GraphExecutor::Impl {
 
   void check_all_set() const {
     std::string missing;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
       if (set_[i]) continue;
-      missing += (missing.empty() ? "" : ", ") + in_quotes(inputs_[i].name) + " (" +
-                 tensor_form_name(inputs_[i].dtype, inputs_[i].shape) + ")";
+      missing += (missing.empty() ? "" : ", ") + in_quotes(arguments_[i].name) + " (" +
+                 tensor_form_name(arguments_[i].dtype, arguments_[i].shape) + ")";
     }
     if (missing.empty()) return;
     throw Error(ErrorCode::kMismatch, "these inputs of the model were never set: " + missing,
@@ -345,47 +329,33 @@ class GraphExecutor::Impl {
                 "make it with Tensor::empty, or let set_input copy it");
   }
 
-  // Moves an entry, and all that lies in the same memory with it, to another address.
-  void rebind(std::size_t entry, void* data, const std::shared_ptr<void>& owner) {
-    const std::size_t root = memory_.root[entry];
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (memory_.root[i] != root) continue;
-      entries_[i].data = static_cast<char*>(data) + (memory_.offset[i] - memory_.offset[entry]);
-      owners_[i] = owner;
-    }
-  }
-
-  Tensor entry_tensor(std::size_t entry) const {
-    const GraphEntry& description = model_.graph.entries[entry];
-    return Tensor::view(entries_[entry].data, description.shape, description.dtype, owners_[entry]);
-  }
-
   LoadedModel model_;
-  std::shared_ptr<ThreadPool> threads_;
+  std::shared_ptr<ThreadPool> threads_;  // null: the process-wide one
+  EntryStorage entries_;
 
-  std::shared_ptr<char> arena_;
-  MemoryPlan memory_;
-  std::vector<DLTensor> entries_;
-  std::vector<std::shared_ptr<void>> owners_;  // of each entry's memory
-  std::vector<void*> own_data_;                // each entry's place in the arena
-  std::vector<std::int64_t> flat_size_;
-  std::vector<bool> placed_by_caller_;  // entries that are parameters or inputs
-
+  std::vector<TensorInfo> arguments_;
+  std::vector<bool> set_;  // by argument
   std::vector<TensorInfo> inputs_;
-  std::vector<std::size_t> input_entries_;
-  std::vector<bool> set_;
+  std::vector<std::size_t> input_arguments_;
   std::vector<TensorInfo> outputs_;
+  std::vector<bool> placed_by_caller_;  // entries that are parameters or inputs
 
   std::vector<NodeInfo> nodes_;
   std::vector<std::size_t> node_numbers_;  // in the graph
   std::vector<std::size_t> call_of_node_;
   std::vector<Call> calls_;
-  std::vector<PackedValue> arguments_;
+  std::vector<PackedValue> values_;
   std::vector<int> type_codes_;
 };
 
 GraphExecutor::GraphExecutor(const ModelFiles& files, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(files, options)) {}
+    : impl_(std::make_unique<Impl>(load_model(files, options.on_loaded), options)) {}
+GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(load_model(std::move(library), options.on_loaded), options)) {}
+GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
+                             const ExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(load_model(std::move(library), graph_json, options.on_loaded),
+                                   options)) {}
 
 GraphExecutor::~GraphExecutor() = default;
 GraphExecutor::GraphExecutor(GraphExecutor&&) noexcept = default;
@@ -406,6 +376,17 @@ void GraphExecutor::set_input_zero_copy(std::size_t index, const Tensor& tensor)
   impl_->set_input_zero_copy(index, tensor);
 }
 Tensor GraphExecutor::input(std::size_t index) { return impl_->input(index); }
+const std::vector<TensorInfo>& GraphExecutor::arguments() const { return impl_->arguments(); }
+std::optional<std::size_t> GraphExecutor::argument_index(std::string_view name) const {
+  return impl_->argument_index(name);
+}
+Tensor GraphExecutor::argument(std::size_t index) { return impl_->argument(index); }
+void GraphExecutor::set_argument(std::size_t index, const Tensor& tensor) {
+  impl_->set_argument(index, tensor);
+}
+void GraphExecutor::set_argument_zero_copy(std::size_t index, const Tensor& tensor) {
+  impl_->set_argument_zero_copy(index, tensor);
+}
 void GraphExecutor::set_output_zero_copy(std::size_t index, const Tensor& tensor) {
   impl_->set_output_zero_copy(index, tensor);
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,7 @@ struct MemoryAccount {
 };
 
 struct ExecutorOptions {
-  // Null: the process-wide pool with ThreadPool::default_threads().
+  // Null: the process-wide pool, ThreadPool::shared() at the time of each run.
   std::shared_ptr<ThreadPool> threads{};
   // Called, if set, when the library is loaded and graph and parameters are read, before parameters
   // are bound: for watching what loading costs.
@@ -51,6 +52,8 @@ struct ExecutorOptions {
   // that only put tensors behind each other out. False: memory as the compiler assigned it, and every
   // node is run.
   bool plan_memory = true;
+  // False: inputs that were never set are zero, and run() does not complain of them.
+  bool require_inputs = true;
 };
 
 // Where a model's pieces are. `graph` and `params` stay empty for a single-file library.
@@ -67,6 +70,13 @@ class GraphExecutor {
   // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible |
   // kMismatch).
   explicit GraphExecutor(const ModelFiles& files, const ExecutorOptions& options = {});
+
+  // The same of a library that is loaded already: of the graph in a single-file export, or of
+  // `graph_json`. There are parameters where the graph is the one in the library; else all that the
+  // graph takes is an input.
+  explicit GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options = {});
+  GraphExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
+                const ExecutorOptions& options = {});
   ~GraphExecutor();
   GraphExecutor(GraphExecutor&&) noexcept;
   GraphExecutor& operator=(GraphExecutor&&) noexcept;
@@ -89,6 +99,19 @@ class GraphExecutor {
 
   // The executor's own storage of an input, to be written in place; counts as set.
   Tensor input(std::size_t index);
+
+  // Inputs and parameters together, in the order in which the graph lists them: what TVM calls a
+  // graph's inputs. argument_index() gives nothing for a name that is none of them.
+  const std::vector<TensorInfo>& arguments() const;
+  std::optional<std::size_t> argument_index(std::string_view name) const;
+
+  // The memory that the model reads argument `index` from, to be read and written in place; counts as
+  // set. A parameter that lies in a mapped file or library is copied to memory of its own first.
+  Tensor argument(std::size_t index);
+
+  // As for inputs, but that set_argument writes to the memory that argument() gives.
+  void set_argument(std::size_t index, const Tensor& tensor);
+  void set_argument_zero_copy(std::size_t index, const Tensor& tensor);
 
   // The model writes output `index` straight into `tensor` from the next run on (same shape, type and
   // alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an input,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/dtype.h"
@@ -39,6 +40,8 @@ struct GraphNode {
   // nothing.
   std::string multiply_adds;  // of the layer's definition, as a decimal number
   std::string kernel;         // which kernel with which parameters, as JSON
+  // The compiler's "hash" of the function, and what it names a layout ("data_layout": "NCHW").
+  std::vector<std::pair<std::string, std::string>> labels;
 };
 
 struct Graph {

@@ -43,14 +43,14 @@ void bind_linked_params(const std::shared_ptr<Module>& module, const Graph& grap
     if (data == nullptr) continue;
     const std::size_t bytes = graph.entries[entry].bytes;
     if (is_aligned(data)) {
-      binding.params.push_back({entry, data, module});
+      binding.params.push_back({entry, data, module, false});
       binding.bytes_in_place += bytes;
       continue;
     }
     auto copy = std::make_shared<Tensor>(
         Tensor::empty(graph.entries[entry].shape, graph.entries[entry].dtype));
     std::memcpy(copy->data(), data, bytes);
-    binding.params.push_back({entry, copy->data(), copy});
+    binding.params.push_back({entry, copy->data(), copy, true});
     binding.bytes_copied += bytes;
   }
 }

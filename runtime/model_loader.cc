@@ -2,7 +2,8 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/as_text.h"
 #include "runtime/error.h"
@@ -12,49 +13,94 @@
 #include "runtime/quoted.h"
 
 namespace run_model {
-LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded) {
-  LoadedModel model;
-  std::string graph_source;
-  std::string graph_text;  // of a single-file library
-  std::shared_ptr<const MappedFile> graph_file;
-  // Data files come first: loading a library can already run code of it.
-  if (!files.graph.empty()) {
-    graph_file = MappedFile::open(files.graph, "graph file");
-    graph_source = "graph file " + path_in_quotes(files.graph);
-    model.graph = parse_graph(as_text(graph_file->bytes()), graph_source);
-  }
-  std::shared_ptr<const MappedFile> params_file;
-  std::vector<Param> params;
-  std::string params_source;
-  if (!files.params.empty()) {
-    params_file = MappedFile::open(files.params, "parameter file");
-    params_source = "parameter file " + path_in_quotes(files.params);
-    params = parse_params(params_file->bytes(), params_source);
-  }
+namespace {
 
-  model.module = Module::open(files.library);
-  const std::optional<EmbeddedGraph>& embedded = model.module->embedded_graph();
-  std::string library = "library " + path_in_quotes(files.library);
-  if (files.graph.empty()) {
-    if (!embedded) {
-      throw Error(ErrorCode::kMismatch,
-                  library + " holds no graph, expected a single-file export of a graph executor",
-                  "give the model's .json and .params files too");
-    }
-    graph_source = "the graph inside " + library;
-    model.graph = parse_graph(embedded->graph_json, graph_source);
+// Parameters as they were read, and the file that their bytes lie in.
+struct ReadParams {
+  std::vector<Param> params;
+  std::shared_ptr<const MappedFile> file;
+  std::string source;
+};
+
+std::string library_name(const Module& library) {
+  return "library " + path_in_quotes(library.path());
+}
+
+ReadParams params_from_file(const std::filesystem::path& path) {
+  ReadParams read;
+  read.file = MappedFile::open(path, "parameter file");
+  read.source = "parameter file " + path_in_quotes(path);
+  read.params = parse_params(read.file->bytes(), read.source);
+  return read;
+}
+
+ReadParams params_from_library(const Module& library) {
+  const EmbeddedGraph& embedded = *library.embedded_graph();
+  const std::string source = library_name(library);
+  return {parse_param_records(embedded.param_names, embedded.param_records,
+                              "the parameters inside " + source),
+          embedded.file, source};
+}
+
+const EmbeddedGraph& graph_of_library(const Module& library) {
+  if (!library.embedded_graph()) {
+    throw Error(ErrorCode::kMismatch,
+                library_name(library) +
+                    " holds no graph, expected a single-file export of a graph executor",
+                "give the model's .json and .params files too");
   }
-  if (files.params.empty() && embedded) {
-    params_source = library;
-    params = parse_param_records(embedded->param_names, embedded->param_records,
-                                 "the parameters inside " + library);
-    params_file = embedded->file;
-  }
+  return *library.embedded_graph();
+}
+
+LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph, const std::string& graph_source,
+                         const ReadParams& read, const std::function<void()>& on_loaded) {
+  LoadedModel model{std::move(library), std::move(graph), {}, {}};
   model.plan = plan_storage(model.graph, graph_source);
   if (on_loaded) on_loaded();
-  model.params = bind_params(model.graph, params, params_file, params_source);
+  model.params = bind_params(model.graph, read.params, read.file, read.source);
   bind_linked_params(model.module, model.graph, model.params);
   return model;
+}
+
+}  // namespace
+
+LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded) {
+  // Data files come first: loading a library can already run code of it.
+  Graph graph;
+  std::string graph_source;
+  if (!files.graph.empty()) {
+    const auto file = MappedFile::open(files.graph, "graph file");
+    graph_source = "graph file " + path_in_quotes(files.graph);
+    graph = parse_graph(as_text(file->bytes()), graph_source);
+  }
+  ReadParams params;
+  if (!files.params.empty()) params = params_from_file(files.params);
+
+  std::shared_ptr<Module> library = Module::open(files.library);
+  if (files.graph.empty()) {
+    graph_source = "the graph inside " + library_name(*library);
+    graph = parse_graph(graph_of_library(*library).graph_json, graph_source);
+  }
+  if (files.params.empty() && library->embedded_graph()) params = params_from_library(*library);
+  return fit_together(std::move(library), std::move(graph), graph_source, params, on_loaded);
+}
+
+LoadedModel load_model(std::shared_ptr<Module> library, const std::function<void()>& on_loaded) {
+  const std::string source = "the graph inside " + library_name(*library);
+  Graph graph = parse_graph(graph_of_library(*library).graph_json, source);
+  const ReadParams params = params_from_library(*library);
+  return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
+}
+
+LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,
+                       const std::function<void()>& on_loaded) {
+  const std::string source = "the graph for " + library_name(*library);
+  Graph graph = parse_graph(graph_json, source);
+  ReadParams params;
+  if (library->embedded_graph() && library->embedded_graph()->graph_json == graph_json) {
+    params = params_from_library(*library);
+  }
+  return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
 }
 
 }  // namespace run_model

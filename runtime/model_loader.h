@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "runtime/graph_executor.h"
 #include "runtime/graph_json.h"
@@ -24,5 +25,12 @@ struct LoadedModel {
 // `on_loaded`, if set, is called before the parameters are bound. Throws as GraphExecutor's
 // constructor does.
 LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded = {});
+
+// Takes the graph and the parameters from the library, a single-file export.
+LoadedModel load_model(std::shared_ptr<Module> library, const std::function<void()>& on_loaded = {});
+
+// Takes the graph from `graph_json`, and the parameters from the library where it is its own graph.
+LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,
+                       const std::function<void()>& on_loaded = {});
 
 }  // namespace run_model

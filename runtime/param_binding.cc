@@ -57,7 +57,7 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
     }
     bool in_place = is_aligned(param.data.data());
     (in_place ? binding.bytes_in_place : binding.bytes_copied) += param.data.size();
-    binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file});
+    binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file, false});
   }
   if (binding.bytes_copied == 0) return binding;
 
@@ -74,6 +74,7 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
     copy_and_release(next, params[i], *file);
     bound.data = next;
     bound.owner = storage_owner;
+    bound.writable = true;
     next += round_up(params[i].data.size());
   }
   return binding;

@@ -17,6 +17,7 @@ struct BoundParam {
   std::size_t entry = 0;  // of the graph
   const void* data = nullptr;
   std::shared_ptr<const void> owner;
+  bool writable = false;  // the bytes are a copy of their own, not part of a mapped file or library
 };
 
 struct ParamBinding {

@@ -227,9 +227,22 @@ int ThreadPool::default_threads() {
   return std::clamp(threads, 1, kMaxThreads);
 }
 
-const std::shared_ptr<ThreadPool>& ThreadPool::shared() {
-  static const std::shared_ptr<ThreadPool> pool = std::make_shared<ThreadPool>();
+namespace {
+
+// Holds `first`, if not null, when it is called for the first time.
+std::shared_ptr<ThreadPool>& shared_slot(const std::shared_ptr<ThreadPool>& first) {
+  static std::shared_ptr<ThreadPool> pool =
+      first != nullptr ? first : std::make_shared<ThreadPool>();
   return pool;
+}
+
+}  // namespace
+
+const std::shared_ptr<ThreadPool>& ThreadPool::shared() { return shared_slot(nullptr); }
+
+void ThreadPool::set_shared(std::shared_ptr<ThreadPool> pool) {
+  std::shared_ptr<ThreadPool>& slot = shared_slot(pool);
+  slot = std::move(pool);
 }
 
 int ThreadPool::threads() const { return impl_->threads(); }

@@ -37,8 +37,12 @@ class ThreadPool {
   // by its CPU mask, its cgroup's CPU quota (rounded up) and the topology in sysfs. At least 1.
   static int default_threads();
 
-  // The pool that executors share unless given one: made on first use with default options.
+  // The pool that executors, and compiled functions called by themselves, share unless given one:
+  // what set_shared was given last, else made on first use with default options.
   static const std::shared_ptr<ThreadPool>& shared();
+
+  // Not while another thread computes or asks for shared(). `pool` is not null.
+  static void set_shared(std::shared_ptr<ThreadPool> pool);
 
   int threads() const;
 

@@ -1,0 +1,109 @@
+#include "runtime/entry_storage.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "runtime/dtype.h"
+#include "runtime/error.h"
+
+namespace run_model {
+namespace {
+
+// In bytes; more than a 32-bit program can address on many boards.
+std::uint64_t physical_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Zeroed pages that are only taken from the system when they are written to first.
+std::shared_ptr<char> allocate_pages(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  if (bytes > physical_memory()) {
+    throw Error(ErrorCode::kIncompatible,
+                "the model's tensors need " + std::to_string(bytes) + " bytes of memory, this machine has " +
+                    std::to_string(physical_memory()));
+  }
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    throw Error(ErrorCode::kIncompatible,
+                "the system refused " + std::to_string(bytes) + " bytes of memory for the model's tensors");
+  }
+  return {static_cast<char*>(data), [bytes](char* pages) { munmap(pages, bytes); }};
+}
+
+std::vector<bool> entries_of(const ParamBinding& params, std::size_t entries) {
+  std::vector<bool> is_param(entries, false);
+  for (const BoundParam& param : params.params) is_param[param.entry] = true;
+  return is_param;
+}
+
+}  // namespace
+
+EntryStorage::EntryStorage(const Graph& graph, const StoragePlan& storages,
+                           const ParamBinding& params, MemoryPlanning planning)
+    : graph_(graph),
+      plan_(plan_memory(graph, storages, entries_of(params, graph.entries.size()), planning)),
+      block_(allocate_pages(plan_.bytes)),
+      arguments_(graph.entries.size()),
+      owners_(graph.entries.size(), block_),
+      read_only_(graph.entries.size(), false),
+      flat_size_(graph.entries.size()) {
+  for (std::size_t i = 0; i < graph.entries.size(); ++i) {
+    const GraphEntry& entry = graph.entries[i];
+    const bool placed = plan_.offset[i] != MemoryPlan::kNotPlaced;
+    DLTensor& tensor = arguments_[i];
+    tensor.data = placed ? block_.get() + plan_.offset[i] : nullptr;
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int>(entry.shape.size());
+    tensor.dtype = entry.dtype;
+    tensor.shape = const_cast<std::int64_t*>(entry.shape.data());
+  }
+  for (const BoundParam& param : params.params) {
+    move(param.entry, const_cast<void*>(param.data), std::const_pointer_cast<void>(param.owner));
+    read_only_[param.entry] = !param.writable;
+  }
+}
+
+DLTensor* EntryStorage::argument(std::size_t entry, bool flatten) {
+  DLTensor& tensor = arguments_[entry];
+  if (flatten) {
+    flat_size_[entry] = element_count(graph_.entries[entry].shape);
+    tensor.ndim = 1;
+    tensor.shape = &flat_size_[entry];
+  }
+  return &tensor;
+}
+
+Tensor EntryStorage::tensor(std::size_t entry) const {
+  const GraphEntry& description = graph_.entries[entry];
+  return Tensor::view(arguments_[entry].data, description.shape, description.dtype, owners_[entry]);
+}
+
+void EntryStorage::move_to(std::size_t entry, const Tensor& tensor) {
+  move(entry, tensor.data(), std::make_shared<Tensor>(tensor));
+  read_only_[entry] = false;
+}
+
+void EntryStorage::move_home(std::size_t entry) {
+  move(entry, block_.get() + plan_.offset[entry], block_);
+}
+
+void EntryStorage::make_writable(std::size_t entry) {
+  if (read_only_[entry]) move_to(entry, tensor(entry).clone());
+}
+
+void EntryStorage::move(std::size_t entry, void* data, const std::shared_ptr<void>& owner) {
+  const std::size_t root = plan_.root[entry];
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (plan_.root[i] != root) continue;
+    arguments_[i].data = static_cast<char*>(data) + (plan_.offset[i] - plan_.offset[entry]);
+    owners_[i] = owner;
+  }
+}
+
+}  // namespace run_model

@@ -1,0 +1,35 @@
+#include "runtime/load_params.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/params_file.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+
+void load_params(GraphExecutor& executor, std::span<const std::byte> bytes, const std::string& source) {
+  std::vector<std::pair<std::size_t, Param>> known;
+  for (Param& param : parse_params(bytes, source)) {
+    const std::optional<std::size_t> index = executor.argument_index(param.name);
+    if (!index) continue;
+    const TensorInfo& expected = executor.arguments()[*index];
+    if (param.shape != expected.shape || !same_dtype(param.dtype, expected.dtype)) {
+      throw Error(ErrorCode::kMismatch,
+                  source + " have parameter " + in_quotes(param.name) + " as " +
+                      tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
+                      tensor_form_name(expected.dtype, expected.shape),
+                  "check that the graph and the parameters come from the same compilation");
+    }
+    known.emplace_back(*index, std::move(param));
+  }
+  for (const auto& [index, param] : known) {
+    const Tensor target = executor.argument(index);
+    if (!param.data.empty()) std::memcpy(target.data(), param.data.data(), param.data.size());
+  }
+}
+
+}  // namespace run_model
