@@ -1,0 +1,26 @@
+#include "rpc/functions/create_executor.h"
+
+#include <string>
+
+#include "rpc/graph_executor_module.h"
+#include "rpc/library_module.h"
+#include "runtime/error.h"
+
+namespace run_model::rpc {
+
+std::shared_ptr<Module> executor_library(const Arguments& arguments) {
+  arguments.text(0);
+  const auto library = std::dynamic_pointer_cast<LibraryModule>(arguments.module(1));
+  if (library == nullptr) {
+    arguments.fail(1, "a library that load_module gave (it is of kind " + arguments.module(1)->kind() + ")");
+  }
+  if (arguments.size() < 4 || arguments.size() % 2 != 0) {
+    throw Error(ErrorCode::kMismatch,
+                "an executor is made of a graph, a library and two numbers for each device, but " +
+                    std::to_string(arguments.size()) + " arguments were given");
+  }
+  for (std::size_t i = 2; i < arguments.size(); i += 2) check_cpu_numbers(arguments, i);
+  return library->library();
+}
+
+}  // namespace run_model::rpc
