@@ -135,6 +135,11 @@ DLDataType read_dtype(FrameReader& frame) {
 DLDevice read_device(FrameReader& frame) {
   const auto type = frame.number<std::int32_t>();
   const auto number = frame.number<std::int32_t>();
+  // DLPack's devices are numbered below this; another value is none that the enumeration can have.
+  constexpr std::int32_t kDeviceTypes = 32;
+  if (type < 0 || type >= kDeviceTypes) {
+    throw Error(ErrorCode::kFormat, "the device type " + std::to_string(type) + " does not exist");
+  }
   return {static_cast<DLDeviceType>(type), number};
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <vector>
 
@@ -236,7 +235,6 @@ class Session {
     progress_.set_doing("looking for the function " + name);
     const FunctionPointer function =
         options_.functions != nullptr ? options_.functions->find(name) : nullptr;
-    if (function == nullptr) log("there is no function " + in_quotes(name));
     send(system_answer(OpaqueHandle{function != nullptr ? handles_.add(function) : 0}));
   }
 
@@ -257,12 +255,17 @@ class Session {
       }
     }
     frame.check_end();
-    send(system_answer(OpaqueHandle{handles_.add_memory(new_memory(tensor_bytes(header.shape, header.dtype)))}));
+    const Tensor memory = new_memory(tensor_bytes(header.shape, header.dtype));
+    send(system_answer(OpaqueHandle{handles_.add_memory(memory)}));
   }
 
-  // Zeroed, as fresh pages are; at least one byte, so that its address is its own.
-  static Tensor new_memory(std::uint64_t bytes) {
-    if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
+  // At least one byte, so that its address is its own.
+  Tensor new_memory(std::uint64_t bytes) const {
+    if (bytes > options_.limits.allocation_bytes) {
+      throw Error(ErrorCode::kMismatch, "memory of " + std::to_string(bytes) +
+                                            " bytes is more than a session may have, which is " +
+                                            std::to_string(options_.limits.allocation_bytes));
+    }
     constexpr DLDataType kByte{kDLUInt, 8, 1};
     return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, kByte);
   }

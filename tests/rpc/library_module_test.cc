@@ -1,0 +1,87 @@
+#include "rpc/library_module.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "tests/error_matcher.h"
+
+namespace run_model::rpc {
+namespace {
+
+class LibraryModuleTest : public testing::Test {
+ protected:
+  Value call(const char* name, std::vector<Value> arguments) {
+    const FunctionPointer function = module_->find(name);
+    if (function == nullptr) throw std::runtime_error(std::string("no function ") + name);
+    return function->call(arguments);
+  }
+
+  std::shared_ptr<LibraryModule> module_ = std::make_shared<LibraryModule>(Module::open(PACKED_FUNCTIONS));
+};
+
+TEST_F(LibraryModuleTest, HandsArgumentsOverInTheirOwnTypes) {
+  const Tensor tensor = Tensor::empty({1}, {kDLFloat, 32, 1});
+  const std::vector<Value> arguments{
+      std::int64_t{1}, 2.0, Bool{true}, std::string("x"), Bytes{}, DLDataType{kDLInt, 8, 1},
+      DLDevice{kDLCPU, 0}, TensorArgument{tensor, 0}, {}};
+  // int, float, bool as int, text, bytes, data type, device, tensor, null
+  EXPECT_EQ(std::get<std::int64_t>(call("codes_of", arguments)), 0x020bc5674);
+  EXPECT_EQ(std::get<std::int64_t>(call("codes_of", {})), 0);
+  EXPECT_EQ(std::get<double>(call("add_numbers", {std::int64_t{2}, 0.5})), 2.5);
+  EXPECT_EQ(std::get<std::int64_t>(
+                call("lengths", {std::string("abc"), Bytes::copy_of(std::as_bytes(std::span("12", 2)))})),
+            5);
+}
+
+TEST_F(LibraryModuleTest, TellsCompiledCodeTheByteOffset) {
+  const Tensor memory = Tensor::empty({64}, {kDLFloat, 32, 1});
+  auto* const values = static_cast<float*>(memory.data());
+  for (int i = 0; i < 64; ++i) values[i] = static_cast<float>(i);
+  const auto part = [&](std::uint64_t byte_offset) {
+    return TensorArgument{Tensor::view(static_cast<char*>(memory.data()) + byte_offset, {4}, memory.dtype(), nullptr),
+                          byte_offset};
+  };
+  EXPECT_EQ(std::get<std::int64_t>(call("add_one", {part(8), part(128)})), 136);
+  EXPECT_EQ(values[32], 3);
+  EXPECT_EQ(values[35], 6);
+}
+
+TEST_F(LibraryModuleTest, PreparedCallsDoTheSame) {
+  const Tensor from = Tensor::empty({4}, {kDLFloat, 32, 1});
+  const Tensor to = Tensor::empty({4}, {kDLFloat, 32, 1});
+  std::fill_n(static_cast<float*>(from.data()), 4, 1.f);
+  const FunctionPointer function = module_->find("add_one");
+  const std::function<void()> run =
+      function->prepare(std::vector<Value>{TensorArgument{from, 0}, TensorArgument{to, 0}});
+  run();
+  EXPECT_EQ(static_cast<float*>(to.data())[3], 2);
+  EXPECT_THAT(module_->find("fails")->prepare({}), ThrowsError(ErrorCode::kModel, "the reason"));
+}
+
+TEST_F(LibraryModuleTest, FailuresCarryTheReason) {
+  EXPECT_THAT([&] { call("fails", {}); }, ThrowsError(ErrorCode::kModel, "'fails' failed: the reason"));
+}
+
+TEST_F(LibraryModuleTest, RefusesWhatCompiledCodeCannotTake) {
+  EXPECT_THAT([&] { call("codes_of", {module_->find("text")}); },
+              ThrowsError(ErrorCode::kMismatch, "is a function, expected"));
+  EXPECT_THAT([&] { call("codes_of", {OpaqueHandle{123}}); }, ThrowsError(ErrorCode::kMismatch, "an opaque handle"));
+  EXPECT_THAT([&] { call("codes_of", {DLDevice{kDLCUDA, 0}}); }, ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
+  EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorCode::kModel, "type code 9"));
+}
+
+TEST_F(LibraryModuleTest, ReturnsTexts) { EXPECT_EQ(std::get<std::string>(call("text", {})), "from the library"); }
+
+TEST_F(LibraryModuleTest, FindsOnlyWhatTheLibraryHas) {
+  EXPECT_EQ(module_->find("nothing"), nullptr);
+  // A function of the C library, which the module is linked with.
+  EXPECT_EQ(module_->find("strlen"), nullptr);
+  EXPECT_EQ(module_->find("default"), nullptr);
+}
+
+}  // namespace
+}  // namespace run_model::rpc
