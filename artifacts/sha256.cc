@@ -65,7 +65,7 @@ void add_block(State& state, const std::byte* block) {
 
 }  // namespace
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
+std::array<std::byte, 32> sha256(std::span<const std::byte> bytes) {
   State state = kStart;
   const std::size_t whole = bytes.size() - bytes.size() % kBlock;
   for (std::size_t i = 0; i < whole; i += kBlock) add_block(state, bytes.data() + i);
@@ -80,10 +80,19 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < 8; ++i) tail[end - 1 - i] = static_cast<std::byte>(bits >> (8 * i));
   for (std::size_t i = 0; i < end; i += kBlock) add_block(state, tail.data() + i);
 
+  std::array<std::byte, 32> digest;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    digest[i] = static_cast<std::byte>(state[i / 4] >> (24 - 8 * (i % 4)));
+  }
+  return digest;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (const std::uint32_t word : state) {
-    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[word >> shift & 0xF];
+  for (const std::byte byte : sha256(bytes)) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 0xF];
   }
   return text;
 }

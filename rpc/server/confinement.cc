@@ -1,0 +1,100 @@
+#include "rpc/server/confinement.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace run_model::rpc {
+namespace {
+
+// Above all that arrange_descriptors() fills.
+constexpr int kAside = 10;
+
+void set_limit(int resource, std::uint64_t value) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(value);
+  if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted) return;
+  limit.rlim_cur = limit.rlim_max = wanted;
+  static_cast<void>(::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit));
+}
+
+// Of data and stacks, which is what RLIMIT_DATA counts (proc(5), statm, sixth number).
+std::uint64_t data_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long pages = 0;
+  const bool read = std::fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) == 1;
+  std::fclose(file);
+  return read ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
+  }
+  // Writing to what nobody reads and beyond the limit of a file's size are errors, not the end.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void close_from(int first) {
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
+#endif
+  // Before Linux 5.9.
+  DIR* listing = ::opendir("/proc/self/fd");
+  if (listing == nullptr) return;
+  std::vector<int> open;
+  while (const dirent* entry = ::readdir(listing)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd >= first && fd != ::dirfd(listing)) open.push_back(fd);
+  }
+  ::closedir(listing);
+  for (const int fd : open) ::close(fd);
+}
+
+bool arrange_descriptors(int socket, int output) {
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int aside_nothing = ::fcntl(nothing, F_DUPFD_CLOEXEC, kAside);
+  const int aside_socket = ::fcntl(socket, F_DUPFD_CLOEXEC, kAside);
+  const int aside_output = ::fcntl(output, F_DUPFD_CLOEXEC, kAside);
+  if (::dup2(aside_nothing, STDIN_FILENO) < 0 || ::dup2(aside_output, STDOUT_FILENO) < 0 ||
+      ::dup2(aside_output, STDERR_FILENO) < 0 ||
+      ::dup3(aside_socket, kSessionSocket, O_CLOEXEC) < 0) {
+    return false;
+  }
+  close_from(kSessionSocket + 1);
+  return true;
+}
+
+}  // namespace
+
+bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
+             const ProcessLimits& limits) {
+  reset_signals();
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != server) return false;
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::umask(077);
+  if (!arrange_descriptors(socket, output) || ::chdir(folder.c_str()) != 0) return false;
+  set_limit(RLIMIT_CORE, 0);
+  if (limits.file_bytes > 0) set_limit(RLIMIT_FSIZE, limits.file_bytes);
+  if (limits.memory_bytes > 0) set_limit(RLIMIT_DATA, data_bytes() + limits.memory_bytes);
+  return true;
+}
+
+}  // namespace run_model::rpc

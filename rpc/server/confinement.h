@@ -1,0 +1,27 @@
+// What a session's process does first, so that it cannot harm the server or outlive it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace run_model::rpc {
+
+struct ProcessLimits {
+  std::uint64_t memory_bytes = 0;  // beyond what the process has at its start; 0: no limit
+  std::uint64_t file_bytes = 0;    // of one file; 0: no limit
+};
+
+// Where the client's socket is afterwards. Standard input is empty, standard output and error are the
+// pipe to the server; every other descriptor is closed.
+inline constexpr int kSessionSocket = 3;
+
+// In the child, after fork(). Has a process group of its own, ends when `server` ends, makes no core
+// files, gains no rights by running other programs, has the default signals, but for those that only
+// say that a pipe is closed or a file full, and lives in `folder`. False when one of these that a session
+// cannot do without has failed.
+bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
+             const ProcessLimits& limits);
+
+}  // namespace run_model::rpc

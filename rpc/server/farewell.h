@@ -1,0 +1,36 @@
+// The last words to a client whose session is over.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rpc/server/owned_fd.h"
+#include "rpc/server/poll_set.h"
+#include "rpc/server/wire.h"
+
+namespace run_model::rpc {
+
+// Sends an exception, says that nothing more will come, and takes what the client still sends until it
+// closes: a connection that is closed with something unread is reset, and the exception lost with it. A
+// client that was sending a request reads the exception when it has sent all of it.
+class Farewell {
+ public:
+  // No exception for an empty text. Closes at `deadline` at the latest.
+  Farewell(OwnedFd socket, const std::string& text, TimePoint deadline);
+
+  void prepare(PollSet& polls) const;
+  void step(TimePoint now);
+  bool is_over() const { return !socket_; }
+
+ private:
+  void send_rest();
+  void drain();
+
+  OwnedFd socket_;
+  ByteVector frame_;
+  std::size_t sent_ = 0;
+  std::uint64_t drained_ = 0;
+  TimePoint deadline_;
+};
+
+}  // namespace run_model::rpc

@@ -1,0 +1,59 @@
+// Clients between their connection and their session.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/server/event_log.h"
+#include "rpc/server/farewell.h"
+#include "rpc/server/handshake.h"
+#include "rpc/server/listener.h"
+#include "rpc/server/owned_fd.h"
+#include "rpc/server/poll_set.h"
+#include "rpc/server/session_table.h"
+
+namespace run_model::rpc {
+
+class Reception {
+ public:
+  // All of these outlive this. `accept_key` says whether a client with that key is to be served, and is
+  // asked once for each.
+  Reception(Listener& listener, SessionTable& sessions, const ServerOptions& options,
+            std::function<bool(const std::string&)> accept_key, EventLog log);
+
+  // Clients that have shown a key and wait for a session to end.
+  int waiting() const;
+
+  void prepare(PollSet& polls) const;
+  void step(TimePoint now);
+
+ private:
+  struct Client {
+    OwnedFd socket;
+    std::string peer;
+    TimePoint deadline;
+    Handshake handshake;
+    bool gone = false;
+  };
+
+  bool has_room() const { return sessions_.free_slots() > waiting(); }
+  void accept(TimePoint now);
+  void advance(Client& client, TimePoint now);
+  void receive(Client& client);
+  void drop(Client& client, const std::string& why);
+  void refuse(Client& client, TimePoint now);
+  void start(Client& client, TimePoint now);
+
+  Listener& listener_;
+  SessionTable& sessions_;
+  const ServerOptions& options_;
+  std::function<bool(const std::string&)> accept_key_;
+  EventLog log_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<Farewell>> refused_;
+  TimePoint accept_again_{};
+};
+
+}  // namespace run_model::rpc

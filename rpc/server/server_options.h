@@ -1,0 +1,11 @@
+// Whether the server's options make sense together.
+#pragma once
+
+#include "rpc/server/server.h"
+
+namespace run_model::rpc {
+
+// Throws Error(kUsage) naming what does not.
+void check_options(const ServerOptions& options);
+
+}  // namespace run_model::rpc

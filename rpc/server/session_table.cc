@@ -1,0 +1,104 @@
+#include "rpc/server/session_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model::rpc {
+namespace {
+
+// For a client that thinks between two calls, and one that sends a large tensor over a slow network.
+constexpr std::chrono::seconds kFarewellTime{60};
+// More than these at a time are closed at once, the oldest first.
+constexpr std::size_t kMostFarewells = 32;
+
+// What stop() waits for the killed processes to be gone, at most.
+constexpr std::chrono::seconds kStopWait{5};
+
+}  // namespace
+
+SessionTable::SessionTable(const ServerOptions& options, SessionBody body, EventLog log)
+    : options_(options),
+      body_(std::move(body)),
+      log_(std::move(log)),
+      folder_(options.work_folder) {}
+
+int SessionTable::free_slots() const {
+  return options_.max_sessions - static_cast<int>(sessions_.size());
+}
+
+void SessionTable::start(OwnedFd socket, const std::string& peer, const ClientKey& client,
+                         TimePoint now) {
+  ServerEvent event{ServerEvent::Kind::kConnected, false, peer, ++last_number_, "connected"};
+  WatchLimits limits{options_.session_seconds, false, options_.call_seconds, options_.memory_bytes};
+  const double asked = client.timeout_seconds;
+  if (asked > 0 && (limits.session_seconds <= 0 || asked < limits.session_seconds)) {
+    limits.session_seconds = asked;
+    limits.client_asked = true;
+  }
+  std::filesystem::path folder;
+  try {
+    folder = folder_.make_session_folder(event.session);
+    auto process = std::make_unique<SessionProcess>(
+        socket.get(), folder, ProcessLimits{options_.memory_bytes, options_.file_bytes}, body_);
+    log_(event);
+    sessions_.push_back(std::make_unique<SessionWatch>(event, std::move(socket), std::move(process),
+                                                       limits, log_, now));
+  } catch (const Error& error) {
+    if (!folder.empty()) WorkFolder::remove(folder);
+    event.kind = ServerEvent::Kind::kRefused;
+    event.warning = true;
+    event.message = std::string("cannot be served: ") + error.what();
+    log_(event);
+    say_farewell(std::move(socket), "the server cannot start a session: " + std::string(error.what()),
+                 now);
+  }
+}
+
+void SessionTable::prepare(PollSet& polls) const {
+  for (const auto& session : sessions_) session->prepare(polls);
+  for (const auto& farewell : farewells_) farewell->prepare(polls);
+}
+
+void SessionTable::step(TimePoint now) {
+  for (const auto& session : sessions_) {
+    session->step(now);
+    if (session->is_over()) end_of(*session, now);
+  }
+  std::erase_if(sessions_, [](const auto& session) { return session->is_over(); });
+  for (const auto& farewell : farewells_) farewell->step(now);
+  std::erase_if(farewells_, [](const auto& farewell) { return farewell->is_over(); });
+}
+
+void SessionTable::stop() {
+  for (const auto& session : sessions_) session->kill_for("the server stops");
+  const TimePoint deadline = Clock::now() + kStopWait;
+  while (!sessions_.empty() && Clock::now() < deadline) {
+    PollSet polls;
+    for (const auto& session : sessions_) session->prepare(polls);
+    polls.wait();
+    step(Clock::now());
+  }
+  sessions_.clear();
+  farewells_.clear();
+}
+
+void SessionTable::say_farewell(OwnedFd socket, const std::string& text, TimePoint now) {
+  if (farewells_.size() >= kMostFarewells) farewells_.erase(farewells_.begin());
+  farewells_.push_back(std::make_unique<Farewell>(std::move(socket), text, now + kFarewellTime));
+}
+
+void SessionTable::end_of(SessionWatch& session, TimePoint now) {
+  const std::filesystem::path folder = folder_.path() / std::to_string(session.number());
+  if (!WorkFolder::remove(folder)) {
+    log_({ServerEvent::Kind::kSessionLog, true, "", session.number(),
+          "left something in " + path_in_quotes(folder) + " that cannot be removed"});
+  }
+  if (session.is_client_there()) {
+    say_farewell(session.take_socket(), session.last_words(), now);
+  }
+}
+
+}  // namespace run_model::rpc

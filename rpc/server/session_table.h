@@ -1,0 +1,46 @@
+// The sessions that run, and the clients that are told that theirs has ended.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/server/client_key.h"
+#include "rpc/server/event_log.h"
+#include "rpc/server/farewell.h"
+#include "rpc/server/session_watch.h"
+#include "rpc/server/work_folder.h"
+
+namespace run_model::rpc {
+
+class SessionTable {
+ public:
+  // `options` outlive this.
+  SessionTable(const ServerOptions& options, SessionBody body, EventLog log);
+
+  // How many sessions can be started now.
+  int free_slots() const;
+
+  // After the handshake. Where the system refuses a process, the client is told so.
+  void start(OwnedFd socket, const std::string& peer, const ClientKey& client, TimePoint now);
+
+  void prepare(PollSet& polls) const;
+  void step(TimePoint now);
+
+  // Ends every session; what clients can be told, they are.
+  void stop();
+
+ private:
+  void say_farewell(OwnedFd socket, const std::string& text, TimePoint now);
+  void end_of(SessionWatch& session, TimePoint now);
+
+  const ServerOptions& options_;
+  SessionBody body_;
+  EventLog log_;
+  WorkFolder folder_;
+  std::vector<std::unique_ptr<SessionWatch>> sessions_;
+  std::vector<std::unique_ptr<Farewell>> farewells_;
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace run_model::rpc

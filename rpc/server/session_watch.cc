@@ -1,0 +1,233 @@
+#include "rpc/server/session_watch.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "rpc/server/process_end.h"
+#include "rpc/server/sockets.h"
+#include "runtime/quoted.h"
+
+namespace run_model::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+// For a session to notice by itself that its client is gone.
+constexpr std::chrono::seconds kGrace{3};
+constexpr milliseconds kMemoryPeriod{200};
+constexpr milliseconds kLongestPeriod{1000};
+constexpr milliseconds kShortestPeriod{20};
+// When the process is about to be gone.
+constexpr milliseconds kEndPeriod{10};
+// Of a session in the log: a model that prints without end fills no disk.
+constexpr int kMostLines = 200;
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), seconds < 10 ? "%.1f s" : "%.0f s", seconds);
+  return text;
+}
+
+// As the user wrote it: 1.5 s, 600 s.
+std::string limit_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g s", seconds);
+  return text;
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+
+// How long ago something came or went on the connection; empty where the system does not tell.
+std::optional<Clock::duration> idle_time(int socket) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
+  return milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
+}
+
+}  // namespace
+
+SessionWatch::SessionWatch(ServerEvent event, OwnedFd socket,
+                           std::unique_ptr<SessionProcess> process, const WatchLimits& limits,
+                           EventLog log, TimePoint now)
+    : event_(std::move(event)),
+      socket_(std::move(socket)),
+      process_(std::move(process)),
+      limits_(limits),
+      log_(std::move(log)),
+      start_(now),
+      next_memory_check_(now) {}
+
+void SessionWatch::prepare(PollSet& polls) const {
+  const TimePoint now = Clock::now();
+  if (process_->output() >= 0) polls.watch(process_->output(), POLLIN);
+  if (killed_ || process_->output() < 0 || process_->end()) {
+    polls.wake_at(now + kEndPeriod);
+    return;
+  }
+  if (!client_gone_) polls.watch(socket_.get(), POLLRDHUP);
+  Clock::duration period = kLongestPeriod;
+  if (limits_.call_seconds > 0) {
+    period = std::clamp<Clock::duration>(seconds_of(limits_.call_seconds / 10), kShortestPeriod,
+                                         kLongestPeriod);
+  }
+  if (limits_.memory_bytes > 0) period = std::min<Clock::duration>(period, kMemoryPeriod);
+  polls.wake_at(now + period);
+  if (limits_.session_seconds > 0) polls.wake_at(start_ + seconds_of(limits_.session_seconds));
+}
+
+void SessionWatch::step(TimePoint now) {
+  if (over_) return;
+  log_output();
+  if (const std::optional<int> status = process_->poll_end()) {
+    log_output();
+    conclude(*status, now);
+    return;
+  }
+  if (killed_) return;
+  check_client(now);
+  check_session_time(now);
+  check_call_time(now);
+  check_memory(now);
+}
+
+void SessionWatch::kill_for(std::string why) { kill(why, "the server has ended the session: " + why); }
+
+void SessionWatch::log(ServerEvent::Kind kind, bool warning, std::string message) const {
+  ServerEvent event = event_;
+  event.kind = kind;
+  event.warning = warning;
+  event.message = std::move(message);
+  log_(event);
+}
+
+void SessionWatch::log_output() {
+  for (const SessionProcess::Line& line : process_->read_lines()) {
+    if (++lines_ > kMostLines) continue;
+    log(ServerEvent::Kind::kSessionLog, false,
+        (line.is_log ? "" : "prints ") + in_quotes(line.text, 1000));
+    if (lines_ == kMostLines) log(ServerEvent::Kind::kSessionLog, true, "says too much for the log");
+  }
+}
+
+void SessionWatch::check_client(TimePoint now) {
+  if (!client_gone_ && peer_is_gone(socket_.get())) client_gone_ = now;
+  if (client_gone_ && now >= *client_gone_ + kGrace) {
+    kill("the client went away while the session was busy with " + doing(), "");
+  }
+}
+
+void SessionWatch::check_session_time(TimePoint now) {
+  if (killed_ || limits_.session_seconds <= 0 ||
+      now < start_ + seconds_of(limits_.session_seconds)) {
+    return;
+  }
+  const std::string limit = limit_text(limits_.session_seconds);
+  // TVM's client raises its own class of error for this beginning.
+  const std::string words =
+      limits_.client_asked
+          ? "RPCSessionTimeoutError: the session has lasted the " + limit +
+                " that its client asked for; ask for more with session_timeout"
+          : "RPCSessionTimeoutError: the session has lasted " + limit +
+                ", which is all that the server allows; rpc_server --session-timeout sets that";
+  kill("the session's time of " + limit + " is over", words);
+}
+
+void SessionWatch::check_call_time(TimePoint now) {
+  if (killed_ || limits_.call_seconds <= 0) return;
+  const SessionProgress& progress = process_->progress();
+  if (progress.phase() == SessionPhase::kWaiting) {
+    request_seen_.reset();
+    return;
+  }
+  if (!request_seen_ || request_ != progress.requests()) {
+    request_ = progress.requests();
+    request_seen_ = now;
+    return;
+  }
+  TimePoint since = *request_seen_;
+  if (const std::optional<Clock::duration> idle = idle_time(socket_.get())) {
+    since = std::max(since, now - *idle);
+  }
+  if (now < since + seconds_of(limits_.call_seconds)) return;
+  const std::string reason = doing() + " has taken longer than " + limit_text(limits_.call_seconds);
+  kill(reason, "the server has ended the session: " + reason +
+                   ", the limit of one call; rpc_server --call-timeout sets that");
+}
+
+void SessionWatch::check_memory(TimePoint now) {
+  if (killed_ || limits_.memory_bytes == 0 || now < next_memory_check_) return;
+  next_memory_check_ = now + kMemoryPeriod;
+  const std::uint64_t used = process_->resident_bytes();
+  if (used <= limits_.memory_bytes) return;
+  const std::string reason = "the session used " + mebibytes(used) + " of memory in " + doing() +
+                             ", more than the limit of " + mebibytes(limits_.memory_bytes);
+  kill(reason, "the server has ended the session: " + reason +
+                   "; rpc_server --memory-limit sets that");
+}
+
+void SessionWatch::kill(std::string reason, std::string words) {
+  if (killed_ || over_) return;
+  killed_ = true;
+  kill_reason_ = std::move(reason);
+  last_words_ = std::move(words);
+  process_->kill();
+}
+
+void SessionWatch::conclude(int status, TimePoint now) {
+  over_ = true;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const std::string after = " after " + seconds_text(seconds) + " and " +
+                            std::to_string(process_->progress().requests()) + " requests";
+  const std::optional<SessionEnd> end = process_->end();
+  const bool ended_itself = WIFEXITED(status) && WEXITSTATUS(status) == 0 && end;
+  client_there_ = !peer_is_gone(socket_.get());
+  if (ended_itself) {
+    last_words_.clear();
+    if (end == SessionEnd::kBroken) {
+      log(ServerEvent::Kind::kSessionEnded, true,
+          "ended within a request" + after + ": the client went away, or sent what is no request");
+    } else {
+      client_there_ = false;  // it has had its last answer
+      log(ServerEvent::Kind::kSessionEnded, false, "ended" + after);
+    }
+    return;
+  }
+  if (!killed_) {
+    kill_reason_ = crash_reason(status);
+    last_words_ = kill_reason_;
+  }
+  // Something else would be read as the rest of the answer.
+  if (process_->progress().phase() == SessionPhase::kAnswering) last_words_.clear();
+  log(ServerEvent::Kind::kSessionKilled, true, "killed" + after + ": " + kill_reason_);
+}
+
+std::string SessionWatch::crash_reason(int status) const {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const std::string advice = signal_advice(signal);
+    return "the session's process on the server was ended by " + signal_text(signal) + " in " +
+           doing() + (advice.empty() ? "" : "; " + advice) + "; the server goes on, connect again";
+  }
+  return "the session's process on the server exited with code " +
+         std::to_string(WEXITSTATUS(status)) + " in " + doing() +
+         "; the server goes on, connect again";
+}
+
+std::string SessionWatch::doing() const {
+  const SessionProgress& progress = process_->progress();
+  if (progress.requests() == 0 || progress.phase() == SessionPhase::kWaiting) {
+    return "no request";
+  }
+  // The process may have written anything there.
+  const std::string text = in_quotes(progress.doing(), 200);
+  return text.substr(1, text.size() - 2);
+}
+
+}  // namespace run_model::rpc

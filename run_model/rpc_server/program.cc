@@ -1,0 +1,61 @@
+#include "run_model/rpc_server/program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "rpc/server/server.h"
+#include "run_model/failure_report.h"
+#include "run_model/rpc_server/event_text.h"
+#include "run_model/rpc_server/help.h"
+#include "run_model/rpc_server/settings.h"
+#include "run_model/rpc_server/stop_signal.h"
+#include "run_model/standard_output.h"
+
+namespace run_model {
+namespace {
+
+bool asks_for_json_log(std::span<const std::string> args) {
+  return std::any_of(args.begin(), args.end(), [](const std::string& arg) {
+    return arg == "--log-json" || arg == "--log_json" || arg == "--log-json=true";
+  });
+}
+
+int serve(const RpcServerSettings& settings) {
+  const int stop = watch_stop_signals();
+  rpc::Server server(settings.server, [&settings](const rpc::ServerEvent& event) {
+    if (settings.silent && !event.warning) return;
+    const std::time_t now = std::time(nullptr);
+    const std::string line = settings.json ? event_json(event, now) : event_text(event, now);
+    // A log that nobody reads any more does not stop the server.
+    static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+  });
+  const bool behind_proxy = settings.server.proxy.has_value();
+  write_standard_output(settings.json ? ready_json(server.address(), behind_proxy)
+                                      : ready_text(server.address(), behind_proxy));
+  server.run(stop);
+  return 0;
+}
+
+}  // namespace
+
+int run_rpc_server(std::span<const std::string> args) {
+  return run_reporting_failures("rpc_server", asks_for_json_log(args), [&] {
+    const RpcServerSettings settings = read_rpc_server_settings(args);
+    switch (settings.action) {
+      case RpcServerAction::kServe:
+        return serve(settings);
+      case RpcServerAction::kHelp:
+        write_standard_output(rpc_server_help_text());
+        break;
+      case RpcServerAction::kVersion:
+        write_standard_output(rpc_server_version_text());
+        break;
+    }
+    return 0;
+  });
+}
+
+}  // namespace run_model

@@ -1,0 +1,107 @@
+#include "run_model/rpc_server/settings.h"
+
+#include <charconv>
+#include <limits>
+
+#include "rpc/server/auth_key.h"
+#include "run_model/arguments.h"
+#include "run_model/rpc_server/flags.h"
+#include "runtime/error.h"
+#include "runtime/quoted.h"
+
+namespace run_model {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kUsage, message, "rpc_server --help shows the usage");
+}
+
+RpcServerAction requested_action() {
+  const auto is_on = [](const char* name) {
+    return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
+  };
+  if (is_on("help") || is_on("helpfull")) return RpcServerAction::kHelp;
+  return is_on("version") ? RpcServerAction::kVersion : RpcServerAction::kServe;
+}
+
+void check_port(const char* flag, int port, int most) {
+  if (port >= 0 && port <= most) return;
+  fail("--" + std::string(flag) + " is " + std::to_string(port) + ", expected 0 to " +
+       std::to_string(most));
+}
+
+rpc::ServerOptions server_options() {
+  rpc::ServerOptions options;
+  check_port("port", FLAGS_port, 65535);
+  check_port("port-end", FLAGS_port_end, 65536);
+  options.host = FLAGS_host;
+  options.port = FLAGS_port;
+  // A port beyond the usual ones is taken by itself.
+  const bool beyond = !flag_is_set("port_end") && FLAGS_port >= FLAGS_port_end;
+  options.port_end = beyond ? FLAGS_port + 1 : FLAGS_port_end;
+  options.key = FLAGS_key;
+  if (!FLAGS_tracker.empty()) options.tracker = rpc::parse_host_port("--tracker", FLAGS_tracker);
+  if (!FLAGS_proxy.empty()) options.proxy = rpc::parse_host_port("--proxy", FLAGS_proxy);
+  if (!FLAGS_custom_addr.empty()) {
+    if (!options.tracker) fail("--custom-addr is for the tracker, but there is no --tracker");
+    options.advertise = parse_custom_address(FLAGS_custom_addr);
+  }
+  if (!FLAGS_auth_key_file.empty()) options.auth_key = rpc::read_auth_key(FLAGS_auth_key_file);
+  options.work_folder = FLAGS_work_dir;
+  options.max_sessions = FLAGS_max_sessions;
+  options.session_seconds = FLAGS_session_timeout;
+  options.call_seconds = FLAGS_call_timeout;
+  options.memory_bytes = parse_size("--memory-limit", FLAGS_memory_limit);
+  options.file_bytes = parse_size("--file-limit", FLAGS_file_limit);
+  if (options.file_bytes == 0) fail("--file-limit is 0, expected a size as in 1G");
+  options.threads = FLAGS_threads;
+  return options;
+}
+
+}  // namespace
+
+RpcServerSettings read_rpc_server_settings(std::span<const std::string> args) {
+  const Arguments arguments = split_arguments(args);
+  set_flags(arguments.flags);
+  if (!arguments.positional.empty()) {
+    fail("there is no use for the argument " + in_quotes(arguments.positional[0]));
+  }
+  RpcServerSettings settings;
+  settings.action = requested_action();
+  if (settings.action != RpcServerAction::kServe) return settings;
+  settings.silent = FLAGS_silent;
+  settings.json = FLAGS_log_json;
+  settings.server = server_options();
+  return settings;
+}
+
+std::uint64_t parse_size(const std::string& flag, std::string_view text) {
+  std::string_view digits = text;
+  int shift = 0;
+  if (!digits.empty()) {
+    constexpr std::string_view kUnits = "KMG";
+    const std::size_t unit = kUnits.find(digits.back());
+    if (unit != kUnits.npos) {
+      shift = 10 * (static_cast<int>(unit) + 1);
+      digits.remove_suffix(1);
+    }
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() ||
+      value > std::numeric_limits<std::uint64_t>::max() >> shift) {
+    fail(flag + " is " + in_quotes(text) + ", expected a size as in 512M or 2G");
+  }
+  return value << shift;
+}
+
+rpc::HostPort parse_custom_address(std::string_view text) {
+  const bool has_port = text.find(':') != text.npos &&
+                        (text.starts_with('[') ? text.find("]:") != text.npos
+                                               : text.find(':') == text.rfind(':'));
+  if (has_port) return rpc::parse_host_port("--custom-addr", text);
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  return {std::string(text), 0};
+}
+
+}  // namespace run_model
