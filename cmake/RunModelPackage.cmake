@@ -5,9 +5,11 @@
 set(doc_dir ${CMAKE_INSTALL_DATAROOTDIR}/doc/run-model)
 set(data_dir ${CMAKE_INSTALL_DATAROOTDIR}/run_model)
 set(programs run_model)
-if(TARGET check_zoo)
-  list(APPEND programs check_zoo)
-endif()
+foreach(program check_zoo rpc_server)
+  if(TARGET ${program})
+    list(APPEND programs ${program})
+  endif()
+endforeach()
 
 install(FILES labels/imagenet.txt labels/README.md DESTINATION ${data_dir}/labels
   COMPONENT programs)

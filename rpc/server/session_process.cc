@@ -46,7 +46,14 @@ void write_log_line(const std::string& text) {
 [[noreturn]] void run_child(pid_t server, int socket, int output,
                             const std::filesystem::path& folder, const ProcessLimits& limits,
                             const SessionBody& body, SharedState& shared) {
-  if (!confine(server, socket, output, folder, limits)) ::_exit(1);
+  if (!confine(server, socket, output, folder, limits)) {
+    const std::string line = std::string("cannot be set up: ") + std::strerror(errno) + "\n";
+    // Which of the two is the pipe depends on how far it has got.
+    if (::write(output, line.data(), line.size()) < 0) {
+      static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+    }
+    ::_exit(1);
+  }
   try {
     shared.end = static_cast<int>(
         body({kSessionSocket, folder, &shared.progress, [](const std::string& text) {

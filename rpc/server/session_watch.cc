@@ -27,6 +27,7 @@ constexpr milliseconds kShortestPeriod{20};
 constexpr milliseconds kEndPeriod{10};
 // Of a session in the log: a model that prints without end fills no disk.
 constexpr int kMostLines = 200;
+constexpr std::size_t kLongestLine = 1000;
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -42,6 +43,12 @@ std::string limit_text(double seconds) {
 }
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+
+// On one line, whatever the process has written.
+std::string plain(const std::string& text, std::size_t limit) {
+  const std::string quoted = in_quotes(text, limit);
+  return quoted.substr(1, quoted.size() - 2);
+}
 
 // How long ago something came or went on the connection; empty where the system does not tell.
 std::optional<Clock::duration> idle_time(int socket) {
@@ -111,7 +118,8 @@ void SessionWatch::log_output() {
   for (const SessionProcess::Line& line : process_->read_lines()) {
     if (++lines_ > kMostLines) continue;
     log(ServerEvent::Kind::kSessionLog, false,
-        (line.is_log ? "" : "prints ") + in_quotes(line.text, 1000));
+        line.is_log ? plain(line.text, kLongestLine)
+                    : "prints " + in_quotes(line.text, kLongestLine));
     if (lines_ == kMostLines) log(ServerEvent::Kind::kSessionLog, true, "says too much for the log");
   }
 }
@@ -199,25 +207,25 @@ void SessionWatch::conclude(int status, TimePoint now) {
     }
     return;
   }
-  if (!killed_) {
-    kill_reason_ = crash_reason(status);
-    last_words_ = kill_reason_;
-  }
+  if (!killed_) explain_crash(status);
   // Something else would be read as the rest of the answer.
   if (process_->progress().phase() == SessionPhase::kAnswering) last_words_.clear();
-  log(ServerEvent::Kind::kSessionKilled, true, "killed" + after + ": " + kill_reason_);
+  log(ServerEvent::Kind::kSessionKilled, true, "lost" + after + ": " + kill_reason_);
 }
 
-std::string SessionWatch::crash_reason(int status) const {
+void SessionWatch::explain_crash(int status) {
+  std::string advice;
   if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    const std::string advice = signal_advice(signal);
-    return "the session's process on the server was ended by " + signal_text(signal) + " in " +
-           doing() + (advice.empty() ? "" : "; " + advice) + "; the server goes on, connect again";
+    kill_reason_ = "ended by " + signal_text(WTERMSIG(status)) + " in " + doing();
+    advice = signal_advice(WTERMSIG(status));
+  } else {
+    kill_reason_ = "exited with code " + std::to_string(WEXITSTATUS(status)) + " in " + doing();
+    advice = "something that it called has ended the whole process";
   }
-  return "the session's process on the server exited with code " +
-         std::to_string(WEXITSTATUS(status)) + " in " + doing() +
-         "; the server goes on, connect again";
+  last_words_ = "the session's process on the server " +
+                std::string(WIFSIGNALED(status) ? "was " : "") + kill_reason_ +
+                (advice.empty() ? "" : "; " + advice) +
+                "; the session is lost, but the server goes on: connect again";
 }
 
 std::string SessionWatch::doing() const {
@@ -225,9 +233,7 @@ std::string SessionWatch::doing() const {
   if (progress.requests() == 0 || progress.phase() == SessionPhase::kWaiting) {
     return "no request";
   }
-  // The process may have written anything there.
-  const std::string text = in_quotes(progress.doing(), 200);
-  return text.substr(1, text.size() - 2);
+  return plain(progress.doing(), 250);
 }
 
 }  // namespace run_model::rpc

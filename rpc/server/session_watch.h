@@ -51,7 +51,7 @@ class SessionWatch {
   // Kills the process; `words` go to the client, where it can be told.
   void kill(std::string reason, std::string words);
   void conclude(int status, TimePoint now);
-  std::string crash_reason(int status) const;
+  void explain_crash(int status);
   std::string doing() const;
 
   ServerEvent event_;

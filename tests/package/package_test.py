@@ -114,6 +114,11 @@ def test_programs_are_stripped_and_depend_on_what_is_named(program: str, install
     assert tuple(map(int, stated.split("."))) >= newest
 
 
+@pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
+def test_the_rpc_server_is_small(installed: Path) -> None:
+    assert (installed / "usr/bin/rpc_server").stat().st_size <= 1_500_000
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_run(program: str, installed: Path, unpacked: Path) -> None:
     for prefix in (installed / "usr", unpacked):
