@@ -83,17 +83,22 @@ def rows_of_sizes(sizes: dict) -> list[Row]:
                                        ("with what it needs", tvm + tvm_needs, ours + needs))]
 
 
-def print_table(machine: dict, models: dict, sizes: dict) -> None:
+def print_rows(machine: dict, rows: list[Row]) -> None:
+    """The machine and a Markdown table."""
     print(f"{machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; other programs "
           f"used {machine['busy']:.0%} of them at the start\n")
     print("| figure (medians) | TVM | run_model | ratio | to reach | |")
     print("|---|---|---|---|---|---|")
-    for row in _all_rows(models, sizes):
+    for row in rows:
         target = "" if row.target is None else (
             f"≤ {row.target:.2f}×" if row.target_is_ratio else f"≤ {row.target:.2f} {row.unit}")
         verdict = {None: "", True: "reached", False: "not reached"}[row.reached]
         print(f"| {row.figure} | {row.tvm:.2f} {row.unit} | {row.run_model:.2f} {row.unit} | "
               f"{row.ratio:.3f}× | {target} | {verdict} |")
+
+
+def print_table(machine: dict, models: dict, sizes: dict) -> None:
+    print_rows(machine, _all_rows(models, sizes))
     for name, model in models.items():
         memory = model["memory"]
         print(f"\n{name}: parameters {memory['params_mapped'] / MIB:.1f} MiB in place + "

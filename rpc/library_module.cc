@@ -29,11 +29,11 @@ class CompiledCall {
     arguments_.reserve(values_.size() + 1);
     codes_.reserve(values_.size() + 1);
     for (std::size_t i = 0; i < values_.size(); ++i) add(function, i);
+    clear_last_packed_error();
   }
   CompiledCall(CompiledCall&&) = delete;
 
   void run(PackedFunction function, const std::string& name, PackedValue& result, int& result_code) {
-    clear_last_packed_error();
     const int status = function(arguments_.data(), codes_.data(), static_cast<int>(values_.size()), &result,
                                 &result_code, nullptr);
     if (status != 0) [[unlikely]] {

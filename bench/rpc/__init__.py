@@ -1,0 +1,1 @@
+"""The parts of rpc_vs_tvm."""
