@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "artifacts/atomic_file.h"
+#include "artifacts/gunzip.h"
 #include "artifacts/tar_reader.h"
 #include "runtime/error.h"
 #include "runtime/mapped_file.h"
@@ -25,6 +27,9 @@ namespace run_model::rpc {
 namespace {
 
 constexpr std::size_t kMostObjects = 1024;
+
+// Of an archive that is packed: objects with the weights of any network that a board runs.
+constexpr std::size_t kMostUnpackedBytes = std::size_t{1} << 30;
 
 // How much of what the compiler says goes into the error.
 constexpr std::size_t kMostWords = 2000;
@@ -95,17 +100,22 @@ class ScratchFolder {
 // Members get names of ours: theirs are the client's, and could pass for a compiler's flag.
 std::vector<std::string> unpack(const std::filesystem::path& archive, const std::filesystem::path& folder) {
   const auto file = MappedFile::open(archive, "archive");
-  const TarReader tar(file->bytes(), "archive " + path_in_quotes(archive.filename()));
+  const std::string described = "archive " + path_in_quotes(archive.filename());
+  // export_library packs archives with gzip, though their names do not say so.
+  std::vector<std::byte> unpacked;
+  std::span<const std::byte> bytes = file->bytes();
+  if (is_gzip(bytes)) bytes = unpacked = gunzip(bytes, kMostUnpackedBytes, described);
+  const TarReader tar(bytes, described);
   std::vector<std::string> objects;
   for (const TarEntry& entry : tar.entries()) {
     const std::string extension = std::filesystem::path(entry.name).extension();
     if (extension != ".o" && extension != ".c" && extension != ".cc" && extension != ".cpp") {
-      throw Error(ErrorCode::kFormat, "archive " + path_in_quotes(archive.filename()) + " holds " +
+      throw Error(ErrorCode::kFormat, described + " holds " +
                                           in_quotes(entry.name) + ", expected objects (.o) only",
                   "modules for other devices than the CPU cannot be linked here");
     }
     if (objects.size() >= kMostObjects) {
-      throw Error(ErrorCode::kFormat, "archive " + path_in_quotes(archive.filename()) + " holds more than " +
+      throw Error(ErrorCode::kFormat, described + " holds more than " +
                                           std::to_string(kMostObjects) + " files");
     }
     const std::filesystem::path object = folder / (std::to_string(objects.size()) + extension);
@@ -113,7 +123,7 @@ std::vector<std::string> unpack(const std::filesystem::path& archive, const std:
     objects.push_back(object);
   }
   if (objects.empty()) {
-    throw Error(ErrorCode::kFormat, "archive " + path_in_quotes(archive.filename()) + " is empty, expected objects");
+    throw Error(ErrorCode::kFormat, described + " is empty, expected objects");
   }
   return objects;
 }
