@@ -1,11 +1,11 @@
-// A plugin of QEMU's user-mode emulators that counts what the guest executes of one library: for every
-// block of instructions how often it ran, and its disassembly.
+// A plugin of QEMU's user-mode emulators that counts what the guest executes of one library: for
+// every block of instructions how often it ran, and its disassembly.
 //
 //   -plugin count_library.so,out=PATH,library=model.so
 //
 // PATH gets a line "elsewhere N", the instructions of all other code, and then, for each block that
-// ran, "block OFFSET TIMES LENGTH" (OFFSET hexadecimal, of the file) and LENGTH lines of disassembly.
-// Counting is exact for a program whose code for the library runs on one thread.
+// ran, "block OFFSET TIMES LENGTH" (OFFSET hexadecimal, of the file) and LENGTH lines of
+// disassembly.  Counting is exact for a program whose code for the library runs on one thread.
 //
 // Debian has no package of QEMU's plugin header, so the few functions of the plugin API, version 1
 // (docs/devel/tcg-plugins), are declared here.
@@ -100,7 +100,8 @@ static void on_end(PluginId id, void* data) {
   fprintf(file, "elsewhere %" PRIu64 "\n", elsewhere);
   for (struct Block* block = blocks; block != NULL; block = block->next) {
     if (block->times == 0) continue;
-    fprintf(file, "block %" PRIx64 " %" PRIu64 " %zu\n", block->offset, block->times, block->length);
+    fprintf(file, "block %" PRIx64 " %" PRIu64 " %zu\n", block->offset, block->times,
+            block->length);
     for (size_t i = 0; i < block->length; ++i) fprintf(file, "%s\n", block->text[i]);
   }
   fclose(file);

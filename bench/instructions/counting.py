@@ -16,10 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # By how mnemonics of AArch64, A32 and RISC-V begin, the first that fits.
 _KINDS = (
-    ("multiply_adds", ("fmla", "fmls", "vmla", "vmls", "vfma", "vfms", "vfnma", "vfnms", "fmadd", "fmsub",
-                       "fnmadd", "fnmsub")),
+    ("multiply_adds", ("fmla", "fmls", "vmla", "vmls", "vfma", "vfms", "vfnma", "vfnms", "fmadd",
+                       "fmsub", "fnmadd", "fnmsub")),
     ("loads", ("ld", "vld", "flw", "fld", "lw", "lb", "lh", "c.ld", "c.lw", "c.fld", "pop")),
-    ("stores", ("st", "vst", "fsw", "fsd", "sw", "sb", "sh", "sd", "c.sd", "c.sw", "c.fsd", "push")),
+    ("stores", ("st", "vst", "fsw", "fsd", "sw", "sb", "sh", "sd", "c.sd", "c.sw", "c.fsd",
+                "push")),
 )
 
 
@@ -74,7 +75,8 @@ def parse(text: str) -> Counts:
     while at < len(lines):
         _, offset, times, length = lines[at].split()
         end = at + 1 + int(length)
-        blocks.append(Block(int(offset, 16), int(times), tuple(s.strip() for s in lines[at + 1:end])))
+        text = tuple(line.strip() for line in lines[at + 1:end])
+        blocks.append(Block(int(offset, 16), int(times), text))
         at = end
     return Counts(tuple(blocks), int(first.split()[1]))
 
@@ -97,13 +99,15 @@ def build_trial(target: NamedTarget, folder: Path) -> Path:
     if not program.exists():
         sysroot = ROOT / "build" / "sysroot" / target.preset / "usr" / "include"
         includes = [f"-I{path}" for path in (ROOT, sysroot) if path.exists()]
-        subprocess.run([target.compiler, "-std=c++20", "-O2", *shlex.split(os.environ.get("CXXFLAGS", "")),
-                        *includes, "-o", str(program), str(ROOT / "bench" / "trial_run_model.cc"),
-                        str(library), "-ldl", "-pthread"], check=True)
+        flags = shlex.split(os.environ.get("CXXFLAGS", ""))
+        subprocess.run([target.compiler, "-std=c++20", "-O2", *flags, *includes, "-o", str(program),
+                        str(ROOT / "bench" / "trial_run_model.cc"), str(library), "-ldl",
+                        "-pthread"], check=True)
     return program
 
 
-def count(target: NamedTarget, program: Path, plugin: Path, artifact: Path, input_name: str) -> Counts:
+def count(target: NamedTarget, program: Path, plugin: Path, artifact: Path,
+          input_name: str) -> Counts:
     """One inference of an artifact, on one thread."""
     out = plugin.with_name("counts.txt")
     emulator, *options = target.emulator
@@ -112,5 +116,6 @@ def count(target: NamedTarget, program: Path, plugin: Path, artifact: Path, inpu
                           capture_output=True, text=True, check=False,
                           env={**os.environ, "TVM_NUM_THREADS": "1"})
     if done.returncode:
-        raise ToolError(MISSING_FILE, f"{artifact} did not run under {emulator}: {done.stderr.strip()}")
+        raise ToolError(MISSING_FILE,
+                        f"{artifact} did not run under {emulator}: {done.stderr.strip()}")
     return parse(out.read_text(encoding="utf-8"))

@@ -14,7 +14,8 @@ C_FOLDER = Path(__file__).resolve().parents[1] / "c"
 # multiply-add.  No name of the C library is assumed to be there but memcpy and memset.
 _FLAGS = ("-x", "c", "-std=gnu17", "-O3", "-ffp-contract=fast", "-fno-math-errno",
           "-fno-trapping-math", "-ffreestanding", "-fno-stack-protector", "-fno-unwind-tables",
-          "-fno-asynchronous-unwind-tables", "-fPIC", "-Wall", "-Werror=implicit-function-declaration")
+          "-fno-asynchronous-unwind-tables", "-fPIC", "-Wall",
+          "-Werror=implicit-function-declaration")
 
 
 class CompileError(Exception):
@@ -56,10 +57,12 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
     command = [find_clang(), *_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm", "-o", "-", "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CompileError(f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
+        raise CompileError(
+            f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
     bodies = re.findall(r"^define [^@]*@([\w.$]+)\(", done.stdout, re.MULTILINE)
     if sorted(bodies) != sorted(entries):
-        raise CompileError(f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
-                           f"{', '.join(sorted(entries))} were expected: the others must be inlined")
-    # Code generation for the CPU is TVM's: with another list of features here LLVM would not inline.
+        raise CompileError(
+            f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
+            f"{', '.join(sorted(entries))} were expected: the others must be inlined")
+    # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
     return re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)

@@ -1,7 +1,8 @@
 """Which numbers activations hold, on some pictures: how bytes shall stand for them.
 
 The float32 plan is run by TVM with its activations as outputs.  Ranges are clipped where that makes
-the mean squared error of what is stored smaller: a few large values would cost all others precision.
+the mean squared error of what is stored smaller: a few large values would cost all others
+precision.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def inputs_of_vectors(conv: Convolution, part: range, isa: Isa) -> range:
 
 
 def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
-    """A tile reads the inputs of all groups that it has outputs of; between an output and the inputs of
-    another group, weights are zero."""
+    """A tile reads the inputs of all groups that it has outputs of; between an output and the
+    inputs of another group, weights are zero."""
     depth, per_group = conv.weight.shape[1], conv.output_channels // conv.groups
     runs: list[Run] = []
     weights: list[np.ndarray] = []
@@ -60,7 +60,8 @@ def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
             first = channel // per_group * depth - inputs.start
             whole[row, first:first + depth] = conv.weight[channel]
         found, order = channel_runs(conv.input_lanes, isa.lanes, set(inputs))
-        packed = packed_weights(whole, [c - inputs.start for c in order], range(len(part)), isa.lanes)
+        packed = packed_weights(whole, [c - inputs.start for c in order], range(len(part)),
+                                isa.lanes)
         runs += found
         weights.append(packed)
         run_starts.append(len(runs))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from run_model_kernels import (choices, dense, depthwise, direct, grouped, inverted_residual, planar,
-                               pointwise, pooling, winograd)
+from run_model_kernels import (choices, dense, depthwise, direct, grouped, inverted_residual,
+                               planar, pointwise, pooling, winograd)
 from run_model_kernels.choices import Kernel
 from run_model_kernels.convolution import Convolution
 from run_model_kernels.inverted_residual import InvertedResidual
@@ -45,7 +45,7 @@ def can_multiply(layer: dense.Dense, isa: Isa) -> bool:
 
 
 def chosen(conv: Convolution | InvertedResidual, isa: Isa) -> Kernel:
-    """What was measured best for such a layer (choices.py), if it is still offered, or the guess."""
+    """What was measured best for such a layer (choices.py) if it is still offered, or the guess."""
     offered = options(conv, isa)
     measured = choices.find(conv, isa)
     return measured if measured in offered else offered[0]

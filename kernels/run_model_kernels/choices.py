@@ -7,8 +7,8 @@ which something else than the kernels' guess makes the whole network faster:
      "layers": {KEY: {"kernel": "winograd", "parameters": {...},
                       "microseconds": 235.1, "guess_microseconds": 260.0}}}
 
-A key says all of a layer that its time depends on, and the instruction set, so a choice serves every
-network and every target of that instruction set with such a layer.
+A key says all of a layer that its time depends on, and the instruction set, so a choice serves
+every network and every target of that instruction set with such a layer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _text(conv: Convolution, isa: Isa) -> str:
         parts.append(f"groups {conv.groups}")
     if conv.residual:
         parts.append("residual")
-    bounds = [name for name, bound in (("low", conv.low), ("high", conv.high)) if math.isfinite(bound)]
+    bounds = [name for name, bound in (("low", conv.low), ("high", conv.high))
+              if math.isfinite(bound)]
     if bounds:
         parts.append("clamp " + ",".join(bounds))
     if conv.planar:

@@ -1,4 +1,4 @@
-"""A convolution as kernels get it: blocked activations, folded bias, and what happens to the sum."""
+"""A convolution as kernels get it: blocked activations, folded bias, what happens to the sum."""
 
 from __future__ import annotations
 

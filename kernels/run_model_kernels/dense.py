@@ -14,7 +14,7 @@ from .tiles import even, packed_weights, padded_bias, vectors
 
 @dataclass(frozen=True)
 class Dense:
-    """output[o] = clamp(bias[o] + sum of weight[o, i] * input[i]), float32, on plain (1, n) tensors."""
+    """output[o] = clamp(bias[o] + sum of weight[o, i] * input[i]) of (1, n) float32 tensors."""
 
     weight: np.ndarray
     """float32 (outputs, inputs)."""
@@ -41,13 +41,14 @@ def options(dense: Dense, isa: Isa) -> list[dict]:
     return found
 
 
-def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:  # pylint: disable=redefined-outer-name
+def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
     """A layer with these parameters."""
     outputs, inputs = dense.weight.shape
     tiles = even(-(-outputs // isa.lanes), vectors)
     parts = min(parts, tiles.tiles)
     weight = dense.weight.reshape(outputs, inputs, 1, 1)
-    packed = [packed_weights(weight, list(range(inputs)), part, isa.lanes) for part in tiles.ranges()]
+    packed = [packed_weights(weight, list(range(inputs)), part, isa.lanes)
+              for part in tiles.ranges()]
     bounds = {"CLAMP_LOW": dense.low, "CLAMP_HIGH": dense.high}
     defines = {**isa.defines(), **{k: float(v) for k, v in bounds.items() if math.isfinite(v)},
                **tiles.defines("VECTOR", "VECTORS"), "INPUTS": inputs, "OUTPUTS": outputs,

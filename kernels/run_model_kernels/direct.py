@@ -13,8 +13,8 @@ from .tiles import Even, best_tiles, common_defines, even, padded_bias, vectors
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
-    """Parameters worth trying, best guess first: the register tile [columns, vectors], how many parts
-    the [rows, channels] are cut in, and which loop is the outer one."""
+    """Parameters worth trying, best guess first: the register tile [columns, vectors], how many
+    parts the [rows, channels] are cut in, and which loop is the outer one."""
     if conv.planar or conv.groups > 1:
         return []
     count = vectors(conv.output_channels, isa)
@@ -65,16 +65,17 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1], "PAD_TOP": top,
         "PAD_LEFT": left, "ROW_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
         "CHANNELS_OUTSIDE": outside == "channels"}
-    return Layer(f"conv2d_{kernel}", "direct.h", defines, tuple(phases), conv.layer_inputs(isa.lanes),
-                 (channels.weights, padded_bias(conv.bias, isa.lanes)), conv.output_shape(isa.lanes),
-                 shared_bytes=shared_bytes,
+    return Layer(f"conv2d_{kernel}", "direct.h", defines, tuple(phases),
+                 conv.layer_inputs(isa.lanes),
+                 (channels.weights, padded_bias(conv.bias, isa.lanes)),
+                 conv.output_shape(isa.lanes), shared_bytes=shared_bytes,
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
 
 
 def _reaches_past_edge_tiles(conv: Convolution, columns: Even) -> bool:
-    """Whether some column that is neither in the first nor the last tile reads outside of the picture,
-    or a tap reads nothing inside of it for a whole tile."""
+    """Whether some column that is neither in the first nor the last tile reads outside of the
+    picture, or a tap reads nothing inside of it for a whole tile."""
     width, stride = conv.input_size[1], conv.strides[1]
     left = conv.padding[1]
     reach = (conv.kernel[1] - 1) * conv.dilation[1]

@@ -29,7 +29,8 @@ def write_module(plan: Plan, isa: Isa,
         else:
             layer = make_layer(step, isa)
             if layer.symbol(0) not in names:
-                names[layer.symbol(0)] = relay_layer.operator_name(layer, f"{layer.kind}_{len(names)}")
+                names[layer.symbol(0)] = relay_layer.operator_name(
+                    layer, f"{layer.kind}_{len(names)}")
             name = names[layer.symbol(0)]
             layers.setdefault(name, layer)
             known[step.output] = relay_layer.call(layer, inputs, name)

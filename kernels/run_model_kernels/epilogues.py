@@ -54,7 +54,7 @@ def find_epilogues(body: relay.Expr) -> dict[relay.Expr, Epilogue]:
             users[argument].append(expr)
     found: dict[relay.Expr, Epilogue] = {}
     taken: set[relay.Expr] = set()
-    # From the last to the first: of two that could take an addition in, the later one is asked first.
+    # Backwards: of two that could take an addition in, the later one is asked first.
     for call in reversed(order):
         if operator(call) not in ("nn.conv2d", "nn.dense"):
             continue

@@ -22,14 +22,16 @@ def fuse(plan: Plan, isa: Isa) -> None:
     kept = set(plan.outputs)
 
     def only_between(maker: Step | None, reader: Step | None) -> bool:
-        """Whether both are 1x1 or depthwise convolutions and the one's result is the other's alone."""
+        """Whether both are 1x1 or depthwise convolutions and only the other reads the one's result.
+        """
         return (isinstance(maker, ConvolutionStep) and isinstance(reader, ConvolutionStep)
                 and reader.inputs[0] is maker.output and readers[maker.output] == [reader]
                 and maker.output not in kept)
 
     replaced: dict[Step, FusedStep | None] = {}
     for step in plan.steps:
-        if not isinstance(step, ConvolutionStep) or not step.convolution.depthwise or len(step.inputs) != 1:
+        if (not isinstance(step, ConvolutionStep) or not step.convolution.depthwise
+                or len(step.inputs) != 1):
             continue
         before = makers.get(step.inputs[0])
         after = readers[step.output][0] if readers[step.output] else None

@@ -1,8 +1,8 @@
 """Convolution in groups, by the code for all channels (c/pointwise.h, c/direct.h).
 
 A tile of output vectors reads the input channels of the groups that it has channels of, see
-channels.grouped_channels().  So groups need not fill vectors: only a vector that several groups share
-does more than it must.
+channels.grouped_channels().  So groups need not fill vectors: only a vector that several groups
+share does more than it must.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 
     def cost(tile: tuple[int, int]) -> float:
         """Of a pixel, on average."""
-        return sum(tile_cost(isa, tile[0], len(part)) / tile[0] * len(inputs_of_vectors(conv, part, isa))
-                   for part in even(count, tile[1]).ranges())
+        return sum(
+            tile_cost(isa, tile[0], len(part)) / tile[0] * len(inputs_of_vectors(conv, part, isa))
+            for part in even(count, tile[1]).ranges())
     fitting = [tile for tile in register_tiles(isa) if tile[1] <= count] or [isa.tile]
     return _kernel(conv).options_of_tiles(conv, isa, sorted(fitting, key=cost)[:2])
 

@@ -30,7 +30,8 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
     conv = quantized.convolution
     if conv.depthwise and conv.groups > 1:
         return []
-    if conv.planar and (conv.residual or conv.groups != 1 or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
+    if conv.planar and (conv.residual or conv.groups != 1
+                        or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
         return []
     pixels, vectors = largest_tile(isa)
     if math.prod(conv.output_size) == 1:

@@ -32,7 +32,7 @@ def _rows_in_words(taps: int, stride: int, dilation: int) -> int:
         words = -(-inputs // 4)
         dots = sum(not (r * stride > 4 * w + 3 or r * stride + reach - 1 < 4 * w)
                    for r in range(rows) for w in range(words))
-        # Interleaving costs about four shuffles and loads a word, a dot product one for each column.
+        # Interleaving costs about four shuffles and loads a word, a dot product one a column.
         return (words * 6 + dots * taps) / rows
     return min(range(1, 5), key=cost)
 

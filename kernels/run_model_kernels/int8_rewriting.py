@@ -14,8 +14,8 @@ from run_model_kernels.reading import NotForUs, read_plan
 from run_model_kernels.rewriting import Rewritten
 from run_model_kernels.tensors import Tensor
 
-# How much of its own a channel's scale is (calibration.Observed.quantization): halves what activations
-# and what weights lose.
+# How much of its own a channel's scale is (calibration.Observed.quantization): halves what
+# activations and what weights lose.
 _CHANNEL_SHARE = 0.5
 
 

@@ -97,10 +97,10 @@ def _expansion(block: InvertedResidual, isa: Isa, parts: int) -> dict[str, objec
 def wins(block: InvertedResidual, isa: Isa) -> bool:
     """Whether this layer is better than one for each convolution: a rule from measurements.
 
-    Measured on two x86-64 cores with 1 MB of second-level cache each: MobileNet v2 takes 0.95 of the
-    time with it, ShuffleNet v2 0.99. Most is gained on planes of 28 rows and more; below 14, tasks of
-    one or two rows are too unequal, and rows that neighbouring tasks both expand cost more than is
-    saved.
+    Measured on two x86-64 cores with 1 MB of second-level cache each: MobileNet v2 takes 0.95 of
+    the time with it, ShuffleNet v2 0.99. Most is gained on planes of 28 rows and more; below 14,
+    tasks of one or two rows are too unequal, and rows that neighbouring tasks both expand cost more
+    than is saved.
     """
     parameters = options(block, isa)
     if not parameters:

@@ -28,12 +28,12 @@ class Phase:
 class Layer:
     """C code and constants that compute one output from some inputs.
 
-    The C code is `header` (a file of kernels/c) with `defines` in front, so every shape is a constant
-    of the compiler's.  All buffers are dense and aligned to 16 bytes at least.
+    The C code is `header` (a file of kernels/c) with `defines` in front, so every shape is a
+    constant of the compiler's.  All buffers are dense and aligned to 16 bytes at least.
     """
 
     kind: str
-    """Names the operator, and with it the graph's node and the profile's line: "conv2d_winograd4"."""
+    """Names the operator, and with it the graph's node and the profile's line: "conv2d_direct"."""
     header: str
     defines: dict[str, object]
     """Macros; a sequence of numbers becomes a braced list, a float a float32 literal."""
@@ -49,11 +49,12 @@ class Layer:
     scratch_bytes: int = 0
     """Memory of one task, while it runs; not cleared."""
     note: dict[str, object] = field(default_factory=dict)
-    """What a per-layer table wants to know: {"kernel": ..., parameters, "operations": multiply-adds}."""
+    """What a per-layer table wants to know: {"kernel": ..., parameters, "multiply_adds": ...}."""
 
     def c_source(self) -> str:
         """The layer's C file.  Its functions are called `symbol(i)` for phase i."""
-        lines = [f"#define {name} {_c_value(value)}" for name, value in sorted(self.defines.items())]
+        lines = [f"#define {name} {_c_value(value)}"
+                 for name, value in sorted(self.defines.items())]
         lines.append(f'#include "{self.header}"')
         for index, phase in enumerate(self.phases):
             ins = [f"i{i}" for i in range(len(self.inputs))]
@@ -71,7 +72,8 @@ class Layer:
 
     def symbol(self, phase: int) -> str:
         """The C name of a phase: equal code has equal names, other code others."""
-        text = repr((self.kind, self.header, sorted((k, _c_value(v)) for k, v in self.defines.items()),
+        text = repr((self.kind, self.header,
+                     sorted((k, _c_value(v)) for k, v in self.defines.items()),
                      self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
                      self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]

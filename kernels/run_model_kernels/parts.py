@@ -1,4 +1,4 @@
-"""In how many parts a layer's pixels and output channels are cut, so that threads get equal work."""
+"""In how many parts pixels and output channels are cut, so that threads get equal work."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def best_parts(isa: Isa, multiply_adds: int, units: dict[int, Units], vectors: d
                ) -> list[tuple[int, int]]:
     """(parts of the pixels, parts of the output channels), the best for 1, 2 and 4 threads first.
 
-    `units` and `vectors`: by the number of parts, what the pixels and the channels are cut in.  A loop
-    over tasks is cut into as many ranges as there are threads, with all pixels of one part of the
-    channels after the other.
+    `units` and `vectors`: by the number of parts, what the pixels and the channels are cut in.  A
+    loop over tasks is cut into as many ranges as there are threads, with all pixels of one part of
+    the channels after the other.
     """
     # Whatever is alike is counted, since a large picture has thousands of tiles.
     units_of = {(n, p): Counter(_part(all_, p, n)) for n, all_ in units.items() for p in range(n)}
-    vectors_of = {(n, c): Counter(_part(all_, c, n)) for n, all_ in vectors.items() for c in range(n)}
+    vectors_of = {(n, c): Counter(_part(all_, c, n))
+                  for n, all_ in vectors.items() for c in range(n)}
 
     @cache
     def cost(unit: tuple[int, ...], count: int) -> float:

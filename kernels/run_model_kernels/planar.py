@@ -13,8 +13,8 @@ from .tiles import best_tiles, common_defines, even, packed_weights, padded_bias
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
-    """Parameters worth trying, best guess first: the register tile [columns, vectors] and in how many
-    parts the rows are cut."""
+    """Parameters worth trying, best guess first: the register tile [columns, vectors] and in how
+    many parts the rows are cut."""
     if not conv.planar or conv.groups > 1:
         return []
     tiles = best_tiles(isa, conv.output_size[1], vectors(conv.output_channels, isa))
@@ -36,7 +36,8 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
     vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
     # [plane][tap] is the order of tiles.packed_weights() if planes are made a part of the height.
     rows = conv.weight.reshape(conv.output_channels, 1, planes * conv.kernel[0], conv.kernel[1])
-    weights = np.concatenate([packed_weights(rows, [0], v, isa.lanes) for v in vector_tiles.ranges()])
+    weights = np.concatenate([packed_weights(rows, [0], v, isa.lanes)
+                              for v in vector_tiles.ranges()])
     defines = {**common_defines(conv, isa), **columns.defines("COLUMN", "COLUMNS"),
                **vector_tiles.defines("VECTOR", "VECTORS"), "PLANES": planes,
                "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "OUTPUT_HEIGHT": out_height,
@@ -49,7 +50,8 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
         defines["LAST_HALF"] = 1
     scratch = 0
     if any(conv.padding):
-        padded_width = (out_width - 1) * conv.strides[1] + (conv.kernel[1] - 1) * conv.dilation[1] + 1
+        padded_width = ((out_width - 1) * conv.strides[1]
+                        + (conv.kernel[1] - 1) * conv.dilation[1] + 1)
         most_rows = -(-out_height // parts)
         padded_rows = ((most_rows - 1) * conv.strides[0]
                        + (conv.kernel[0] - 1) * conv.dilation[0] + 1)

@@ -21,8 +21,8 @@ def is_product(conv: Convolution) -> bool:
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
-    """Parameters worth trying, best guess first: the register tile [pixels, vectors], how many parts
-    the [pixels, channels] are cut in, and which loop is the outer one."""
+    """Parameters worth trying, best guess first: the register tile [pixels, vectors], how many
+    parts the [pixels, channels] are cut in, and which loop is the outer one."""
     if conv.planar or conv.groups > 1 or not is_product(conv):
         return []
     pixels, count = math.prod(conv.output_size), vectors(conv.output_channels, isa)
@@ -56,8 +56,9 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS"),
                "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
                "CHANNELS_OUTSIDE": outside == "channels"}
-    return Layer(f"conv2d_{kernel}", "pointwise.h", defines, (Phase("pointwise", math.prod(parts)),),
-                 conv.layer_inputs(isa.lanes), (channels.weights, padded_bias(conv.bias, isa.lanes)),
+    return Layer(f"conv2d_{kernel}", "pointwise.h", defines,
+                 (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
+                 (channels.weights, padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})

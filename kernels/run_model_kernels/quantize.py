@@ -57,7 +57,8 @@ class _Quantizer:
     def _takes_bytes(self, step: Step) -> bool:
         """Whether the step becomes a layer whose inputs are all bytes."""
         if isinstance(step, ConvolutionStep):
-            return not step.convolution.planar and self._kernel(self._convolution(step, None)) is not None
+            return (not step.convolution.planar
+                    and self._kernel(self._convolution(step, None)) is not None)
         return isinstance(step, PoolingStep) and self._pooling(step) is not None
 
     def _convert(self, step: Step) -> None:
@@ -133,7 +134,8 @@ class _Quantizer:
         channels = weight.shape[1]
         conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
                            high=dense.high)
-        quantized = QuantizedConvolution(conv, (self.known.tensors[step.inputs[0]],) * channels, None)
+        quantized = QuantizedConvolution(
+            conv, (self.known.tensors[step.inputs[0]],) * channels, None)
         layer = int8_convolution.make(quantized, self.isa,
                                       **int8_convolution.options(quantized, self.isa)[0])
         # The step's vector has two dimensions.

@@ -65,8 +65,8 @@ class QuantizedConvolution:
     """A Convolution whose activations are bytes.
 
     Its geometry, clamp and (float32) weights are those of `convolution`, its input shapes too, but
-    the tensors hold bytes; only a picture (convolution.planar) comes as float32 and is made bytes on
-    the way.  Concatenated inputs may have different scales: each is multiplied into the weights
+    the tensors hold bytes; only a picture (convolution.planar) comes as float32 and is made bytes
+    on the way.  Concatenated inputs may have different scales: each is multiplied into the weights
     before they are rounded.
     """
 
@@ -158,7 +158,8 @@ class QuantizedConvolution:
     @property
     def bias(self) -> np.ndarray:
         """float32 (output channels,): with the output's and the residual's zero points."""
-        bias = self.convolution.bias.astype(np.float64) / self._output_scales + self._output.zero_point
+        bias = self.convolution.bias.astype(np.float64) / self._output_scales
+        bias = bias + self._output.zero_point
         if self.convolution.residual:
             bias = bias - self.residual_scale.astype(np.float64) * self.inputs[-1].zero_point
         return bias.astype(np.float32)

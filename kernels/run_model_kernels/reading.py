@@ -1,7 +1,7 @@
 """Relay -> plan: which operators become layers of ours, and where channels lie.
 
-The module is the one that relay.build has before it chooses layouts (faster_folding.simplify): typed,
-without batch normalisations, constants folded.
+The module is the one that relay.build has before it chooses layouts (faster_folding.simplify):
+typed, without batch normalisations, constants folded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Reader:
         self.epilogues = find_epilogues(body)
         inner = {call for epilogue in self.epilogues.values() for call in epilogue.calls[:-1]}
         for expr in post_order(body):
-            # An operator has no type of its own, and the inside of an epilogue is computed at its end.
+            # An operator has no type, and the inside of an epilogue is computed at its end.
             if expr not in inner and not isinstance(expr, tvm.ir.Op) and expr != self.function:
                 self.values[expr] = self._value(expr)
         value = self.values[body]
@@ -130,7 +130,8 @@ class _Reader:
             padding=_ints(attrs.padding), dilation=_ints(attrs.dilation), groups=int(attrs.groups),
             low=epilogue.low, high=epilogue.high)
         data = self.values[call.args[0]]
-        if isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1) and conv.groups == 1:
+        if (isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1)
+                and conv.groups == 1):
             return self._convolution_of_vector(conv, data, epilogue)
         if conv.groups > 1 and conv.groups == weight.shape[0] and weight.shape[1] == 1:
             return self._depthwise(conv, data, epilogue)
@@ -181,7 +182,8 @@ class _Reader:
         weight[places] = conv.weight
         bias = np.zeros(count, np.float32)
         bias[places] = conv.bias
-        conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces, unused=count - len(places),
+        conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
+                       unused=count - len(places),
                        input_shapes=tuple(t.shape for t in source.tensors))
         if not can_convolve(conv, self.isa):
             return None
@@ -224,7 +226,8 @@ class _Reader:
         shape = shape_of(call)
         if (isinstance(weight, relay.Constant) and shape[0] == 1 and len(shape) == 2
                 and str(weight.data.dtype) == "float32" and epilogue.residual is None):
-            dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low, epilogue.high)
+            dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low,
+                          epilogue.high)
             if can_multiply(dense, self.isa):
                 output = Tensor(shape)
                 self.plan.steps.append(DenseStep([self._plain(data)], output, dense))
@@ -236,12 +239,14 @@ class _Reader:
         window, padding = _ints(attrs.pool_size), _ints(attrs.padding)
         if not isinstance(data, Blocked) or str(attrs.layout) != "NCHW":
             return None
-        if kind == "average" and window == data.size and shape_of(expr)[2:] == (1, 1) and not any(padding):
+        if (kind == "average" and window == data.size and shape_of(expr)[2:] == (1, 1)
+                and not any(padding)):
             return self._global_average(expr, data)
         pieces, places = data.whole_blocks()
         pooling = Pooling(kind, window, tuple(t.shape for t in data.tensors), pieces,
-                          strides=_ints(attrs.strides), padding=padding, dilation=_ints(attrs.dilation),
-                          round_up=bool(attrs.ceil_mode), count_padding=count_padding)
+                          strides=_ints(attrs.strides), padding=padding,
+                          dilation=_ints(attrs.dilation), round_up=bool(attrs.ceil_mode),
+                          count_padding=count_padding)
         if tuple(pooling.output_size) != shape_of(expr)[2:] or not can_pool(pooling, self.isa):
             return None
         output = Tensor(pooling.output_shape(self.isa.lanes))
@@ -308,7 +313,8 @@ class _Reader:
         if (not isinstance(data, Blocked) or str(attrs.slice_mode) not in ("end", "size")
                 or source[2:] != shape[2:] or source[0] != shape[0]):
             return None
-        axes = [int(a) for a in attrs.axes] if attrs.axes is not None else list(range(len(attrs.begin)))
+        axes = ([int(a) for a in attrs.axes] if attrs.axes is not None
+                else list(range(len(attrs.begin))))
         if 1 not in axes:
             return data if shape == source else None
         at = axes.index(1)
@@ -330,7 +336,7 @@ class _Reader:
         return self._read_batch_flatten(expr) if shuffled is None else shuffled
 
     def _shuffle(self, expr):
-        """The end of a channel shuffle: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
+        """Channel shuffle's end: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
         transpose = expr.args[0]
         if operator(transpose) != "transpose" or operator(transpose.args[0]) != "reshape":
             return None
@@ -364,7 +370,8 @@ class _Reader:
         size = shape_of(expr)[2:]
         shape = (*a.tensors[0].shape[:2], *size, a.lanes)
         output = self._add_relay([a.tensors[0], b.tensors[0]], shape, "float32",
-                                 lambda x, y: relay.Call(expr.op, [x, y], expr.attrs), operator(expr))
+                                 lambda x, y: relay.Call(expr.op, [x, y], expr.attrs),
+                                 operator(expr))
         return Blocked((output,), a.places)
 
     def _by_relay(self, call: relay.Call):
@@ -410,14 +417,16 @@ class _Reader:
         """Costs nothing when run, unlike operators such as batch_flatten."""
         if tensor.shape == shape:
             return tensor
-        return self._add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape), "reshape")
+        return self._add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape),
+                               "reshape")
 
     # Between the layouts.
 
     def _plain(self, value) -> Tensor:
         """The value as one tensor of the network's own layout."""
         if isinstance(value, relay.Constant):
-            return self._add_relay([], value.data.shape, str(value.data.dtype), lambda: value, "constant")
+            return self._add_relay([], value.data.shape, str(value.data.dtype), lambda: value,
+                                   "constant")
         if isinstance(value, Tensor):
             return value
         shape = (1, value.channels, *value.size)

@@ -20,8 +20,8 @@ _ir: dict[tuple, str] = {}
 
 
 def operator_name(layer: Layer, name: str) -> str:
-    """What the operator of a layer can be called: `name`, unless another network of this process has
-    given that to an operator with another number of inputs."""
+    """What the operator of a layer can be called: `name`, unless another network of this process
+    has given that to an operator with another number of inputs."""
     arity = len(layer.inputs) + len(layer.constants)
     taken = _registered.get(PREFIX + name, arity)
     return name if taken == arity else f"{name}_of_{arity}"
@@ -30,8 +30,8 @@ def operator_name(layer: Layer, name: str) -> str:
 def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
     """A Relay expression that computes the layer's output from `inputs`.
 
-    `name`, an operator_name, becomes the operator's and, with it, the graph's node's.  Constants are
-    arguments of the call itself, not of a tuple, since only such are linked into a library.
+    `name`, an operator_name, becomes the operator's and, with it, the graph's node's.  Constants
+    are arguments of the call itself, not of a tuple, since only such are linked into a library.
     """
     operator = PREFIX + name
     if operator not in _registered:
@@ -48,7 +48,8 @@ def _register(name: str, inputs: int) -> None:
     operator = relay_op.get(name)
     operator.set_num_inputs(inputs)
     for index in range(inputs):
-        operator.add_argument(f"input{index}", "Tensor", "An activation or, after those, a constant.")
+        operator.add_argument(f"input{index}", "Tensor",
+                              "An activation or, after those, a constant.")
     operator.add_type_rel(name + "Rel", _type_of_output)
     operator.set_support_level(10)
     relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)

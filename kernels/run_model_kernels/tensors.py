@@ -27,7 +27,7 @@ class Blocked:
 
     tensors: tuple[Tensor, ...]
     places: np.ndarray
-    """int (channels, 2): of each channel, in order, the index in `tensors` and the channel there."""
+    """int (channels, 2): of each channel, its tensor (an index of `tensors`) and channel there."""
 
     @property
     def channels(self) -> int:
@@ -46,7 +46,8 @@ class Blocked:
     def is_plain(self) -> bool:
         """Whether it is all of one tensor, in order (lanes past the last channel aside)."""
         tensor = self.tensors[0]
-        return (len(self.tensors) == 1 and np.array_equal(self.places[:, 1], np.arange(self.channels))
+        return (len(self.tensors) == 1
+                and np.array_equal(self.places[:, 1], np.arange(self.channels))
                 and self.channels > (tensor.shape[1] - 1) * tensor.shape[4])
 
     def take(self, order: Sequence[int] | np.ndarray) -> "Blocked":

@@ -36,7 +36,7 @@ class Even:
         return [range(a, b) for a, b in zip(starts, starts[1:])]
 
     def defines(self, tiles: str, of: str) -> dict[str, object]:
-        """`tiles`_TILES, LARGER_`tiles`_TILES and TILE_`of`, as tile.h's tile_start() wants them."""
+        """`tiles`_TILES, LARGER_`tiles`_TILES and TILE_`of`, which tile.h's tile_start() wants."""
         return {f"{tiles}_TILES": self.tiles, f"LARGER_{tiles}_TILES": self.larger,
                 f"TILE_{of}": self.size}
 
@@ -68,8 +68,8 @@ def tile_cost(isa: Isa, pixels: int, count: int) -> float:
 
     As many loads can be done as multiplications, and eight sums are needed to hide the latency of
     adding to one.  Inputs are near after the first tile of output channels; weights are not.  Of
-    processors with four lanes some do one thing at a time: there the number of instructions counts, of
-    which one loads two vectors of weights.
+    processors with four lanes some do one thing at a time: there the number of instructions counts,
+    of which one loads two vectors of weights.
     """
     if isa.lanes == 4:
         inputs = pixels / 4 if isa.registers < 32 or isa.tile[1] > 1 else pixels
@@ -79,7 +79,7 @@ def tile_cost(isa: Isa, pixels: int, count: int) -> float:
 
 
 def best_tiles(isa: Isa, pixels: int, count: int) -> list[tuple[int, int]]:
-    """Register tiles for `pixels` pixels x `count` vectors, the best first, without hopeless ones."""
+    """Register tiles for `pixels` pixels x `count` vectors, the best first; no hopeless ones."""
     def cost(tile: tuple[int, int]) -> float:
         return sum(tile_cost(isa, len(p), len(v)) for p in even(pixels, tile[0]).ranges()
                    for v in even(count, tile[1]).ranges())
@@ -108,7 +108,7 @@ class Run:
 
 def channel_runs(pieces: tuple[Lanes, ...], lanes: int,
                  only: set[int] | None = None) -> tuple[list[Run], list[int]]:
-    """The runs that hold all channels, and the number (axis 1 of the weight) of each, in their order.
+    """The runs that hold all channels, and the channels' numbers (axis 1 of the weight) in order.
 
     A sum may be done in any order, so channels that a network shuffled are read as they lie.
     `only`: leave out all other channels.
@@ -136,7 +136,7 @@ def channel_runs(pieces: tuple[Lanes, ...], lanes: int,
 
 def run_defines(runs: list[Run], block_floats: int, lanes: int,
                 first_blocks: list[int] | None = None) -> dict[str, object]:
-    """channels.h's tables.  `first_blocks`: of each tensor, if all lie one after the other in one."""
+    """channels.h's tables.  `first_blocks`: of each tensor, if all lie one after another in one."""
     starts = first_blocks or [0] * (1 + max(run.tensor for run in runs))
     found: dict[str, object] = {
         "RUN_TENSOR": [0 if first_blocks else run.tensor for run in runs],

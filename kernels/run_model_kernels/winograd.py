@@ -1,4 +1,4 @@
-"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3) or F(6, 3) (kernels/c/winograd.h)."""
+"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3), F(6, 3) (kernels/c/winograd.h)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .winograd_cost import candidates
 def options(conv: Convolution, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first.
 
-    `tile`: outputs of a tile along an axis; `group`: tiles of a task; `splits`: shares that the output
-    channels are cut into; `pixels` and `vectors`: the register tile.
+    `tile`: outputs of a tile along an axis; `group`: tiles of a task; `splits`: shares that the
+    output channels are cut into; `pixels` and `vectors`: the register tile.
     """
     return candidates(conv, isa) if can_do(conv) else []
 
@@ -42,11 +42,13 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": height, "OUT_WIDTH": width,
         "PAD_TOP": conv.padding[0], "PAD_LEFT": conv.padding[1],
-        "BLOCKS": len(blocks), "BLOCK_TENSOR": [t for t, _ in blocks], "BLOCK_INDEX": [b for _, b in blocks],
-        "CHANNELS": conv.input_channels, "OUT_BLOCKS": out_blocks, "PARTS": parts, "VECTORS": vectors,
-        "SPLITS": splits, "GROUP": group, "PIXELS": pixels,
+        "BLOCKS": len(blocks), "BLOCK_TENSOR": [t for t, _ in blocks],
+        "BLOCK_INDEX": [b for _, b in blocks],
+        "CHANNELS": conv.input_channels, "OUT_BLOCKS": out_blocks, "PARTS": parts,
+        "VECTORS": vectors, "SPLITS": splits, "GROUP": group, "PIXELS": pixels,
     }
-    if any(piece.count != isa.lanes for piece in conv.input_lanes) or len(blocks) < len(conv.input_lanes):
+    if (any(piece.count != isa.lanes for piece in conv.input_lanes)
+            or len(blocks) < len(conv.input_lanes)):
         defines.update({
             "PIECES": len(conv.input_lanes),
             "PIECE_BLOCK": [blocks.index((p.tensor, p.block)) for p in conv.input_lanes],
@@ -54,7 +56,8 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
             "PIECE_COUNT": [p.count for p in conv.input_lanes]})
     if conv.residual:
         defines["RESIDUAL"] = len(conv.input_shapes)
-    parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels, "vectors": vectors}
+    parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels,
+                  "vectors": vectors}
     return Layer(
         kind=f"conv2d_winograd{tile}", header="winograd.h", defines=defines,
         phases=(Phase("winograd", -(-tiles // group) * splits),),
@@ -67,7 +70,7 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
 
 
 def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) -> int:
-    """A task's transformed input and products, with winograd.h's VALUE_STRIDE and PRODUCT_STRIDE."""
+    """A task's transformed input and products: winograd.h's VALUE_STRIDE and PRODUCT_STRIDE."""
     return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
 
 

@@ -1,7 +1,7 @@
-"""Which tiles, groups and register tiles of the Winograd kernel are worth trying, by a model of its time.
+"""Which tiles, groups and register tiles of the Winograd kernel are worth trying.
 
-The unit is the time of one multiplication of vectors.  The figures were fitted to measurements on a
-processor with AVX-512; what matters is only the order they give.
+By a model of its time, whose unit is that of one multiplication of vectors.  The figures were
+fitted to measurements on a processor with AVX-512; what matters is only the order they give.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STREAM = 0.008
 """Of a byte of weights for 16 lanes, which come from far away: what multiplying does not hide."""
 
 _MEMORY = 1 / 8
-"""Of a byte of weights for 16 lanes, where a core's share of the memory is slower than multiplying."""
+"""Of a byte of weights for 16 lanes, where a core's share of memory is slower than multiplying."""
 
 _CACHE = 800_000
 """Bytes of scratch that the second-level cache holds."""
@@ -57,7 +57,8 @@ def _costs(conv: Convolution, isa: Isa, tile: int) -> list[tuple[float, dict]]:
             for splits in (1, 2, 4):
                 if splits > parts:
                     continue
-                task = _task_cost(conv, isa, tile, group, -(-parts // splits), pixels, vectors, blocks)
+                task = _task_cost(conv, isa, tile, group, -(-parts // splits), pixels, vectors,
+                                  blocks)
                 tasks = -(-tiles // group) * splits
                 # What it costs all cores together, the idle ones included.
                 total = sum(weight * threads * -(-tasks // threads) * task

@@ -1,9 +1,9 @@
 """Winograd's minimal filtering F(m, 3): the points, and the matrices that they give.
 
-Outputs are y = inverse @ ((taps @ g) * (data @ d)) for m + 2 inputs d and 3 taps g.  Toom and Cook's
-construction (Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray, arXiv:1509.09308):
-two polynomials are multiplied by their values at m + 1 points and at infinity; the transposed
-algorithm is the correlation.
+Outputs are y = inverse @ ((taps @ g) * (data @ d)) for m + 2 inputs d and 3 taps g.  Toom and
+Cook's construction (Winograd, Arithmetic Complexity of Computations, 1980; Lavin and Gray,
+arXiv:1509.09308): two polynomials are multiplied by their values at m + 1 points and at infinity;
+the transposed algorithm is the correlation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 POINTS: dict[int, tuple[float, ...]] = {2: (1.0,), 4: (0.625, 1.5), 6: (0.5, 1.0, 2.0)}
 """By tile: the positive points; 0, infinity and the negatives are always there.
 
-The usual 1 and 2 for F(4, 3) round twice as much.  The best are near the square roots of 1/2 and 2; of the
-fractions near them, whose powers float32 represents exactly, these are (kernels/winograd_error.md).
+The usual 1 and 2 for F(4, 3) round twice as much.  The best are near the square roots of 1/2 and 2;
+of the fractions near them, whose powers float32 represents exactly, these are
+(kernels/winograd_error.md).
 """
 
 

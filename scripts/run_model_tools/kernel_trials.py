@@ -16,7 +16,7 @@ ROUNDS = 9
 WARM_UP_ROUNDS = 2
 
 # Largest difference of two kernels' outputs, as a part of the largest number: Winograd's sums are
-# rounded about three times as much as others' (kernels/winograd_error.md), which is still below this.
+# rounded about three times as much as others' (kernels/winograd_error.md), still less than this.
 TOLERANCE = 1e-3
 
 # Priority among real-time threads; any is above all others' work.
@@ -82,7 +82,7 @@ class Candidate:
 
 
 def _copies(constant, runs):
-    """(runs, numbers), each copy beginning at a multiple of 128 bytes as in a file of parameters."""
+    """(runs, numbers); each copy begins at a multiple of 128 bytes as in a file of parameters."""
     unit = 128 // constant.dtype.itemsize
     copies = np.zeros((runs, -(-constant.size // unit) * unit), constant.dtype)
     copies[:, :constant.size] = constant.ravel()
@@ -112,7 +112,8 @@ class LayerTrials:
             random = np.random.default_rng(1)
             self._inputs = [random.standard_normal(shape).astype(dtype)
                             for shape, dtype in layer.inputs]
-        output = candidate.prepare(self.tvm, self._inputs)[:, written(self.conv, output_lanes(layer))]
+        output = candidate.prepare(self.tvm, self._inputs)
+        output = output[:, written(self.conv, output_lanes(layer))]
         if self._expected is None:
             self._expected = output
         limit = TOLERANCE * np.abs(self._expected).max()

@@ -8,8 +8,8 @@ import faster_folding
 import kernel_trials
 import tvm_worker
 
-# Where its buffers happen to lie makes a network a few percent faster or slower: the best of so many
-# places counts.
+# Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
+# many places counts.
 PLACES = 3
 
 
@@ -59,8 +59,9 @@ class NetworkRace:
         for ours, other in zip(outputs, self._expected):
             worst, limit = np.abs(ours - other).max(), kernel_trials.TOLERANCE * np.abs(other).max()
             if not worst <= limit:
-                raise tvm_worker.Refusal("wrong", "with other kernels the network's output departs by "
-                                         "%g where %g is allowed" % (worst, limit))
+                raise tvm_worker.Refusal(
+                    "wrong", "with other kernels the network's output departs by %g where %g is "
+                             "allowed" % (worst, limit))
         self._built.append((table, modules))
         return modules
 

@@ -5,8 +5,8 @@ import sys
 
 _KERNELS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "kernels")
 
-# Instruction sets on which the kernels are used without being asked for (bench/README.md): measured to
-# be faster than TVM's schedules on x86-64; on Arm they execute half the instructions or less.
+# Instruction sets on which the kernels are used without being asked for (bench/README.md): measured
+# to be faster than TVM's schedules on x86-64; on Arm they execute half the instructions or less.
 FASTER_ON = ("avx512", "avx2", "neon64", "neon32")
 
 

@@ -96,11 +96,11 @@ def tune_kernels(tvm, request):
 
 
 def choose_in_network(race, found, groups, session):
-    """Of the kernels that are faster than the guesses alone, those that make the network faster too.
+    """Of the kernels that alone are faster than the guesses, those that make the network faster.
 
     A layer that is measured by itself finds its input where it was before; in a network another one
-    has just written it, and a thread that reads what another thread wrote waits for it.  So layers are
-    changed one after the other, those that promise most first.
+    has just written it, and a thread that reads what another thread wrote waits for it.  So layers
+    are changed one after the other, those that promise most first.
     """
     def promise(convs):
         key = next(iter(convs))
@@ -111,7 +111,8 @@ def choose_in_network(race, found, groups, session):
     hopeful = [(name, convs) for name, convs in groups.items() if promise(convs) > 0]
     for name, convs in sorted(hopeful, key=lambda item: -promise(item[1])):
         session.emit("stage", text="the whole network with another " + name)
-        more = dict(table, **{key: (found[key]["kernel"], found[key]["parameters"]) for key in convs})
+        more = dict(table, **{key: (found[key]["kernel"], found[key]["parameters"])
+                              for key in convs})
         seconds = race.run({"before": table, "after": more})
         if statistics.median(a / b for a, b in zip(seconds["after"], seconds["before"])) < 1:
             table = more
@@ -121,8 +122,8 @@ def choose_in_network(race, found, groups, session):
 def _layers(plan, isa):
     """({what is measured once: {key: layers}}, the bytes of the weights).
 
-    What is added to a sum, how it is clamped and which lanes the channels are in does not change what
-    of a few parameters is best.
+    What is added to a sum, how it is clamped and which lanes the channels are in does not change
+    what of a few parameters is best.
     """
     from run_model_kernels.choices import key_of
     from run_model_kernels.plan import ConvolutionStep, FusedStep
@@ -146,8 +147,8 @@ def _layers(plan, isa):
 def search_layer(trials, isa, limit, on_trial=lambda candidate: None):
     """The best kernel of a layer, of at most `limit` that are tried.
 
-    First the guesses of all kernels, then what differs from the best so far in one parameter, and all
-    of a kernel that offers but a few, until that finds nothing faster.
+    First the guesses of all kernels, then what differs from the best so far in one parameter, and
+    all of a kernel that offers but a few, until that finds nothing faster.
     """
     from run_model_kernels import choice
 

@@ -1,4 +1,4 @@
-"""Tuning inside TVM's process: the worker's actions "tuning_tasks", "tune", "tune_kernels" and "race".
+"""Tuning inside TVM's process: the worker's actions "tuning_tasks", "tune", "tune_kernels", "race".
 
 What happens meanwhile goes to the file descriptor request["events"], one JSON object a line:
 {"event": "tasks", "tasks": [...]}, {"event": "task", "index": ...} and {"event": "trial", ...}.

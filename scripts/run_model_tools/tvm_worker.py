@@ -151,8 +151,8 @@ def record_kind(path):
 def compile_model(tvm, request):
     """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
 
-    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast` (default
-    true) is for a test, which compares with what TVM makes by itself.
+    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast`
+    (default true) is for a test, which compares with what TVM makes by itself.
     """
     import faster_folding
     import onnx
@@ -245,7 +245,8 @@ def build_tuned(tvm, mod, params, target, request):
     if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
         # Committed records are of that release; a file that the user names is applied as it is.
         if not records["explicit"]:
-            return build_forms(tvm, mod, params, target, request, {}, faster_folding.build) + (None,)
+            built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build)
+            return built + (None,)
         entry = records["files"][0]
         with tuning(tvm, entry["path"]) as config:
             built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
