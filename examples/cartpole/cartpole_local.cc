@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using run_model::Error;
 using run_model::ErrorCode;
 
-constexpr const char* kUsage = "cartpole_local POLICY.so [--episodes N] [--seed N] [--json]";
+constexpr const char* kUsage = "usage: cartpole_local POLICY.so [--episodes N] [--seed N] [--json]";
 
 struct Settings {
   std::string policy;  // a single-file library: float32 [1, 4] -> float32 [1, 2]
