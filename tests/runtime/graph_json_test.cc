@@ -14,6 +14,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 using testing_graphs::chain_graph;
 using testing_graphs::json;
 
@@ -60,11 +62,15 @@ TEST(GraphJson, KeepsWhatTheCompilerSaysForReports) {
   attributes["multiply_adds"] = "115605504";
   attributes["kernel"] = R"({"kernel": "winograd"})";
   attributes["hash"] = "8f414479f84e59cc";
+  attributes["data_layout"] = "NCHW";
   const Graph graph = parse(document);
   EXPECT_EQ(graph.nodes[2].multiply_adds, "115605504");
   EXPECT_EQ(graph.nodes[2].kernel, R"({"kernel": "winograd"})");
   EXPECT_EQ(graph.nodes[3].multiply_adds, "");
   EXPECT_EQ(graph.nodes[3].kernel, "");
+  EXPECT_THAT(graph.nodes[2].labels,
+              ElementsAre(Pair("data_layout", "NCHW"), Pair("hash", "8f414479f84e59cc")));
+  EXPECT_THAT(graph.nodes[3].labels, IsEmpty());
 }
 
 struct Damage {
