@@ -180,19 +180,19 @@ Value DebugExecutorModule::profile_rpc(const Arguments& arguments) {
   for (int i = 0; i < kWarmUpRuns; ++i) executor().run();
   ProfileReport report;
   report.threads = ThreadPool::shared()->threads();
-  const std::vector<GraphNode>& nodes = executor().graph().nodes;
+  for (const GraphNode& node : executor().graph().nodes) {
+    if (node.kind == NodeKind::kInput) continue;
+    report.calls.push_back(
+        {node.function, 0, shapes_of(executor().nodes()[report.calls.size()]), node.labels});
+  }
   const Clock::time_point start = Clock::now();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!running_order_[i]) continue;
-    ProfiledCall call{nodes[i].function, 0, shapes_of(executor().nodes()[*running_order_[i]]),
-                      nodes[i].labels};
+  for (std::size_t i = 0; i < report.calls.size(); ++i) {
     const Clock::time_point call_start = Clock::now();
-    executor().run_node(*running_order_[i]);
-    call.microseconds = microseconds_since(call_start);
-    report.calls.push_back(std::move(call));
+    executor().run_node(i);
+    report.calls[i].microseconds = microseconds_since(call_start);
   }
   report.total_microseconds = microseconds_since(start);
-  executed_ = nodes.size() - 1;
+  executed_ = running_order_.size() - 1;
   return to_json(report);
 }
 

@@ -16,7 +16,7 @@
 namespace run_model::rpc {
 namespace {
 
-constexpr const char* kGivenParams = "the parameters that the client sent";
+constexpr const char* kGivenParams = "the parameter file that the client sent";
 
 class TensorArray final : public RemoteObject {
  public:

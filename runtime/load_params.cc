@@ -19,7 +19,7 @@ void load_params(GraphExecutor& executor, std::span<const std::byte> bytes, cons
     const TensorInfo& expected = executor.arguments()[*index];
     if (param.shape != expected.shape || !same_dtype(param.dtype, expected.dtype)) {
       throw Error(ErrorCode::kMismatch,
-                  source + " have parameter " + in_quotes(param.name) + " as " +
+                  source + " has parameter " + in_quotes(param.name) + " as " +
                       tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
                       tensor_form_name(expected.dtype, expected.shape),
                   "check that the graph and the parameters come from the same compilation");

@@ -122,7 +122,7 @@ TEST_F(ExecutorModuleTest, LoadsParameters) {
   ask("load_params", {bytes(testing_params::float_params({{"w", {1, 2, 3, 4}}, {"other", {1}}}, true))});
   EXPECT_THAT(result(), ElementsAre(-1, -2, -3, -4));
   expect_refused("load_params", {bytes(testing_params::float_params({{"w", {1}}}, true))},
-                 "the parameters that the client sent have parameter 'w' as float32 [1]");
+                 "the parameter file that the client sent has parameter 'w' as float32 [1]");
 }
 
 TEST_F(ExecutorModuleTest, SharesParameters) {
