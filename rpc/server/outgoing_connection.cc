@@ -46,6 +46,7 @@ void OutgoingConnection::fail(TimePoint now, std::string why) {
 OwnedFd OutgoingConnection::take(TimePoint now, Clock::duration pause) {
   connected_ = false;
   addresses_.clear();
+  why_not_.clear();
   next_try_ = now + pause;
   return std::move(socket_);
 }
@@ -95,6 +96,7 @@ bool OutgoingConnection::check(TimePoint now) {
   ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK);
   set_client_options(socket_.get());
   connected_ = true;
+  why_not_.clear();
   return true;
 }
 

@@ -36,7 +36,7 @@ class OutgoingConnection {
   // Takes the socket out; the next connection is begun after `pause`.
   OwnedFd take(TimePoint now, Clock::duration pause);
 
-  // Why there is none; empty before the first failure.
+  // Why the last attempt has failed; empty where there was none.
   const std::string& why_not() const { return why_not_; }
 
  private:

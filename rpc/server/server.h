@@ -38,7 +38,16 @@ struct ServerOptions {
 // One thing that happened, for the log.
 struct ServerEvent {
   enum class Kind {
-    kListening, kConnected, kRefused, kSessionLog, kSessionEnded, kSessionKilled, kTracker, kProxy, kStopped,
+    kListening,
+    kConnected,
+    kRefused,
+    kSessionLog,
+    kSessionEnded,
+    kSessionKilled,  // by the server, or by what it did
+    kTracker,
+    kProxy,
+    kStopped,
+    kFailed,  // by the program: the server could not be started
   };
   Kind kind = Kind::kListening;
   bool warning = false;

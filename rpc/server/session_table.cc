@@ -1,5 +1,8 @@
 #include "rpc/server/session_table.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +16,15 @@ namespace {
 constexpr std::chrono::seconds kFarewellTime{60};
 // More than these at a time are closed at once, the oldest first.
 constexpr std::size_t kMostFarewells = 32;
+
+// As the first process of a container, the server inherits what sessions have started and it has killed.
+void reap_inherited() {
+  if (::getpid() != 1) return;
+  while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  }
+}
 
 // What stop() waits for the killed processes to be gone, at most.
 constexpr std::chrono::seconds kStopWait{5};
@@ -68,6 +80,7 @@ void SessionTable::step(TimePoint now) {
     if (session->is_over()) end_of(*session, now);
   }
   std::erase_if(sessions_, [](const auto& session) { return session->is_over(); });
+  if (sessions_.empty()) reap_inherited();
   for (const auto& farewell : farewells_) farewell->step(now);
   std::erase_if(farewells_, [](const auto& farewell) { return farewell->is_over(); });
 }

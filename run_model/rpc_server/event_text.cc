@@ -29,6 +29,8 @@ const char* event_name(rpc::ServerEvent::Kind kind) {
       return "proxy";
     case Kind::kStopped:
       return "stopped";
+    case Kind::kFailed:
+      return "failed";
   }
   return "";
 }

@@ -13,6 +13,7 @@
 #include "run_model/rpc_server/settings.h"
 #include "run_model/rpc_server/stop_signal.h"
 #include "run_model/standard_output.h"
+#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -23,14 +24,17 @@ bool asks_for_json_log(std::span<const std::string> args) {
   });
 }
 
+void log(const rpc::ServerEvent& event, bool json) {
+  const std::time_t now = std::time(nullptr);
+  const std::string line = json ? event_json(event, now) : event_text(event, now);
+  // A log that nobody reads any more does not stop the server.
+  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+}
+
 int serve(const RpcServerSettings& settings) {
   const int stop = watch_stop_signals();
   rpc::Server server(settings.server, [&settings](const rpc::ServerEvent& event) {
-    if (settings.silent && !event.warning) return;
-    const std::time_t now = std::time(nullptr);
-    const std::string line = settings.json ? event_json(event, now) : event_text(event, now);
-    // A log that nobody reads any more does not stop the server.
-    static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+    if (event.warning || !settings.silent) log(event, settings.json);
   });
   const bool behind_proxy = settings.server.proxy.has_value();
   write_standard_output(settings.json ? ready_json(server.address(), behind_proxy)
@@ -39,22 +43,32 @@ int serve(const RpcServerSettings& settings) {
   return 0;
 }
 
+int run(std::span<const std::string> args) {
+  const RpcServerSettings settings = read_rpc_server_settings(args);
+  switch (settings.action) {
+    case RpcServerAction::kServe:
+      return serve(settings);
+    case RpcServerAction::kHelp:
+      write_standard_output(rpc_server_help_text());
+      break;
+    case RpcServerAction::kVersion:
+      write_standard_output(rpc_server_version_text());
+      break;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int run_rpc_server(std::span<const std::string> args) {
-  return run_reporting_failures("rpc_server", asks_for_json_log(args), [&] {
-    const RpcServerSettings settings = read_rpc_server_settings(args);
-    switch (settings.action) {
-      case RpcServerAction::kServe:
-        return serve(settings);
-      case RpcServerAction::kHelp:
-        write_standard_output(rpc_server_help_text());
-        break;
-      case RpcServerAction::kVersion:
-        write_standard_output(rpc_server_version_text());
-        break;
+  return run_reporting_failures("rpc_server", false, [&] {
+    try {
+      return run(args);
+    } catch (const Error& error) {
+      if (!asks_for_json_log(args)) throw;
+      log({rpc::ServerEvent::Kind::kFailed, true, "", 0, error.what()}, true);
+      return error.exit_code();
     }
-    return 0;
   });
 }
 

@@ -11,6 +11,8 @@ from run_model_tools import bootstrap
 from run_model_tools.errors import MISSING_FILE, USAGE, ToolError
 
 PROGRAMS = ("run_model", "check_zoo")
+# Packed where they have been built.
+_MORE_PROGRAMS = ("rpc_server",)
 # What check_zoo reads beside the models and the reference results.
 _TABLES = ("targets.json", "tolerances.json")
 
@@ -41,6 +43,8 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
                                           f"cmake --preset {target['preset']} && cmake --build "
                                           f"--preset {target['preset']} --target {program}.")
         files[program] = programs / program
+    more = tuple(name for name in _MORE_PROGRAMS if (programs / name).is_file())
+    files |= {name: programs / name for name in more}
     for table in _TABLES:
         files[f"artifacts/{table}"] = root / "artifacts" / table
     files["labels/imagenet.txt"] = root / "labels" / "imagenet.txt"
@@ -66,7 +70,7 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
     strip = f"{prefix}-strip" if prefix else "strip"
     if shutil.which(strip) is None:
         raise ToolError(MISSING_FILE, f"{strip} was not found: run scripts/setup.sh once.")
-    return Plan(files, PROGRAMS, counts, strip)
+    return Plan(files, PROGRAMS + more, counts, strip)
 
 
 def _target(path: Path, name: str) -> dict[str, str]:

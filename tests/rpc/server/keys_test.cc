@@ -1,0 +1,167 @@
+// Keys of clients, of the tracker and of the challenge.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "rpc/server/auth_key.h"
+#include "rpc/server/client_key.h"
+#include "rpc/server/hmac.h"
+#include "rpc/server/host_port.h"
+#include "rpc/server/matchkeys.h"
+#include "tests/error_matcher.h"
+#include "tests/temporary_folder.h"
+
+namespace run_model::rpc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+std::string hex(const Digest& digest) {
+  std::string text;
+  for (const std::byte byte : digest) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", std::to_integer<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+Digest hmac(const std::string& key, const std::string& message) {
+  return hmac_sha256(std::as_bytes(std::span(key)), std::as_bytes(std::span(message)));
+}
+
+// Test cases 1, 2, 6 and 7 of RFC 4231.
+TEST(HmacTest, GivesWhatTheRfcSays) {
+  EXPECT_EQ(hex(hmac(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(hmac("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(hex(hmac(std::string(131, '\xaa'),
+                     "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  EXPECT_EQ(hex(hmac(std::string(131, '\xaa'),
+                     "This is a test using a larger than block-size key and a larger than block-size "
+                     "data. The key needs to be hashed before being used by the HMAC algorithm.")),
+            "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+}
+
+TEST(HmacTest, ComparesAllBytes) {
+  Digest a = hmac("k", "m");
+  Digest b = a;
+  EXPECT_TRUE(equal_in_constant_time(a, b));
+  b[31] ^= std::byte{1};
+  EXPECT_FALSE(equal_in_constant_time(a, b));
+  EXPECT_FALSE(equal_in_constant_time(a, std::span(a).first(31)));
+}
+
+TEST(ClientKeyTest, SplitsAtWhiteSpace) {
+  const auto client = parse_client_key(" client:a:0.5\t-timeout=3 -other=1\n");
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->key, "a:0.5");
+  EXPECT_EQ(client->timeout_seconds, 3);
+}
+
+TEST(ClientKeyTest, IgnoresTimesThatAreNone) {
+  for (const char* option : {"-timeout=", "-timeout=x", "-timeout=-1", "-timeout=inf",
+                             "-timeout=nan", "-timeout=1s", "-timeout=0", "timeout=5"}) {
+    const auto client = parse_client_key(std::string("client:k ") + option);
+    ASSERT_TRUE(client);
+    EXPECT_EQ(client->timeout_seconds, 0) << option;
+  }
+}
+
+TEST(ClientKeyTest, RefusesOthers) {
+  for (const char* text : {"", " ", "client", "server:k", "k client:k"}) {
+    EXPECT_FALSE(parse_client_key(text)) << text;
+  }
+}
+
+TEST(HostPortTest, ReadsNamesAndBothKindsOfNumbers) {
+  EXPECT_EQ(parse_host_port("--x", "board.local:9090"), (HostPort{"board.local", 9090}));
+  EXPECT_EQ(parse_host_port("--x", "10.0.0.1:1"), (HostPort{"10.0.0.1", 1}));
+  EXPECT_EQ(parse_host_port("--x", "[fe80::1]:65535"), (HostPort{"fe80::1", 65535}));
+  EXPECT_EQ(to_text({"fe80::1", 80}), "[fe80::1]:80");
+  EXPECT_EQ(to_text({"board", 80}), "board:80");
+}
+
+TEST(HostPortTest, NamesTheFlagOfWhatIsNone) {
+  for (const char* text : {"", "board", ":90", "board:", "board:0", "board:65536", "board:-1",
+                           "board:90x", "fe80::1:90", "[]:90"}) {
+    EXPECT_THAT([&] { parse_host_port("--tracker", text); },
+                ThrowsError(ErrorCode::kUsage, "--tracker"))
+        << text;
+  }
+}
+
+TEST(MatchkeysTest, AreWhatTvmsTrackerTakesApart) {
+  Matchkeys keys("pynq");
+  const std::string key = keys.add();
+  EXPECT_THAT(key, MatchesRegex("pynq:0\\.[0-9]+"));
+  EXPECT_NE(keys.add(), key);
+}
+
+TEST(MatchkeysTest, ServeOnce) {
+  Matchkeys keys("pynq");
+  const std::string key = keys.add();
+  EXPECT_FALSE(keys.take("pynq"));
+  EXPECT_FALSE(keys.take("pynq:0.5"));
+  EXPECT_TRUE(keys.take(key));
+  EXPECT_FALSE(keys.take(key));
+}
+
+TEST(MatchkeysTest, AreReplacedWhenWhoGotThemDoesNotCome) {
+  using std::chrono::seconds;
+  Matchkeys keys("pynq");
+  const std::string waiting = keys.add();
+  const std::string given = keys.add();
+  const TimePoint start = Clock::now();
+  EXPECT_THAT(keys.update({waiting, given}, start), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(60)), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(65)), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(67)), ElementsAre(given));
+  EXPECT_FALSE(keys.take(given));
+  EXPECT_TRUE(keys.take(waiting));
+}
+
+class AuthKeyTest : public ::testing::Test {
+ protected:
+  std::filesystem::path file(std::string_view content, mode_t mode = 0600) {
+    const std::filesystem::path path = folder_.write("key", content);
+    ::chmod(path.c_str(), mode);
+    return path;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(AuthKeyTest, IsTheFileWithoutItsLastNewline) {
+  const std::vector<std::byte> key = read_auth_key(file("0123456789abcdef \r\n"));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(key.data()), key.size()), "0123456789abcdef");
+}
+
+TEST_F(AuthKeyTest, MustBeItsOwnersAlone) {
+  for (const mode_t mode : {0640, 0604, 0620, 0777}) {
+    EXPECT_THAT([&] { read_auth_key(file("0123456789abcdef", mode)); },
+                ThrowsError(ErrorCode::kFile, "others"));
+  }
+}
+
+TEST_F(AuthKeyTest, MustBeLongEnoughAndNotTooLong) {
+  EXPECT_THAT([&] { read_auth_key(file("0123456789abcde\n")); },
+              ThrowsError(ErrorCode::kFormat, "15 bytes"));
+  EXPECT_THAT([&] { read_auth_key(file("")); }, ThrowsError(ErrorCode::kFormat, "0 bytes"));
+  EXPECT_THAT([&] { read_auth_key(file(std::string(4097, 'k'))); },
+              ThrowsError(ErrorCode::kFormat, "4096"));
+}
+
+TEST_F(AuthKeyTest, MustBeAFile) {
+  EXPECT_THAT([&] { read_auth_key(folder_ / "none"); }, ThrowsError(ErrorCode::kFile, "none"));
+  EXPECT_THAT([&] { read_auth_key(folder_.path()); }, ThrowsError(ErrorCode::kFile, "regular"));
+}
+
+}  // namespace
+}  // namespace run_model::rpc

@@ -1,0 +1,57 @@
+// A server in a process of its own, with sessions that a test makes up, and clients for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "rpc/server/owned_fd.h"
+#include "rpc/server/server.h"
+#include "tests/temporary_folder.h"
+
+namespace run_model::rpc {
+
+class RunningServer {
+ public:
+  explicit RunningServer(const SessionBody& body, ServerOptions options = {});
+  // Fails the test when the server has not lived until now or leaves something behind.
+  ~RunningServer();
+
+  int port() const { return port_; }
+  pid_t pid() const { return pid_; }
+  std::string log() const { return TemporaryFolder::read(folder_ / "log"); }
+  std::size_t open_descriptors() const;
+  std::size_t session_folders() const;
+  // Until the log has the text; false after 20 s.
+  bool wait_for_log(const std::string& text) const;
+
+ private:
+  TemporaryFolder folder_;
+  OwnedFd stop_;
+  pid_t pid_ = -1;
+  int port_ = 0;
+};
+
+// Reads wait for at most 20 s.
+class TestClient {
+ public:
+  explicit TestClient(int port);
+
+  // What TVM's client says first, and the answer's number: 0xff271 for a welcome, -1 for none.
+  int shake_hands(const std::string& key = "client:");
+
+  void send(std::string_view bytes);
+  // Fewer bytes than asked for at the end of the connection.
+  std::string receive(std::size_t bytes);
+  // The text of an exception's frame; empty where something else comes.
+  std::string receive_exception();
+  bool is_closed() { return receive(1).empty(); }
+  void close() { socket_.reset(); }
+
+ private:
+  OwnedFd socket_;
+};
+
+}  // namespace run_model::rpc
