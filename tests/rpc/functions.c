@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+
 // Of c_runtime_api.h and dlpack.h (v0.18.0).
 typedef struct {
   int32_t type;
@@ -39,7 +40,6 @@ typedef union {
   double v_float64;
   void* v_handle;
   const char* v_str;
-  DataType v_type;
   Device v_device;
 } Value;
 
@@ -47,7 +47,6 @@ enum {
   kInt = 0,
   kFloat = 2,
   kNull = 4,
-  kDataType = 5,
   kDevice = 6,
   kTensor = 7,
   kText = 11,
@@ -83,9 +82,6 @@ FUNCTION(describe) {
       text += snprintf(text, room, "float %.17g;", value.v_float64);
     } else if (codes[i] == kNull) {
       text += snprintf(text, room, "null;");
-    } else if (codes[i] == kDataType) {
-      text += snprintf(text, room, "dtype %d %d %d;", value.v_type.code, value.v_type.bits,
-                       value.v_type.lanes);
     } else if (codes[i] == kDevice) {
       text += snprintf(text, room, "device %d %d;", value.v_device.type, value.v_device.id);
     } else if (codes[i] == kText) {

@@ -1,0 +1,82 @@
+"""Shared by the tests that drive the RPC server with TVM's own Python; run with run_pytest."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from tvm import rpc  # noqa: E402
+from tvm.rpc.tracker import Tracker  # noqa: E402
+
+import workloads  # noqa: E402
+from server_process import ServerProcess  # noqa: E402
+
+
+@pytest.fixture
+def start_server() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers; each has to end in order and to leave nothing behind."""
+    servers: list[ServerProcess] = []
+
+    def start(*flags: str, **options: Any) -> ServerProcess:
+        servers.append(ServerProcess(*flags, **options))
+        return servers[-1]
+
+    yield start
+    gc.collect()  # sessions end when nothing refers to them
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    """One for the tests of a module that need nothing special of it."""
+    with ServerProcess("--max-sessions", "16", "--key", "kitchen") as running:
+        yield running
+        gc.collect()
+
+
+@pytest.fixture
+def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
+    session = connect(server)
+    yield session
+    del session
+    gc.collect()
+
+
+@pytest.fixture
+def tracker() -> Iterator[Tracker]:
+    running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
+    yield running
+    running.terminate()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the workloads lie."""
+    return tmp_path_factory.mktemp("workloads")
+
+
+@pytest.fixture(scope="session")
+def network(folder: Path) -> workloads.Network:
+    return workloads.network(folder)
+
+
+@pytest.fixture(scope="session")
+def add_one(folder: Path) -> Path:
+    return workloads.add_one(folder)
+
+
+@pytest.fixture(scope="session")
+def functions(folder: Path) -> Path:
+    return workloads.c_functions(folder)
+
+
+def connect(server: ServerProcess, key: str = "kitchen", **options: Any) -> rpc.RPCSession:
+    return rpc.connect(server.host, server.port, key, **options)
