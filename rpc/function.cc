@@ -100,12 +100,12 @@ const std::shared_ptr<RemoteModule>& Arguments::module(std::size_t i) const {
   return *module;
 }
 
-DLDevice Arguments::cpu(std::size_t i) const {
-  const auto* device = std::get_if<DLDevice>(&(*this)[i]);
+Device Arguments::cpu(std::size_t i) const {
+  const auto* device = std::get_if<Device>(&(*this)[i]);
   if (device == nullptr) fail(i, "a device");
-  if (device->device_type != kDLCPU) {
+  if (device->type != kDLCPU) {
     fail(i, "the CPU (device type 1), the only device that this server has; found type " +
-                std::to_string(device->device_type));
+                std::to_string(device->type));
   }
   return *device;
 }

@@ -38,7 +38,7 @@ class Arguments {
   const TensorArgument& tensor(std::size_t i) const;
   const std::shared_ptr<RemoteModule>& module(std::size_t i) const;
   // A device; refused unless it is the CPU.
-  DLDevice cpu(std::size_t i) const;
+  Device cpu(std::size_t i) const;
 
   [[noreturn]] void fail(std::size_t i, const std::string& expected) const;
 

@@ -66,8 +66,8 @@ class CompiledCall {
     } else if (const auto* dtype = std::get_if<DLDataType>(&given)) {
       value.v_type = *dtype;
       code = kTypeDataType;
-    } else if (std::holds_alternative<DLDevice>(given)) {
-      value.v_device = Arguments(function, values_).cpu(i);
+    } else if (std::holds_alternative<Device>(given)) {
+      value.v_device = {kDLCPU, Arguments(function, values_).cpu(i).number};
       code = kTypeDevice;
     } else if (const auto* tensor = std::get_if<TensorArgument>(&given)) {
       tensors_.push_back(tensor->tensor.dl_tensor());

@@ -19,8 +19,7 @@ class AnswerWriter {
 
   template <typename T>
   void number(T value) {
-    const auto bytes = std::as_bytes(std::span(&value, 1));
-    answer_.head.insert(answer_.head.end(), bytes.begin(), bytes.end());
+    append(std::as_bytes(std::span(&value, 1)));
   }
 
   void codes(std::initializer_list<std::int32_t> codes) {
@@ -34,19 +33,18 @@ class AnswerWriter {
     if (bytes.data.size() >= kLongBytes) {
       answer_.tail = bytes;
     } else {
-      answer_.head.insert(answer_.head.end(), bytes.data.begin(), bytes.data.end());
+      append(bytes.data);
     }
   }
 
   void content(const std::string& text) {
     number(static_cast<std::uint64_t>(text.size()));
-    const auto bytes = std::as_bytes(std::span(text));
-    answer_.head.insert(answer_.head.end(), bytes.begin(), bytes.end());
+    append(std::as_bytes(std::span(text)));
   }
 
-  void device(DLDevice device) {
-    number(static_cast<std::int32_t>(device.device_type));
-    number(static_cast<std::int32_t>(device.device_id));
+  void device(Device device) {
+    number(device.type);
+    number(device.number);
   }
 
   void dtype(DLDataType dtype) {
@@ -57,7 +55,7 @@ class AnswerWriter {
 
   void tensor(Handle handle, const Tensor& tensor) {
     number(handle);
-    device({kDLCPU, 0});
+    device({});
     number(static_cast<std::int32_t>(tensor.shape().size()));
     dtype(tensor.dtype());
     for (const std::int64_t dimension : tensor.shape()) number(dimension);
@@ -67,6 +65,12 @@ class AnswerWriter {
   Answer finish() { return std::move(answer_); }
 
  private:
+  void append(std::span<const std::byte> bytes) {
+    const std::size_t before = answer_.head.size();
+    answer_.head.resize(before + bytes.size());
+    if (!bytes.empty()) std::memcpy(answer_.head.data() + before, bytes.data(), bytes.size());
+  }
+
   Answer answer_;
 };
 
@@ -80,7 +84,7 @@ std::int32_t result_code(const Value& value) {
     std::int32_t operator()(const std::string&) const { return kTypeString; }
     std::int32_t operator()(const Bytes&) const { return kTypeBytes; }
     std::int32_t operator()(const DLDataType&) const { return kTypeDataType; }
-    std::int32_t operator()(const DLDevice&) const { return kTypeDevice; }
+    std::int32_t operator()(const Device&) const { return kTypeDevice; }
     std::int32_t operator()(const OpaqueHandle&) const { return kTypeOpaqueHandle; }
     std::int32_t operator()(const TensorArgument&) const { return kTypeNDArrayHandle; }
     std::int32_t operator()(const ArrayResult&) const { return kTypeNDArrayHandle; }
@@ -110,7 +114,7 @@ struct PlainWriter {
     writer.dtype(value);
     writer.number(std::int32_t{0});
   }
-  void operator()(const DLDevice& value) const { writer.device(value); }
+  void operator()(const Device& value) const { writer.device(value); }
   void operator()(const OpaqueHandle& value) const { writer.number(value.value); }
   template <typename T>
   void operator()(const T&) const {
@@ -132,15 +136,10 @@ DLDataType read_dtype(FrameReader& frame) {
   return dtype;
 }
 
-DLDevice read_device(FrameReader& frame) {
+Device read_device(FrameReader& frame) {
   const auto type = frame.number<std::int32_t>();
   const auto number = frame.number<std::int32_t>();
-  // DLPack's devices are numbered below this; another value is none that the enumeration can have.
-  constexpr std::int32_t kDeviceTypes = 32;
-  if (type < 0 || type >= kDeviceTypes) {
-    throw Error(ErrorCode::kFormat, "the device type " + std::to_string(type) + " does not exist");
-  }
-  return {static_cast<DLDeviceType>(type), number};
+  return {type, number};
 }
 
 std::string read_text(FrameReader& frame) { return frame.text(frame.number<std::uint64_t>()); }
@@ -168,8 +167,8 @@ TensorHeader read_tensor_header(FrameReader& frame) {
   header.dtype = read_dtype(frame);
   for (std::int32_t i = 0; i < dimensions; ++i) header.shape.push_back(frame.number<std::int64_t>());
   header.byte_offset = frame.number<std::uint64_t>();
-  if (header.device.device_type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch, "a tensor is on device " + std::to_string(header.device.device_type) +
+  if (header.device.type != kDLCPU) {
+    throw Error(ErrorCode::kMismatch, "a tensor is on device " + std::to_string(header.device.type) +
                                           ", but this server has only the CPU (device 1)");
   }
   if (header.dtype.bits == 0 || header.dtype.lanes == 0) {

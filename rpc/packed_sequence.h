@@ -20,7 +20,7 @@ namespace run_model::rpc {
 // A tensor as a client describes it; what its memory handle refers to has not been looked at.
 struct TensorHeader {
   Handle memory = 0;
-  DLDevice device{};
+  Device device;
   DLDataType dtype{};
   std::vector<std::int64_t> shape;
   std::uint64_t byte_offset = 0;

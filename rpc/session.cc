@@ -322,10 +322,10 @@ class Session {
   }
 
   static Value attribute(const Arguments& arguments) {
-    const auto* device = std::get_if<DLDevice>(&arguments[0]);
+    const auto* device = std::get_if<Device>(&arguments[0]);
     if (device == nullptr) arguments.fail(0, "a device");
     const auto kind = static_cast<DeviceAttribute>(arguments.integer(1));
-    if (kind == DeviceAttribute::kExists && device->device_type != kDLCPU) return std::int64_t{0};
+    if (kind == DeviceAttribute::kExists && device->type != kDLCPU) return std::int64_t{0};
     return cpu_attribute(kind);
   }
 

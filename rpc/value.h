@@ -44,13 +44,20 @@ struct OpaqueHandle {
   std::uint64_t value = 0;
 };
 
+// A device by DLPack's numbers. Not a DLDevice: a client's number need not be one that its enumeration
+// may hold.
+struct Device {
+  std::int32_t type = kDLCPU;
+  std::int32_t number = 0;
+};
+
 struct Bool {
   bool value = false;
 };
 
 // Null is std::monostate.
 using Value = std::variant<std::monostate, std::int64_t, double, Bool, std::string, Bytes, DLDataType,
-                           DLDevice, OpaqueHandle, TensorArgument, ArrayResult,
+                           Device, OpaqueHandle, TensorArgument, ArrayResult,
                            std::shared_ptr<const Function>, std::shared_ptr<RemoteModule>,
                            std::shared_ptr<RemoteObject>>;
 

@@ -27,7 +27,7 @@ TEST_F(LibraryModuleTest, HandsArgumentsOverInTheirOwnTypes) {
   const Tensor tensor = Tensor::empty({1}, {kDLFloat, 32, 1});
   const std::vector<Value> arguments{
       std::int64_t{1}, 2.0, Bool{true}, std::string("x"), Bytes{}, DLDataType{kDLInt, 8, 1},
-      DLDevice{kDLCPU, 0}, TensorArgument{tensor, 0}, {}};
+      Device{}, TensorArgument{tensor, 0}, {}};
   // int, float, bool as int, text, bytes, data type, device, tensor, null
   EXPECT_EQ(std::get<std::int64_t>(call("codes_of", arguments)), 0x020bc5674);
   EXPECT_EQ(std::get<std::int64_t>(call("codes_of", {})), 0);
@@ -70,7 +70,7 @@ TEST_F(LibraryModuleTest, RefusesWhatCompiledCodeCannotTake) {
   EXPECT_THAT([&] { call("codes_of", {module_->find("text")}); },
               ThrowsError(ErrorCode::kMismatch, "is a function, expected"));
   EXPECT_THAT([&] { call("codes_of", {OpaqueHandle{123}}); }, ThrowsError(ErrorCode::kMismatch, "an opaque handle"));
-  EXPECT_THAT([&] { call("codes_of", {DLDevice{kDLCUDA, 0}}); }, ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
+  EXPECT_THAT([&] { call("codes_of", {Device{kDLCUDA, 0}}); }, ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
   EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorCode::kModel, "type code 9"));
 }
 
