@@ -35,11 +35,11 @@ float float_of(std::uint64_t random) {
 std::uint64_t integer_of(std::uint64_t random) { return 1 + (random >> 32) * 9 / (std::uint64_t{1} << 32); }
 
 template <typename T, typename Make>
-void fill_with(const Tensor& tensor, std::size_t count, Random& random, Make make) {
+void fill_with(const Tensor& tensor, Random& random, Make make) {
   auto* out = static_cast<unsigned char*>(tensor.data());
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t left = tensor.nbytes() / sizeof(T); left > 0; --left, out += sizeof(T)) {
     const T value = static_cast<T>(make(random.next()));
-    std::memcpy(out + i * sizeof(T), &value, sizeof(T));
+    std::memcpy(out, &value, sizeof(T));
   }
 }
 
@@ -48,45 +48,44 @@ void fill_with(const Tensor& tensor, std::size_t count, Random& random, Make mak
               "a tensor of element type " + dtype_name(dtype) + " cannot be filled with random numbers");
 }
 
-void fill_floats(const Tensor& tensor, std::size_t count, Random& random) {
+void fill_floats(const Tensor& tensor, Random& random) {
   switch (tensor.dtype().bits) {
     case 16:
-      return fill_with<std::uint16_t>(tensor, count, random,
+      return fill_with<std::uint16_t>(tensor, random,
                                       [](std::uint64_t r) { return float_to_half(float_of(r)); });
-    case 32: return fill_with<float>(tensor, count, random, float_of);
-    case 64: return fill_with<double>(tensor, count, random, float_of);
+    case 32: return fill_with<float>(tensor, random, float_of);
+    case 64: return fill_with<double>(tensor, random, float_of);
     default: refuse(tensor.dtype());
   }
 }
 
-void fill_integers(const Tensor& tensor, std::size_t count, Random& random) {
+void fill_integers(const Tensor& tensor, Random& random) {
   switch (tensor.dtype().bits) {
-    case 1: return fill_with<std::uint8_t>(tensor, count, random, [](std::uint64_t) { return 1; });
+    case 1: return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t) { return 1; });
     case 4:  // two to a byte, none of them zero or negative
-      return fill_with<std::uint8_t>(tensor, count, random, [](std::uint64_t r) {
+      return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t r) {
         return (1 + r % 7) << 4 | (1 + (r >> 32) % 7);
       });
-    case 8: return fill_with<std::uint8_t>(tensor, count, random, integer_of);
-    case 16: return fill_with<std::uint16_t>(tensor, count, random, integer_of);
-    case 32: return fill_with<std::uint32_t>(tensor, count, random, integer_of);
-    case 64: return fill_with<std::uint64_t>(tensor, count, random, integer_of);
+    case 8: return fill_with<std::uint8_t>(tensor, random, integer_of);
+    case 16: return fill_with<std::uint16_t>(tensor, random, integer_of);
+    case 32: return fill_with<std::uint32_t>(tensor, random, integer_of);
+    case 64: return fill_with<std::uint64_t>(tensor, random, integer_of);
     default: refuse(tensor.dtype());
   }
 }
 
 void fill(const Tensor& tensor, Random& random) {
   const DLDataType dtype = tensor.dtype();
-  const std::size_t count = static_cast<std::size_t>(tensor.size()) * dtype.lanes;
-  if (dtype.code == kDLFloat) return fill_floats(tensor, count, random);
-  if (dtype.code == kDLInt || dtype.code == kDLUInt) return fill_integers(tensor, count, random);
+  if (dtype.code == kDLFloat) return fill_floats(tensor, random);
+  if (dtype.code == kDLInt || dtype.code == kDLUInt) return fill_integers(tensor, random);
   if (dtype.code == kDLBfloat && dtype.bits == 16) {
-    return fill_with<std::uint16_t>(tensor, count, random, [](std::uint64_t r) {
+    return fill_with<std::uint16_t>(tensor, random, [](std::uint64_t r) {
       return std::bit_cast<std::uint32_t>(float_of(r)) >> 16;
     });
   }
   if ((dtype.code == kE4M3Float || dtype.code == kE5M2Float) && dtype.bits == 8) {
     // From 1 to 1.875 with three bits of mantissa, from 0.5 to 1.75 with two.
-    return fill_with<std::uint8_t>(tensor, count, random, [](std::uint64_t r) { return 0x38 + r % 8; });
+    return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t r) { return 0x38 + r % 8; });
   }
   refuse(dtype);
 }

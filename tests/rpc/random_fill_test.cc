@@ -72,6 +72,9 @@ TEST_F(RandomFillTest, FillsAllLanes) {
   ASSERT_EQ(vectors.nbytes(), 400u);
   const auto* floats = static_cast<float*>(vectors.data());
   EXPECT_THAT(std::vector<float>(floats, floats + 100), Each(AllOf(Ge(1.0F), Le(10.0F))));
+  // Eight of them are packed into four bytes, and eight bools into one.
+  EXPECT_EQ(filled({kDLInt, 4, 8}, 3).nbytes(), 12u);
+  EXPECT_EQ(filled({kDLUInt, 1, 8}, 3).nbytes(), 3u);
 }
 
 TEST_F(RandomFillTest, GivesEveryTensorOthersAndEverySessionTheSame) {

@@ -4,89 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <optional>
-#include <span>
 #include <utility>
 
 #include "runtime/error.h"
-#include "runtime/params_file.h"
-#include "tests/runtime/test_graphs.h"
-#include "tests/runtime/test_params.h"
+#include "tests/runtime/graph_executor_fixture.h"
 
 namespace run_model {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing_graphs::call_node;
-using testing_graphs::graph_of;
-using testing_graphs::input_node;
-using testing_graphs::json;
-
-const DLDataType kFloat32 = parse_dtype("float32");
-
-Tensor vector_of(std::vector<float> values) {
-  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, kFloat32);
-  std::copy(values.begin(), values.end(), tensor.elements<float>().begin());
-  return tensor;
-}
-
-std::vector<float> values_of(const Tensor& tensor) {
-  auto elements = tensor.elements<float>();
-  return {elements.begin(), elements.end()};
-}
-
-class GraphExecutorTest : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::path(testing::TempDir()) / (std::string("executor_") + test->name());
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  ModelFiles files(const json& graph, const std::string& params) {
-    ModelFiles files{EXECUTOR_MODEL, directory_ / "model.json", {}};
-    std::ofstream(files.graph) << graph.dump();
-    if (!params.empty()) {
-      files.params = directory_ / "model.params";
-      std::ofstream(files.params, std::ios::binary) << params;
-    }
-    return files;
-  }
-
-  GraphExecutor make(const json& graph, const std::string& params = "") {
-    return GraphExecutor(files(graph, params));
-  }
-
-  // y = x + w with w = (1, 2, 3, 4) from the parameter file.
-  static json add_graph() {
-    return graph_of({input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})},
-                    {0, 1, 2}, {{2, 0}});
-  }
-  static std::string add_params(bool aligned) {
-    return testing_params::float_params({{"w", {1, 2, 3, 4}}}, aligned);
-  }
-
-  fs::path directory_;
-};
-
-template <typename Function>
-std::string refusal(ErrorCode code, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  return "accepted";
-}
 
 TEST_F(GraphExecutorTest, ComputesWithParametersInPlaceOrCopied) {
   for (bool aligned : {true, false}) {
@@ -391,134 +320,6 @@ TEST_F(GraphExecutorTest, RunsOnOtherThreadsFromThenOn) {
   EXPECT_EQ(pool.use_count(), 1);
   executor.run();
   EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
-}
-
-std::shared_ptr<Module> library() { return Module::open(EXECUTOR_MODEL); }
-
-// The executor's library as a single-file export would have it, with a parameter of four floats.
-class SingleFile : public Module {
- public:
-  SingleFile(std::string graph, std::string name, const std::string& record)
-      : library_(library()), memory_(Tensor::empty({1024}, parse_dtype("uint8"))) {
-    // The data, at the end, is aligned: it is used where it is.
-    const std::size_t start = 2 * kTensorAlignment - (record.size() - 4 * sizeof(float));
-    char* const place = static_cast<char*>(memory_.data()) + start;
-    std::copy(record.begin(), record.end(), place);
-    embedded_ = EmbeddedGraph{"default", std::move(graph), {std::move(name)},
-                              std::as_bytes(std::span(place, record.size())), 0, nullptr};
-  }
-  const fs::path& path() const override { return library_->path(); }
-  PackedFunction find(const std::string& name) const override { return library_->find(name); }
-  const std::optional<EmbeddedGraph>& embedded_graph() const override { return embedded_; }
-
- private:
-  std::shared_ptr<Module> library_;
-  Tensor memory_;
-  std::optional<EmbeddedGraph> embedded_;
-};
-
-TEST_F(GraphExecutorTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
-  GraphExecutor executor(library(), add_graph().dump());
-  ASSERT_EQ(executor.inputs().size(), 2u);
-  EXPECT_EQ(executor.inputs()[1].name, "w");
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run(); }), HasSubstr("'x' (float32 [4]), 'w'"));
-  executor.set_input(0, vector_of({1, 2, 3, 4}));
-  executor.set_argument(1, vector_of({10, 20, 30, 40}));
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(11, 22, 33, 44));
-}
-
-TEST_F(GraphExecutorTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
-  json graph = add_graph();
-  graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library(), graph.dump()); }),
-              HasSubstr(fs::path(EXECUTOR_MODEL).filename()));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library()); }),
-              HasSubstr("holds no graph"));
-  EXPECT_THAT(refusal(ErrorCode::kFormat, [&] { GraphExecutor executor(library(), "{"); }),
-              HasSubstr("the graph for library"));
-}
-
-TEST_F(GraphExecutorTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
-  const std::vector<float> w{1, 2, 3, 4};
-  const std::string record = testing_params::tensor_record(
-      {4}, kFloat32, std::string(reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float)));
-  const std::string text = add_graph().dump();
-  const auto module = std::make_shared<SingleFile>(text, "w", record);
-  for (const bool given : {false, true}) {
-    GraphExecutor executor = given ? GraphExecutor(module, text) : GraphExecutor(module);
-    ASSERT_EQ(executor.inputs().size(), 1u);
-    EXPECT_EQ(executor.memory().params_mapped, 16u);
-    executor.set_input(0, vector_of({1, 1, 1, 1}));
-    executor.run();
-    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
-  }
-  EXPECT_EQ(GraphExecutor(module, text + "\n").inputs().size(), 2u);
-}
-
-TEST_F(GraphExecutorTest, RunsWithZerosWhereInputsNeedNotBeSet) {
-  ExecutorOptions options;
-  options.require_inputs = false;
-  GraphExecutor executor(files(add_graph(), add_params(true)), options);
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(1, 2, 3, 4));
-}
-
-TEST_F(GraphExecutorTest, GivesInputsAndParametersAsArguments) {
-  GraphExecutor executor = make(add_graph(), add_params(true));
-  ASSERT_EQ(executor.arguments().size(), 2u);
-  EXPECT_EQ(executor.arguments()[1].name, "w");
-  EXPECT_EQ(executor.argument_index("w"), 1u);
-  EXPECT_EQ(executor.argument_index("y"), std::nullopt);
-  EXPECT_THROW(executor.argument(2), std::out_of_range);
-  const Tensor x = executor.argument(0);
-  std::fill(x.elements<float>().begin(), x.elements<float>().end(), 1.0F);
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
-}
-
-// A mapped parameter cannot be written to where it is, a copied one can.
-TEST_F(GraphExecutorTest, GivesParametersWhereTheyCanBeWritten) {
-  for (const bool aligned : {true, false}) {
-    const ModelFiles model = files(add_graph(), add_params(aligned));
-    GraphExecutor executor(model);
-    const Tensor w = executor.argument(1);
-    EXPECT_THAT(values_of(w), ElementsAre(1, 2, 3, 4));
-    EXPECT_EQ(executor.argument(1).data(), w.data());
-    w.elements<float>()[0] = 100;
-    executor.set_input(0, vector_of({1, 1, 1, 1}));
-    executor.run();
-    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(101, 3, 4, 5));
-    EXPECT_THAT(values_of(GraphExecutor(model).argument(1)), ElementsAre(1, 2, 3, 4));
-  }
-}
-
-TEST_F(GraphExecutorTest, ReadsZeroCopyParametersWhereTheyAre) {
-  GraphExecutor executor = make(add_graph(), add_params(true));
-  const Tensor w = vector_of({5, 5, 5, 5});
-  executor.set_argument_zero_copy(1, w);
-  executor.set_input(0, vector_of({1, 1, 1, 1}));
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), Each(6));
-  EXPECT_EQ(executor.argument(1).data(), w.data());
-  // It is the parameter's memory from now on.
-  executor.set_argument(1, vector_of({7, 7, 7, 7}));
-  EXPECT_THAT(values_of(w), Each(7));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_argument(1, vector_of({7})); }),
-              HasSubstr("input 'w' is float32 [4], but float32 [1] was given"));
-}
-
-TEST_F(GraphExecutorTest, RunsOnTheSharedPoolOfTheTime) {
-  GraphExecutor executor = make(add_graph(), add_params(true));
-  executor.set_input(0, vector_of({1, 1, 1, 1}));
-  const std::shared_ptr<ThreadPool> before = ThreadPool::shared();
-  const auto pool = std::make_shared<ThreadPool>(ThreadPoolOptions{.threads = 1});
-  ThreadPool::set_shared(pool);
-  EXPECT_EQ(ThreadPool::shared(), pool);
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
-  ThreadPool::set_shared(before);
-  EXPECT_EQ(pool.use_count(), 1) << "the executor keeps a pool that is the shared one no more";
 }
 
 }  // namespace
