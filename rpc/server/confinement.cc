@@ -66,6 +66,14 @@ void close_from(int first) {
   for (const int fd : open) ::close(fd);
 }
 
+// Where memory runs out, the system ends the session and not the server or something else of the board.
+void offer_for_out_of_memory() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  static_cast<void>(!::write(fd, "800", 3));
+  ::close(fd);
+}
+
 bool arrange_descriptors(int socket, int output) {
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int aside_nothing = ::fcntl(nothing, F_DUPFD_CLOEXEC, kAside);
@@ -91,6 +99,7 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::umask(077);
   if (!arrange_descriptors(socket, output) || ::chdir(folder.c_str()) != 0) return false;
+  offer_for_out_of_memory();
   set_limit(RLIMIT_CORE, 0);
   if (limits.file_bytes > 0) set_limit(RLIMIT_FSIZE, limits.file_bytes);
   if (limits.memory_bytes > 0) set_limit(RLIMIT_DATA, data_bytes() + limits.memory_bytes);

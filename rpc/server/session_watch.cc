@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
 
@@ -54,7 +55,11 @@ std::string plain(const std::string& text, std::size_t limit) {
 std::optional<Clock::duration> idle_time(int socket) {
   tcp_info info{};
   socklen_t length = sizeof(info);
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
+  // An emulator of another machine may give less than asked for.
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+      length < offsetof(tcp_info, tcpi_last_data_recv) + sizeof(info.tcpi_last_data_recv)) {
+    return std::nullopt;
+  }
   return milliseconds(std::min(info.tcpi_last_data_recv, info.tcpi_last_data_sent));
 }
 
