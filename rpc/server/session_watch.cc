@@ -170,7 +170,7 @@ void SessionWatch::check_call_time(TimePoint now) {
   }
   if (now < since + seconds_of(limits_.call_seconds)) return;
   const std::string reason = doing() + " has taken longer than " + limit_text(limits_.call_seconds);
-  kill(reason, "the server has ended the session: " + reason +
+  kill(reason, "RPCSessionTimeoutError: the server has ended the session: " + reason +
                    ", the limit of one call; rpc_server --call-timeout sets that");
 }
 

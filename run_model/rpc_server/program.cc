@@ -31,11 +31,11 @@ void log(const rpc::ServerEvent& event, bool json) {
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }
 
-int serve(const RpcServerSettings& settings) {
+int serve(const RpcServerSettings& settings, const std::function<void(rpc::Registry&)>& add_functions) {
   const int stop = watch_stop_signals();
   rpc::Server server(settings.server, [&settings](const rpc::ServerEvent& event) {
     if (event.warning || !settings.silent) log(event, settings.json);
-  });
+  }, add_functions);
   const bool behind_proxy = settings.server.proxy.has_value();
   write_standard_output(settings.json ? ready_json(server.address(), behind_proxy)
                                       : ready_text(server.address(), behind_proxy));
@@ -43,11 +43,11 @@ int serve(const RpcServerSettings& settings) {
   return 0;
 }
 
-int run(std::span<const std::string> args) {
+int run(std::span<const std::string> args, const std::function<void(rpc::Registry&)>& add_functions) {
   const RpcServerSettings settings = read_rpc_server_settings(args);
   switch (settings.action) {
     case RpcServerAction::kServe:
-      return serve(settings);
+      return serve(settings, add_functions);
     case RpcServerAction::kHelp:
       write_standard_output(rpc_server_help_text());
       break;
@@ -60,10 +60,11 @@ int run(std::span<const std::string> args) {
 
 }  // namespace
 
-int run_rpc_server(std::span<const std::string> args) {
+int run_rpc_server(std::span<const std::string> args,
+                   const std::function<void(rpc::Registry&)>& add_functions) {
   return run_reporting_failures("rpc_server", false, [&] {
     try {
-      return run(args);
+      return run(args, add_functions);
     } catch (const Error& error) {
       if (!asks_for_json_log(args)) throw;
       log({rpc::ServerEvent::Kind::kFailed, true, "", 0, error.what()}, true);

@@ -19,6 +19,10 @@ import workloads  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes minutes; has a label of its own in CTest")
+
+
 @pytest.fixture
 def start_server() -> Iterator[Callable[..., ServerProcess]]:
     """Starts servers; each has to end in order and to leave nothing behind."""

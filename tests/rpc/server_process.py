@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import signal
@@ -100,6 +101,7 @@ class ServerProcess:
 
     def wait_until_idle(self) -> None:
         """Until no session runs and no folder of one is left."""
+        gc.collect()  # TVM's client ends a session when nothing refers to it
         wait_until(lambda: self.processes() == [self.pid] and not self.session_folders(),
                    "the end of all sessions")
 
