@@ -17,6 +17,9 @@ constexpr std::size_t kMostClients = 64;
 // For a refused client to read why.
 constexpr std::chrono::seconds kRefusalTime{2};
 constexpr std::size_t kMostRefused = 32;
+// Strangers that try again and again fill no disk.
+constexpr std::chrono::minutes kRefusalPeriod{1};
+constexpr int kMostRefusalsLogged = 50;  // in that time
 // When the system gives no descriptor for another connection.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
@@ -133,7 +136,16 @@ void Reception::receive(Client& client) {
 
 void Reception::drop(Client& client, const std::string& why) {
   client.gone = true;
+  const TimePoint now = Clock::now();
+  if (now - refusals_since_ > kRefusalPeriod) {
+    refusals_since_ = now;
+    refusals_ = 0;
+  }
+  if (++refusals_ > kMostRefusalsLogged) return;
   log_({ServerEvent::Kind::kRefused, true, client.peer, 0, why});
+  if (refusals_ < kMostRefusalsLogged) return;
+  log_({ServerEvent::Kind::kRefused, true, "", 0,
+        "refused many clients; more in the same minute are not logged"});
 }
 
 void Reception::refuse(Client& client, TimePoint now) {

@@ -54,6 +54,8 @@ class Reception {
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::unique_ptr<Farewell>> refused_;
   TimePoint accept_again_{};
+  TimePoint refusals_since_{};
+  int refusals_ = 0;
 };
 
 }  // namespace run_model::rpc

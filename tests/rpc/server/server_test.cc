@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -226,6 +227,17 @@ TEST(ServerTest, SilentStrangersDoNotKeepClientsOut) {
   strangers[99].send("\x71");
   TestClient client(server.port());
   EXPECT_EQ(client.shake_hands(), kWelcome);
+}
+
+TEST(ServerTest, StrangersDoNotFillTheLog) {
+  RunningServer server(obey_all, with([](auto& options) { options.key = "pynq"; }));
+  for (int i = 0; i < 150; ++i) {
+    TestClient stranger(server.port());
+    ASSERT_EQ(stranger.shake_hands("client:zynq"), kMismatch);
+  }
+  ASSERT_TRUE(server.wait_for_log("more in the same minute are not logged"));
+  const std::string log = server.log();
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 60);
 }
 
 TEST(ServerTest, LeavesNothingOpenAfterManySessions) {
