@@ -30,6 +30,9 @@ constexpr milliseconds kEndPeriod{10};
 constexpr int kMostLines = 200;
 constexpr std::size_t kLongestLine = 1000;
 
+// TVM's client raises its own class of error for this beginning.
+constexpr char kTimeoutError[] = "RPCSessionTimeoutError: ";
+
 std::string seconds_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof(text), seconds < 10 ? "%.1f s" : "%.0f s", seconds);
@@ -142,14 +145,13 @@ void SessionWatch::check_session_time(TimePoint now) {
     return;
   }
   const std::string limit = limit_text(limits_.session_seconds);
-  // TVM's client raises its own class of error for this beginning.
   const std::string words =
       limits_.client_asked
-          ? "RPCSessionTimeoutError: the session has lasted the " + limit +
+          ? "the session has lasted the " + limit +
                 " that its client asked for; ask for more with session_timeout"
-          : "RPCSessionTimeoutError: the session has lasted " + limit +
+          : "the session has lasted " + limit +
                 ", which is all that the server allows; rpc_server --session-timeout sets that";
-  kill("the session's time of " + limit + " is over", words);
+  kill("the session's time of " + limit + " is over", kTimeoutError + words);
 }
 
 void SessionWatch::check_call_time(TimePoint now) {
@@ -170,7 +172,7 @@ void SessionWatch::check_call_time(TimePoint now) {
   }
   if (now < since + seconds_of(limits_.call_seconds)) return;
   const std::string reason = doing() + " has taken longer than " + limit_text(limits_.call_seconds);
-  kill(reason, "RPCSessionTimeoutError: the server has ended the session: " + reason +
+  kill(reason, kTimeoutError + ("the server has ended the session: " + reason) +
                    ", the limit of one call; rpc_server --call-timeout sets that");
 }
 

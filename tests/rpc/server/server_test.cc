@@ -334,7 +334,8 @@ TEST(ServerTest, EndsACallThatTakesTooLong) {
   EXPECT_EQ(client.receive(1), "e");
   client.send("l");
   EXPECT_THAT(client.receive_exception(),
-              AllOf(HasSubstr("0.3 s"), HasSubstr("function test of TestModel")));
+              AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("0.3 s"),
+                    HasSubstr("function test of TestModel")));
 }
 
 TEST(ServerTest, EndsASessionThatUsesTooMuchMemory) {
