@@ -14,7 +14,7 @@ from typing import Iterator
 
 import numpy as np
 import pytest
-from cartpole_tools.policy_file import write_policy
+from cartpole_tools.policy_file import policy_file
 from cartpole_tools.q_network import QNetwork
 from conftest import CARTPOLE
 from run_model_tools import bootstrap
@@ -96,7 +96,7 @@ def test_bad_policy_is_no_success(tmp_path: Path) -> None:
     network = QNetwork((4, 3, 2), np.random.default_rng(1))
     network.parameters[-2][:] = 0
     network.parameters[-1][:] = (1, 0)
-    write_policy(network, tmp_path / "left.onnx")
+    (tmp_path / "left.onnx").write_bytes(policy_file(network))
     result = run(tmp_path, "--emulate", "--build", BUILD, "--policy", tmp_path / "left.onnx")
     assert result.returncode == 8
     assert "average reward over RPC is" in result.stderr and "at least 475" in result.stderr

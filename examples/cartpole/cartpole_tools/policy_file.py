@@ -7,15 +7,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from run_model_tools.files import write_atomically
 
 from cartpole_tools.q_network import QNetwork
 
 INPUT, OUTPUT = "observation", "q_values"
 
 
-def write_policy(network: QNetwork, path: Path) -> None:
-    """One Gemm for each layer and Relu between them, opset 13."""
+def policy_file(network: QNetwork) -> bytes:
+    """The file's contents: one Gemm for each layer and Relu between them, opset 13."""
     nodes, weights = [], []
     layers = len(network.parameters) // 2
     value = INPUT
@@ -36,11 +35,11 @@ def write_policy(network: QNetwork, path: Path) -> None:
     model = helper.make_model(graph, ir_version=8, producer_name="examples/cartpole/train",
                               opset_imports=[helper.make_opsetid("", 13)])
     onnx.checker.check_model(model)
-    write_atomically(path, model.SerializeToString())
+    return model.SerializeToString()
 
 
 def read_policy(path: Path) -> QNetwork:
-    """What write_policy wrote."""
+    """The network of a file with such contents."""
     weights = onnx.load(str(path)).graph.initializer
     network = object.__new__(QNetwork)
     network.parameters = [np.array(numpy_helper.to_array(weight)) for weight in weights]
