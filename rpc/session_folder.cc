@@ -116,9 +116,11 @@ void SessionFolder::write(const std::string& name, std::span<const std::byte> co
   });
 }
 
-void SessionFolder::remove(const std::string& name) {
+bool SessionFolder::remove(const std::string& name) {
   check_name(name);
-  if (::unlinkat(directory_, name.c_str(), 0) != 0) fail("the file " + in_quotes(name) + " cannot be removed");
+  if (::unlinkat(directory_, name.c_str(), 0) == 0) return true;
+  if (errno != ENOENT) fail("the file " + in_quotes(name) + " cannot be removed");
+  return false;
 }
 
 std::vector<std::string> SessionFolder::names() const {

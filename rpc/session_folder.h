@@ -31,7 +31,8 @@ class SessionFolder {
              const std::function<std::size_t(std::span<std::byte>)>& next);
   void write(const std::string& name, std::span<const std::byte> content);
 
-  void remove(const std::string& name);
+  // False where there is none of that name.
+  bool remove(const std::string& name);
   std::vector<std::string> names() const;  // sorted
 
   // Where the file lies. Throws Error(kFile) unless it is there and a regular file.

@@ -1,5 +1,6 @@
 // tvm.rpc.server.upload, download, remove, listdir: what TVM's rpc_server_env.cc and client.py (v0.18.0)
 // expect of them.
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,14 @@ class UploadFunction final : public StreamedFunction {
   SessionFolder& folder_;
 };
 
+// TVM's tuners clean up by the names that files have on the host, absolute ones, then remove more than
+// there is, and at last the empty name (autotvm/measure/measure_methods.py). Their upload has put a file
+// under the last part of its name, so that is the one that is meant.
+void remove_file(SessionFolder& folder, const std::filesystem::path& path) {
+  const std::filesystem::path name = path.is_absolute() ? path.filename() : path;
+  if (!name.empty()) folder.remove(name);
+}
+
 }  // namespace
 
 void add_file_functions(Registry& registry, SessionFolder& folder) {
@@ -46,7 +55,7 @@ void add_file_functions(Registry& registry, SessionFolder& folder) {
   });
   registry.add("tvm.rpc.server.remove", [&folder](const Arguments& arguments) -> Value {
     arguments.check_count(1, 1);
-    folder.remove(arguments.text(0));
+    remove_file(folder, arguments.text(0));
     return {};
   });
   // TVM's C++ server has this function, its Python one not. The session has the one folder.

@@ -64,8 +64,7 @@ def tune(session, found):
     options = auto_scheduler.TuningOptions(
         num_measure_trials=max(total, len(chosen)),
         num_measures_per_round=min(ROUND, max(1, total // len(chosen))),
-        builder=auto_scheduler.LocalBuilder(timeout=BUILD_TIMEOUT,
-                                            n_parallel=session.request.get("jobs") or os.cpu_count()),
+        builder=_builder(auto_scheduler, session.request),
         runner=_runner(auto_scheduler, session),
         measure_callbacks=[auto_scheduler.RecordToFile(session.log)], verbose=0)
     scheduler = auto_scheduler.TaskScheduler(
@@ -82,6 +81,16 @@ def tune(session, found):
     except TimeOver:
         pass
     return {}
+
+
+def _builder(auto_scheduler, request):
+    options = {"timeout": BUILD_TIMEOUT, "n_parallel": request.get("jobs") or os.cpu_count()}
+    if request.get("cc"):
+        from tvm.contrib import cc
+
+        # Without it, what is built are objects that the board would have to link.
+        options["build_func"] = cc.cross_compiler(request["cc"], output_format="so")
+    return auto_scheduler.LocalBuilder(**options)
 
 
 def _runner(auto_scheduler, session):

@@ -56,9 +56,22 @@ def test_a_removed_file_is_gone(remote):
 def test_files_stay_in_the_session_s_folder(remote, name):
     upload_function = remote.get_function("tvm.rpc.server.upload")
     for call in (lambda: upload_function(name, bytearray(b"x")), lambda: remote.download(name),
-                 lambda: remote.remove(name), lambda: remote.load_module(name)):
+                 lambda: remote.load_module(name)):
         assert "name" in error_of(call)
     assert upload_function("good", bytearray(b"x")) is None
+
+
+@native_only
+def test_removing_what_tuners_remove(remote, tmp_path):
+    """They give the host's name, which upload has put under its last part, and then too much."""
+    here = tmp_path / "tmp_func.so"
+    here.write_bytes(b"x")
+    remote.upload(str(here))
+    for name in (str(here), str(here), "tmp_func.tar", ""):
+        remote.remove(name)
+    assert here.exists() and "tmp_func.so" in error_of(remote.download, "tmp_func.so")
+    for name in ("../x", "a/b", "..", "/tmp/.."):
+        assert "name" in error_of(remote.remove, name)
 
 
 @native_only
@@ -113,6 +126,28 @@ def test_a_local_tensor_is_refused_where_a_remote_one_is_needed(remote, add_one)
     a = tvm.nd.array(np.zeros(1024, "float32"))
     with pytest.raises((ValueError, tvm.TVMError)):
         library["add_one"](a, a)
+
+
+@native_only
+def test_functions_that_a_program_adds_to_the_server(start_server):
+    """server_with_test_functions.cc: what they take and give is more than the server's own do."""
+    server = start_server(program=os.environ["RUN_MODEL_RPC_SERVER_WITH_FUNCTIONS"])
+    remote = connect(server, "")
+    echo = remote.get_function("testing.echo")
+    for value in (0, -(2**63), 2**63 - 1, 0.1, float("-inf"), "", "Käse", None):
+        assert echo(value) == value and type(echo(value)) is type(value)
+    assert bytes(echo(bytearray(range(256)))) == bytes(range(256))
+    assert echo(True) in (True, 1)
+    assert remote.get_function("rpc.test.add_to_lhs")(10)(12) == 22
+    shape = remote.get_function("runtime.ShapeTuple")(2, 3)
+    assert shape.type_key == "runtime.RPCObjectRef"
+    assert remote.get_function("runtime.GetShapeTupleElem")(shape, 1) == 3
+    assert "ShapeTuple" in error_of(remote.get_function("runtime.GetShapeTupleSize"), 5)
+    give = remote.get_function("rpc.test.remote_return_nd")
+    array, element = give("get_arr")(), give("get_arr_elem")
+    array.copyfrom(np.arange(10, dtype="float32"))
+    assert element(array, 7) == 7.0
+    np.testing.assert_array_equal(array.numpy(), np.arange(10, dtype="float32"))
 
 
 # Devices and tensors.
