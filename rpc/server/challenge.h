@@ -8,8 +8,9 @@
 //   server  i32 0xaf271, 32 bytes HMAC-SHA256(K, "run_model rpc server" | Nc | Ns)
 //           or i32 0xff273 (TVM's "no such key") and the end of the connection
 // Nc and Ns are random and used once. Both sides prove that they know K; the client does first, so
-// that a stranger gets nothing out of the server that K could be guessed from. The different texts keep
-// one side's proof from being taken for the other's. TVM's handshake follows on the same connection.
+// that a stranger gets nothing out of the server that K could be guessed from. The different texts
+// keep one side's proof from being taken for the other's. TVM's handshake follows on the same
+// connection.
 //
 // This says who has connected and no more: what follows is neither encrypted nor protected against
 // somebody who can change packets on their way.

@@ -30,7 +30,8 @@ std::optional<ClientKey> parse_client_key(std::string_view text) {
     if (!option.starts_with(kTimeout)) continue;
     const std::string_view digits = option.substr(kTimeout.size());
     double seconds = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
     const bool whole = error == std::errc() && end == digits.data() + digits.size();
     if (whole && std::isfinite(seconds) && seconds > 0) result.timeout_seconds = seconds;
   }

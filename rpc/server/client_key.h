@@ -7,7 +7,7 @@
 
 namespace run_model::rpc {
 
-// "client:KEY -timeout=12.5": the key that it looks for, and options that are separated by white space.
+// "client:KEY -timeout=12.5": the key that it looks for, and options after white space.
 struct ClientKey {
   std::string key;
   double timeout_seconds = 0;  // 0: none

@@ -66,7 +66,7 @@ void close_from(int first) {
   for (const int fd : open) ::close(fd);
 }
 
-// Where memory runs out, the system ends the session and not the server or something else of the board.
+// Where memory runs out, the system ends the session and not something else of the board.
 void offer_for_out_of_memory() {
   const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;

@@ -13,14 +13,14 @@ struct ProcessLimits {
   std::uint64_t file_bytes = 0;    // of one file; 0: no limit
 };
 
-// Where the client's socket is afterwards. Standard input is empty, standard output and error are the
-// pipe to the server; every other descriptor is closed.
+// Where the client's socket is afterwards. Standard input is empty, standard output and error are
+// the pipe to the server; every other descriptor is closed.
 inline constexpr int kSessionSocket = 3;
 
-// In the child, after fork(). Has a process group of its own, ends when `server` ends, makes no core
-// files, gains no rights by running other programs, has the default signals, but for those that only
-// say that a pipe is closed or a file full, and lives in `folder`. False when one of these that a session
-// cannot do without has failed.
+// In the child, after fork(). Has a process group of its own, ends when `server` ends, makes no
+// core files, gains no rights by running other programs, has the default signals, but for those
+// that only say that a pipe is closed or a file full, and lives in `folder`. False when one of
+// these that a session cannot do without has failed.
 bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
              const ProcessLimits& limits);
 

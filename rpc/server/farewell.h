@@ -10,9 +10,9 @@
 
 namespace run_model::rpc {
 
-// Sends an exception, says that nothing more will come, and takes what the client still sends until it
-// closes: a connection that is closed with something unread is reset, and the exception lost with it. A
-// client that was sending a request reads the exception when it has sent all of it.
+// Sends an exception, says that nothing more will come, and takes what the client still sends until
+// it closes: a connection that is closed with something unread is reset, and the exception lost
+// with it. A client that was sending a request reads the exception when it has sent all of it.
 class Farewell {
  public:
   // No exception for an empty text. Closes at `deadline` at the latest.

@@ -1,7 +1,7 @@
 // The server's side of the handshake, without the socket: bytes come in, answers go out.
 //
-// As TVM's clients speak it (python/tvm/rpc/base.py and server.py, src/runtime/rpc/rpc_socket_impl.cc,
-// v0.18.0), numbers little-endian:
+// As TVM's clients speak it (python/tvm/rpc/base.py and server.py,
+// src/runtime/rpc/rpc_socket_impl.cc, v0.18.0), numbers little-endian:
 //   client  i32 0xff271, i32 length, "client:KEY" and options (client_key.h)
 //   server  i32 0xff271, i32 length, "server:KEY"; or i32 0xff273: no such key here
 // Where the server has an auth key, the challenge comes before (challenge.h).

@@ -13,8 +13,8 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-// An address of IPv6 is in brackets. Throws Error(kUsage) naming `what` (a flag) for what is no such
-// thing, or whose port is not within 1 to 65535.
+// An address of IPv6 is in brackets. Throws Error(kUsage) naming `what` (a flag) for what is no
+// such thing, or whose port is not within 1 to 65535.
 HostPort parse_host_port(const std::string& what, std::string_view text);
 
 // As parse_host_port reads it.

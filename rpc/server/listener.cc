@@ -28,17 +28,17 @@ bool is_loopback(const SocketAddress& address) {
 
 // An empty result where the port is taken.
 OwnedFd listen_at(const SocketAddress& address) {
-  OwnedFd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  OwnedFd socket(
+      ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
-  if (socket &&
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+  if (socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
       ::bind(socket.get(), address.get(), address.length) == 0 &&
       ::listen(socket.get(), kBacklog) == 0) {
     return socket;
   }
   if (errno == EADDRINUSE) return OwnedFd();
-  throw Error(ErrorCode::kFile, "cannot listen on " + to_text(address) + ": " +
-                                    std::strerror(errno));
+  throw Error(ErrorCode::kFile,
+              "cannot listen on " + to_text(address) + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -46,9 +46,10 @@ OwnedFd listen_at(const SocketAddress& address) {
 Listener::Listener(const std::string& host, int port, int port_end) {
   if (port == 0) port_end = 1;
   if (port < 0 || port_end > 65536 || port_end <= port) {
-    throw Error(ErrorCode::kUsage, "there is no port from " + std::to_string(port) + " to below " +
-                                       std::to_string(port_end),
-                "ports are 1 to 65535, and 0 for any free one");
+    throw Error(
+        ErrorCode::kUsage,
+        "there is no port from " + std::to_string(port) + " to below " + std::to_string(port_end),
+        "ports are 1 to 65535, and 0 for any free one");
   }
   for (int candidate = port; candidate < port_end; ++candidate) {
     const SocketAddress wanted = resolve({host, candidate}, true).at(0);

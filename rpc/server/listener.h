@@ -10,8 +10,8 @@ namespace run_model::rpc {
 
 class Listener {
  public:
-  // Takes the first free port in [port, port_end); any free one for port 0. Throws Error(kFile) when
-  // there is none or the host is not this machine's, Error(kUsage) for a range that is none.
+  // Takes the first free port in [port, port_end); any free one for port 0. Throws Error(kFile)
+  // when there is none or the host is not this machine's, Error(kUsage) for a range that is none.
   Listener(const std::string& host, int port, int port_end);
 
   int fd() const { return socket_.get(); }

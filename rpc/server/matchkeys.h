@@ -10,9 +10,9 @@
 
 namespace run_model::rpc {
 
-// The server puts one random key into the tracker for each session that it could start; a client that the
-// tracker gives the server to connects with that key, once. A client that has been given a key and does
-// not come would block the session for ever, so its key is replaced after a while.
+// The server puts one random key into the tracker for each session that it could start; a client
+// that the tracker gives the server to connects with that key, once. A client that has been given a
+// key and does not come would block the session for ever, so its key is replaced after a while.
 class Matchkeys {
  public:
   explicit Matchkeys(std::string key) : key_(std::move(key)) {}
@@ -23,8 +23,8 @@ class Matchkeys {
   // Whether the key is one of them; it is none afterwards.
   bool take(const std::string& key);
 
-  // Which of them the tracker still has. Returns those that it has given away some time ago, which are
-  // none any more.
+  // Which of them the tracker still has. Returns those that it has given away some time ago, which
+  // are none any more.
   std::vector<std::string> update(const std::vector<std::string>& pending, TimePoint now);
 
   void clear() { given_away_.clear(); }
@@ -32,7 +32,7 @@ class Matchkeys {
 
  private:
   std::string key_;
-  // Since when it is known that the tracker has given it away; the latest of all times for: not yet.
+  // Since when it is known that the tracker has given it away; TimePoint::max(): not yet.
   std::map<std::string, TimePoint, std::less<>> given_away_;
 };
 

@@ -67,10 +67,10 @@ void OutgoingConnection::try_next_address(TimePoint now, const std::string& why)
   while (!addresses_.empty()) {
     const SocketAddress address = addresses_.back();
     addresses_.pop_back();
-    socket_ = OwnedFd(
-        ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (socket_ && (::connect(socket_.get(), address.get(), address.length) == 0 ||
-                    errno == EINPROGRESS)) {
+    socket_ =
+        OwnedFd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket_ &&
+        (::connect(socket_.get(), address.get(), address.length) == 0 || errno == EINPROGRESS)) {
       deadline_ = now + kConnectTime;
       return;
     }

@@ -22,12 +22,12 @@ class OutgoingConnection {
 
   // While there is none.
   void prepare(PollSet& polls) const;
-  // True in the step in which the connection has come about. Asks for the host's address, which can take
-  // as long as the system's resolver does.
+  // True in the step in which the connection has come about. Asks for the host's address, which can
+  // take as long as the system's resolver does.
   bool step(TimePoint now);
 
-  // It has proved useless: closes it and tries again after a pause, from 1 s on twice as long each time,
-  // up to 30 s.
+  // It has proved useless: closes it and tries again after a pause, from 1 s on twice as long each
+  // time, up to 30 s.
   void fail(TimePoint now, std::string why);
 
   // It has proved useful: the next pause is 1 s again.
@@ -50,8 +50,8 @@ class OutgoingConnection {
   std::vector<SocketAddress> addresses_;  // left to try
   OwnedFd socket_;
   bool connected_ = false;
-  TimePoint deadline_{};    // of connecting
-  TimePoint next_try_{};    // while there is no socket
+  TimePoint deadline_{};  // of connecting
+  TimePoint next_try_{};  // while there is no socket
   Clock::duration pause_ = kFirstPause;
   std::string why_not_;
 };

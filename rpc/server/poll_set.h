@@ -1,7 +1,7 @@
 // What the server's loop waits for.
 //
-// Made anew for each round: every part of the server says what it waits for, the loop waits, and then
-// every part does what can be done without waiting, whatever it was that ended the wait.
+// Made anew for each round: every part of the server says what it waits for, the loop waits, and
+// then every part does what can be done without waiting, whatever it was that ended the wait.
 #pragma once
 
 #include <poll.h>

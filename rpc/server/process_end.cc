@@ -22,8 +22,8 @@ constexpr std::array<KnownSignal, 9> kSignals{{
     {SIGSEGV, "SIGSEGV (segmentation fault)", kMemoryAdvice},
     {SIGBUS, "SIGBUS (bus error)", kMemoryAdvice},
     {SIGILL, "SIGILL (illegal instruction)",
-     "the code has an instruction that this CPU does not know: compile it for this board's CPU, with "
-     "-mcpu and -mattr of the target"},
+     "the code has an instruction that this CPU does not know: compile it for this board's CPU, "
+     "with -mcpu and -mattr of the target"},
     {SIGFPE, "SIGFPE (arithmetic error)", "compiled code divided an integer by zero"},
     {SIGABRT, "SIGABRT (abort)", "the code stopped itself, as after finding its memory damaged"},
     {SIGKILL, "SIGKILL (killed)",
@@ -34,9 +34,9 @@ constexpr std::array<KnownSignal, 9> kSignals{{
 }};
 
 const KnownSignal* find(int signal) {
-  const auto* const found = std::find_if(kSignals.begin(), kSignals.end(), [signal](const auto& known) {
-    return known.number == signal;
-  });
+  const auto* const found =
+      std::find_if(kSignals.begin(), kSignals.end(),
+                   [signal](const auto& known) { return known.number == signal; });
   return found == kSignals.end() ? nullptr : found;
 }
 

@@ -16,7 +16,10 @@ constexpr std::chrono::milliseconds kShortPause{100};
 }  // namespace
 
 ProxyClient::ProxyClient(HostPort proxy, std::string key, SessionTable& sessions, EventLog log)
-    : connection_(std::move(proxy)), key_(std::move(key)), sessions_(sessions), log_(std::move(log)) {}
+    : connection_(std::move(proxy)),
+      key_(std::move(key)),
+      sessions_(sessions),
+      log_(std::move(log)) {}
 
 void ProxyClient::prepare(PollSet& polls) const {
   if (sessions_.free_slots() <= 0) return;

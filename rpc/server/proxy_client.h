@@ -10,8 +10,8 @@
 
 namespace run_model::rpc {
 
-// Connects to the proxy as "server:KEY" and waits until the proxy puts a client's key and then its data
-// onto the connection (python/tvm/rpc/proxy.py, v0.18.0); connects again for the next client.
+// Connects to the proxy as "server:KEY" and waits until the proxy puts a client's key and then its
+// data onto the connection (python/tvm/rpc/proxy.py, v0.18.0); connects again for the next client.
 class ProxyClient {
  public:
   // `sessions` outlives this.

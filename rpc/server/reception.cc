@@ -83,9 +83,9 @@ void Reception::accept(TimePoint now) {
       clients_.erase(oldest);
     }
     set_client_options(socket.get());
-    clients_.push_back(std::make_unique<Client>(
-        Client{std::move(socket), std::move(peer), now + kHandshakeTime,
-               Handshake(options_.auth_key, accept_key_), false}));
+    clients_.push_back(
+        std::make_unique<Client>(Client{std::move(socket), std::move(peer), now + kHandshakeTime,
+                                        Handshake(options_.auth_key, accept_key_), false}));
     advance(*clients_.back(), now);
     std::erase_if(clients_, [](const auto& client) { return client->gone; });
   }
@@ -151,8 +151,7 @@ void Reception::drop(Client& client, const std::string& why) {
 void Reception::refuse(Client& client, TimePoint now) {
   drop(client, client.handshake.why_refused());
   if (refused_.size() >= kMostRefused) refused_.erase(refused_.begin());
-  refused_.push_back(
-      std::make_unique<Farewell>(std::move(client.socket), "", now + kRefusalTime));
+  refused_.push_back(std::make_unique<Farewell>(std::move(client.socket), "", now + kRefusalTime));
 }
 
 void Reception::start(Client& client, TimePoint now) {

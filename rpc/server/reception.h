@@ -18,8 +18,8 @@ namespace run_model::rpc {
 
 class Reception {
  public:
-  // All of these outlive this. `accept_key` says whether a client with that key is to be served, and is
-  // asked once for each.
+  // All of these outlive this. `accept_key` says whether a client with that key is to be served,
+  // and is asked once for each.
   Reception(Listener& listener, SessionTable& sessions, const ServerOptions& options,
             std::function<bool(const std::string&)> accept_key, EventLog log);
 

@@ -35,7 +35,9 @@ class Server::Impl {
     }
     reception_.emplace(
         *listener_, sessions_, options_,
-        [this](const std::string& key) { return tracker_ ? tracker_->take(key) : key == options_.key; },
+        [this](const std::string& key) {
+          return tracker_ ? tracker_->take(key) : key == options_.key;
+        },
         log_);
   }
 
@@ -75,8 +77,9 @@ class Server::Impl {
                       "listening on " + to_text(listener_->address())};
     if (!listener_->is_loopback() && options_.auth_key.empty()) {
       event.warning = true;
-      event.message += ": whoever reaches this port can run code here as this user, since there is "
-                       "no auth key";
+      event.message +=
+          ": whoever reaches this port can run code here as this user, since there is "
+          "no auth key";
     }
     log_(event);
   }

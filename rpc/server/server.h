@@ -22,17 +22,17 @@ struct ServerOptions {
   int port_end = 9199;  // the first free port in [port, port_end) is taken
   std::string key;
   std::optional<HostPort> tracker;
-  std::optional<HostPort> proxy;          // connect to this TVM RPC proxy instead of listening
-  std::optional<HostPort> advertise;      // what the tracker tells clients; port 0: the one listened on
-  std::vector<std::byte> auth_key;        // empty: no challenge
-  std::filesystem::path work_folder;      // empty: TMPDIR or /tmp
-  int max_sessions = 1;                   // at a time; more clients wait
-  double session_seconds = 0;             // 0: as long as the client likes
-  double call_seconds = 600;              // one request; 0: no limit
-  std::uint64_t memory_bytes = 0;         // of one session; 0: no limit
+  std::optional<HostPort> proxy;      // connect to this TVM RPC proxy instead of listening
+  std::optional<HostPort> advertise;  // what the tracker tells clients; port 0: the one listened on
+  std::vector<std::byte> auth_key;    // empty: no challenge
+  std::filesystem::path work_folder;  // empty: TMPDIR or /tmp
+  int max_sessions = 1;               // at a time; more clients wait
+  double session_seconds = 0;         // 0: as long as the client likes
+  double call_seconds = 600;          // one request; 0: no limit
+  std::uint64_t memory_bytes = 0;     // of one session; 0: no limit
   std::uint64_t file_bytes = std::uint64_t{1} << 30;  // of one session's files
   SessionLimits limits;
-  int threads = 0;                        // of a session's thread pool; 0: the pool's default
+  int threads = 0;  // of a session's thread pool; 0: the pool's default
 };
 
 // One thing that happened, for the log.
@@ -51,9 +51,9 @@ struct ServerEvent {
   };
   Kind kind = Kind::kListening;
   bool warning = false;
-  std::string peer;     // "192.168.2.1:51234", empty where there is none
+  std::string peer;           // "192.168.2.1:51234", empty where there is none
   std::uint64_t session = 0;  // number of the session, from 1; 0: none
-  std::string message;  // a sentence without the peer
+  std::string message;        // a sentence without the peer
 };
 
 // What a session's process is given.
@@ -69,9 +69,9 @@ using SessionBody = std::function<SessionEnd(const SessionStart&)>;
 
 class Server {
  public:
-  // Binds. Adds to the registry of each session by `add_functions`, if set, after the built-in ones, in
-  // the session's process. Throws Error(kUsage) for options that make no sense, Error(kFile) when no
-  // port is free or the work folder cannot be written.
+  // Binds. Adds to the registry of each session by `add_functions`, if set, after the built-in
+  // ones, in the session's process. Throws Error(kUsage) for options that make no sense,
+  // Error(kFile) when no port is free or the work folder cannot be written.
   Server(ServerOptions options, std::function<void(const ServerEvent&)> log,
          std::function<void(Registry&)> add_functions = {});
   // The same with other sessions.
@@ -83,8 +83,8 @@ class Server {
   // That clients connect to; behind a proxy, the proxy's.
   const HostPort& address() const;
 
-  // Serves until `stop_fd` becomes readable. Must be called while the process has one thread, since it
-  // forks. Sessions that run are ended, their folders removed.
+  // Serves until `stop_fd` becomes readable. Must be called while the process has one thread, since
+  // it forks. Sessions that run are ended, their folders removed.
   void run(int stop_fd);
 
  private:

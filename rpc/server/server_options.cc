@@ -20,7 +20,8 @@ constexpr std::size_t kBesidesKey = 128;
 
 void check_seconds(const char* what, double seconds) {
   if (!(seconds >= 0) || !std::isfinite(seconds)) {
-    fail(std::string(what) + " is " + std::to_string(seconds) + " s, expected 0 (no limit) or more");
+    fail(std::string(what) + " is " + std::to_string(seconds) +
+         " s, expected 0 (no limit) or more");
   }
 }
 

@@ -23,8 +23,8 @@ constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(ErrorCode::kInternal, std::string("cannot ") + what + " for a session: " +
-                                        std::strerror(errno));
+  throw Error(ErrorCode::kInternal,
+              std::string("cannot ") + what + " for a session: " + std::strerror(errno));
 }
 
 SharedState* map_shared_state() {
@@ -55,10 +55,8 @@ void write_log_line(const std::string& text) {
     ::_exit(1);
   }
   try {
-    shared.end = static_cast<int>(
-        body({kSessionSocket, folder, &shared.progress, [](const std::string& text) {
-                write_log_line(text);
-              }}));
+    shared.end = static_cast<int>(body({kSessionSocket, folder, &shared.progress,
+                                        [](const std::string& text) { write_log_line(text); }}));
   } catch (const std::exception& error) {
     write_log_line(std::string("cannot serve: ") + error.what());
     ::_exit(1);

@@ -53,7 +53,8 @@ class SessionProcess {
   // The whole group of processes that it may have become.
   void kill();
 
-  // The status of waitpid(2) once the process has ended; whatever it has started is then killed too.
+  // The status of waitpid(2) once the process has ended; whatever it has started is then killed
+  // too.
   std::optional<int> poll_end();
 
   // Bytes of memory in use; 0 when not known.

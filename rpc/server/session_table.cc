@@ -12,12 +12,12 @@
 namespace run_model::rpc {
 namespace {
 
-// For a client that thinks between two calls, and one that sends a large tensor over a slow network.
+// For a client that thinks between two calls, and one that sends much over a slow network.
 constexpr std::chrono::seconds kFarewellTime{60};
 // More than these at a time are closed at once, the oldest first.
 constexpr std::size_t kMostFarewells = 32;
 
-// As the first process of a container, the server inherits what sessions have started and it has killed.
+// As the first process of a container, the server inherits what it has killed of sessions.
 void reap_inherited() {
   if (::getpid() != 1) return;
   while (true) {
@@ -64,8 +64,8 @@ void SessionTable::start(OwnedFd socket, const std::string& peer, const ClientKe
     event.warning = true;
     event.message = std::string("cannot be served: ") + error.what();
     log_(event);
-    say_farewell(std::move(socket), "the server cannot start a session: " + std::string(error.what()),
-                 now);
+    say_farewell(std::move(socket),
+                 "the server cannot start a session: " + std::string(error.what()), now);
   }
 }
 

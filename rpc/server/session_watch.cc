@@ -46,7 +46,9 @@ std::string limit_text(double seconds) {
   return text;
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+std::string mebibytes(std::uint64_t bytes) {
+  return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
+}
 
 // On one line, whatever the process has written.
 std::string plain(const std::string& text, std::size_t limit) {
@@ -112,7 +114,9 @@ void SessionWatch::step(TimePoint now) {
   check_memory(now);
 }
 
-void SessionWatch::kill_for(std::string why) { kill(why, "the server has ended the session: " + why); }
+void SessionWatch::kill_for(std::string why) {
+  kill(why, "the server has ended the session: " + why);
+}
 
 void SessionWatch::log(ServerEvent::Kind kind, bool warning, std::string message) const {
   ServerEvent event = event_;
@@ -128,7 +132,8 @@ void SessionWatch::log_output() {
     log(ServerEvent::Kind::kSessionLog, false,
         line.is_log ? plain(line.text, kLongestLine)
                     : "prints " + in_quotes(line.text, kLongestLine));
-    if (lines_ == kMostLines) log(ServerEvent::Kind::kSessionLog, true, "says too much for the log");
+    if (lines_ < kMostLines) continue;
+    log(ServerEvent::Kind::kSessionLog, true, "says too much for the log");
   }
 }
 
@@ -183,8 +188,8 @@ void SessionWatch::check_memory(TimePoint now) {
   if (used <= limits_.memory_bytes) return;
   const std::string reason = "the session used " + mebibytes(used) + " of memory in " + doing() +
                              ", more than the limit of " + mebibytes(limits_.memory_bytes);
-  kill(reason, "the server has ended the session: " + reason +
-                   "; rpc_server --memory-limit sets that");
+  kill(reason,
+       "the server has ended the session: " + reason + "; rpc_server --memory-limit sets that");
 }
 
 void SessionWatch::kill(std::string reason, std::string words) {

@@ -13,9 +13,9 @@
 namespace run_model::rpc {
 
 struct WatchLimits {
-  double session_seconds = 0;     // 0: none, as below
-  bool client_asked = false;      // for session_seconds, where the server allows more
-  double call_seconds = 0;        // that one request takes while nothing comes or goes
+  double session_seconds = 0;  // 0: none, as below
+  bool client_asked = false;   // for session_seconds, where the server allows more
+  double call_seconds = 0;     // that one request takes while nothing comes or goes
   std::uint64_t memory_bytes = 0;
 };
 
@@ -34,8 +34,8 @@ class SessionWatch {
   // The process and all that it started are gone.
   bool is_over() const { return over_; }
 
-  // Then: what to tell the client, which may be nothing; whether it may be waiting to be told; and its
-  // socket.
+  // Then: what to tell the client, which may be nothing; whether it may be waiting to be told; and
+  // its socket.
   const std::string& last_words() const { return last_words_; }
   bool is_client_there() const { return client_there_; }
   OwnedFd take_socket() { return std::move(socket_); }

@@ -16,8 +16,8 @@
 namespace run_model::rpc {
 namespace {
 
-// A peer that is switched off: asked after 30 s of silence, then every 10 s, gone after 6 questions;
-// data that nobody acknowledges is given up after 60 s.
+// A peer that is switched off: asked after 30 s of silence, then every 10 s, gone after 6
+// questions; data that nobody acknowledges is given up after 60 s.
 constexpr int kKeepAliveIdleSeconds = 30;
 constexpr int kKeepAliveIntervalSeconds = 10;
 constexpr int kKeepAliveCount = 6;

@@ -66,7 +66,7 @@ void TrackerClient::begin(TimePoint now) {
   received_.clear();
   awaited_.reset();
   keys_.clear();
-  // The tracker takes what comes with the magic number for a part of it, so the rest waits for its answer.
+  // The tracker takes what comes with the magic number for a part of it: the rest has to wait.
   sending_.clear();
   append_number<std::int32_t>(sending_, kTrackerMagic);
   answer_deadline_ = now + kAnswerTime;

@@ -12,8 +12,8 @@
 
 namespace run_model::rpc {
 
-// While the tracker is away, it is tried again and again; when it is back, which may be a new one that
-// knows nothing, everything is registered anew.
+// While the tracker is away, it is tried again and again; when it is back, which may be a new one
+// that knows nothing, everything is registered anew.
 class TrackerClient {
  public:
   TrackerClient(HostPort tracker, std::string key, Advertised advertised, EventLog log);

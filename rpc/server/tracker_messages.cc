@@ -36,9 +36,9 @@ ByteVector update_info_message(const std::string& key, const Advertised& adverti
 
 ByteVector put_message(const std::string& key, const std::string& matchkey,
                        const Advertised& advertised) {
-  return message(Json::array({Json(kPut), Json(key),
-                              Json::array({Json(advertised.port), Json(matchkey)}),
-                              host_json(advertised)}));
+  return message(
+      Json::array({Json(kPut), Json(key), Json::array({Json(advertised.port), Json(matchkey)}),
+                   host_json(advertised)}));
 }
 
 ByteVector pending_matchkeys_message() { return message(Json::array({Json(kPendingMatchkeys)})); }

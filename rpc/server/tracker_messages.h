@@ -1,10 +1,10 @@
 // What is said to TVM's tracker, and how its answers are read.
 //
-// python/tvm/rpc/tracker.py and base.py of v0.18.0; numbers little-endian. After i32 0x2f271 from both
-// sides, each message is an i32 length and JSON; the tracker answers each with one:
-//   [5, {"key": "server:KEY", "addr": [host or null, port]}] (update_info)          -> 0
-//   [3, "KEY", [port, "matchkey"], host or null] (put)                              -> 0
-//   [7] (get_pending_matchkeys)                                                      -> ["matchkey", …]
+// python/tvm/rpc/tracker.py and base.py of v0.18.0; numbers little-endian. After i32 0x2f271 from
+// both sides, each message is an i32 length and JSON; the tracker answers each with one:
+//   [5, {"key": "server:KEY", "addr": [host or null, port]}] (update_info)     -> 0
+//   [3, "KEY", [port, "matchkey"], host or null] (put)                         -> 0
+//   [7] (get_pending_matchkeys)                                                 -> ["matchkey", …]
 #pragma once
 
 #include <cstdint>

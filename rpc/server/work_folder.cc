@@ -77,8 +77,8 @@ WorkFolder::~WorkFolder() { remove(path_); }
 fs::path WorkFolder::make_session_folder(std::uint64_t session) const {
   fs::path folder = path_ / std::to_string(session);
   if (::mkdir(folder.c_str(), 0700) != 0) {
-    throw Error(ErrorCode::kFile, "cannot make the folder " + path_in_quotes(folder) + ": " +
-                                      std::strerror(errno));
+    throw Error(ErrorCode::kFile,
+                "cannot make the folder " + path_in_quotes(folder) + ": " + std::strerror(errno));
   }
   return folder;
 }

@@ -11,8 +11,9 @@ namespace run_model::rpc {
 // <place>/run_model_rpc.XXXXXX, for its user only (0700), locked for as long as the server lives.
 class WorkFolder {
  public:
-  // `place`: empty for TMPDIR, or /tmp. Removes what servers have left there that did not get to do so
-  // themselves: folders of that name whose lock nobody holds. Throws Error(kFile) when none can be made.
+  // `place`: empty for TMPDIR, or /tmp. Removes what servers have left there that did not get to do
+  // so themselves: folders of that name whose lock nobody holds. Throws Error(kFile) when none can
+  // be made.
   explicit WorkFolder(std::filesystem::path place);
   ~WorkFolder();
   WorkFolder(const WorkFolder&) = delete;

@@ -7,8 +7,8 @@
 
 namespace run_model {
 
-// "2026-11-22 01:20:33 session 3 192.168.2.1:51234: connected" with a newline. `time` is seconds since
-// 1970; local time.
+// "2026-11-22 01:20:33 session 3 192.168.2.1:51234: connected" with a newline. `time` is seconds
+// since 1970; local time.
 std::string event_text(const rpc::ServerEvent& event, std::int64_t time);
 
 // {"schema_version": 1, "time": "2026-11-22T01:20:33Z", "event": "connected", "warning": false,

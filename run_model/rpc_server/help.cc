@@ -6,8 +6,8 @@ namespace run_model {
 namespace {
 
 constexpr char kBeforeExitCodes[] =
-    R"(rpc_server lets TVM's own Python (0.8 to 0.20) upload, run and time models on this board. The board
-needs no TVM: this one file is all.
+    R"(rpc_server lets TVM's own Python (0.8 to 0.20) upload, run and time models on this board. The
+board needs no TVM: this one file is all.
 
 Usage:
   rpc_server [flags]

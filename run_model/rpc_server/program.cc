@@ -31,11 +31,15 @@ void log(const rpc::ServerEvent& event, bool json) {
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }
 
-int serve(const RpcServerSettings& settings, const std::function<void(rpc::Registry&)>& add_functions) {
+int serve(const RpcServerSettings& settings,
+          const std::function<void(rpc::Registry&)>& add_functions) {
   const int stop = watch_stop_signals();
-  rpc::Server server(settings.server, [&settings](const rpc::ServerEvent& event) {
-    if (event.warning || !settings.silent) log(event, settings.json);
-  }, add_functions);
+  rpc::Server server(
+      settings.server,
+      [&settings](const rpc::ServerEvent& event) {
+        if (event.warning || !settings.silent) log(event, settings.json);
+      },
+      add_functions);
   const bool behind_proxy = settings.server.proxy.has_value();
   write_standard_output(settings.json ? ready_json(server.address(), behind_proxy)
                                       : ready_text(server.address(), behind_proxy));
@@ -43,7 +47,8 @@ int serve(const RpcServerSettings& settings, const std::function<void(rpc::Regis
   return 0;
 }
 
-int run(std::span<const std::string> args, const std::function<void(rpc::Registry&)>& add_functions) {
+int run(std::span<const std::string> args,
+        const std::function<void(rpc::Registry&)>& add_functions) {
   const RpcServerSettings settings = read_rpc_server_settings(args);
   switch (settings.action) {
     case RpcServerAction::kServe:

@@ -10,8 +10,8 @@
 namespace run_model {
 
 // Does what `args` (without the program's name) ask for. Returns the exit code: 0 after SIGTERM or
-// SIGINT, others as runtime/error.h says. Clients find what `add_functions` adds besides the functions
-// that TVM's clients need.
+// SIGINT, others as runtime/error.h says. Clients find what `add_functions` adds besides the
+// functions that TVM's clients need.
 int run_rpc_server(std::span<const std::string> args,
                    const std::function<void(rpc::Registry&)>& add_functions = {});
 

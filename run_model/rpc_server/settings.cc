@@ -96,9 +96,9 @@ std::uint64_t parse_size(const std::string& flag, std::string_view text) {
 }
 
 rpc::HostPort parse_custom_address(std::string_view text) {
-  const bool has_port = text.find(':') != text.npos &&
-                        (text.starts_with('[') ? text.find("]:") != text.npos
-                                               : text.find(':') == text.rfind(':'));
+  const bool has_port =
+      text.find(':') != text.npos &&
+      (text.starts_with('[') ? text.find("]:") != text.npos : text.find(':') == text.rfind(':'));
   if (has_port) return rpc::parse_host_port("--custom-addr", text);
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   return {std::string(text), 0};

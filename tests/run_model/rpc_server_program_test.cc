@@ -79,16 +79,23 @@ TEST_F(RpcServerSettingsTest, ReadsTheKeyFile) {
   ::chmod(file.c_str(), 0600);
   EXPECT_EQ(read({"--auth-key-file", file.string()}).server.auth_key.size(), 16u);
   ::chmod(file.c_str(), 0644);
-  EXPECT_THAT([&] { read({"--auth-key-file", file.string()}); },
-              ThrowsError(ErrorCode::kFile, "others"));
+  EXPECT_THAT(
+      [&] {
+        read({"--auth-key-file", file.string()});
+      },
+      ThrowsError(ErrorCode::kFile, "others"));
 }
 
 TEST_F(RpcServerSettingsTest, NamesTheFlagThatMakesNoSense) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"--port=-1", "--port"},           {"--port-end=70000", "--port-end"},
-      {"--tracker=host", "--tracker"},   {"--proxy=host", "--proxy"},
-      {"--memory-limit=-1", "--memory-limit"}, {"--file-limit=0", "--file-limit"},
-      {"--custom-addr=x", "--custom-addr"},    {"extra", "extra"},
+      {"--port=-1", "--port"},
+      {"--port-end=70000", "--port-end"},
+      {"--tracker=host", "--tracker"},
+      {"--proxy=host", "--proxy"},
+      {"--memory-limit=-1", "--memory-limit"},
+      {"--file-limit=0", "--file-limit"},
+      {"--custom-addr=x", "--custom-addr"},
+      {"extra", "extra"},
       {"--no-fork", "--no-fork"}};
   for (const auto& [flag, named] : cases) {
     gflags::FlagSaver saver;
@@ -101,8 +108,8 @@ TEST(RpcServerSizeTest, KnowsItsUnits) {
   EXPECT_EQ(parse_size("--x", "5"), 5u);
   EXPECT_EQ(parse_size("--x", "5K"), 5120u);
   EXPECT_EQ(parse_size("--x", "3G"), std::uint64_t{3} << 30);
-  for (const char* text : {"", "G", "1T", "1.5G", "-1", "1 G", "99999999999999999999",
-                           "18014398509481984K"}) {
+  for (const char* text :
+       {"", "G", "1T", "1.5G", "-1", "1 G", "99999999999999999999", "18014398509481984K"}) {
     EXPECT_THAT([&] { parse_size("--x", text); }, ThrowsError(ErrorCode::kUsage, "--x")) << text;
   }
 }
@@ -123,8 +130,8 @@ TEST(RpcServerLogTest, IsOneLine) {
 }
 
 TEST(RpcServerLogTest, IsJsonToo) {
-  const std::string line =
-      event_json({ServerEvent::Kind::kSessionKilled, true, "10.0.0.2:5", 3, "lost\xff"}, 1795310000);
+  const std::string line = event_json(
+      {ServerEvent::Kind::kSessionKilled, true, "10.0.0.2:5", 3, "lost\xff"}, 1795310000);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["schema_version"], 1);

@@ -156,10 +156,9 @@ std::string TestClient::receive_exception() {
   if (head.size() != 28) return "";
   const auto bytes = std::as_bytes(std::span(head));
   const auto length = number_at<std::uint64_t>(bytes, 20);
-  const bool is_exception = number_at<std::int32_t>(bytes, 8) == 5 &&
-                            number_at<std::int32_t>(bytes, 12) == 1 &&
-                            number_at<std::int32_t>(bytes, 16) == 11 &&
-                            number_at<std::uint64_t>(bytes, 0) == 20 + length;
+  const bool is_exception =
+      number_at<std::int32_t>(bytes, 8) == 5 && number_at<std::int32_t>(bytes, 12) == 1 &&
+      number_at<std::int32_t>(bytes, 16) == 11 && number_at<std::uint64_t>(bytes, 0) == 20 + length;
   return is_exception ? receive(static_cast<std::size_t>(length)) : "";
 }
 

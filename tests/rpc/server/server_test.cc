@@ -182,8 +182,8 @@ TEST(ServerTest, RefusesAnotherKey) {
 }
 
 TEST(ServerTest, RefusesWhoDoesNotAnswerTheChallenge) {
-  RunningServer server(
-      obey_all, with([](auto& options) { options.auth_key.assign(16, std::byte{1}); }));
+  RunningServer server(obey_all,
+                       with([](auto& options) { options.auth_key.assign(16, std::byte{1}); }));
   TestClient client(server.port());
   EXPECT_EQ(client.shake_hands(), kMismatch);
   EXPECT_TRUE(server.wait_for_log("challenge"));
@@ -320,8 +320,8 @@ TEST(ServerTest, TheServersTimeCountsWhereItIsShorter) {
   RunningServer server(obey_all, with([](auto& options) { options.session_seconds = 0.2; }));
   TestClient client(server.port());
   ASSERT_EQ(client.shake_hands("client: -timeout=100"), kWelcome);
-  EXPECT_THAT(client.receive_exception(), AllOf(StartsWith("RPCSessionTimeoutError: "),
-                                                HasSubstr("--session-timeout")));
+  EXPECT_THAT(client.receive_exception(),
+              AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("--session-timeout")));
 }
 
 TEST(ServerTest, EndsACallThatTakesTooLong) {
@@ -339,19 +339,19 @@ TEST(ServerTest, EndsACallThatTakesTooLong) {
 }
 
 TEST(ServerTest, EndsASessionThatUsesTooMuchMemory) {
-  RunningServer server(obey_all,
-                       with([](auto& options) { options.memory_bytes = std::uint64_t{200} << 20; }));
+  RunningServer server(
+      obey_all, with([](auto& options) { options.memory_bytes = std::uint64_t{200} << 20; }));
   TestClient client(server.port());
   ASSERT_EQ(client.shake_hands(), kWelcome);
   client.send("m");
   EXPECT_THAT(client.receive_exception(), HasSubstr("more than the limit of 200 MiB"));
 }
 
-// By the system, so that a call fails and the session goes on. An emulator of another machine refuses
-// nothing; there it is as above.
+// By the system, so that a call fails and the session goes on. An emulator of another machine
+// refuses nothing; there it is as above.
 TEST(ServerTest, RefusesMemoryBeyondTheLimit) {
-  RunningServer server(obey_all,
-                       with([](auto& options) { options.memory_bytes = std::uint64_t{400} << 20; }));
+  RunningServer server(
+      obey_all, with([](auto& options) { options.memory_bytes = std::uint64_t{400} << 20; }));
   TestClient client(server.port());
   ASSERT_EQ(client.shake_hands(), kWelcome);
   client.send("pq");
@@ -410,9 +410,14 @@ TEST(ServerTest, TellsClientsWhenItStops) {
 
 TEST(ServerTest, SaysWhatOptionsMakeNoSense) {
   const auto try_options = [](const std::function<void(ServerOptions&)>& change) {
-    return [change] { Server(with(change), [](const ServerEvent&) {}, SessionBody(obey_all)); };
+    return [change] {
+      Server(
+          with(change), [](const ServerEvent&) {}, SessionBody(obey_all));
+    };
   };
-  EXPECT_THAT(try_options([](auto& o) { o.tracker = HostPort{"h", 1}; }),
+  EXPECT_THAT(try_options([](auto& o) {
+                o.tracker = HostPort{"h", 1};
+              }),
               ThrowsError(ErrorCode::kUsage, "key"));
   EXPECT_THAT(try_options([](auto& o) { o.key = "a b"; }), ThrowsError(ErrorCode::kUsage, "'a b'"));
   EXPECT_THAT(try_options([](auto& o) { o.key = std::string(1000, 'k'); }),

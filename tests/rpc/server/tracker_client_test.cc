@@ -47,8 +47,8 @@ class TrackerClientTest : public ::testing::Test {
   Json message() {
     const std::string length = receive(4);
     if (length.size() != 4) return Json("nothing");
-    return Json::parse(receive(static_cast<std::size_t>(
-        number_at<std::int32_t>(std::as_bytes(std::span(length))))));
+    return Json::parse(receive(
+        static_cast<std::size_t>(number_at<std::int32_t>(std::as_bytes(std::span(length))))));
   }
   void send_raw(const std::string& bytes) {
     ASSERT_EQ(::send(connection_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -78,8 +78,9 @@ class TrackerClientTest : public ::testing::Test {
   std::vector<std::string> log_;
   Listener tracker_{"127.0.0.1", 0, 1};
   OwnedFd connection_;
-  TrackerClient client_{tracker_.address(), "pynq", {"", 9090},
-                        [this](const ServerEvent& event) { log_.push_back(event.message); }};
+  TrackerClient client_{tracker_.address(), "pynq", {"", 9090}, [this](const ServerEvent& event) {
+                          log_.push_back(event.message);
+                        }};
 };
 
 TEST_F(TrackerClientTest, RegistersAKeyForEachSessionThatCouldStart) {
@@ -161,10 +162,14 @@ TEST_F(TrackerClientTest, LeavesWhatIsNoTracker) {
 }
 
 TEST_F(TrackerClientTest, SurvivesAnswersThatMakeNoSense) {
-  const std::vector<std::string> answers{
-      number(2) + "{]",  number(3) + "\"0\"", number(1) + "1",           number(-1) + "0",
-      number(1 << 30),   number(0),           number(4) + "\xff\xff\xff\xff",
-      number(1) + "0" + number(1) + "0" + number(1) + "0"};
+  const std::vector<std::string> answers{number(2) + "{]",
+                                         number(3) + "\"0\"",
+                                         number(1) + "1",
+                                         number(-1) + "0",
+                                         number(1 << 30),
+                                         number(0),
+                                         number(4) + "\xff\xff\xff\xff",
+                                         number(1) + "0" + number(1) + "0" + number(1) + "0"};
   for (const std::string& answer : answers) {
     TrackerClient other(tracker_.address(), "pynq", {"", 9090},
                         [this](const ServerEvent& event) { log_.push_back(event.message); });

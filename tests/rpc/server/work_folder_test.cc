@@ -61,7 +61,8 @@ TEST(WorkFolderTest, DoesNotFollowLinks) {
 }
 
 TEST(WorkFolderTest, SaysWhereNoneCanBeMade) {
-  EXPECT_THAT([] { WorkFolder("/no/such/place"); }, ThrowsError(ErrorCode::kFile, "/no/such/place"));
+  EXPECT_THAT([] { WorkFolder("/no/such/place"); },
+              ThrowsError(ErrorCode::kFile, "/no/such/place"));
 }
 
 }  // namespace
