@@ -61,7 +61,7 @@ def failure(call, *arguments) -> str:
 
 # The client vanishes.
 
-@pytest.mark.parametrize("sent", [0, 1, 1_000_000])
+@pytest.mark.parametrize("sent", [*[0, 1] * IS_NATIVE, 1_000_000])
 def test_in_the_middle_of_an_upload(sturdy, sent):
     for leave in (RawClient.vanish, RawClient.close):
         client = RawClient(sturdy)
@@ -89,7 +89,7 @@ def test_in_the_middle_of_the_handshake(sturdy):
         client.vanish()
 
 
-@pytest.mark.parametrize("function", ["loop", "loop_stubbornly", "sleep_long"])
+@pytest.mark.parametrize("function", ["loop", *["loop_stubbornly", "sleep_long"] * IS_NATIVE])
 def test_in_the_middle_of_a_run(sturdy, functions, function):
     """Nobody waits for the result any more, so the run is ended."""
     client = running(sturdy, functions, function)
@@ -250,9 +250,9 @@ def test_a_model_that_crashes_ends_its_session_alone(sturdy, functions, function
     assert bytes(neighbour.download("note")) == b"still here"
 
 
-@pytest.mark.parametrize("function", ["loop", "loop_stubbornly"])
+@pytest.mark.parametrize("function", ["loop", *["loop_stubbornly"] * IS_NATIVE])
 def test_a_call_of_limited_time(start_server, functions, function):
-    server = start_server("--call-timeout", "1" if IS_NATIVE else "5")
+    server = start_server("--call-timeout", "1" if IS_NATIVE else "3")
     remote = connect(server, "")
     with pytest.raises(tvm.error.RPCSessionTimeoutError):
         upload(remote, functions)[function]()
