@@ -10,6 +10,7 @@ void add_builtin_functions(Registry& registry, SessionFolder& folder) {
   add_time_evaluator(registry);
   add_random_fill(registry);
   add_thread_functions(registry);
+  add_copy_limit(registry);
 }
 
 }  // namespace run_model::rpc

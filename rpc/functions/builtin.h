@@ -27,6 +27,9 @@ void add_random_fill(Registry& registry);
 // runtime.config_threadpool, runtime.NumThreads.
 void add_thread_functions(Registry& registry);
 
+// tvm.rpc.server.GetCRTMaxPacketSize.
+void add_copy_limit(Registry& registry);
+
 // All of the above. `folder` outlives the registry.
 void add_builtin_functions(Registry& registry, SessionFolder& folder);
 
