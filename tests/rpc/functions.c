@@ -1,4 +1,4 @@
-// Functions in the calling convention of TVM's compiled code, which do what no compiled model should.
+// Functions in the calling convention of TVM's compiled code that do what no model should.
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -38,7 +38,8 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 class ServerProcess:
     """A running rpc_server, on a free port of the loopback unless the flags say otherwise."""
 
-    def __init__(self, *flags: str, program: str = PROGRAM, environment: dict[str, str] | None = None):
+    def __init__(self, *flags: str, program: str = PROGRAM,
+                 environment: dict[str, str] | None = None):
         assert program, "RUN_MODEL_RPC_SERVER has to name the server's program"
         self._mark = uuid.uuid4().hex
         self._temporary = tempfile.TemporaryDirectory(prefix="rpc_test-")

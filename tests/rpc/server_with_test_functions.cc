@@ -1,5 +1,6 @@
-// rpc_server with functions added, as TVM's own tests call them: the names and what they do are those of
-// TVM's python/tvm/rpc/testing.py, src/support/ffi_testing.cc and src/runtime/container.cc (v0.18.0).
+// rpc_server with functions added, as TVM's own tests call them: their names and what they do are
+// those of TVM's python/tvm/rpc/testing.py, src/support/ffi_testing.cc and src/runtime/container.cc
+// (v0.18.0).
 #include <algorithm>
 #include <csignal>
 #include <memory>

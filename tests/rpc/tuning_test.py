@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -47,8 +48,8 @@ def test_autotvm(board):
     task = autotvm.task.create("run_model/rpc_test/matmul", args=(64,), target=BOARD_TARGET)
     # .so instead of the default, a .tar of objects that the board would have to link.
     builder = autotvm.LocalBuilder(build_func=LINK, do_fork=True, n_parallel=2, timeout=60)
-    runner = autotvm.RPCRunner(KEY, host=board.host, port=board.port, number=2, repeat=2, timeout=60,
-                               min_repeat_ms=0, enable_cpu_cache_flush=IS_NATIVE)
+    runner = autotvm.RPCRunner(KEY, host=board.host, port=board.port, number=2, repeat=2,
+                               timeout=60, min_repeat_ms=0, enable_cpu_cache_flush=IS_NATIVE)
     results = []
     tuner = autotvm.tuner.GridSearchTuner(task)
     tuner.tune(n_trial=TRIALS, measure_option=autotvm.measure_option(builder, runner),
@@ -85,8 +86,6 @@ def test_auto_scheduler(board, tmp_path):
 @pytest.mark.parametrize("method", ["autotvm", "auto_scheduler"])
 def test_tune_model_of_this_project(board, tmp_path, method):
     """scripts/tune_model --tracker with the server as the board."""
-    import subprocess
-
     sys.path.insert(0, str(ROOT / "tests" / "scripts"))
     from run_model_tools import tuning_selection
     from run_model_tools.targets import find_target

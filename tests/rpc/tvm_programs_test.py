@@ -23,8 +23,8 @@ KEY = "oven"
 def run(*arguments: object, folder: Path) -> str:
     # tvmc wants the defaults that TVM's sources have in a folder which packages of TVM may lack.
     (folder / "default.json").write_text('{"targets": [{"kind": "llvm"}]}')
-    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=folder, capture_output=True,
-                          text=True, check=False,
+    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=folder,
+                          capture_output=True, text=True, check=False,
                           env={**os.environ, "TVM_CONFIGS_JSON_DIR": str(folder)})
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -65,6 +65,6 @@ def test_tvmc_run_with_a_profile(board, tmp_path):
     tvmc.compile(TVMCModel(root, {}), target=str(BOARD_TARGET), cross=BOARD.compiler or "",
                  package_path=str(tmp_path / "exp.tar"))
     printed = run("tvm.driver.tvmc", "run", "--device", "cpu", "--rpc-tracker",
-                  f"{board.host}:{board.port}", "--rpc-key", KEY, "--profile", "--fill-mode", "ones", "exp.tar",
-                  folder=tmp_path)
+                  f"{board.host}:{board.port}", "--rpc-key", KEY, "--profile", "--fill-mode",
+                  "ones", "exp.tar", folder=tmp_path)
     assert "tvmgen_default_fused_multiply_exp" in printed and "Duration" in printed
