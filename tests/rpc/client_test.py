@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import time
@@ -14,6 +15,7 @@ from tvm.contrib import graph_executor
 from tvm.contrib.debugger import debug_executor
 
 from conftest import connect
+from server_process import wait_until
 from workloads import IS_NATIVE, Network, check_result, run_network
 
 # The board is what this machine is, so that all is worth testing; elsewhere the selection below.
@@ -543,6 +545,25 @@ def test_handles_do_not_pile_up(server, add_one):
         function(a, a)
     [session] = [pid for pid in server.processes() if pid != server.pid]
     assert len(os.listdir(f"/proc/{session}/fd")) < 30
+
+
+def requests_of_a_session(server, copies):
+    """How many requests the server's log counts for a session with so many copies of a tensor."""
+    before = server.log().count("ended after")
+    remote = connect(server)
+    array = tvm.nd.empty((4,), "float32", remote.cpu())
+    for _ in range(copies):
+        array.numpy()
+    del array, remote
+    gc.collect()
+    wait_until(lambda: server.log().count("ended after") > before, "the session's end in the log")
+    return int(re.findall(r"and (\d+) requests", server.log())[-1])
+
+
+@native_only
+def test_a_copy_takes_two_requests(server):
+    """The copy and the wait for the device: the client asks only once how much a request may hold."""
+    assert requests_of_a_session(server, 110) - requests_of_a_session(server, 10) == 2 * 100
 
 
 @native_only
