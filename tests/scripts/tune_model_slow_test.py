@@ -1,4 +1,5 @@
-"""What of tune_model takes minutes: a tracker, the learned search, the graph tuner, an evaluation."""
+"""What of tune_model takes minutes: a tracker, the learned search, the methods other than AutoTVM, the
+graph tuner, an evaluation."""
 
 import json
 import socket
@@ -7,8 +8,9 @@ import time
 
 import pytest
 
-from run_model_tools import bootstrap, tuning_packages, tuning_records
+from run_model_tools import bootstrap, tuning_packages, tuning_records, tuning_selection
 from run_model_tools.errors import ToolError
+from run_model_tools.targets import find_target
 from tune_model_test import TARGET, workshop  # noqa: F401 -- a fixture
 
 pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
@@ -70,6 +72,28 @@ def test_the_learned_search(workshop):  # noqa: F811
     trials = tuning_records.read(log)[1]
     assert len(trials) == 28 and report["methods"][0]["trials"] == 14
     assert len({json.loads(r.text)["config"]["index"] for r in trials}) == 28
+
+
+@pytest.mark.parametrize("method", ["auto_scheduler", "metaschedule"])
+def test_the_other_methods_measure_and_are_applied(workshop, method):  # noqa: F811
+    report = workshop.tune("--method", method, "--trials", "4")
+    assert report["methods"][0]["trials"] >= 1
+    candidate = workshop.file(method, "logs/candidates")
+    assert report["outcome"] == {method: f"not evaluated: left in logs/candidates/{candidate.name}"}
+    assert not workshop.file(method).exists()
+    header, records, unreadable = tuning_records.read(candidate)
+    assert unreadable == 0 and {r.kind for r in records} == {method}
+    assert header["layout"] == "NHWC" and len(header["network"]) == 64
+    if TARGET == tuning_selection.record_target(find_target("native")):
+        metadata = workshop.compile("--tuning-records", candidate, "--target", "native")
+        assert metadata["tuning"]["method"] == method
+    # In the middle of a write, as a kill leaves it.
+    log = workshop.folder / "logs" / f"tiny.{TARGET}.{method}.trials"
+    cut = log / "database_tuning_record.json" if method == "metaschedule" else log
+    whole = cut.read_text()
+    cut.write_text(whole + whole[:60])
+    again = workshop.tune("--method", method, "--minutes", "0")
+    assert again["methods"][0]["records"]["new"] == len(records)
 
 
 def test_the_graph_tuner_and_an_evaluation(workshop, command):  # noqa: F811

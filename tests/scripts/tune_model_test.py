@@ -97,28 +97,6 @@ def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):
                                 "sha256": tuning["files"][0]["sha256"]}]
 
 
-@pytest.mark.parametrize("method", ["auto_scheduler", "metaschedule"])
-def test_the_other_methods_measure_and_are_applied(workshop, method):
-    report = workshop.tune("--method", method, "--trials", "4")
-    assert report["methods"][0]["trials"] >= 1
-    candidate = workshop.file(method, "logs/candidates")
-    assert report["outcome"] == {method: f"not evaluated: left in logs/candidates/{candidate.name}"}
-    assert not workshop.file(method).exists()
-    header, records, unreadable = tuning_records.read(candidate)
-    assert unreadable == 0 and {r.kind for r in records} == {method}
-    assert header["layout"] == "NHWC" and len(header["network"]) == 64
-    if TARGET == tuning_selection.record_target(find_target("native")):
-        metadata = workshop.compile("--tuning-records", candidate, "--target", "native")
-        assert metadata["tuning"]["method"] == method
-    # In the middle of a write, as a kill leaves it.
-    log = workshop.folder / "logs" / f"tiny.{TARGET}.{method}.trials"
-    cut = log / "database_tuning_record.json" if method == "metaschedule" else log
-    whole = cut.read_text()
-    cut.write_text(whole + whole[:60])
-    again = workshop.tune("--method", method, "--minutes", "0")
-    assert again["methods"][0]["records"]["new"] == len(records)
-
-
 def test_another_log_is_taken_in(workshop):
     tasks = workshop.tune("--list")
     foreign = workshop.folder / "foreign.log"
