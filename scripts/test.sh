@@ -6,13 +6,14 @@
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R params
 #
 # Ends with ctest's summary of the last preset, and fails if the tests of any failed.
-# RUN_MODEL_TEST_JOBS says how many tests run at the same time (default: the number of CPUs).
+# RUN_MODEL_TEST_JOBS says how many tests run at the same time (default: one more than there are CPUs,
+# since some tests mostly wait).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/setup_steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 case ${1:-} in
-  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 presets=()
 while (($# > 0)) && [[ $1 != -- ]]; do
@@ -43,7 +44,7 @@ failed=()
 for preset in "${presets[@]}"; do
   begin_step "test $preset"
   printf '\n'
-  without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(nproc)}" "$@" \
+  without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(($(nproc) + 1))}" "$@" \
     || failed+=("$preset")
 done
 if ((${#failed[@]} > 0)); then
