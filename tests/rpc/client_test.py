@@ -596,7 +596,8 @@ def test_a_session_of_limited_time(server):
 
 def test_the_server_logs_to_what_it_serves(server, remote, add_one):
     upload(remote, add_one, "logged.so")
-    assert "logged.so" in server.log()
+    # What a session says reaches the log by way of the server.
+    wait_until(lambda: "logged.so" in server.log(), "the upload in the log")
 
 
 def test_a_tracker_finds_the_board(start_server, tracker, network):
