@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +15,13 @@ def describe_machine() -> dict[str, object]:
                  platform.machine())
     return {"cpu": model, "machine": platform.machine(), "cpus": len(os.sched_getaffinity(0)),
             "kernel": platform.release(), "busy": busy_share(2.0)}
+
+
+def warn_if_busy(program: str, machine: dict[str, object]) -> None:
+    """Says on standard error that times measured now will be too long, where they will."""
+    if machine["busy"] > 0.1:
+        print(f"{program}: other programs use {machine['busy']:.0%} of the CPUs: the times will be "
+              "too long", file=sys.stderr)
 
 
 def best_isa(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
