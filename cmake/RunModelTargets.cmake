@@ -103,11 +103,15 @@ function(run_model_add_test name)
     PROPERTIES ${properties} TIMEOUT 300)
 endfunction()
 
-# The C++ library's headers that most files include, parsed once for all of them: where nothing but
-# the tests' results is wanted of a build. Other builds show that files include what they use. For
-# targets that are optimized for size: options of a target that differ make the headers useless.
+# The C++ library's headers that most files include, parsed once for all targets that are optimized for
+# size (other options make them useless): where nothing but the tests' results is wanted of a build.
+# Other builds show that files include what they use.
 option(RUN_MODEL_PRECOMPILE "Parse common headers once, for a faster build" OFF)
-function(run_model_precompile_headers target)
+
+# For code that runs once for each start of a program: a release build takes its size over its speed.
+function(run_model_optimize_for_size target)
+  set(option $<$<CONFIG:Release>:-Os>)
+  target_compile_options(${target} PRIVATE ${option})
   if(NOT RUN_MODEL_PRECOMPILE)
     return()
   endif()
@@ -116,15 +120,10 @@ function(run_model_precompile_headers target)
     file(CONFIGURE OUTPUT ${source} CONTENT "")
     add_library(run_model_headers STATIC ${source})
     run_model_configure_target(run_model_headers)
-    run_model_optimize_for_size(run_model_headers)
+    target_compile_options(run_model_headers PRIVATE ${option})
     target_precompile_headers(run_model_headers PRIVATE
       <algorithm> <array> <chrono> <cstdint> <cstring> <filesystem> <functional> <map> <memory>
       <optional> <span> <string> <string_view> <utility> <variant> <vector>)
   endif()
   target_precompile_headers(${target} REUSE_FROM run_model_headers)
-endfunction()
-
-# For code that runs once for each start of a program: a release build takes its size over its speed.
-function(run_model_optimize_for_size target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
