@@ -5,9 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/param_binding.h"
 #include "runtime/params_file.h"
-#include "runtime/quoted.h"
 
 namespace run_model {
 
@@ -17,13 +16,7 @@ void load_params(GraphExecutor& executor, std::span<const std::byte> bytes, cons
     const std::optional<std::size_t> index = executor.argument_index(param.name);
     if (!index) continue;
     const TensorInfo& expected = executor.arguments()[*index];
-    if (param.shape != expected.shape || !same_dtype(param.dtype, expected.dtype)) {
-      throw Error(ErrorCode::kMismatch,
-                  source + " has parameter " + in_quotes(param.name) + " as " +
-                      tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
-                      tensor_form_name(expected.dtype, expected.shape),
-                  "check that the graph and the parameters come from the same compilation");
-    }
+    check_form(param, expected.shape, expected.dtype, source);
     known.emplace_back(*index, std::move(param));
   }
   for (const auto& [index, param] : known) {

@@ -31,6 +31,16 @@ void copy_and_release(char* target, const Param& param, const MappedFile& file) 
 
 }  // namespace
 
+void check_form(const Param& param, const std::vector<std::int64_t>& shape, DLDataType dtype,
+                const std::string& source) {
+  if (param.shape == shape && same_dtype(param.dtype, dtype)) return;
+  throw Error(ErrorCode::kMismatch,
+              source + " has parameter " + in_quotes(param.name) + " as " +
+                  tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
+                  tensor_form_name(dtype, shape),
+              kSameModelHint);
+}
+
 ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
                          const std::shared_ptr<const MappedFile>& file, const std::string& source) {
   std::unordered_map<std::string_view, std::size_t> entry_of;
@@ -48,13 +58,7 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
                   kSameModelHint);
     }
     const GraphEntry& entry = graph.entries[found->second];
-    if (param.shape != entry.shape || !same_dtype(param.dtype, entry.dtype)) {
-      throw Error(ErrorCode::kMismatch,
-                  source + " has parameter " + in_quotes(param.name) + " as " +
-                      tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
-                      tensor_form_name(entry.dtype, entry.shape),
-                  kSameModelHint);
-    }
+    check_form(param, entry.shape, entry.dtype, source);
     bool in_place = is_aligned(param.data.data());
     (in_place ? binding.bytes_in_place : binding.bytes_copied) += param.data.size();
     binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file, false});
