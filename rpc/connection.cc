@@ -20,6 +20,24 @@ constexpr std::size_t kMostPieces = 4;
   throw Disconnected(std::string("the connection broke: ") + std::strerror(errno));
 }
 
+// Returns -1 where nothing is there and MSG_DONTWAIT was asked for.
+ssize_t receive_once(int socket, void* data, std::size_t bytes, int flags) {
+  while (true) {
+    const ssize_t count = ::recv(socket, data, bytes, flags);
+    if (count >= 0) return count;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
+    if (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH) return 0;
+    if (errno != EINTR) disconnected();
+  }
+}
+
+// At least one byte, waiting for it.
+std::size_t receive_more(int socket, void* data, std::size_t bytes) {
+  const ssize_t count = receive_once(socket, data, bytes, 0);
+  if (count <= 0) throw Disconnected("the client went away in the middle of a request");
+  return static_cast<std::size_t>(count);
+}
+
 }  // namespace
 
 Connection::Connection(int socket, int spin_microseconds)
@@ -30,17 +48,6 @@ Connection::Connection(int socket, int spin_microseconds)
   // An answer follows each request at once and carries the acknowledgement of it.
   const int off = 0;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
-}
-
-// Returns -1 where nothing is there and MSG_DONTWAIT was asked for.
-static ssize_t receive_once(int socket, void* data, std::size_t bytes, int flags) {
-  while (true) {
-    const ssize_t count = ::recv(socket, data, bytes, flags);
-    if (count >= 0) return count;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return -1;
-    if (errno == ECONNRESET || errno == ETIMEDOUT || errno == EHOSTUNREACH) return 0;
-    if (errno != EINTR) disconnected();
-  }
 }
 
 bool Connection::wait() {
@@ -62,15 +69,9 @@ bool Connection::wait() {
 std::size_t Connection::read_some(std::span<std::byte> into) {
   if (begin_ == end_) {
     // Large pieces go straight to where they belong.
-    if (into.size() >= kBufferBytes) {
-      const ssize_t count = receive_once(socket_, into.data(), into.size(), 0);
-      if (count <= 0) throw Disconnected("the client went away in the middle of a request");
-      return static_cast<std::size_t>(count);
-    }
-    const ssize_t count = receive_once(socket_, buffer_.get(), kBufferBytes, 0);
-    if (count <= 0) throw Disconnected("the client went away in the middle of a request");
+    if (into.size() >= kBufferBytes) return receive_more(socket_, into.data(), into.size());
     begin_ = 0;
-    end_ = static_cast<std::size_t>(count);
+    end_ = receive_more(socket_, buffer_.get(), kBufferBytes);
   }
   const std::size_t count = std::min(into.size(), end_ - begin_);
   std::memcpy(into.data(), buffer_.get() + begin_, count);

@@ -38,8 +38,6 @@ class HandleTable {
   void free(Handle handle, int type_code);
   void free_memory(Handle handle);
 
-  std::size_t size() const { return entries_.size(); }
-
  private:
   struct Array {
     Tensor tensor;

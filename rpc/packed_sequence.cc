@@ -5,7 +5,6 @@
 
 #include "rpc/protocol.h"
 #include "runtime/error.h"
-#include "runtime/packed_function.h"
 
 namespace run_model::rpc {
 namespace {
@@ -271,16 +270,9 @@ Answer null_answer() {
   return writer.finish();
 }
 
-Answer exception_answer(const std::string& message) {
+Answer exception_answer(const std::string& message, std::int32_t text_code) {
   AnswerWriter writer(RequestCode::kException);
-  writer.codes({kTypeString});
-  writer.content(message);
-  return writer.finish();
-}
-
-Answer exception_answer_of_tvm021(const std::string& message) {
-  AnswerWriter writer(RequestCode::kException);
-  writer.codes({kTextOfTvm021});
+  writer.codes({text_code});
   writer.content(message);
   return writer.finish();
 }

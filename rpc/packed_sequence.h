@@ -14,6 +14,7 @@
 #include "rpc/frame_reader.h"
 #include "rpc/handle_table.h"
 #include "rpc/value.h"
+#include "runtime/packed_function.h"
 
 namespace run_model::rpc {
 
@@ -61,13 +62,13 @@ struct Answer {
   Bytes tail;
 };
 
-Answer null_answer();                                 // kReturn of a null
-Answer exception_answer(const std::string& message);  // kException
+// kReturn of a null.
+Answer null_answer();
+// kException. `text_code` is the type code of a text: kTextOfTvm021 for clients that know no other.
+Answer exception_answer(const std::string& message, std::int32_t text_code = kTypeString);
 // kReturn of what a system request gives: one value, which is null, an integer, a text or a handle.
 Answer system_answer(const Value& value);
 // kReturn of a call's result: its type code and the result. What it refers to gets handles.
 Answer call_answer(const Value& value, HandleTable& handles);
-// The same exception in the encoding of TVM 0.21 and later.
-Answer exception_answer_of_tvm021(const std::string& message);
 
 }  // namespace run_model::rpc

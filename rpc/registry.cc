@@ -18,10 +18,4 @@ FunctionPointer Registry::find(std::string_view name) const {
   return found != functions_.end() ? found->second : nullptr;
 }
 
-std::vector<std::string> Registry::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, function] : functions_) names.push_back(name);
-  return names;
-}
-
 }  // namespace run_model::rpc

@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "rpc/function.h"
 
@@ -19,8 +18,6 @@ class Registry {
 
   // Null where there is none of that name.
   FunctionPointer find(std::string_view name) const;
-
-  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, FunctionPointer, std::less<>> functions_;

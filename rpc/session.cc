@@ -79,7 +79,7 @@ class Session {
           "this server speaks the RPC encoding of TVM 0.8 to 0.20, the client that of TVM 0.21 or later; "
           "use the TVM that compiles for the graph executor (0.19 or older) on the host";
       log(message);
-      send(exception_answer_of_tvm021(message));
+      send(exception_answer(message, kTextOfTvm021));
       return &kBroken;
     } catch (const std::bad_alloc&) {
       fail(frame, "there is not enough memory for this request within the session's limit");

@@ -1,13 +1,18 @@
-#include "rpc/functions/create_executor.h"
-
+// tvm.graph_executor.create and tvm.graph_executor_debug.create.
+#include <memory>
 #include <string>
 
+#include "rpc/executor_module.h"
+#include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/library_module.h"
 #include "runtime/error.h"
 
 namespace run_model::rpc {
+namespace {
 
+// Checks what both take: the graph as JSON, its library, and pairs of numbers of devices, at least one,
+// all of which have to be the CPU. Gives the library.
 std::shared_ptr<Module> executor_library(const Arguments& arguments) {
   arguments.text(0);
   const auto library = std::dynamic_pointer_cast<LibraryModule>(arguments.module(1));
@@ -21,6 +26,20 @@ std::shared_ptr<Module> executor_library(const Arguments& arguments) {
   }
   for (std::size_t i = 2; i < arguments.size(); i += 2) check_cpu_numbers(arguments, i);
   return library->library();
+}
+
+}  // namespace
+
+void add_graph_executor(Registry& registry) {
+  registry.add("tvm.graph_executor.create", [](const Arguments& arguments) -> Value {
+    return make_graph_executor(executor_library(arguments), arguments.text(0));
+  });
+}
+
+void add_debug_executor(Registry& registry) {
+  registry.add("tvm.graph_executor_debug.create", [](const Arguments& arguments) -> Value {
+    return make_debug_executor(executor_library(arguments), arguments.text(0));
+  });
 }
 
 }  // namespace run_model::rpc

@@ -9,9 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
+
+#include "rpc/server/statm.h"
 
 namespace run_model::rpc {
 namespace {
@@ -26,16 +27,6 @@ void set_limit(int resource, std::uint64_t value) {
   if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted) return;
   limit.rlim_cur = limit.rlim_max = wanted;
   static_cast<void>(::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit));
-}
-
-// Of data and stacks, which is what RLIMIT_DATA counts (proc(5), statm, sixth number).
-std::uint64_t data_bytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long long pages = 0;
-  const bool read = std::fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) == 1;
-  std::fclose(file);
-  return read ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
 void reset_signals() {
@@ -102,7 +93,7 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   offer_for_out_of_memory();
   set_limit(RLIMIT_CORE, 0);
   if (limits.file_bytes > 0) set_limit(RLIMIT_FSIZE, limits.file_bytes);
-  if (limits.memory_bytes > 0) set_limit(RLIMIT_DATA, data_bytes() + limits.memory_bytes);
+  if (limits.memory_bytes > 0) set_limit(RLIMIT_DATA, process_memory("self", MemoryKind::kData) + limits.memory_bytes);
   return true;
 }
 

@@ -1,25 +1,16 @@
 #include "rpc/server/exception_frame.h"
 
-#include "rpc/protocol.h"
+#include <string>
+
+#include "rpc/packed_sequence.h"
 
 namespace run_model::rpc {
-namespace {
-
-// kTVMStr of TVM's type codes.
-constexpr std::int32_t kText = 11;
-
-}  // namespace
 
 ByteVector exception_frame(std::string_view text) {
-  ByteVector content;
-  append_number<std::int32_t>(content, static_cast<std::int32_t>(RequestCode::kException));
-  append_number<std::int32_t>(content, 1);
-  append_number<std::int32_t>(content, kText);
-  append_number<std::uint64_t>(content, text.size());
-  append_text(content, text);
+  const Answer answer = exception_answer(std::string(text));
   ByteVector frame;
-  append_number<std::uint64_t>(frame, content.size());
-  frame.insert(frame.end(), content.begin(), content.end());
+  append_number<std::uint64_t>(frame, answer.head.size());
+  frame.insert(frame.end(), answer.head.begin(), answer.head.end());
   return frame;
 }
 

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/as_text.h"
 #include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
 
 constexpr std::size_t kNumber = sizeof(std::int32_t);
-
-std::string as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 }  // namespace
 
@@ -113,7 +110,7 @@ ByteVector Handshake::key_length(std::int32_t length) {
 }
 
 ByteVector Handshake::key() {
-  const std::string text = as_text(received_);
+  const std::string_view text = as_text(received_);
   const std::optional<ClientKey> client = parse_client_key(text);
   if (!client) return refuse("says " + in_quotes(text) + ", which is no client's key", true);
   if (!accept_key_(client->key)) {

@@ -5,6 +5,7 @@
 
 #include "rpc/server/handshake.h"
 #include "rpc/server/sockets.h"
+#include "runtime/as_text.h"
 
 namespace run_model::rpc {
 namespace {
@@ -98,9 +99,7 @@ void ProxyClient::handle(TimePoint now) {
     wanted_ += static_cast<std::size_t>(length);
     return;
   }
-  const std::string text(reinterpret_cast<const char*>(received_.data()) + 2 * kNumber,
-                         received_.size() - 2 * kNumber);
-  const std::optional<ClientKey> client = parse_client_key(text);
+  const std::optional<ClientKey> client = parse_client_key(as_text(received_).substr(2 * kNumber));
   if (!client) {
     lose(now, "it sends a client without a key");
     return;

@@ -8,11 +8,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
 
+#include "rpc/server/statm.h"
 #include "runtime/error.h"
 
 namespace run_model::rpc {
@@ -146,13 +146,7 @@ std::optional<int> SessionProcess::poll_end() {
 }
 
 std::uint64_t SessionProcess::resident_bytes() const {
-  const std::string name = "/proc/" + std::to_string(pid_) + "/statm";
-  std::FILE* file = std::fopen(name.c_str(), "re");
-  if (file == nullptr) return 0;
-  unsigned long long pages = 0;
-  const bool read = std::fscanf(file, "%*u %llu", &pages) == 1;
-  std::fclose(file);
-  return read ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  return process_memory(std::to_string(pid_), MemoryKind::kResident);
 }
 
 }  // namespace run_model::rpc

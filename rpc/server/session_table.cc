@@ -104,7 +104,7 @@ void SessionTable::say_farewell(OwnedFd socket, const std::string& text, TimePoi
 }
 
 void SessionTable::end_of(SessionWatch& session, TimePoint now) {
-  const std::filesystem::path folder = folder_.path() / std::to_string(session.number());
+  const std::filesystem::path folder = folder_.session_folder(session.number());
   if (!WorkFolder::remove(folder)) {
     log_({ServerEvent::Kind::kSessionLog, true, "", session.number(),
           "left something in " + path_in_quotes(folder) + " that cannot be removed"});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rpc/server/sockets.h"
+#include "runtime/as_text.h"
 
 namespace run_model::rpc {
 namespace {
@@ -136,8 +137,7 @@ bool TrackerClient::take_message(TimePoint now) {
   }
   const std::size_t end = kNumber + static_cast<std::size_t>(number);
   if (received_.size() < end) return false;
-  const std::string json(reinterpret_cast<const char*>(received_.data()) + kNumber,
-                         static_cast<std::size_t>(number));
+  const std::string json(as_text(received_).substr(kNumber, static_cast<std::size_t>(number)));
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(end));
   handle(json, now);
   return true;

@@ -74,8 +74,12 @@ WorkFolder::WorkFolder(fs::path place) {
 
 WorkFolder::~WorkFolder() { remove(path_); }
 
+fs::path WorkFolder::session_folder(std::uint64_t session) const {
+  return path_ / std::to_string(session);
+}
+
 fs::path WorkFolder::make_session_folder(std::uint64_t session) const {
-  fs::path folder = path_ / std::to_string(session);
+  fs::path folder = session_folder(session);
   if (::mkdir(folder.c_str(), 0700) != 0) {
     throw Error(ErrorCode::kFile,
                 "cannot make the folder " + path_in_quotes(folder) + ": " + std::strerror(errno));

@@ -21,7 +21,10 @@ class WorkFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // A new, empty folder for one session. Throws Error(kFile).
+  // Where the folder of a session is, or was.
+  std::filesystem::path session_folder(std::uint64_t session) const;
+
+  // Makes it, empty. Throws Error(kFile).
   std::filesystem::path make_session_folder(std::uint64_t session) const;
 
   // All of it, whatever the session has made of it; links are not followed. False when something is
