@@ -549,15 +549,16 @@ def test_handles_do_not_pile_up(server, add_one):
 
 def requests_of_a_session(server, copies):
     """How many requests the server's log counts for a session with so many copies of a tensor."""
-    before = server.log().count("ended after")
     remote = connect(server)
     array = tvm.nd.empty((4,), "float32", remote.cpu())
+    number = re.findall(r"session (\d+) \S+ connected", server.log())[-1]
     for _ in range(copies):
         array.numpy()
     del array, remote
     gc.collect()
-    wait_until(lambda: server.log().count("ended after") > before, "the session's end in the log")
-    return int(re.findall(r"and (\d+) requests", server.log())[-1])
+    end = re.compile(rf"session {number} \S+ ended after .* and (\d+) requests")
+    wait_until(lambda: end.search(server.log()), "the session's end in the log")
+    return int(end.search(server.log()).group(1))
 
 
 @native_only
