@@ -549,9 +549,12 @@ def test_handles_do_not_pile_up(server, add_one):
 
 def requests_of_a_session(server, copies):
     """How many requests the server's log counts for a session with so many copies of a tensor."""
+    connected = re.compile(r"session (\d+) \S+ connected")
+    before = len(connected.findall(server.log()))
     remote = connect(server)
     array = tvm.nd.empty((4,), "float32", remote.cpu())
-    number = re.findall(r"session (\d+) \S+ connected", server.log())[-1]
+    wait_until(lambda: len(connected.findall(server.log())) > before, "the session in the log")
+    number = connected.findall(server.log())[-1]
     for _ in range(copies):
         array.numpy()
     del array, remote
