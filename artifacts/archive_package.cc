@@ -65,17 +65,19 @@ class Archive {
                   "compile for the graph executor: tvmc compile without --executor vm");
     }
     throw Error(ErrorCode::kFormat,
-                path_in_quotes(path_) + " is a tar archive without a model: it has neither mod.so, "
-                                        "as tvmc's packages, nor metadata.json, as the Model "
-                                        "Library Format; it holds " + list_files(),
+                path_in_quotes(path_) +
+                    " is a tar archive without a model: it has neither mod.so, "
+                    "as tvmc's packages, nor metadata.json, as the Model "
+                    "Library Format; it holds " +
+                    list_files(),
                 "give the archive that tvmc compile wrote");
   }
 
   Pieces library_format_pieces() const {
     Pieces pieces;
     // Version 1 says runtime-config, and graph.json was <module>.graph at times.
-    pieces.graph = only_file({"executor-config/graph/", "runtime-config/graph/"}, {".json", ".graph"},
-                             "graph");
+    pieces.graph = only_file({"executor-config/graph/", "runtime-config/graph/"},
+                             {".json", ".graph"}, "graph");
     pieces.params = only_file({"parameters/"}, {".params"}, "file of parameters");
     pieces.library = only_file({"codegen/", "lib/", "runtime/"}, {".so"}, "shared library");
     if (pieces.graph == nullptr) {

@@ -20,8 +20,9 @@ struct UnpackedArchive {
 //   - a package of tvmc: mod.so, mod.json and mod.params; also with another stem, model.* for one
 //   - a Model Library Format archive (metadata.json of version 1 to 7) that holds a shared library
 //     beside the graph of its graph executor and its parameters
-// Throws Error(kFormat) for what is damaged or no artifact; Error(kIncompatible) for an archive of an
-// executor that run_model has not, and for one whose code is objects or sources, saying how to link.
+// Throws Error(kFormat) for what is damaged or no artifact; Error(kIncompatible) for an archive of
+// an executor that run_model has not, and for one whose code is objects or sources, saying how to
+// link.
 UnpackedArchive unpack_archive(const std::filesystem::path& archive);
 
 }  // namespace run_model

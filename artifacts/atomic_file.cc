@@ -68,7 +68,7 @@ class PendingFile {
 };
 
 bool exists_as_special_file(const fs::path& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 

@@ -11,8 +11,8 @@ namespace run_model {
 // neither does an artifact without metadata: those are let through.
 void check_cpu(const Package& package, const CpuFeatures& cpu = this_cpu());
 
-// "compile the model with scripts/compile_model --target x86_64_v2, which fits this CPU": what to do
-// where no artifact fits `cpu` on the machine that this program was built for.
+// "compile the model with scripts/compile_model --target x86_64_v2, which fits this CPU": what to
+// do where no artifact fits `cpu` on the machine that this program was built for.
 std::string fitting_target_hint(const CpuFeatures& cpu);
 
 }  // namespace run_model

@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t kMaxName = 249;
 
 [[noreturn]] void fail(const std::string& name) {
-  throw Error(ErrorCode::kFile, "no file in memory can be made for " + in_quotes(name, kMaxName) +
-                                    ": " + std::strerror(errno),
+  throw Error(ErrorCode::kFile,
+              "no file in memory can be made for " + in_quotes(name, kMaxName) + ": " +
+                  std::strerror(errno),
               "unpack the archive with tar -xf and give the folder");
 }
 

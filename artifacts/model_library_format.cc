@@ -36,8 +36,9 @@ void check_library_format(std::span<const std::byte> metadata, const std::string
   const auto version = find_member(root, "version");
   if (!version) {
     throw Error(ErrorCode::kFormat,
-                source + " is a tar archive without a library, and its metadata.json is not that of "
-                         "the Model Library Format",
+                source +
+                    " is a tar archive without a library, and its metadata.json is not that of "
+                    "the Model Library Format",
                 "give the archive that tvmc compile wrote");
   }
   const std::int64_t number = version->integer(1, std::numeric_limits<std::int32_t>::max());

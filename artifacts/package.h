@@ -24,7 +24,7 @@ struct PackageRequest {
 
 struct Package {
   std::string model;
-  std::string target;                   // "native"; empty where nothing tells
+  std::string target;  // "native"; empty where nothing tells
   // Graph and params are empty for a single-file library. Valid as long as this object is.
   ModelFiles files;
   std::filesystem::path metadata_path;  // empty: there is none

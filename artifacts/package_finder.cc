@@ -25,8 +25,8 @@ struct Names {
   fs::path archive;
 };
 
-// In a folder of their own, the model's name is not in them: compile_model's names, tvmc's, and those
-// of TVM's tutorials.
+// In a folder of their own, the model's name is not in them: compile_model's names, tvmc's, and
+// those of TVM's tutorials.
 const std::array kFolderNames{
     Names{"model.so", "model.json", "model.params", "model.tar"},
     Names{"mod.so", "mod.json", "mod.params", "module.tar"},
@@ -58,9 +58,8 @@ Names in_folder(const fs::path& folder, const Names& names) {
 fs::path if_there(const fs::path& path) { return is_file(path) ? path : fs::path(); }
 
 bool in_folder_form(const fs::path& library) {
-  return std::any_of(kFolderNames.begin(), kFolderNames.end(), [&](const Names& names) {
-    return library.filename() == names.library;
-  });
+  return std::any_of(kFolderNames.begin(), kFolderNames.end(),
+                     [&](const Names& names) { return library.filename() == names.library; });
 }
 
 PackageLocation locate(const Names& names) {
@@ -76,8 +75,7 @@ PackageLocation locate(const Names& names) {
   if (location.metadata.empty()) {
     location.metadata = if_there(stem.parent_path() / "metadata.json");
     location.metadata_is_shared =
-        !location.metadata.empty() &&
-        (!location.archive.empty() || !in_folder_form(names.library));
+        !location.metadata.empty() && (!location.archive.empty() || !in_folder_form(names.library));
   }
   return location;
 }
@@ -100,9 +98,10 @@ PackageLocation complete(const PackageLocation& location, const Names& names) {
   if (location.library.empty()) {
     fs::path source = names.library;
     const bool is_source = is_file(source.replace_extension(".c"));
-    fail(names.library, is_source                ? source
-                        : location.graph.empty() ? location.params
-                                                 : location.graph,
+    fail(names.library,
+         is_source                ? source
+         : location.graph.empty() ? location.params
+                                  : location.graph,
          is_source ? "this artifact is C source: run make in its folder, see the Makefile there"
                    : "copy all files of the artifact");
   }
@@ -112,7 +111,8 @@ PackageLocation complete(const PackageLocation& location, const Names& names) {
   return location;
 }
 
-// What the metadata lists; nothing where it is unusable, which it is told when it is the one to use.
+// What the metadata lists; nothing where it is unusable, which it is told when it is the one to
+// use.
 std::optional<std::vector<std::string>> features_of(const PackageLocation& location) {
   if (location.metadata.empty()) return std::nullopt;
   try {

@@ -34,9 +34,8 @@ std::string_view name_of(PieceKind kind) {
 bool begins_as(std::string_view start, PieceKind kind) {
   switch (kind) {
     case PieceKind::kLibrary:
-      return start.starts_with(
-          "\x7F"
-          "ELF"sv);
+      return start.starts_with("\x7F"
+                               "ELF"sv);
     case PieceKind::kGraph: {
       const std::size_t first = start.find_first_not_of(" \t\r\n");
       return first != start.npos && start[first] == '{';

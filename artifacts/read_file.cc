@@ -33,7 +33,7 @@ class OpenFile {
 
   // What the file system says, 0 for pipes and devices.
   std::uint64_t regular_size() const {
-    struct stat info {};
+    struct stat info{};
     if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) return 0;
     return static_cast<std::uint64_t>(info.st_size);
   }

@@ -14,10 +14,10 @@
 
 namespace run_model {
 
-// The largest file of arrays: 4 GiB, and no more than a 32-bit address space has room for beside the
-// arrays themselves.
-inline constexpr auto kMaxArrayFileBytes = static_cast<std::size_t>(std::min<std::uint64_t>(
-    std::uint64_t{1} << 32, std::numeric_limits<std::size_t>::max() / 4));
+// The largest file of arrays: 4 GiB, and no more than a 32-bit address space has room for beside
+// the arrays themselves.
+inline constexpr auto kMaxArrayFileBytes = static_cast<std::size_t>(
+    std::min<std::uint64_t>(std::uint64_t{1} << 32, std::numeric_limits<std::size_t>::max() / 4));
 
 // The bytes of a file, which may also be a pipe. Throws Error(kFile) when it cannot be read, and
 // Error(kFormat) when it holds more than `limit` bytes; `what` says in the sentence what the file

@@ -21,7 +21,9 @@ constexpr Field kMagic{257, 8};
 constexpr Field kPrefix{345, 155};
 
 // "ustar" and a version in POSIX archives, two blanks and a zero instead in those of GNU tar.
-constexpr std::string_view kPosixMagic("ustar\0" "00", 8);
+constexpr std::string_view kPosixMagic("ustar\0"
+                                       "00",
+                                       8);
 constexpr std::string_view kGnuMagic("ustar  \0", 8);
 
 std::string_view field(std::span<const std::byte> block, Field where) {
@@ -44,9 +46,9 @@ std::optional<std::uint64_t> number(std::string_view digits) {
     return value;
   }
   const std::size_t first = digits.find_first_not_of(' ');
-  const std::size_t end = std::min(digits.find_first_of(std::string_view(" \0", 2),
-                                                        first == digits.npos ? 0 : first),
-                                   digits.size());
+  const std::size_t end =
+      std::min(digits.find_first_of(std::string_view(" \0", 2), first == digits.npos ? 0 : first),
+               digits.size());
   if (first == digits.npos || first == end) return std::nullopt;
   if (digits.find_first_not_of(std::string_view(" \0", 2), end) != digits.npos) return std::nullopt;
   std::uint64_t value = 0;

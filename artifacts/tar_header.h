@@ -20,8 +20,8 @@ struct TarHeader {
 
 bool is_zero_block(std::span<const std::byte> block);
 
-// What is wrong with a header that is no header is said in `problem`, as in "its checksum is wrong";
-// nothing is returned then. `block` has kTarBlock bytes.
+// What is wrong with a header that is no header is said in `problem`, as in "its checksum is
+// wrong"; nothing is returned then. `block` has kTarBlock bytes.
 std::optional<TarHeader> parse_tar_header(std::span<const std::byte> block, std::string& problem);
 
 // "a symbolic link", "a device" …: the types that hold no bytes of their own.

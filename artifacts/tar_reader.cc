@@ -144,7 +144,8 @@ void TarReader::read_pax_records(std::span<const std::byte> records) {
     std::uint64_t bytes = 0;
     const char* stop = value.data() + value.size();
     const auto parsed = std::from_chars(value.data(), stop, bytes);
-    if (parsed.ec != std::errc() || parsed.ptr != stop) fail("an extended header's size is no number");
+    if (parsed.ec != std::errc() || parsed.ptr != stop)
+      fail("an extended header's size is no number");
     next_.bytes = bytes;
   }
 }

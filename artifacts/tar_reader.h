@@ -16,12 +16,12 @@ struct TarEntry {
   std::span<const std::byte> bytes;
 };
 
-// Reads POSIX (ustar, pax) and GNU archives: what Python's tarfile, GNU tar and bsdtar write. Folders
-// are passed over; everything but folders and files is refused, as is every name that leads outside
-// of the archive or stands for two files.
+// Reads POSIX (ustar, pax) and GNU archives: what Python's tarfile, GNU tar and bsdtar write.
+// Folders are passed over; everything but folders and files is refused, as is every name that leads
+// outside of the archive or stands for two files.
 //
-// Formats: POSIX.1-2017 pax, "pax Interchange Format" and "ustar Interchange Format"; GNU tar manual,
-// "Basic Tar Format".
+// Formats: POSIX.1-2017 pax, "pax Interchange Format" and "ustar Interchange Format"; GNU tar
+// manual, "Basic Tar Format".
 class TarReader {
  public:
   // `bytes` must outlive the reader; `name` stands for the archive in messages. Throws

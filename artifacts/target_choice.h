@@ -27,7 +27,6 @@ struct TargetCandidate {
 // Error(kUsage) when the rules leave several, Error(kFile) when `wanted` is not there,
 // Error(kIncompatible) when none fits; each lists the targets. `candidates` is not empty.
 std::size_t choose_target(const std::vector<TargetCandidate>& candidates, const std::string& wanted,
-                          const std::filesystem::path& folder,
-                          const CpuFeatures& cpu = this_cpu());
+                          const std::filesystem::path& folder, const CpuFeatures& cpu = this_cpu());
 
 }  // namespace run_model

@@ -32,9 +32,9 @@ std::vector<ListedTarget> parse_target_list(std::string_view text, const std::st
 // The list as it was when this program was built.
 const std::vector<ListedTarget>& built_in_targets();
 
-// Of the targets for `machine`, as ElfTarget's target_name() or `uname -m` says it, the one that makes
-// the most of `cpu`: all its features are there, and none that fits needs more of them. Nothing where
-// none fits.
+// Of the targets for `machine`, as ElfTarget's target_name() or `uname -m` says it, the one that
+// makes the most of `cpu`: all its features are there, and none that fits needs more of them.
+// Nothing where none fits.
 std::optional<ListedTarget> best_target(const std::vector<ListedTarget>& targets,
                                         std::string_view machine, const CpuFeatures& cpu);
 

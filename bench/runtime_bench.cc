@@ -1,12 +1,12 @@
 // What the runtime itself costs: calling nodes, handing work to threads, loading.
 #include <benchmark/benchmark.h>
 
+#include <unistd.h>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unistd.h>
 
 #include "runtime/graph_executor.h"
 
@@ -76,9 +76,9 @@ void run_chain(benchmark::State& state) {
   if (model.output(0).elements<float>()[0] != static_cast<float>(state.range(0))) {
     state.SkipWithError("wrong result");
   }
-  state.counters["per node"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * state.range(0)),
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per node"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(run_chain)->Arg(100);
 

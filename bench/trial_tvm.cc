@@ -61,8 +61,8 @@ class TvmSubject {
     PackedValue name;
     name.v_str = input_.c_str();
     int code = kTypeString;
-    return elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name, &code,
-                                        1)));
+    return elements(
+        tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name, &code, 1)));
   }
 
   void run() { tvm_.call(run_); }
@@ -71,8 +71,8 @@ class TvmSubject {
     PackedValue index;
     index.v_int64 = 0;
     int code = kTypeInt;
-    return elements(tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"), &index,
-                                        &code, 1)));
+    return elements(
+        tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"), &index, &code, 1)));
   }
 
   std::string extra_json() const { return ""; }

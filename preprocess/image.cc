@@ -10,13 +10,11 @@ namespace run_model {
 void check_image_size(const std::string& what, std::int64_t width, std::int64_t height) {
   const std::string size = std::to_string(width) + "x" + std::to_string(height);
   if (width < 1 || height < 1) {
-    throw Error(ErrorCode::kImage,
-                what + ": the picture has no pixels (" + size + ")");
+    throw Error(ErrorCode::kImage, what + ": the picture has no pixels (" + size + ")");
   }
   if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
     throw Error(ErrorCode::kImage,
-                what + ": the picture is " + size +
-                    " pixels, more than the limit of " +
+                what + ": the picture is " + size + " pixels, more than the limit of " +
                     std::to_string(kMaxImagePixels / 1'000'000) + " megapixels and " +
                     std::to_string(kMaxImageSide) + " a side",
                 "scale it down, or check that the file is not damaged");

@@ -45,7 +45,7 @@ class Descriptor {
 
 std::vector<std::uint8_t> read_picture_file(const std::string& path) {
   const Descriptor file(path);
-  struct stat status {};
+  struct stat status{};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
     unreadable(path, errno);
   }

@@ -14,7 +14,8 @@ namespace {
 
 std::size_t cache_line() {
 #if defined(__aarch64__)
-  // Bits 16 … 19 of the cache type register: the smallest data cache line, log2 of words of 4 bytes.
+  // Bits 16 … 19 of the cache type register: the smallest data cache line, log2 of words of 4
+  // bytes.
   std::uint64_t cache_type = 0;
   asm volatile("mrs %0, ctr_el0" : "=r"(cache_type));
   return std::size_t{4} << (cache_type >> 16 & 15);
@@ -45,7 +46,8 @@ void flush_from_caches(const std::vector<std::span<const std::byte>>& areas) {
   const std::size_t line = cache_line();
   for (const std::span<const std::byte> area : areas) {
     const auto start = reinterpret_cast<std::uintptr_t>(area.data());
-    for (std::uintptr_t at = start & ~(line - 1); at < start + area.size(); at += line) flush_line(at);
+    for (std::uintptr_t at = start & ~(line - 1); at < start + area.size(); at += line)
+      flush_line(at);
   }
   wait_for_flushes();
 }

@@ -1,4 +1,5 @@
-// Getting bytes out of the CPU's caches, so that what reads them next is measured as the first time.
+// Getting bytes out of the CPU's caches, so that what reads them next is measured as the first
+// time.
 #pragma once
 
 #include <cstddef>

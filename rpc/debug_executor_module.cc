@@ -56,7 +56,8 @@ FunctionPointer DebugExecutorModule::find(const std::string& name) {
       {"profile", &Self::profile},
       {"profile_rpc", &Self::profile_rpc},
   };
-  FunctionPointer own = bind_method(std::static_pointer_cast<Self>(shared_from_this()), methods, name);
+  FunctionPointer own =
+      bind_method(std::static_pointer_cast<Self>(shared_from_this()), methods, name);
   return own != nullptr ? own : GraphExecutorModule::find(name);
 }
 
@@ -107,7 +108,8 @@ Value DebugExecutorModule::run_all_from_inputs(const Arguments& arguments) {
 Value DebugExecutorModule::debug_get_output(const Arguments& arguments) {
   arguments.check_count(1, 2);
   const std::size_t node = node_number(arguments, 0);
-  if (executor().graph().nodes[node].num_outputs == 0) arguments.fail(0, "a node that has an output");
+  if (executor().graph().nodes[node].num_outputs == 0)
+    arguments.fail(0, "a node that has an output");
   execute(0, node);
   Tensor result = output_of(node, 0);
   if (arguments.size() == 1) return ArrayResult{std::move(result)};
@@ -137,7 +139,8 @@ Value DebugExecutorModule::get_node_output(const Arguments& arguments) {
 }
 
 std::vector<double> DebugExecutorModule::seconds_of(std::size_t node, const Timing& timing) {
-  if (!running_order_[node]) return std::vector<double>(static_cast<std::size_t>(timing.repeat), 0.0);
+  if (!running_order_[node])
+    return std::vector<double>(static_cast<std::size_t>(timing.repeat), 0.0);
   const std::size_t number = *running_order_[node];
   return measure([this, number] { executor().run_node(number); }, timing);
 }

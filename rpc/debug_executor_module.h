@@ -35,8 +35,9 @@ class DebugExecutorModule final : public GraphExecutorModule {
   // A copy of an output of the node that was executed last.
   Value get_node_output(const Arguments& arguments);
 
-  // Seconds that each node takes: int64 number of nodes, then `repeat` doubles for each, inputs with
-  // zeros. TVM 0.8, which gives three arguments, gets one decimal number a node, with commas behind.
+  // Seconds that each node takes: int64 number of nodes, then `repeat` doubles for each, inputs
+  // with zeros. TVM 0.8, which gives three arguments, gets one decimal number a node, with commas
+  // behind.
   Value run_individual(const Arguments& arguments);
   Value run_individual_node(const Arguments& arguments);
 

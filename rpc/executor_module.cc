@@ -23,7 +23,8 @@ ExecutorOptions debug_options() {
 
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
                                                   const std::string& graph_json) {
-  return std::make_shared<GraphExecutorModule>(GraphExecutor(library, graph_json, client_options()));
+  return std::make_shared<GraphExecutorModule>(
+      GraphExecutor(library, graph_json, client_options()));
 }
 
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library) {

@@ -12,9 +12,9 @@ static_assert(std::endian::native == std::endian::little, "frames are read as th
 
 void FrameReader::check(std::uint64_t bytes) const {
   if (bytes <= left_) return;
-  throw Error(ErrorCode::kFormat, "a request is shorter than what it says it holds: " +
-                                      std::to_string(bytes) + " more bytes expected, " +
-                                      std::to_string(left_) + " left");
+  throw Error(ErrorCode::kFormat,
+              "a request is shorter than what it says it holds: " + std::to_string(bytes) +
+                  " more bytes expected, " + std::to_string(left_) + " left");
 }
 
 void FrameReader::read(std::span<std::byte> into) {
@@ -45,8 +45,8 @@ void FrameReader::skip_rest() {
 
 void FrameReader::check_end() const {
   if (left_ == 0) return;
-  throw Error(ErrorCode::kFormat,
-              "a request is longer than what it holds: " + std::to_string(left_) + " bytes left over");
+  throw Error(ErrorCode::kFormat, "a request is longer than what it holds: " +
+                                      std::to_string(left_) + " bytes left over");
 }
 
 }  // namespace run_model::rpc

@@ -11,12 +11,13 @@
 
 namespace run_model::rpc {
 
-// Throws Error(kFormat) where the frame is shorter than what it says it holds; the rest of it can then
-// still be skipped and the client be told. Disconnected, from the connection, is final.
+// Throws Error(kFormat) where the frame is shorter than what it says it holds; the rest of it can
+// then still be skipped and the client be told. Disconnected, from the connection, is final.
 class FrameReader {
  public:
   // `bytes` of the frame are still to come.
-  FrameReader(Connection& connection, std::uint64_t bytes) : connection_(connection), left_(bytes) {}
+  FrameReader(Connection& connection, std::uint64_t bytes)
+      : connection_(connection), left_(bytes) {}
 
   std::uint64_t left() const { return left_; }
 

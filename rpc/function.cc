@@ -23,25 +23,25 @@ class CallableFunction final : public Function {
 
 void Arguments::check_count(std::size_t least, std::size_t most) const {
   if (size() >= least && size() <= most) return;
-  const std::string range = least == most ? std::to_string(least)
-                                          : std::to_string(least) + " to " + std::to_string(most);
+  const std::string range =
+      least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
   throw Error(ErrorCode::kMismatch, "the function " + in_quotes(function_) + " takes " + range +
                                         " arguments, but was given " + std::to_string(size()));
 }
 
 const Value& Arguments::operator[](std::size_t i) const {
   if (i >= values_.size()) {
-    throw Error(ErrorCode::kMismatch, "the function " + in_quotes(function_) + " needs an argument " +
-                                          std::to_string(i) + " (counted from 0), but was given only " +
-                                          std::to_string(values_.size()));
+    throw Error(ErrorCode::kMismatch,
+                "the function " + in_quotes(function_) + " needs an argument " + std::to_string(i) +
+                    " (counted from 0), but was given only " + std::to_string(values_.size()));
   }
   return values_[i];
 }
 
 void Arguments::fail(std::size_t i, const std::string& expected) const {
-  throw Error(ErrorCode::kMismatch, "argument " + std::to_string(i) + " (counted from 0) of the function " +
-                                        in_quotes(function_) + " is " + kind_name((*this)[i]) +
-                                        ", expected " + expected);
+  throw Error(ErrorCode::kMismatch,
+              "argument " + std::to_string(i) + " (counted from 0) of the function " +
+                  in_quotes(function_) + " is " + kind_name((*this)[i]) + ", expected " + expected);
 }
 
 bool Arguments::is_null(std::size_t i) const {
@@ -62,10 +62,10 @@ std::int64_t Arguments::integer(std::size_t i) const {
 std::int64_t Arguments::integer_within(std::size_t i, std::int64_t least, std::int64_t most) const {
   const std::int64_t value = integer(i);
   if (value >= least && value <= most) return value;
-  throw Error(ErrorCode::kMismatch, "argument " + std::to_string(i) + " (counted from 0) of the function " +
-                                        in_quotes(function_) + " is " + std::to_string(value) +
-                                        ", expected " + std::to_string(least) + " to " +
-                                        std::to_string(most));
+  throw Error(ErrorCode::kMismatch,
+              "argument " + std::to_string(i) + " (counted from 0) of the function " +
+                  in_quotes(function_) + " is " + std::to_string(value) + ", expected " +
+                  std::to_string(least) + " to " + std::to_string(most));
 }
 
 double Arguments::real(std::size_t i) const {

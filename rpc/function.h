@@ -13,8 +13,9 @@ namespace run_model::rpc {
 
 using Values = std::span<const Value>;
 
-// The arguments of one call, taken out with a check: each of these throws Error(kMismatch) naming the
-// function, the position (from 0) and what was found where the argument is missing or of another kind.
+// The arguments of one call, taken out with a check: each of these throws Error(kMismatch) naming
+// the function, the position (from 0) and what was found where the argument is missing or of
+// another kind.
 class Arguments {
  public:
   Arguments(const std::string& function, Values values) : function_(function), values_(values) {}
@@ -47,8 +48,8 @@ class Arguments {
   Values values_;
 };
 
-// Something to be called. Errors are exceptions (run_model::Error, std::exception); the session turns
-// them into the client's.
+// Something to be called. Errors are exceptions (run_model::Error, std::exception); the session
+// turns them into the client's.
 class Function {
  public:
   explicit Function(std::string name) : name_(std::move(name)) {}
@@ -60,8 +61,8 @@ class Function {
 
   virtual Value call(Values arguments) const = 0;
 
-  // The same call as call(arguments), for calling it many times: what can be done once is done once.
-  // The result is dropped. `arguments` need not outlive the return.
+  // The same call as call(arguments), for calling it many times: what can be done once is done
+  // once. The result is dropped. `arguments` need not outlive the return.
   virtual std::function<void()> prepare(Values arguments) const;
 
  private:

@@ -43,9 +43,8 @@ void copy_to_argument(const Tensor& source, const Arguments& arguments, std::siz
 void check_cpu_numbers(const Arguments& arguments, std::size_t i) {
   const std::int64_t type = arguments.integer(i);
   if (type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch,
-                "the model is to run on device type " + std::to_string(type) +
-                    ", but this server has the CPU (device type 1) only");
+    throw Error(ErrorCode::kMismatch, "the model is to run on device type " + std::to_string(type) +
+                                          ", but this server has the CPU (device type 1) only");
   }
   arguments.integer_within(i + 1, 0, std::numeric_limits<std::int32_t>::max());
 }
@@ -175,9 +174,11 @@ Value GraphExecutorModule::run(const Arguments& arguments) {
 Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
   check_cpu_numbers(arguments, 0);
   if (arguments.size() % 2 != 0) {
-    throw Error(ErrorCode::kMismatch,
-                "the function 'run_from_inputs' takes a device's two numbers and pairs of an input and "
-                "its value, but was given " + std::to_string(arguments.size()) + " arguments");
+    throw Error(
+        ErrorCode::kMismatch,
+        "the function 'run_from_inputs' takes a device's two numbers and pairs of an input and "
+        "its value, but was given " +
+            std::to_string(arguments.size()) + " arguments");
   }
   for (std::size_t i = 2; i < arguments.size(); i += 2) {
     const auto index = graph_argument(arguments, i);
@@ -210,8 +211,9 @@ Value GraphExecutorModule::share_parameters(const Arguments& arguments) {
     if (!here) continue;
     const auto there = other->executor_.argument_index(param.name);
     if (!there) {
-      throw Error(ErrorCode::kMismatch, "the executor to share parameters with has no input of the name " +
-                                            in_quotes(param.name));
+      throw Error(ErrorCode::kMismatch,
+                  "the executor to share parameters with has no input of the name " +
+                      in_quotes(param.name));
     }
     executor_.set_argument_zero_copy(*here, other->executor_.argument(*there));
   }

@@ -18,10 +18,14 @@ std::string number(Handle handle) { return std::to_string(handle); }
 // Which alternative a client means by the type code with which it frees a handle.
 std::size_t kind_of(int type_code) {
   switch (type_code) {
-    case kTypePackedFunctionHandle: return 0;
-    case kTypeModuleHandle: return 1;
-    case kTypeObjectHandle: return 2;
-    case kTypeNDArrayHandle: return 3;
+    case kTypePackedFunctionHandle:
+      return 0;
+    case kTypeModuleHandle:
+      return 1;
+    case kTypeObjectHandle:
+      return 2;
+    case kTypeNDArrayHandle:
+      return 3;
     default:
       throw Error(ErrorCode::kMismatch, "handles of type code " + std::to_string(type_code) +
                                             " cannot be freed, expected 8, 9, 10 or 13");
@@ -41,16 +45,20 @@ Handle HandleTable::add_entry(Entry entry) {
 }
 
 Handle HandleTable::add(FunctionPointer function) { return add_entry(std::move(function)); }
-Handle HandleTable::add(std::shared_ptr<RemoteModule> module) { return add_entry(std::move(module)); }
-Handle HandleTable::add(std::shared_ptr<RemoteObject> object) { return add_entry(std::move(object)); }
+Handle HandleTable::add(std::shared_ptr<RemoteModule> module) {
+  return add_entry(std::move(module));
+}
+Handle HandleTable::add(std::shared_ptr<RemoteObject> object) {
+  return add_entry(std::move(object));
+}
 Handle HandleTable::add_array(Tensor array) { return add_entry(Array{std::move(array)}); }
 Handle HandleTable::add_memory(Tensor memory) { return add_entry(Memory{std::move(memory)}); }
 
 const HandleTable::Entry& HandleTable::entry(Handle handle) const {
   const auto found = entries_.find(handle);
   if (found == entries_.end()) {
-    throw Error(ErrorCode::kMismatch,
-                "the session has no handle " + number(handle) + ": it was never given out or was freed");
+    throw Error(ErrorCode::kMismatch, "the session has no handle " + number(handle) +
+                                          ": it was never given out or was freed");
   }
   return found->second;
 }
@@ -85,8 +93,9 @@ void HandleTable::free(Handle handle, int type_code) {
   const std::size_t kind = kind_of(type_code);
   const Entry& found = entry(handle);
   if (found.index() != kind) {
-    throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " + kKinds.at(found.index()) +
-                                          ", but was to be freed as " + kKinds.at(kind));
+    throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " +
+                                          kKinds.at(found.index()) + ", but was to be freed as " +
+                                          kKinds.at(kind));
   }
   // What it refers to may free others on its way out: the table is in order before.
   const auto node = entries_.extract(handle);

@@ -1,5 +1,5 @@
-// What a client holds handles of. A handle is a number that is never given out twice, so that a stale
-// or invented one is noticed.
+// What a client holds handles of. A handle is a number that is never given out twice, so that a
+// stale or invented one is noticed.
 #pragma once
 
 #include <cstddef>

@@ -33,11 +33,13 @@ class CompiledCall {
   }
   CompiledCall(CompiledCall&&) = delete;
 
-  void run(PackedFunction function, const std::string& name, PackedValue& result, int& result_code) {
-    const int status = function(arguments_.data(), codes_.data(), static_cast<int>(values_.size()), &result,
-                                &result_code, nullptr);
+  void run(PackedFunction function, const std::string& name, PackedValue& result,
+           int& result_code) {
+    const int status = function(arguments_.data(), codes_.data(), static_cast<int>(values_.size()),
+                                &result, &result_code, nullptr);
     if (status != 0) [[unlikely]] {
-      throw Error(ErrorCode::kModel, "the function " + in_quotes(name) + " failed: " + last_packed_error());
+      throw Error(ErrorCode::kModel,
+                  "the function " + in_quotes(name) + " failed: " + last_packed_error());
     }
   }
 
@@ -60,7 +62,8 @@ class CompiledCall {
       value.v_str = text->c_str();
       code = kTypeString;
     } else if (const auto* bytes = std::get_if<Bytes>(&given)) {
-      byte_arrays_.push_back({reinterpret_cast<const char*>(bytes->data.data()), bytes->data.size()});
+      byte_arrays_.push_back(
+          {reinterpret_cast<const char*>(bytes->data.data()), bytes->data.size()});
       value.v_handle = &byte_arrays_.back();
       code = kTypeBytes;
     } else if (const auto* dtype = std::get_if<DLDataType>(&given)) {
@@ -77,7 +80,8 @@ class CompiledCall {
       value.v_handle = &described;
       code = kTypeTensorHandle;
     } else if (!std::holds_alternative<std::monostate>(given)) {
-      Arguments(function, values_).fail(i, "a number, a text, bytes, a device or a tensor, which compiled functions take");
+      Arguments(function, values_)
+          .fail(i, "a number, a text, bytes, a device or a tensor, which compiled functions take");
     }
     arguments_.push_back(value);
     codes_.push_back(code);
@@ -111,8 +115,9 @@ class CompiledFunction final : public Function {
       case kTypeString:
         return std::string(result.v_str);
       default:
-        throw Error(ErrorCode::kModel, "the function " + in_quotes(name()) + " returned a value of type code " +
-                                           std::to_string(code) + ", expected a number, a text or nothing");
+        throw Error(ErrorCode::kModel,
+                    "the function " + in_quotes(name()) + " returned a value of type code " +
+                        std::to_string(code) + ", expected a number, a text or nothing");
     }
   }
 
@@ -133,10 +138,12 @@ class CompiledFunction final : public Function {
 // A function of the factory that makes executors: its arguments are devices.
 FunctionPointer factory_function(std::string name, std::size_t first_device,
                                  std::function<Value(const Arguments&)> make) {
-  return make_function(std::move(name), [first_device, make = std::move(make)](const Arguments& arguments) {
-    for (std::size_t i = first_device; i < arguments.size(); ++i) arguments.cpu(i);
-    return make(arguments);
-  });
+  return make_function(std::move(name),
+                       [first_device, make = std::move(make)](const Arguments& arguments) {
+                         for (std::size_t i = first_device; i < arguments.size(); ++i)
+                           arguments.cpu(i);
+                         return make(arguments);
+                       });
 }
 
 }  // namespace
@@ -151,20 +158,23 @@ FunctionPointer LibraryModule::find(const std::string& name) {
   if (const auto& embedded = library_->embedded_graph()) {
     const std::shared_ptr<Module>& library = library_;
     if (name == embedded->module_name) {
-      return factory_function(name, 0, [library](const Arguments&) { return make_graph_executor(library); });
+      return factory_function(name, 0,
+                              [library](const Arguments&) { return make_graph_executor(library); });
     }
     if (name == "debug_create") {
       return factory_function(name, 1, [library](const Arguments& arguments) {
         if (arguments.text(0) != library->embedded_graph()->module_name) {
           throw Error(ErrorCode::kMismatch, "the library holds the model " +
-                                                in_quotes(library->embedded_graph()->module_name) + ", not " +
-                                                in_quotes(arguments.text(0)));
+                                                in_quotes(library->embedded_graph()->module_name) +
+                                                ", not " + in_quotes(arguments.text(0)));
         }
         return make_debug_executor(library);
       });
     }
     if (name == "get_graph_json") {
-      return make_function(name, [library](const Arguments&) -> Value { return library->embedded_graph()->graph_json; });
+      return make_function(name, [library](const Arguments&) -> Value {
+        return library->embedded_graph()->graph_json;
+      });
     }
     if (name == "get_graph_params") {
       return make_function(name, [](const Arguments&) -> Value {

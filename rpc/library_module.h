@@ -24,8 +24,8 @@ class LibraryModule : public RemoteModule {
   std::shared_ptr<Module> library_;
 };
 
-// Function `name` of the library, with its arguments converted to TVM's calling convention. Null where
-// the library has none.
+// Function `name` of the library, with its arguments converted to TVM's calling convention. Null
+// where the library has none.
 FunctionPointer compiled_function(const std::shared_ptr<Module>& library, const std::string& name);
 
 }  // namespace run_model::rpc

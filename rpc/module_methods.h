@@ -19,8 +19,10 @@ FunctionPointer bind_method(std::shared_ptr<Module> self, const Methods<Module>&
                             const std::string& name) {
   const auto found = methods.find(name);
   if (found == methods.end()) return nullptr;
-  return make_function(name, [self = std::move(self), method = found->second](
-                                 const Arguments& arguments) { return (self.get()->*method)(arguments); });
+  return make_function(
+      name, [self = std::move(self), method = found->second](const Arguments& arguments) {
+        return (self.get()->*method)(arguments);
+      });
 }
 
 }  // namespace run_model::rpc

@@ -123,7 +123,8 @@ struct PlainWriter {
 
 Handle handle_of(const Value& value, HandleTable& handles) {
   if (const auto* function = std::get_if<FunctionPointer>(&value)) return handles.add(*function);
-  if (const auto* module = std::get_if<std::shared_ptr<RemoteModule>>(&value)) return handles.add(*module);
+  if (const auto* module = std::get_if<std::shared_ptr<RemoteModule>>(&value))
+    return handles.add(*module);
   return handles.add(std::get<std::shared_ptr<RemoteObject>>(value));
 }
 
@@ -161,13 +162,16 @@ TensorHeader read_tensor_header(FrameReader& frame) {
   const auto dimensions = frame.number<std::int32_t>();
   if (dimensions < 0 || dimensions > kMostDimensions) {
     throw Error(ErrorCode::kFormat, "a tensor has " + std::to_string(dimensions) +
-                                        " dimensions, expected at most " + std::to_string(kMostDimensions));
+                                        " dimensions, expected at most " +
+                                        std::to_string(kMostDimensions));
   }
   header.dtype = read_dtype(frame);
-  for (std::int32_t i = 0; i < dimensions; ++i) header.shape.push_back(frame.number<std::int64_t>());
+  for (std::int32_t i = 0; i < dimensions; ++i)
+    header.shape.push_back(frame.number<std::int64_t>());
   header.byte_offset = frame.number<std::uint64_t>();
   if (header.device.type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch, "a tensor is on device " + std::to_string(header.device.type) +
+    throw Error(ErrorCode::kMismatch, "a tensor is on device " +
+                                          std::to_string(header.device.type) +
                                           ", but this server has only the CPU (device 1)");
   }
   if (header.dtype.bits == 0 || header.dtype.lanes == 0) {
@@ -181,10 +185,10 @@ TensorArgument find_tensor(const TensorHeader& header, const HandleTable& handle
   const std::size_t wanted = tensor_bytes(header.shape, header.dtype);
   const std::size_t present = memory.nbytes();
   if (header.byte_offset > present || wanted > present - header.byte_offset) {
-    throw Error(ErrorCode::kMismatch,
-                "a tensor of " + std::to_string(wanted) + " bytes at byte " +
-                    std::to_string(header.byte_offset) + " does not lie within its memory of " +
-                    std::to_string(present) + " bytes");
+    throw Error(ErrorCode::kMismatch, "a tensor of " + std::to_string(wanted) + " bytes at byte " +
+                                          std::to_string(header.byte_offset) +
+                                          " does not lie within its memory of " +
+                                          std::to_string(present) + " bytes");
   }
   auto* data = static_cast<std::byte*>(memory.data()) + header.byte_offset;
   return {Tensor::view(data, header.shape, header.dtype, std::make_shared<Tensor>(memory)),
@@ -196,7 +200,8 @@ SequenceReader::SequenceReader(FrameReader& frame, const HandleTable& handles)
   const auto count = frame.number<std::int32_t>();
   if (count < 0 || count > kMostArguments) {
     throw Error(ErrorCode::kFormat, "a request has " + std::to_string(count) +
-                                        " arguments, expected at most " + std::to_string(kMostArguments));
+                                        " arguments, expected at most " +
+                                        std::to_string(kMostArguments));
   }
   codes_.resize(static_cast<std::size_t>(count));
   frame.read(std::as_writable_bytes(std::span(codes_)));
@@ -233,8 +238,9 @@ Value SequenceReader::next() {
     case kTypeObjectRValueReference: {
       const auto index = frame_.number<std::uint32_t>();
       if (index != kRemoteObjectIndex) {
-        throw Error(ErrorCode::kMismatch, "an object of type index " + std::to_string(index) +
-                                              " was passed, but only objects of this session can be");
+        throw Error(ErrorCode::kMismatch,
+                    "an object of type index " + std::to_string(index) +
+                        " was passed, but only objects of this session can be");
       }
       return handles_.object(frame_.number<std::uint64_t>());
     }
@@ -290,7 +296,8 @@ Answer call_answer(const Value& value, HandleTable& handles) {
   switch (code) {
     case kTypeNDArrayHandle: {
       const auto* array = std::get_if<ArrayResult>(&value);
-      const Tensor& tensor = array != nullptr ? array->tensor : std::get<TensorArgument>(value).tensor;
+      const Tensor& tensor =
+          array != nullptr ? array->tensor : std::get<TensorArgument>(value).tensor;
       const Handle handle = handles.add_array(tensor);
       writer.codes({kTypeInt, kTypeTensorHandle, kTypeOpaqueHandle});
       writer.number(std::int64_t{code});

@@ -1,8 +1,8 @@
 // Sequences of arguments and results, and tensors, as frames hold them (protocol.h).
 //
-// Values by type code: int, unsigned and float 8 bytes; data type u8 code, u8 bits, u16 lanes and 4 bytes
-// of padding; device two i32; function, module and opaque handles u64; text and bytes u64 length and
-// content; tensor as in protocol.h; object u32 index and u64 handle; null nothing.
+// Values by type code: int, unsigned and float 8 bytes; data type u8 code, u8 bits, u16 lanes and 4
+// bytes of padding; device two i32; function, module and opaque handles u64; text and bytes u64
+// length and content; tensor as in protocol.h; object u32 index and u64 handle; null nothing.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,8 @@ class SequenceReader {
   std::size_t position_ = 0;
 };
 
-// The answer to a request, without the length that precedes it. Long bytes are referred to, not copied.
+// The answer to a request, without the length that precedes it. Long bytes are referred to, not
+// copied.
 struct Answer {
   std::vector<std::byte> head;
   Bytes tail;

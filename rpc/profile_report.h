@@ -20,9 +20,9 @@ struct ProfileReport {
   int threads = 0;
 };
 
-// Format read from TVM's profiling.cc (v0.18.0), ReportNode::AsJSON and Report::FromJSON: "calls", a
-// list of metrics by name; "device_metrics", those of each device; "configuration". A metric is an
-// object with one member, which says what it is: "microseconds", "percent", "count" or "string".
+// Format read from TVM's profiling.cc (v0.18.0), ReportNode::AsJSON and Report::FromJSON: "calls",
+// a list of metrics by name; "device_metrics", those of each device; "configuration". A metric is
+// an object with one member, which says what it is: "microseconds", "percent", "count" or "string".
 std::string to_json(const ProfileReport& report);
 
 }  // namespace run_model::rpc

@@ -23,8 +23,8 @@ namespace {
 // Of a file's name or a version, in bytes.
 constexpr std::uint64_t kMostNameBytes = 4096;
 
-// A client sends all of a request before it looks for an answer, so that the rest of one that is refused
-// has to be read. What announces more than any client would send is no request.
+// A client sends all of a request before it looks for an answer, so that the rest of one that is
+// refused has to be read. What announces more than any client would send is no request.
 constexpr std::uint64_t kMostSkippedBytes = std::uint64_t{1} << 36;
 
 // What messages call requests that have no function's name.
@@ -76,7 +76,8 @@ class Session {
       throw;
     } catch (const Tvm021Client&) {
       const std::string message =
-          "this server speaks the RPC encoding of TVM 0.8 to 0.20, the client that of TVM 0.21 or later; "
+          "this server speaks the RPC encoding of TVM 0.8 to 0.20, the client that of TVM 0.21 or "
+          "later; "
           "use the TVM that compiles for the graph executor (0.19 or older) on the host";
       log(message);
       send(exception_answer(message, kTextOfTvm021));
@@ -130,7 +131,8 @@ class Session {
     progress_.set_doing("the session's start");
     const auto length = frame.number<std::uint64_t>();
     if (length > kMostNameBytes) {
-      throw Error(ErrorCode::kFormat, "the protocol version is " + std::to_string(length) + " bytes long");
+      throw Error(ErrorCode::kFormat,
+                  "the protocol version is " + std::to_string(length) + " bytes long");
     }
     const std::string version = frame.text(length);
     const std::vector<Value> values = SequenceReader(frame, handles_).rest();
@@ -143,8 +145,9 @@ class Session {
     }
     const Arguments arguments(kConstructor, values);
     if (!values.empty() && arguments.text(0) != "rpc.LocalSession") {
-      throw Error(ErrorCode::kMismatch, "the session constructor " + in_quotes(arguments.text(0)) +
-                                            " is not offered: this server runs models itself",
+      throw Error(ErrorCode::kMismatch,
+                  "the session constructor " + in_quotes(arguments.text(0)) +
+                      " is not offered: this server runs models itself",
                   "connect to the device that is meant directly");
     }
     initialized_ = true;
@@ -164,22 +167,26 @@ class Session {
     send(call_answer(function->call(arguments), handles_));
   }
 
-  void call_streamed(const StreamedFunction& function, FrameReader& frame, SequenceReader& sequence) {
+  void call_streamed(const StreamedFunction& function, FrameReader& frame,
+                     SequenceReader& sequence) {
     const auto& codes = sequence.codes();
     if (codes.size() != 2 || codes[0] != kTypeString ||
         (codes[1] != kTypeBytes && codes[1] != kTypeString)) {
-      throw Error(ErrorCode::kMismatch, "the function " + in_quotes(function.name()) +
-                                            " takes a text and bytes, but was given other arguments");
+      throw Error(ErrorCode::kMismatch,
+                  "the function " + in_quotes(function.name()) +
+                      " takes a text and bytes, but was given other arguments");
     }
     const std::uint64_t name_bytes = sequence.next_length();
     if (name_bytes > kMostNameBytes) {
-      throw Error(ErrorCode::kFormat, "a name of " + std::to_string(name_bytes) + " bytes was given");
+      throw Error(ErrorCode::kFormat,
+                  "a name of " + std::to_string(name_bytes) + " bytes was given");
     }
     const std::string name = frame.text(name_bytes);
     const std::uint64_t length = sequence.next_length();
     if (length != frame.left()) {
-      throw Error(ErrorCode::kFormat, "an upload says it has " + std::to_string(length) + " bytes, but " +
-                                          std::to_string(frame.left()) + " follow");
+      throw Error(ErrorCode::kFormat, "an upload says it has " + std::to_string(length) +
+                                          " bytes, but " + std::to_string(frame.left()) +
+                                          " follow");
     }
     const Value result = function.call_streamed(
         name, length, [&frame](std::span<std::byte> into) { return frame.read_some(into); });
@@ -207,16 +214,17 @@ class Session {
     const TensorHeader header = read_tensor_header(frame);
     const auto bytes = frame.number<std::uint64_t>();
     if (bytes != frame.left()) {
-      throw Error(ErrorCode::kFormat, "a copy says it has " + std::to_string(bytes) + " bytes, but " +
-                                          std::to_string(frame.left()) + " follow");
+      throw Error(ErrorCode::kFormat, "a copy says it has " + std::to_string(bytes) +
+                                          " bytes, but " + std::to_string(frame.left()) +
+                                          " follow");
     }
     const Tensor memory = part_of(header, bytes);
     frame.read({static_cast<std::byte*>(memory.data()), memory.nbytes()});
     send(null_answer());
   }
 
-  // `bytes` of a tensor's memory from its byte offset on: tensors are copied in pieces, which move the
-  // offset and leave the shape as it is.
+  // `bytes` of a tensor's memory from its byte offset on: tensors are copied in pieces, which move
+  // the offset and leave the shape as it is.
   Tensor part_of(const TensorHeader& header, std::uint64_t bytes) const {
     constexpr DLDataType kByte{kDLUInt, 8, 1};
     TensorHeader part = header;
@@ -279,7 +287,8 @@ class Session {
         // Freeing nothing is allowed.
         if (!arguments.is_null(0)) {
           const auto type_code = static_cast<int>(arguments.integer(1));
-          if (const Handle handle = handle_in(arguments, 0); handle != 0) handles_.free(handle, type_code);
+          if (const Handle handle = handle_in(arguments, 0); handle != 0)
+            handles_.free(handle, type_code);
         }
         return send(system_answer({}));
       case RequestCode::kDevFreeData:
@@ -311,7 +320,8 @@ class Session {
         arguments.cpu(0);
         return send(system_answer(OpaqueHandle{0}));
       default:
-        throw Error(ErrorCode::kFormat, "the request code " + std::to_string(static_cast<int>(code)) +
+        throw Error(ErrorCode::kFormat, "the request code " +
+                                            std::to_string(static_cast<int>(code)) +
                                             " is unknown, expected one of TVM 0.8 to 0.20");
     }
   }
@@ -335,7 +345,8 @@ class Session {
                                             " bytes cannot be copied to one of " +
                                             std::to_string(to.tensor.nbytes()) + " bytes");
     }
-    if (from.tensor.nbytes() > 0) std::memmove(to.tensor.data(), from.tensor.data(), to.tensor.nbytes());
+    if (from.tensor.nbytes() > 0)
+      std::memmove(to.tensor.data(), from.tensor.data(), to.tensor.nbytes());
   }
 
   void check_frame_bytes(std::uint64_t bytes) const {

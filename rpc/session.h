@@ -11,9 +11,11 @@
 namespace run_model::rpc {
 
 struct SessionLimits {
-  std::uint64_t message_bytes = std::uint64_t{2} << 30;     // of one request but for copies and uploads
-  std::uint64_t allocation_bytes = std::uint64_t{1} << 38;  // of one tensor; less than what systems overcommit
-  std::size_t handles = 100000;                             // functions, modules, tensors held at a time
+  std::uint64_t message_bytes = std::uint64_t{2}
+                                << 30;  // of one request but for copies and uploads
+  std::uint64_t allocation_bytes = std::uint64_t{1}
+                                   << 38;  // of one tensor; less than what systems overcommit
+  std::size_t handles = 100000;            // functions, modules, tensors held at a time
   // How long to look for the next request before sleeping until it comes. Waking a sleeping process
   // costs more than a small call.
   int spin_microseconds = 100;

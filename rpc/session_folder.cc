@@ -31,8 +31,9 @@ void check_name(const std::string& name) {
                        return c == '/' || c == '\\' || c < ' ' || c == 0x7f;
                      });
   if (plain) return;
-  throw Error(ErrorCode::kUsage, "the file name " + in_quotes(name) + " is refused",
-              "files of a session have plain names: no folders, no leading dot, no control characters");
+  throw Error(
+      ErrorCode::kUsage, "the file name " + in_quotes(name) + " is refused",
+      "files of a session have plain names: no folders, no leading dot, no control characters");
 }
 
 class OpenFile {
@@ -57,7 +58,8 @@ class OpenFile {
 
   // Some file systems tell only now that they are full.
   void close(const std::string& name) {
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail("the file " + in_quotes(name) + " cannot be written");
+    if (::close(std::exchange(descriptor_, -1)) != 0)
+      fail("the file " + in_quotes(name) + " cannot be written");
   }
 
  private:
@@ -80,19 +82,23 @@ void SessionFolder::write(const std::string& name, std::uint64_t bytes,
   check_name(name);
   const std::uint64_t in_use = bytes_in_use();
   if (bytes > most_bytes_ || in_use > most_bytes_ - bytes) {
-    throw Error(ErrorCode::kFile, "the file " + in_quotes(name) + " of " + std::to_string(bytes) +
-                                      " bytes does not fit: the session's files may have " +
-                                      std::to_string(most_bytes_) + " bytes together and have " +
-                                      std::to_string(in_use),
-                "remove files that are not needed any more, or start the server with a higher --file-limit");
+    throw Error(ErrorCode::kFile,
+                "the file " + in_quotes(name) + " of " + std::to_string(bytes) +
+                    " bytes does not fit: the session's files may have " +
+                    std::to_string(most_bytes_) + " bytes together and have " +
+                    std::to_string(in_use),
+                "remove files that are not needed any more, or start the server with a higher "
+                "--file-limit");
   }
   ::unlinkat(directory_, kUnfinished, 0);
-  OpenFile file(::openat(directory_, kUnfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  OpenFile file(::openat(directory_, kUnfinished,
+                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) fail("no file can be made in the session's folder");
   try {
     const auto block = std::make_unique_for_overwrite<std::byte[]>(kBlockBytes);
     while (bytes > 0) {
-      const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kBlockBytes));
+      const std::size_t most =
+          static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kBlockBytes));
       const std::size_t count = next({block.get(), most});
       file.write({block.get(), count}, name);
       bytes -= count;
@@ -141,7 +147,7 @@ std::vector<std::string> SessionFolder::names() const {
 
 std::filesystem::path SessionFolder::file(const std::string& name) const {
   check_name(name);
-  struct stat info {};
+  struct stat info{};
   if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     throw Error(ErrorCode::kFile, "the session has no file " + in_quotes(name), "upload it first");
   }
@@ -159,8 +165,9 @@ std::filesystem::path SessionFolder::place(const std::string& name) const {
 std::uint64_t SessionFolder::bytes_in_use() const {
   std::uint64_t bytes = 0;
   for (const std::string& name : names()) {
-    struct stat info {};
-    if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode)) {
+    struct stat info{};
+    if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode)) {
       bytes += static_cast<std::uint64_t>(info.st_size);
     }
   }

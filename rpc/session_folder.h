@@ -24,9 +24,9 @@ class SessionFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Writes a file piece by piece. It appears under its name when all is there and replaces an older one;
-  // until then, and when `next` throws, there is nothing of it. `next` fills the buffer that it is given
-  // from its start and returns how many bytes it wrote, at least 1.
+  // Writes a file piece by piece. It appears under its name when all is there and replaces an older
+  // one; until then, and when `next` throws, there is nothing of it. `next` fills the buffer that
+  // it is given from its start and returns how many bytes it wrote, at least 1.
   void write(const std::string& name, std::uint64_t bytes,
              const std::function<std::size_t(std::span<std::byte>)>& next);
   void write(const std::string& name, std::span<const std::byte> content);

@@ -1,8 +1,8 @@
 // What a session is doing, readable from the process that watches over it.
 #pragma once
 
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ enum class SessionPhase : std::uint32_t {
 };
 
 // Lies in memory that the session's process shares with its parent; has no pointers. One process
-// writes; what the other reads while it writes may be torn, so it is only used for messages and after
-// the writer has ended.
+// writes; what the other reads while it writes may be torn, so it is only used for messages and
+// after the writer has ended.
 class SessionProgress {
  public:
   SessionPhase phase() const { return phase_.load(std::memory_order_acquire); }

@@ -15,10 +15,11 @@ class StreamedFunction : public Function {
  public:
   using Function::Function;
 
-  // `next` reads at least one byte into the buffer it is given and returns how many; together it gives
-  // `bytes`. What is left when this returns or throws is skipped.
-  virtual Value call_streamed(const std::string& name, std::uint64_t bytes,
-                              const std::function<std::size_t(std::span<std::byte>)>& next) const = 0;
+  // `next` reads at least one byte into the buffer it is given and returns how many; together it
+  // gives `bytes`. What is left when this returns or throws is skipped.
+  virtual Value call_streamed(
+      const std::string& name, std::uint64_t bytes,
+      const std::function<std::size_t(std::span<std::byte>)>& next) const = 0;
 };
 
 }  // namespace run_model::rpc

@@ -11,26 +11,26 @@
 namespace run_model::rpc {
 
 struct Timing {
-  std::int64_t number = 1;         // calls in a row, of which the mean is taken
-  std::int64_t repeat = 1;         // means to take
-  std::int64_t min_repeat_ms = 0;  // `number` grows until a row takes this long …
+  std::int64_t number = 1;                        // calls in a row, of which the mean is taken
+  std::int64_t repeat = 1;                        // means to take
+  std::int64_t min_repeat_ms = 0;                 // `number` grows until a row takes this long …
   std::int64_t limit_zero_time_iterations = 100;  // … or took no time at all this often
-  std::int64_t cooldown_interval_ms = 0;  // pause after every repeats_to_cooldown rows
+  std::int64_t cooldown_interval_ms = 0;          // pause after every repeats_to_cooldown rows
   std::int64_t repeats_to_cooldown = 1;
   std::int64_t cache_flush_bytes = 0;  // copied from one place to another before each row
 };
 
 // Arguments [first, first + count) as TVM orders them: number, repeat, min_repeat_ms; since 0.9
-// cooldown_interval_ms and repeats_to_cooldown; since 0.10 limit_zero_time_iterations before these two.
-// Throws Error(kMismatch) for another count, or a value that makes no sense.
+// cooldown_interval_ms and repeats_to_cooldown; since 0.10 limit_zero_time_iterations before these
+// two. Throws Error(kMismatch) for another count, or a value that makes no sense.
 inline constexpr std::size_t kTimingArgumentsOf08 = 3;
 inline constexpr std::size_t kTimingArgumentsOf09 = 5;
 inline constexpr std::size_t kTimingArguments = 6;
 Timing timing_arguments(const Arguments& arguments, std::size_t first, std::size_t count);
 
 // Seconds of one call, for each repetition. `call` is called once before anything is measured, and
-// `before_repeat`, if set, before each row of calls. The procedure is that of TVM's WrapTimeEvaluator
-// (profiling.cc, v0.18.0).
+// `before_repeat`, if set, before each row of calls. The procedure is that of TVM's
+// WrapTimeEvaluator (profiling.cc, v0.18.0).
 std::vector<double> measure(const std::function<void()>& call, const Timing& timing,
                             const std::function<void()>& before_repeat = {});
 

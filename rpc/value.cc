@@ -14,8 +14,9 @@ Bytes Bytes::copy_of(std::span<const std::byte> data) {
 std::string kind_name(const Value& value) {
   // In the order of Value's alternatives.
   static constexpr std::array<const char*, std::variant_size_v<Value>> kNames = {
-      "null",     "an integer",       "a number",  "a bool",   "a text",     "bytes",   "an element type",
-      "a device", "an opaque handle", "a tensor", "a tensor", "a function", "a module", "an object"};
+      "null",     "an integer",      "a number", "a bool",           "a text",
+      "bytes",    "an element type", "a device", "an opaque handle", "a tensor",
+      "a tensor", "a function",      "a module", "an object"};
   return kNames.at(value.index());
 }
 

@@ -27,8 +27,9 @@ struct Bytes {
   static Bytes copy_of(std::span<const std::byte> data);
 };
 
-// A tensor that the client passes: a view of memory that it has allocated here. `tensor` begins at the
-// first element, byte_offset bytes behind the start of the memory; compiled functions are told both.
+// A tensor that the client passes: a view of memory that it has allocated here. `tensor` begins at
+// the first element, byte_offset bytes behind the start of the memory; compiled functions are told
+// both.
 struct TensorArgument {
   Tensor tensor;
   std::uint64_t byte_offset = 0;
@@ -44,8 +45,8 @@ struct OpaqueHandle {
   std::uint64_t value = 0;
 };
 
-// A device by DLPack's numbers. Not a DLDevice: a client's number need not be one that its enumeration
-// may hold.
+// A device by DLPack's numbers. Not a DLDevice: a client's number need not be one that its
+// enumeration may hold.
 struct Device {
   std::int32_t type = kDLCPU;
   std::int32_t number = 0;
@@ -56,10 +57,10 @@ struct Bool {
 };
 
 // Null is std::monostate.
-using Value = std::variant<std::monostate, std::int64_t, double, Bool, std::string, Bytes, DLDataType,
-                           Device, OpaqueHandle, TensorArgument, ArrayResult,
-                           std::shared_ptr<const Function>, std::shared_ptr<RemoteModule>,
-                           std::shared_ptr<RemoteObject>>;
+using Value =
+    std::variant<std::monostate, std::int64_t, double, Bool, std::string, Bytes, DLDataType, Device,
+                 OpaqueHandle, TensorArgument, ArrayResult, std::shared_ptr<const Function>,
+                 std::shared_ptr<RemoteModule>, std::shared_ptr<RemoteObject>>;
 
 // The name that error messages use for what `value` holds: "an integer", "a tensor" …
 std::string kind_name(const Value& value);

@@ -21,9 +21,10 @@ DEFINE_uint64(seed, 0, "where the random values of --fill-mode random begin");
 DEFINE_string(save_inputs, "", "write the model's inputs to this .npz file");
 DEFINE_string(target, "", "which of the artifact's targets to run");
 DEFINE_bool(verify, true, "compare the artifact's files with the checksums in its metadata");
-DEFINE_bool(plan_memory, true,
-            "share memory between tensors more tightly than the compiler did, and leave concatenations "
-            "out that only put tensors behind each other");
+DEFINE_bool(
+    plan_memory, true,
+    "share memory between tensors more tightly than the compiler did, and leave concatenations "
+    "out that only put tensors behind each other");
 DEFINE_bool(inspect, false, "show what the artifact is, without loading its code");
 DEFINE_bool(json, false, "print one JSON object instead of text");
 DEFINE_int32(topk, 5, "number of classes to report");

@@ -102,11 +102,10 @@ Contents read_contents(const ModelFiles& files, const std::optional<EmbeddedGrap
   return contents;
 }
 
-// Whether an input of a graph whose parameters are looked up in the library is such a parameter. The
-// library's code would tell; by the compiler's names for its constants, they are p0, p1 …
+// Whether an input of a graph whose parameters are looked up in the library is such a parameter.
+// The library's code would tell; by the compiler's names for its constants, they are p0, p1 …
 bool is_named_as_param(std::string_view name) {
-  return name.size() > 1 && name[0] == 'p' &&
-         name.find_first_not_of("0123456789", 1) == name.npos;
+  return name.size() > 1 && name[0] == 'p' && name.find_first_not_of("0123456789", 1) == name.npos;
 }
 
 GraphFacts graph_facts(const Graph& graph, const std::vector<Param>& params,
@@ -188,12 +187,11 @@ void check_params(const Graph& graph, const std::vector<Param>& params) {
 
 Inspection inspect(const Settings& settings) {
   Inspection inspection;
-  inspection.package =
-      open_package({.model = settings.model,
-                    .artifacts = settings.artifacts,
-                    .target = settings.target,
-                    .verify = settings.verify,
-                    .for_this_cpu = false});
+  inspection.package = open_package({.model = settings.model,
+                                     .artifacts = settings.artifacts,
+                                     .target = settings.target,
+                                     .verify = settings.verify,
+                                     .for_this_cpu = false});
   const ModelFiles& files = inspection.package.files;
   const MappedFilePtr file = MappedFile::open(files.library, "library");
   const ElfFile elf = ElfFile::parse(file->bytes(), "library " + path_in_quotes(files.library));
@@ -216,8 +214,8 @@ Inspection inspect(const Settings& settings) {
   inspection.has_graph = true;
   StoragePlan plan;
   note_problem(problems, [&] { plan = plan_storage(*contents.graph, contents.graph_source); });
-  inspection.graph = graph_facts(*contents.graph, contents.params, plan,
-                                 elf.find(kLookupLinkedParam) != nullptr);
+  inspection.graph =
+      graph_facts(*contents.graph, contents.params, plan, elf.find(kLookupLinkedParam) != nullptr);
   note_problem(problems, [&] { check_functions(*contents.graph, elf); });
   note_problem(problems, [&] { check_params(*contents.graph, contents.params); });
   return inspection;

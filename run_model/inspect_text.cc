@@ -55,10 +55,12 @@ std::string preprocessing_text(const Preprocessing& preprocessing) {
   std::string text(resizer_name(preprocessing.resizer));
   text += ", " + std::string(fit_name(preprocessing.fit));
   if (preprocessing.fit == Fit::kCrop) {
-    text += " " + std::to_string(preprocessing.resize) + " to " + std::to_string(preprocessing.crop);
+    text +=
+        " " + std::to_string(preprocessing.resize) + " to " + std::to_string(preprocessing.crop);
   }
-  return text + ", " + std::string(color_order_name(preprocessing.color_order)) + ", divide by " + divide_by.data() + ", mean " +
-         triple(preprocessing.mean) + ", std " + triple(preprocessing.std);
+  return text + ", " + std::string(color_order_name(preprocessing.color_order)) + ", divide by " +
+         divide_by.data() + ", mean " + triple(preprocessing.mean) + ", std " +
+         triple(preprocessing.std);
 }
 
 std::string library_lines(const Inspection& inspection) {

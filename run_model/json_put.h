@@ -1,5 +1,5 @@
-// Sets fields of a JSON object out of line: a report has a hundred of them, and what the JSON library
-// makes of each in place takes hundreds of bytes.
+// Sets fields of a JSON object out of line: a report has a hundred of them, and what the JSON
+// library makes of each in place takes hundreds of bytes.
 #pragma once
 
 #include <concepts>

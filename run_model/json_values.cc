@@ -63,9 +63,8 @@ void append_filled(std::string& text, const Json& list, std::size_t depth) {
 }
 
 bool is_list_of_scalars(const Json& json) {
-  return json.is_array() && std::none_of(json.begin(), json.end(), [](const Json& item) {
-           return item.is_structured();
-         });
+  return json.is_array() && std::none_of(json.begin(), json.end(),
+                                         [](const Json& item) { return item.is_structured(); });
 }
 
 // Lists and objects stay on one line where they fit; the whole document never does.

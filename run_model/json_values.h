@@ -20,8 +20,8 @@ Json package_json(const Package& package);
 // {"name": …, "shape": […], "dtype": …}
 Json tensor_json(const TensorInfo& info);
 
-// A picture's way to the network: resizer, fit, colour order, scale, mean and deviation, each number
-// as the shortest decimal that is the same float32.
+// A picture's way to the network: resizer, fit, colour order, scale, mean and deviation, each
+// number as the shortest decimal that is the same float32.
 Json preprocessing_json(const Preprocessing& preprocessing);
 
 Json text_or_null(const std::string& text);

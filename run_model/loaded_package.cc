@@ -29,13 +29,12 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
         same_dtype(input->dtype, described.dtype)) {
       continue;
     }
-    throw Error(
-        ErrorCode::kMismatch,
-        file + " describes the input " + in_quotes(described.name) + " as " +
-            tensor_form_name(described.dtype, described.shape) + ", but the graph has " +
-            (input == inputs.end() ? "no such input"
-                                   : tensor_form_name(input->dtype, input->shape)),
-        "the metadata belongs to another artifact");
+    throw Error(ErrorCode::kMismatch,
+                file + " describes the input " + in_quotes(described.name) + " as " +
+                    tensor_form_name(described.dtype, described.shape) + ", but the graph has " +
+                    (input == inputs.end() ? "no such input"
+                                           : tensor_form_name(input->dtype, input->shape)),
+                "the metadata belongs to another artifact");
   }
   const std::vector<MetadataTensor>& outputs = package.metadata->outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -44,13 +43,13 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
         same_dtype(outputs[i].dtype, executor.outputs()[i].dtype)) {
       continue;
     }
-    throw Error(ErrorCode::kMismatch,
-                file + " describes output " + std::to_string(i) + " as " +
-                    tensor_form_name(outputs[i].dtype, outputs[i].shape) + ", but the graph has " +
-                    (there ? tensor_form_name(executor.outputs()[i].dtype,
-                                              executor.outputs()[i].shape)
-                           : "no such output"),
-                "the metadata belongs to another artifact");
+    throw Error(
+        ErrorCode::kMismatch,
+        file + " describes output " + std::to_string(i) + " as " +
+            tensor_form_name(outputs[i].dtype, outputs[i].shape) + ", but the graph has " +
+            (there ? tensor_form_name(executor.outputs()[i].dtype, executor.outputs()[i].shape)
+                   : "no such output"),
+        "the metadata belongs to another artifact");
   }
 }
 

@@ -1,7 +1,7 @@
-// Stands in for libunwind, which Debian's static glog asks for on x86 to print stack traces (on Arm and
-// RISC-V it does with the compiler's own library, and nothing of this is used). Debian's
-// static libunwind is not position-independent, and this program never logs a fatal message, the
-// only kind that has a stack trace; without the library it is smaller too.
+// Stands in for libunwind, which Debian's static glog asks for on x86 to print stack traces (on Arm
+// and RISC-V it does with the compiler's own library, and nothing of this is used). Debian's static
+// libunwind is not position-independent, and this program never logs a fatal message, the only kind
+// that has a stack trace; without the library it is smaller too.
 #if __has_include(<libunwind.h>)
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>

@@ -91,8 +91,7 @@ void choose_scale(const PreprocessingFlags& flags, const Preprocessing* base,
   chosen.divide_by = base->divide_by;
   chosen.mean = base->mean;
   chosen.std = base->std;
-  if (base->color_order != chosen.color_order &&
-      chosen.color_order != ColorOrder::kGray) {
+  if (base->color_order != chosen.color_order && chosen.color_order != ColorOrder::kGray) {
     chosen.mean = reversed(chosen.mean);
     chosen.std = reversed(chosen.std);
   }
@@ -132,8 +131,9 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
   chosen.crop = flags.crop.value_or(base_crops ? base->crop : 0);
   if (chosen.crop != 0 && (chosen.crop != size.width || chosen.crop != size.height)) {
     throw Error(ErrorCode::kMismatch,
-                "a crop of " + std::to_string(chosen.crop) + " does not give the model's input of " +
-                    std::to_string(size.width) + "x" + std::to_string(size.height),
+                "a crop of " + std::to_string(chosen.crop) +
+                    " does not give the model's input of " + std::to_string(size.width) + "x" +
+                    std::to_string(size.height),
                 "leave --crop out, or correct the metadata");
   }
   const int usual = usual_resize(std::max(size.width, size.height));

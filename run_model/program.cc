@@ -62,8 +62,8 @@ int run_program(const char* program_name, std::span<const std::string> args) {
     prepare_logging();
     const Settings settings = read_settings(args);
     start_logging(program_name);
-    const Result result = settings.action == Action::kCompare ? compare(settings)
-                                                              : Result{report_for(settings)};
+    const Result result =
+        settings.action == Action::kCompare ? compare(settings) : Result{report_for(settings)};
     write_standard_output(result.text);
     if (settings.action == Action::kFullHelp) gflags::ShowUsageWithFlags(program_name);
     return result.exit_code;

@@ -51,10 +51,10 @@ struct RunReport {
   std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
   // Of repeated runs: tell whether two reports are of the same library and inputs.
   std::string library_fingerprint, inputs_fingerprint;
-  std::optional<Profile> profile;                // where asked for
-  ProfileSettings profile_settings;              // how to show it
-  std::optional<ThreadSweep> sweep;              // where asked for
-  std::optional<MachineContext> machine;         // where a report shows it
+  std::optional<Profile> profile;         // where asked for
+  ProfileSettings profile_settings;       // how to show it
+  std::optional<ThreadSweep> sweep;       // where asked for
+  std::optional<MachineContext> machine;  // where a report shows it
 };
 
 struct PictureReport {

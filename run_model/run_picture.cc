@@ -95,9 +95,8 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 PictureReport run_picture(const Settings& settings) {
   const std::filesystem::path labels_path = find_labels(settings.labels);
   const std::vector<std::string> labels = read_labels(labels_path);
-  LoadedPackage loaded =
-      load_package(package_request(settings), settings.threading,
-                   {settings.print_memory, settings.plan_memory});
+  LoadedPackage loaded = load_package(package_request(settings), settings.threading,
+                                      {settings.print_memory, settings.plan_memory});
   GraphExecutor& executor = loaded.executor;
   const Package& package = loaded.report.package;
 

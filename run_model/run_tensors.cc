@@ -74,9 +74,8 @@ void set_inputs(GraphExecutor& executor, const Settings& settings) {
 }  // namespace
 
 TensorsReport run_tensors(const Settings& settings) {
-  LoadedPackage loaded =
-      load_package(package_request(settings), settings.threading,
-                   {settings.print_memory, settings.plan_memory});
+  LoadedPackage loaded = load_package(package_request(settings), settings.threading,
+                                      {settings.print_memory, settings.plan_memory});
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

@@ -7,8 +7,9 @@
 namespace run_model {
 
 // Loads the artifact, sets every input from the file of --inputs or as --fill-mode says, runs and
-// measures the model, and writes the outputs to the file of --outputs, if one is given. Throws Error of any code but kInternal and
-// kImage; outputs that hold NaN or infinity are written before the error is thrown.
+// measures the model, and writes the outputs to the file of --outputs, if one is given. Throws
+// Error of any code but kInternal and kImage; outputs that hold NaN or infinity are written before
+// the error is thrown.
 TensorsReport run_tensors(const Settings& settings);
 
 }  // namespace run_model

@@ -43,9 +43,9 @@ struct Settings {
   std::filesystem::path labels;
   std::string input_name;  // empty: the model's only input
   PreprocessingFlags preprocessing;
-  std::filesystem::path inputs;      // --inputs
-  std::filesystem::path outputs;     // --outputs, --save-outputs
-  std::filesystem::path dump_input;  // --dump-input
+  std::filesystem::path inputs;       // --inputs
+  std::filesystem::path outputs;      // --outputs, --save-outputs
+  std::filesystem::path dump_input;   // --dump-input
   std::optional<FillMode> fill_mode;  // of inputs that nothing else sets
   std::uint64_t seed = 0;             // of FillMode::kRandom
   std::filesystem::path save_inputs;  // --save-inputs

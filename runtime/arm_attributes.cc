@@ -78,7 +78,8 @@ std::optional<std::uint64_t> vfp_args(AttributeReader attributes) {
     if (tag == kTagCompatibility) {
       attributes.uleb128();
       attributes.string();
-    } else if (tag == kTagCpuRawName || tag == kTagCpuName || (tag > kTagCompatibility && tag % 2)) {
+    } else if (tag == kTagCpuRawName || tag == kTagCpuName ||
+               (tag > kTagCompatibility && tag % 2)) {
       attributes.string();
     } else {
       const std::uint64_t value = attributes.uleb128();

@@ -1,11 +1,11 @@
 // The C functions that compiled models call: TVM's backend interface of releases 0.6 … 0.20.
 // Names, signatures and meaning read from TVM's c_backend_api.h and c_runtime_api.h (v0.18.0).
 //
-// A model gets at them in two ways: most have a pointer variable for each, which Module fills in when
-// it loads them; libraries made by TVM's C code generator or with a dynamic lookup refer to them by
-// name, and the dynamic loader binds that to the running program, which has to export them (see
-// exported_symbols.h). None of them lets an exception out: on failure they return -1 or null, and
-// last_packed_error() has the reason.
+// A model gets at them in two ways: most have a pointer variable for each, which Module fills in
+// when it loads them; libraries made by TVM's C code generator or with a dynamic lookup refer to
+// them by name, and the dynamic loader binds that to the running program, which has to export them
+// (see exported_symbols.h). None of them lets an exception out: on failure they return -1 or null,
+// and last_packed_error() has the reason.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ struct TVMParallelGroupEnv {
 };
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* env, void* data);
 
-// Runs num_task tasks at the same time on the calling thread's pool (current_pool.h); 0 means as many
-// as the pool has threads. Fails with the first failure of a task.
+// Runs num_task tasks at the same time on the calling thread's pool (current_pool.h); 0 means as
+// many as the pool has threads. Fails with the first failure of a task.
 RUN_MODEL_EXPORT int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 RUN_MODEL_EXPORT int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* env);
 
 // Scratch memory of the calling thread, aligned to kTensorAlignment. Only for the CPU.
-RUN_MODEL_EXPORT void* TVMBackendAllocWorkspace(int device_type, int device_id,
-                                                std::uint64_t bytes, int type_code_hint,
-                                                int type_bits_hint);
+RUN_MODEL_EXPORT void* TVMBackendAllocWorkspace(int device_type, int device_id, std::uint64_t bytes,
+                                                int type_code_hint, int type_bits_hint);
 RUN_MODEL_EXPORT int TVMBackendFreeWorkspace(int device_type, int device_id, void* data);
 
-// The function `name` of the library whose __tvm_module_ctx is `module`. There are no functions from
-// elsewhere: TVM's own runtime has a registry of them (sorting, BLAS …), which this one has not.
+// The function `name` of the library whose __tvm_module_ctx is `module`. There are no functions
+// from elsewhere: TVM's own runtime has a registry of them (sorting, BLAS …), which this one has
+// not.
 RUN_MODEL_EXPORT int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function);
 
 // Calls what TVMBackendGetFuncFromEnv gave.
@@ -47,10 +47,11 @@ RUN_MODEL_EXPORT void TVMAPISetLastError(const char* message);
 RUN_MODEL_EXPORT const char* TVMGetLastError(void);
 
 // Calls function(data) unless *handle says that it was done before.
-RUN_MODEL_EXPORT int TVMBackendRunOnce(void** handle, int (*function)(void*), void* data, int bytes);
+RUN_MODEL_EXPORT int TVMBackendRunOnce(void** handle, int (*function)(void*), void* data,
+                                       int bytes);
 
-// Accepted without effect: a library's functions are found by their names, and there is no scripting
-// language around whose functions it could use.
+// Accepted without effect: a library's functions are found by their names, and there is no
+// scripting language around whose functions it could use.
 RUN_MODEL_EXPORT int TVMBackendRegisterSystemLibSymbol(const char* name, void* address);
 RUN_MODEL_EXPORT int TVMBackendRegisterEnvCAPI(const char* name, void* address);
 

@@ -14,13 +14,13 @@
 
 namespace run_model {
 
-// Every method takes `what`, the words for the field being read ("the number of tensors"), and throws
-// Error(kFormat) naming the source, the offset and that field when the bytes do not hold it. A failed
-// read leaves the offset where it was.
+// Every method takes `what`, the words for the field being read ("the number of tensors"), and
+// throws Error(kFormat) naming the source, the offset and that field when the bytes do not hold it.
+// A failed read leaves the offset where it was.
 class ByteReader {
  public:
-  // `source` names the bytes in errors, as in "parameters file 'm.params'"; `base` is where they start
-  // in that source, so that offsets in errors are those that a hex dump of the file shows.
+  // `source` names the bytes in errors, as in "parameters file 'm.params'"; `base` is where they
+  // start in that source, so that offsets in errors are those that a hex dump of the file shows.
   ByteReader(std::span<const std::byte> bytes, std::string source, std::size_t base = 0)
       : bytes_(bytes), source_(std::move(source)), base_(base) {}
 
@@ -48,8 +48,8 @@ class ByteReader {
     return view;
   }
 
-  // A 64-bit count of items that take at least `item_bytes` each: refused when it is above `limit` or
-  // when the rest of the bytes cannot hold that many, so it is safe to allocate for.
+  // A 64-bit count of items that take at least `item_bytes` each: refused when it is above `limit`
+  // or when the rest of the bytes cannot hold that many, so it is safe to allocate for.
   std::size_t count(std::uint64_t limit, std::size_t item_bytes, std::string_view what) {
     const std::size_t start = position_;
     const std::uint64_t value = u64(what);
@@ -86,8 +86,8 @@ class ByteReader {
     const auto view = bytes(sizeof(T), what);
     std::make_unsigned_t<T> value = 0;
     for (std::size_t i = 0; i < sizeof(T); ++i) {
-      value |= static_cast<std::make_unsigned_t<T>>(
-          static_cast<std::make_unsigned_t<T>>(view[i]) << (8 * i));
+      value |= static_cast<std::make_unsigned_t<T>>(static_cast<std::make_unsigned_t<T>>(view[i])
+                                                    << (8 * i));
     }
     return static_cast<T>(value);
   }

@@ -39,17 +39,30 @@ CpuFeatures x86_features(const X86Words& words) {
 
   CpuFeatures features;
   add_bits(features, words.leaf1_ecx,
-           {{"sse3", 0}, {"ssse3", 9}, {"cx16", 13}, {"sse4.1", 19}, {"sse4.2", 20}, {"movbe", 22},
+           {{"sse3", 0},
+            {"ssse3", 9},
+            {"cx16", 13},
+            {"sse4.1", 19},
+            {"sse4.2", 20},
+            {"movbe", 22},
             {"popcnt", 23}});
-  add_bits(features, if_saved(kAvxState, words.leaf1_ecx), {{"fma", 12}, {"avx", 28}, {"f16c", 29}});
+  add_bits(features, if_saved(kAvxState, words.leaf1_ecx),
+           {{"fma", 12}, {"avx", 28}, {"f16c", 29}});
   add_bits(features, words.leaf7_ebx, {{"bmi", 3}, {"bmi2", 8}, {"adx", 19}});
   add_bits(features, if_saved(kAvxState, words.leaf7_ebx), {{"avx2", 5}});
   add_bits(features, if_saved(kAvx512State, words.leaf7_ebx),
-           {{"avx512f", 16}, {"avx512dq", 17}, {"avx512ifma", 21}, {"avx512cd", 28},
-            {"avx512bw", 30}, {"avx512vl", 31}});
+           {{"avx512f", 16},
+            {"avx512dq", 17},
+            {"avx512ifma", 21},
+            {"avx512cd", 28},
+            {"avx512bw", 30},
+            {"avx512vl", 31}});
   add_bits(features, words.leaf7_ecx, {{"gfni", 8}});
   add_bits(features, if_saved(kAvx512State, words.leaf7_ecx),
-           {{"avx512vbmi", 1}, {"avx512vbmi2", 6}, {"avx512vnni", 11}, {"avx512bitalg", 12},
+           {{"avx512vbmi", 1},
+            {"avx512vbmi2", 6},
+            {"avx512vnni", 11},
+            {"avx512bitalg", 12},
             {"avx512vpopcntdq", 14}});
   add_bits(features, if_saved(kAvx512State, words.leaf7_edx),
            {{"avx512vp2intersect", 8}, {"avx512fp16", 23}});
@@ -67,8 +80,16 @@ CpuFeatures x86_features(const X86Words& words) {
 CpuFeatures aarch64_features(std::uint64_t hwcap, std::uint64_t hwcap2) {
   CpuFeatures features;
   add_bits(features, hwcap,
-           {{"fp-armv8", 0}, {"neon", 1}, {"lse", 8}, {"rdm", 12}, {"jsconv", 13},
-            {"complxnum", 14}, {"rcpc", 15}, {"dotprod", 20}, {"sve", 22}, {"fp16fml", 23}});
+           {{"fp-armv8", 0},
+            {"neon", 1},
+            {"lse", 8},
+            {"rdm", 12},
+            {"jsconv", 13},
+            {"complxnum", 14},
+            {"rcpc", 15},
+            {"dotprod", 20},
+            {"sve", 22},
+            {"fp16fml", 23}});
   // Half precision comes in two bits, for scalars and for vectors.
   features["fullfp16"] = has_bit(hwcap, 9) && has_bit(hwcap, 10);
   add_bits(features, hwcap2, {{"sve2", 1}, {"i8mm", 13}, {"bf16", 14}, {"sme", 23}});
@@ -99,8 +120,7 @@ CpuFeatures riscv_features(std::uint64_t hwcap, std::string_view isa) {
     features[std::string(1, letter)] = has_bit(hwcap, letter - 'a');
   }
   if (isa.empty()) return features;
-  for (const char* name :
-       {"zfh", "zfhmin", "zvfh", "zba", "zbb", "zbc", "zbs", "zicond"}) {
+  for (const char* name : {"zfh", "zfhmin", "zvfh", "zba", "zbb", "zbc", "zbs", "zicond"}) {
     features[name] = false;
   }
   // After the letters, names follow an underscore each.

@@ -9,8 +9,8 @@
 
 namespace run_model {
 
-// Registers that CPUID gives, zero where the CPU has no such leaf, and XCR0: the register states that
-// the system saves, zero where it cannot be read.
+// Registers that CPUID gives, zero where the CPU has no such leaf, and XCR0: the register states
+// that the system saves, zero where it cannot be read.
 struct X86Words {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
@@ -30,8 +30,8 @@ CpuFeatures x86_features(const X86Words& words);
 CpuFeatures aarch64_features(std::uint64_t hwcap, std::uint64_t hwcap2);
 
 // The same of 32-bit Arm (arch/arm/include/uapi/asm/hwcap.h), and AT_PLATFORM ("v7l", "v8l"; empty
-// where there is none). Kernels before 6.2 say nothing of half precision and dot products: those are
-// present or not known.
+// where there is none). Kernels before 6.2 say nothing of half precision and dot products: those
+// are present or not known.
 CpuFeatures arm_features(std::uint64_t hwcap, std::uint64_t hwcap2, std::string_view platform);
 
 // AT_HWCAP of RISC-V, where bit n is the extension of the letter n, and the instruction set's name

@@ -43,8 +43,9 @@ std::optional<int> limit_of_group(const fs::path& directory) {
                        parse_int(first_line(directory / "cpu.cfs_period_us")));
 }
 
-// The tightest limit of the group `name` below `mount` and of the groups above it. In a container the
-// name may be that of the host's hierarchy, which is not visible: those levels just do not exist.
+// The tightest limit of the group `name` below `mount` and of the groups above it. In a container
+// the name may be that of the host's hierarchy, which is not visible: those levels just do not
+// exist.
 std::optional<int> tightest_limit(const fs::path& mount, const fs::path& name) {
   std::optional<int> tightest = limit_of_group(mount);
   fs::path directory = mount;
@@ -91,8 +92,8 @@ void restrict_to_cpus(std::span<const int> cpus) {
     for (int cpu : cpus) CPU_SET_S(cpu, bytes, set.get());
   }
   if (!set || sched_setaffinity(0, bytes, set.get()) != 0) {
-    throw Error(ErrorCode::kUsage, "the system refuses to run this thread on CPUs " +
-                                       cpu_list_text(cpus) + " only",
+    throw Error(ErrorCode::kUsage,
+                "the system refuses to run this thread on CPUs " + cpu_list_text(cpus) + " only",
                 "taskset -cp $$ shows the CPUs that this process may use");
   }
 }

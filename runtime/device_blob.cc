@@ -113,8 +113,8 @@ EmbeddedGraph read_graph(ByteReader& reader, std::span<const std::byte> blob, st
   return graph;
 }
 
-// Constants for functions that an external code generator made ("metadata" up to 0.8, "const_loader"
-// after). Without such functions it is empty and has no effect.
+// Constants for functions that an external code generator made ("metadata" up to 0.8,
+// "const_loader" after). Without such functions it is empty and has no effect.
 void read_constants(ByteReader& reader, const std::string& source) {
   const std::vector<std::string> variables = read_names(reader, "constants' names");
   const std::uint64_t tensors = reader.u64("the number of constants");

@@ -1,5 +1,5 @@
-// The bytes that a single-file export (`lib.export_library("model.so")` of a whole model) hides in the
-// library's symbol __tvm_dev_mblob: the graph and its parameters.
+// The bytes that a single-file export (`lib.export_library("model.so")` of a whole model) hides in
+// the library's symbol __tvm_dev_mblob: the graph and its parameters.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct EmbeddedGraph {
   std::string module_name;  // as in relay.build(mod_name=…); "default" unless chosen
   std::string graph_json;
   std::vector<std::string> param_names;
-  // The parameters in the order of param_names: that many tensor records, one after the other, as in a
-  // parameters file. They fill the span exactly; shapes and types have not been looked at.
+  // The parameters in the order of param_names: that many tensor records, one after the other, as
+  // in a parameters file. They fill the span exactly; shapes and types have not been looked at.
   std::span<const std::byte> param_records;
   // Where param_records begins in `file`, for messages and MappedFile::release().
   std::size_t param_records_offset = 0;
@@ -27,13 +27,13 @@ struct EmbeddedGraph {
 };
 
 // Parses the blob: a 64-bit length and, in dmlc's stream format, a list of modules, each a type key
-// and its content. `source` names the file in errors; `base` is where `blob` begins in it. `blob` may
-// be longer than the length says. Nothing is returned when there is no graph in it (a library that
-// only lists itself).
+// and its content. `source` names the file in errors; `base` is where `blob` begins in it. `blob`
+// may be longer than the length says. Nothing is returned when there is no graph in it (a library
+// that only lists itself).
 //
-// Format read from TVM's ModuleSerializer (src/target/codegen.cc) and the modules' SaveToBinary, v0.7
-// to v0.19. Throws Error(kFormat) for malformed bytes, Error(kIncompatible) for a module of a kind that
-// this runtime has not (code for a GPU, an external library's graph), naming it.
+// Format read from TVM's ModuleSerializer (src/target/codegen.cc) and the modules' SaveToBinary,
+// v0.7 to v0.19. Throws Error(kFormat) for malformed bytes, Error(kIncompatible) for a module of a
+// kind that this runtime has not (code for a GPU, an external library's graph), naming it.
 std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
                                                const std::string& source, std::size_t base = 0);
 

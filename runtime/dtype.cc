@@ -16,8 +16,8 @@ struct NamedCode {
 };
 
 // kDLBfloat is 4 in DLPack and in TVM.
-constexpr std::array<NamedCode, 4> kCodes{{
-    {"float", kDLFloat}, {"int", kDLInt}, {"uint", kDLUInt}, {"bfloat", kDLBfloat}}};
+constexpr std::array<NamedCode, 4> kCodes{
+    {{"float", kDLFloat}, {"int", kDLInt}, {"uint", kDLUInt}, {"bfloat", kDLBfloat}}};
 
 constexpr std::uint8_t kHandleCode = kDLOpaqueHandle;
 
@@ -97,7 +97,9 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
 
 std::size_t tensor_bytes(std::span<const std::int64_t> shape, DLDataType dtype) {
   std::int64_t bytes = 0;
-  const auto name = [&] { return "a " + dtype_name(dtype) + " tensor of shape " + shape_name(shape); };
+  const auto name = [&] {
+    return "a " + dtype_name(dtype) + " tensor of shape " + shape_name(shape);
+  };
   if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(dtype_bytes(dtype)),
                              &bytes)) {
     throw Error(ErrorCode::kFormat, name() + " is too large for any machine");

@@ -1,4 +1,5 @@
-// Element types, written the way TVM writes them: "float32", "int8", "bool", "float16", "float32x4".
+// Element types, written the way TVM writes them: "float32", "int8", "bool", "float16",
+// "float32x4".
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -23,8 +24,8 @@ std::size_t dtype_bytes(DLDataType dtype);
 
 bool same_dtype(DLDataType a, DLDataType b);
 
-// Product of the dimensions; 1 for a scalar (no dimensions). Throws Error(kFormat) when a dimension is
-// negative or the product does not fit in 63 bits.
+// Product of the dimensions; 1 for a scalar (no dimensions). Throws Error(kFormat) when a dimension
+// is negative or the product does not fit in 63 bits.
 std::int64_t element_count(std::span<const std::int64_t> shape);
 
 // Bytes of a dense tensor. Throws Error(kFormat) on overflow, as element_count does.

@@ -53,13 +53,15 @@ void check_kind(const ElfFile& file) {
       return;
     case LibraryKind::kTvm021:
       throw Error(ErrorCode::kIncompatible,
-                  file.source() + " was compiled by TVM 0.21, whose functions are called in another "
-                                  "way (tvm-ffi) than those of TVM 0.6 to 0.20",
+                  file.source() +
+                      " was compiled by TVM 0.21, whose functions are called in another "
+                      "way (tvm-ffi) than those of TVM 0.6 to 0.20",
                   std::string(kTvmTooNew));
     case LibraryKind::kTvm022:
       throw Error(ErrorCode::kIncompatible,
-                  file.source() + " was compiled by TVM 0.22 or later, whose functions are called in "
-                                  "another way (tvm-ffi) than those of TVM 0.6 to 0.20",
+                  file.source() +
+                      " was compiled by TVM 0.22 or later, whose functions are called in "
+                      "another way (tvm-ffi) than those of TVM 0.6 to 0.20",
                   std::string(kTvmTooNew));
     case LibraryKind::kTvmItself:
       throw Error(ErrorCode::kFormat,
@@ -72,7 +74,8 @@ void check_kind(const ElfFile& file) {
   }
 }
 
-// The version that a "GLIBC_…" entry stands for. Packed relative relocations (DT_RELR) came with 2.36.
+// The version that a "GLIBC_…" entry stands for. Packed relative relocations (DT_RELR) came
+// with 2.36.
 std::optional<GlibcVersion> needed_glibc(std::string_view version) {
   if (version == "GLIBC_ABI_DT_RELR") {
     return GlibcVersion{2, 36};
@@ -86,7 +89,8 @@ std::optional<GlibcVersion> needed_glibc(std::string_view version) {
 void check_glibc(const ElfFile& file, const Host& host) {
   std::optional<GlibcVersion> newest;
   for (const ElfVersionNeed& need : file.version_needs()) {
-    if (const auto version = needed_glibc(need.version); version && (!newest || *version > *newest)) {
+    if (const auto version = needed_glibc(need.version);
+        version && (!newest || *version > *newest)) {
       newest = version;
     }
   }
@@ -94,8 +98,8 @@ void check_glibc(const ElfFile& file, const Host& host) {
     return;
   }
   const std::string needed = std::to_string(newest->major) + "." + std::to_string(newest->minor);
-  const std::string message = file.source() + " needs the GNU C library " + needed +
-                              " or later, but this machine has ";
+  const std::string message =
+      file.source() + " needs the GNU C library " + needed + " or later, but this machine has ";
   if (!host.glibc) {
     throw Error(ErrorCode::kIncompatible, message + "another C library",
                 "link the model with this system's own C compiler");
@@ -152,19 +156,21 @@ void check_symbols(const ElfFile& file, const Host& host) {
     return std::any_of(known.begin(), known.end(),
                        [name](const ExportedSymbol& s) { return s.name == name; });
   });
-  throw Error(ErrorCode::kIncompatible,
-              file.source() + " needs functions that are nowhere to be found: " + list,
-              own ? "this program does not export run_model's own functions to the libraries that it "
-                    "loads; link it through CMake's target run_model::runtime"
-                  : "compile the model without external libraries (-libs=…), or link it with the one "
-                    "that has them");
+  throw Error(
+      ErrorCode::kIncompatible,
+      file.source() + " needs functions that are nowhere to be found: " + list,
+      own ? "this program does not export run_model's own functions to the libraries that it "
+            "loads; link it through CMake's target run_model::runtime"
+          : "compile the model without external libraries (-libs=…), or link it with the one "
+            "that has them");
 }
 
 }  // namespace
 
 LibraryKind library_kind(const ElfFile& file) {
-  if (file.find("TVMFuncListGlobalNames") != nullptr || file.find("TVMModLoadFromFile") != nullptr ||
-      file.find("TVMFFIFunctionCall") != nullptr || file.find("TVMFFIObjectDecRef") != nullptr) {
+  if (file.find("TVMFuncListGlobalNames") != nullptr ||
+      file.find("TVMModLoadFromFile") != nullptr || file.find("TVMFFIFunctionCall") != nullptr ||
+      file.find("TVMFFIObjectDecRef") != nullptr) {
     return LibraryKind::kTvmItself;
   }
   if (any_symbol(file, [](const ElfSymbol& s) {
@@ -177,8 +183,9 @@ LibraryKind library_kind(const ElfFile& file) {
     return LibraryKind::kTvm021;
   }
   // Slots and markers, calls by name (C code generator), and what TVM calls its functions.
-  constexpr std::array kTvm = {"__TVM"sv, "__tvm_"sv,    "TVMBackend"sv,       "TVMAPISetLastError"sv,
-                               "fused_"sv, "tvmgen_"sv, "default_function"sv, "_lookup_linked_param"sv};
+  constexpr std::array kTvm = {
+      "__TVM"sv,  "__tvm_"sv,  "TVMBackend"sv,       "TVMAPISetLastError"sv,
+      "fused_"sv, "tvmgen_"sv, "default_function"sv, "_lookup_linked_param"sv};
   if (any_symbol(file, [&](const ElfSymbol& s) { return begins_with_any(s.name, kTvm); })) {
     return LibraryKind::kTvm;
   }
@@ -188,8 +195,8 @@ LibraryKind library_kind(const ElfFile& file) {
 std::vector<std::string_view> compiled_functions(const ElfFile& file) {
   std::vector<std::string_view> functions;
   for (const ElfSymbol& symbol : file.symbols()) {
-    if (symbol.defined && symbol.visible && is_function(symbol) &&
-        !symbol.name.starts_with("__") && symbol.name != "_init" && symbol.name != "_fini") {
+    if (symbol.defined && symbol.visible && is_function(symbol) && !symbol.name.starts_with("__") &&
+        symbol.name != "_init" && symbol.name != "_fini") {
       functions.push_back(symbol.name);
     }
   }

@@ -29,9 +29,10 @@ std::vector<std::string_view> compiled_functions(const ElfFile& file);
 // The undefined symbols that loading the library would stop at.
 std::vector<std::string_view> missing_symbols(const ElfFile& file, const Host& host);
 
-// Throws Error(kIncompatible) when the library is for another machine, C library or generation of TVM,
-// or needs functions that `host` has not; Error(kFormat) when it is no compiled model or damaged where
-// the dynamic loader would trust it. Missing libraries among DT_NEEDED are left to the loader.
+// Throws Error(kIncompatible) when the library is for another machine, C library or generation of
+// TVM, or needs functions that `host` has not; Error(kFormat) when it is no compiled model or
+// damaged where the dynamic loader would trust it. Missing libraries among DT_NEEDED are left to
+// the loader.
 void check_library(const ElfFile& file, const Host& host);
 
 }  // namespace run_model

@@ -27,8 +27,8 @@ ElfReader reader_for(std::span<const std::byte> bytes, const std::string& source
                 "give the model's .so file");
   }
   if (bytes.size() < EI_NIDENT) {
-    throw Error(ErrorCode::kFormat, source + " is a truncated ELF file of " +
-                                        std::to_string(bytes.size()) + " bytes",
+    throw Error(ErrorCode::kFormat,
+                source + " is a truncated ELF file of " + std::to_string(bytes.size()) + " bytes",
                 "copy or export it again");
   }
   const auto file_class = static_cast<unsigned char>(bytes[EI_CLASS]);
@@ -110,9 +110,10 @@ void ElfFile::read_header() {
                 "give the model's .so file");
   }
   if (type != ET_DYN) {
-    throw Error(ErrorCode::kFormat, source_ + " is an ELF file of type " + std::to_string(type) +
-                                        ", expected a shared library",
-                "give the model's .so file");
+    throw Error(
+        ErrorCode::kFormat,
+        source_ + " is an ELF file of type " + std::to_string(type) + ", expected a shared library",
+        "give the model's .so file");
   }
   // The section headers are a linked file's last bytes, so a truncated copy shows here.
   if (sections_offset != 0 && !reader_.contains(sections_offset, section_bytes * section_count)) {
@@ -186,8 +187,8 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
       read_full_symbols(content, bytes);
     } else if (type == SHT_ARM_ATTRIBUTES && target_.machine == EM_ARM &&
                reader_.contains(content, bytes)) {
-      attributes_float_abi_ =
-          arm_attributes_float_abi(reader_.bytes().subspan(content, bytes), reader_.little_endian());
+      attributes_float_abi_ = arm_attributes_float_abi(reader_.bytes().subspan(content, bytes),
+                                                       reader_.little_endian());
     }
   }
 }

@@ -38,7 +38,8 @@ struct ElfSymbol {
   bool weak = false;
   bool defined = false;
   bool visible = false;  // to other libraries, or sought in them; false for local and hidden ones
-  std::uint16_t version = 0;  // index as in DT_VERSYM, without the "hidden" bit; 0 where unversioned
+  std::uint16_t version =
+      0;  // index as in DT_VERSYM, without the "hidden" bit; 0 where unversioned
 };
 
 // "needs at least this version of that library": one entry of DT_VERNEED.
@@ -69,8 +70,8 @@ class ElfFile {
   // has section headers, in one of the sections that hold instructions.
   bool in_code(std::uint64_t address) const;
 
-  // Whether a function may begin at `address`: it is in_code() and, where the file has kept its full
-  // table of symbols (it is not stripped), a function is named there.
+  // Whether a function may begin at `address`: it is in_code() and, where the file has kept its
+  // full table of symbols (it is not stripped), a function is named there.
   bool begins_function(std::uint64_t address) const;
 
   // The dynamic symbol table without its null entry.
@@ -81,18 +82,20 @@ class ElfFile {
   // The visible definition of that name, or null.
   const ElfSymbol* find(std::string_view name) const;
 
-  // The value of a dynamic tag (DT_INIT …): of the last entry, as for the loader, should there be two.
+  // The value of a dynamic tag (DT_INIT …): of the last entry, as for the loader, should there be
+  // two.
   std::optional<std::uint64_t> dynamic(std::uint64_t tag) const;
 
-  // The text at an offset of the table of names. Throws Error(kFormat) when there is no such offset.
+  // The text at an offset of the table of names. Throws Error(kFormat) when there is no such
+  // offset.
   std::string_view string_at(std::uint64_t offset) const;
 
-  // Where the byte at `address` of the loaded image is in the file, if the `length` bytes from there
-  // all come from the file.
+  // Where the byte at `address` of the loaded image is in the file, if the `length` bytes from
+  // there all come from the file.
   std::optional<std::uint64_t> file_offset(std::uint64_t address, std::uint64_t length) const;
 
-  // The initial bytes of a defined symbol: as many as the symbol's size says, or up to the end of its
-  // segment where the size is 0. Empty when they are not in the file.
+  // The initial bytes of a defined symbol: as many as the symbol's size says, or up to the end of
+  // its segment where the size is 0. Empty when they are not in the file.
   std::span<const std::byte> bytes_of(const ElfSymbol& symbol) const;
 
  private:
@@ -120,7 +123,8 @@ class ElfFile {
   std::vector<ElfSegment> segments_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> dynamic_;
   std::span<const std::byte> strings_;
-  std::optional<std::uint64_t> section_symbol_count_;  // from the section headers, where there are any
+  std::optional<std::uint64_t>
+      section_symbol_count_;  // from the section headers, where there are any
   std::vector<std::pair<std::uint64_t, std::uint64_t>> code_sections_;  // address, bytes
   std::unordered_set<std::uint64_t> named_functions_;  // addresses, from the full table of symbols
   FloatAbi attributes_float_abi_ = FloatAbi::kUnspecified;

@@ -119,12 +119,12 @@ void check_dynamic(const ElfFile& file) {
       reader.fail("its initialisation function is not at the beginning of one");
     }
   }
-  // Where one of a group is missing, the loader finds no value where it expects one, or does without
-  // what the others describe.
+  // Where one of a group is missing, the loader finds no value where it expects one, or does
+  // without what the others describe.
   const std::initializer_list<std::uint64_t> groups[] = {
-      {DT_RELA, DT_RELASZ, DT_RELAENT},     {DT_REL, DT_RELSZ, DT_RELENT},
-      {DT_JMPREL, DT_PLTRELSZ, DT_PLTREL},  {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
-      {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},     {DT_VERNEED, DT_VERNEEDNUM},
+      {DT_RELA, DT_RELASZ, DT_RELAENT},    {DT_REL, DT_RELSZ, DT_RELENT},
+      {DT_JMPREL, DT_PLTRELSZ, DT_PLTREL}, {DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
+      {DT_FINI_ARRAY, DT_FINI_ARRAYSZ},    {DT_VERNEED, DT_VERNEEDNUM},
       {DT_VERDEF, DT_VERDEFNUM},
   };
   for (const auto& group : groups) {
@@ -138,7 +138,8 @@ void check_dynamic(const ElfFile& file) {
   if ((file.dynamic(DT_VERNEED) || file.dynamic(DT_VERDEF)) && !file.dynamic(DT_VERSYM)) {
     reader.fail("its dynamic section lacks an entry");
   }
-  // RISC-V's loader writes to the first two words there, also where it binds every function at once.
+  // RISC-V's loader writes to the first two words there, also where it binds every function at
+  // once.
   const std::size_t word = reader.address_bytes();
   if (const auto address = file.dynamic(DT_PLTGOT);
       file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
@@ -163,10 +164,9 @@ void check_dynamic(const ElfFile& file) {
 void check_alignment(const ElfFile& file) {
   const std::size_t word = file.reader().address_bytes();
   const std::pair<std::uint64_t, std::size_t> tables[] = {
-      {DT_SYMTAB, word},     {DT_REL, word},        {DT_RELA, word},
-      {DT_JMPREL, word},     {kTagRelr, word},      {DT_GNU_HASH, word},
-      {DT_INIT_ARRAY, word}, {DT_FINI_ARRAY, word}, {DT_HASH, 4},
-      {DT_VERNEED, 4},       {DT_VERDEF, 4},        {DT_VERSYM, 2},
+      {DT_SYMTAB, word}, {DT_REL, word},      {DT_RELA, word},       {DT_JMPREL, word},
+      {kTagRelr, word},  {DT_GNU_HASH, word}, {DT_INIT_ARRAY, word}, {DT_FINI_ARRAY, word},
+      {DT_HASH, 4},      {DT_VERNEED, 4},     {DT_VERDEF, 4},        {DT_VERSYM, 2},
   };
   for (const auto& [tag, alignment] : tables) {
     if (file.dynamic(tag).value_or(0) % alignment != 0) {
@@ -213,12 +213,11 @@ void check_gnu_hash(const ElfFile& file, std::uint64_t address) {
   }
 }
 
-// The older hash table: buckets and chains of symbol numbers, 0 ends a chain. Looked at by the loader
-// only where there is no GNU hash table.
+// The older hash table: buckets and chains of symbol numbers, 0 ends a chain. Looked at by the
+// loader only where there is no GNU hash table.
 void check_old_hash(const ElfFile& file, std::uint64_t address) {
   const ElfReader& reader = file.reader();
-  const std::size_t entry =
-      file.target().machine == EM_S390 && file.target().bits == 64 ? 8 : 4;
+  const std::size_t entry = file.target().machine == EM_S390 && file.target().bits == 64 ? 8 : 4;
   const std::uint64_t offset = file.file_offset(address, 2 * entry).value_or(0);
   const std::uint64_t bucket_count = reader.number(offset, entry);
   const std::uint64_t chain_count = reader.number(offset + entry, entry);
@@ -309,8 +308,8 @@ void check_versions(const ElfFile& file) {
 bool in_image(const ElfFile& file, std::uint64_t address, std::uint64_t length,
               std::uint32_t flags) {
   for (const ElfSegment& segment : file.segments()) {
-    if (segment.type == PT_LOAD && (segment.flags & flags) == flags &&
-        address >= segment.address && address - segment.address <= segment.memory_bytes &&
+    if (segment.type == PT_LOAD && (segment.flags & flags) == flags && address >= segment.address &&
+        address - segment.address <= segment.memory_bytes &&
         length <= segment.memory_bytes - (address - segment.address)) {
       return true;
     }

@@ -19,8 +19,8 @@ constexpr std::uint64_t kTagRelrEntry = 37;
 // machine's psABI (elf.h: R_X86_64_…).
 struct RelocationKinds {
   std::uint16_t machine;
-  std::uint32_t relative;    // an address within the library
-  std::uint32_t irelative;   // the result of a function within the library, called while loading
+  std::uint32_t relative;   // an address within the library
+  std::uint32_t irelative;  // the result of a function within the library, called while loading
   std::initializer_list<std::uint32_t> thread_local_kinds;
   std::initializer_list<std::uint32_t> references;  // the address of a symbol, alone in its place
   std::initializer_list<std::uint32_t> others;      // copies excepted: only programs have those
@@ -71,7 +71,8 @@ class RelocationCheck {
     plt_table();
     packed_table();
     for (const CallList& list : call_lists_) {
-      if (kinds_ != nullptr && std::count(list.relocated.begin(), list.relocated.end(), false) != 0) {
+      if (kinds_ != nullptr &&
+          std::count(list.relocated.begin(), list.relocated.end(), false) != 0) {
         reader_.fail("an initialisation function has no address");
       }
     }
@@ -137,8 +138,7 @@ class RelocationCheck {
     }
     const auto size = file_.dynamic(DT_PLTRELSZ);
     const std::uint64_t kind = file_.dynamic(DT_PLTREL).value_or(0);
-    if (!size || (kind != DT_RELA && kind != DT_REL) ||
-        *size % entry_bytes(kind == DT_RELA) != 0) {
+    if (!size || (kind != DT_RELA && kind != DT_REL) || *size % entry_bytes(kind == DT_RELA) != 0) {
       reader_.fail("its table of function references has no size or an impossible one");
     }
     // Some linkers (RISC-V's) let the other table run on over this one.
@@ -168,8 +168,7 @@ class RelocationCheck {
       if (i < relative_count && kinds_ != nullptr && kind != kinds_->relative) {
         reader_.fail("a relocation is not of the kind that it is listed under");
       }
-      relocation(place, kind, symbol,
-                 with_addend ? std::optional(entry.word()) : std::nullopt);
+      relocation(place, kind, symbol, with_addend ? std::optional(entry.word()) : std::nullopt);
     }
   }
 
@@ -256,13 +255,13 @@ class RelocationCheck {
 
   // One past the end is a legal address too; linkers refer to the end of a section that way.
   void target(std::uint64_t address, bool called) const {
-    if (called ? !begins_function(address)
-               : address < image_begin_ || address > image_end_) {
+    if (called ? !begins_function(address) : address < image_begin_ || address > image_end_) {
       reader_.fail("a relocation points outside of the library");
     }
   }
 
-  // Bit 0 of an Arm function's address tells Thumb code from Arm code, in relocations and symbols alike.
+  // Bit 0 of an Arm function's address tells Thumb code from Arm code, in relocations and symbols
+  // alike.
   bool begins_function(std::uint64_t address) const {
     return file_.begins_function(address) ||
            (file_.target().machine == EM_ARM && file_.begins_function(address & ~std::uint64_t{1}));

@@ -67,8 +67,8 @@ void ElfFile::read_symbols() {
   }
   const std::size_t entry_bytes = symbol_bytes();
   if (dynamic(DT_SYMENT).value_or(entry_bytes) != entry_bytes) {
-    reader_.fail("its symbols take " + std::to_string(*dynamic(DT_SYMENT)) + " bytes each, expected " +
-                 std::to_string(entry_bytes));
+    reader_.fail("its symbols take " + std::to_string(*dynamic(DT_SYMENT)) +
+                 " bytes each, expected " + std::to_string(entry_bytes));
   }
   const std::size_t count = symbol_count();
   if (count > reader_.bytes().size() / entry_bytes) {
@@ -93,7 +93,8 @@ std::size_t ElfFile::symbol_count() const {
   if (const auto hash = dynamic(DT_HASH)) {
     // nbucket, nchain; there is a chain entry for each symbol. 64-bit s390 has entries of 8 bytes.
     const std::size_t entry = target_.machine == EM_S390 && target_.bits == 64 ? 8 : 4;
-    count = std::max(count, reader_.number(offset_of(DT_HASH, 2 * entry, "hash table") + entry, entry));
+    count =
+        std::max(count, reader_.number(offset_of(DT_HASH, 2 * entry, "hash table") + entry, entry));
   }
   if (const auto hash = dynamic(DT_GNU_HASH)) {
     count = std::max<std::uint64_t>(count, gnu_hash_symbol_count(*hash));
@@ -128,7 +129,8 @@ std::size_t ElfFile::gnu_hash_symbol_count(std::uint64_t address) const {
 
 void ElfFile::read_versions() {
   if (dynamic(DT_VERSYM)) {
-    const std::uint64_t offset = offset_of(DT_VERSYM, 2 * symbols_.size(), "table of symbol versions");
+    const std::uint64_t offset =
+        offset_of(DT_VERSYM, 2 * symbols_.size(), "table of symbol versions");
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
       symbols_[i].version =
           static_cast<std::uint16_t>(reader_.number(offset + 2 * i, 2) & ~kVersionHidden);

@@ -13,8 +13,8 @@
 
 namespace run_model {
 
-// Gives every entry of a graph its address: parameters where they are bound, the others a place in one
-// block of zeroed memory.
+// Gives every entry of a graph its address: parameters where they are bound, the others a place in
+// one block of zeroed memory.
 class EntryStorage {
  public:
   // `graph` must outlive this. Throws Error(kIncompatible) when the machine lacks the memory.
@@ -39,8 +39,8 @@ class EntryStorage {
   // Moves an entry that is no parameter back to its place in the block.
   void move_home(std::size_t entry);
 
-  // Copies the entry to memory of its own unless it can be written where it is: parameters in a mapped
-  // file or library cannot.
+  // Copies the entry to memory of its own unless it can be written where it is: parameters in a
+  // mapped file or library cannot.
   void make_writable(std::size_t entry);
 
  private:

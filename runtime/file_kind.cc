@@ -17,13 +17,19 @@ using namespace std::string_view_literals;
 
 // The signatures are those of the formats' own specifications, as the file(1) command has them too.
 constexpr std::array kMagics = {
-    Magic{0, "\x7f" "ELF"sv, "an ELF file (a compiled library or program)"},
+    Magic{0,
+          "\x7f"
+          "ELF"sv,
+          "an ELF file (a compiled library or program)"},
     Magic{0, "\xb7\x9c\x04\x05\x4f\x8d\xe5\xf7"sv, "TVM parameters (.params)"},
     Magic{0, "\x3f\xa1\xb4\x96\xf0\x40\x5e\xdd"sv, "a single TVM tensor"},
     Magic{257, "ustar"sv, "a tar archive"},
     Magic{0, "\x1f\x8b"sv, "a gzip archive"},
     Magic{0, "BZh"sv, "a bzip2 archive"},
-    Magic{0, "\xfd" "7zXZ\0"sv, "an xz archive"},
+    Magic{0,
+          "\xfd"
+          "7zXZ\0"sv,
+          "an xz archive"},
     Magic{0, "\x28\xb5\x2f\xfd"sv, "a zstd archive"},
     Magic{0, "PK\x03\x04"sv, "a zip archive (.zip, .npz, .pt)"},
     Magic{0, "!<arch>\n"sv, "a static library (.a)"},

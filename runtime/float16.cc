@@ -42,8 +42,9 @@ std::uint16_t round_to_half(Float value) {
   if (half_exponent < -kHalfBits) {
     return sign;
   }
-  // The significand with its leading one, to be shifted right; a subnormal half by so much more. The
-  // leading one and a carry out of the rounding both land in the exponent field, as they should.
+  // The significand with its leading one, to be shifted right; a subnormal half by so much more.
+  // The leading one and a carry out of the rounding both land in the exponent field, as they
+  // should.
   const int shift = kBits - kHalfBits + (half_exponent < 1 ? 1 - half_exponent : 0);
   const Bits full = significand | kOne << kBits;
   const Bits rest = full & ((kOne << shift) - 1);

@@ -3,12 +3,15 @@
 // part of the compiler's own library; TVM's models leave them to the runtime.
 //
 // Two conventions are about for how a half travels, and the names do not tell which one is meant:
-//   - as a 16-bit integer: __gnu_h2f_ieee and __gnu_f2h_ieee always, and __truncdfhf2 as LLVM up to 14
+//   - as a 16-bit integer: __gnu_h2f_ieee and __gnu_f2h_ieee always, and __truncdfhf2 as LLVM up to
+//   14
 //     called it (TVM 0.7, 0.8);
-//   - in a floating-point register: __extendhfsf2, __extendhfdf2, __truncsfhf2 and __truncdfhf2 as LLVM
+//   - in a floating-point register: __extendhfsf2, __extendhfdf2, __truncsfhf2 and __truncdfhf2 as
+//   LLVM
 //     from 15 on and GCC from 12 on call them (TVM from 0.10 on).
-// The functions that return a half therefore return it in both registers, which the calling conventions
-// of x86-64 and RISC-V allow: a struct of an integer and a float comes back in one register of each.
+// The functions that return a half therefore return it in both registers, which the calling
+// conventions of x86-64 and RISC-V allow: a struct of an integer and a float comes back in one
+// register of each.
 #pragma once
 
 #include <cstdint>

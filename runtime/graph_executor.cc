@@ -16,7 +16,8 @@ namespace run_model {
 namespace {
 
 // Bytes of `data` from all over it, enough to tell whether a function that should leave it as it is
-// moves or changes anything: blocks of kSampleBlock bytes at kSamples places, all of it where it is short.
+// moves or changes anything: blocks of kSampleBlock bytes at kSamples places, all of it where it is
+// short.
 std::vector<char> sample(const char* data, std::size_t bytes) {
   constexpr std::size_t kSampleBlock = 64;
   constexpr std::size_t kSamples = 256;
@@ -51,9 +52,10 @@ class GraphExecutor::Impl {
       if (inputs_[i].name == name) return i;
     }
     std::string names;
-    for (const TensorInfo& input : inputs_) names += (names.empty() ? "" : ", ") + in_quotes(input.name);
-    throw Error(ErrorCode::kMismatch, "the model has no input " + in_quotes(name) + ", its inputs are " +
-                                          (names.empty() ? "none" : names));
+    for (const TensorInfo& input : inputs_)
+      names += (names.empty() ? "" : ", ") + in_quotes(input.name);
+    throw Error(ErrorCode::kMismatch, "the model has no input " + in_quotes(name) +
+                                          ", its inputs are " + (names.empty() ? "none" : names));
   }
 
   std::optional<std::size_t> argument_index(std::string_view name) const {
@@ -105,17 +107,16 @@ class GraphExecutor::Impl {
     check_alignment(outputs_[index], tensor);
     std::size_t entry = model_.graph.outputs[index];
     if (placed_by_caller_[model_.plan.alias_of[entry]]) {
-      throw Error(ErrorCode::kMismatch, "output " + std::to_string(index) +
-                                            " is an input or a parameter itself: nothing writes it");
+      throw Error(ErrorCode::kMismatch,
+                  "output " + std::to_string(index) +
+                      " is an input or a parameter itself: nothing writes it");
     }
     entries_.move_to(entry, tensor);
   }
 
   Tensor output(std::size_t index) const { return entries_.tensor(model_.graph.outputs.at(index)); }
 
-  void set_threads(std::shared_ptr<ThreadPool> threads) {
-    threads_ = std::move(threads);
-  }
+  void set_threads(std::shared_ptr<ThreadPool> threads) { threads_ = std::move(threads); }
 
   void run() {
     check_all_set();
@@ -197,7 +198,8 @@ class GraphExecutor::Impl {
     std::vector<std::string> entry_names;
     for (const GraphNode& node : graph.nodes) {
       for (std::size_t i = 0; i < node.num_outputs; ++i) {
-        entry_names.push_back(node.num_outputs == 1 ? node.name : node.name + ":" + std::to_string(i));
+        entry_names.push_back(node.num_outputs == 1 ? node.name
+                                                    : node.name + ":" + std::to_string(i));
       }
     }
     auto info = [&](std::size_t entry) {
@@ -235,8 +237,9 @@ class GraphExecutor::Impl {
       call.function = model_.module->find(node.function);
       if (call.function == nullptr) {
         throw Error(ErrorCode::kMismatch,
-                    "the graph calls the function " + in_quotes(node.function) + ", which library " +
-                        path_in_quotes(model_.module->path()) + " does not have",
+                    "the graph calls the function " + in_quotes(node.function) +
+                        ", which library " + path_in_quotes(model_.module->path()) +
+                        " does not have",
                     "check that the library and the graph come from the same compilation");
       }
     }
@@ -258,8 +261,8 @@ class GraphExecutor::Impl {
     execute_now(call);
   }
 
-  // What a function does is known by its name alone. It is run once on tensors that lie where it would
-  // copy them to, which has to change nothing.
+  // What a function does is known by its name alone. It is run once on tensors that lie where it
+  // would copy them to, which has to change nothing.
   void check_join(Call& call) {
     const GraphNode& node = model_.graph.nodes[call.node];
     const char* data = static_cast<const char*>(entries_.data(node.first_output));
@@ -287,13 +290,15 @@ class GraphExecutor::Impl {
     int result_type_code = kTypeNull;
     int status = call.function(arguments, type_codes_.data() + call.first_argument,
                                call.num_arguments, &result, &result_type_code, nullptr);
-    if (status != 0) [[unlikely]] throw_failure(call);
+    if (status != 0) [[unlikely]]
+      throw_failure(call);
   }
 
   [[noreturn]] void throw_failure(const Call& call) const {
     const GraphNode& node = model_.graph.nodes[call.node];
     throw Error(ErrorCode::kModel, "node " + in_quotes(node.name) + " (function " +
-                                       in_quotes(node.function) + ") failed: " + last_packed_error());
+                                       in_quotes(node.function) +
+                                       ") failed: " + last_packed_error());
   }
 
   void check_all_set() const {
@@ -310,15 +315,16 @@ class GraphExecutor::Impl {
   }
 
   static void check_form(const TensorInfo& expected, const Tensor& given, const char* what) {
-    if (given.defined() && given.shape() == expected.shape && same_dtype(given.dtype(), expected.dtype)) {
+    if (given.defined() && given.shape() == expected.shape &&
+        same_dtype(given.dtype(), expected.dtype)) {
       return;
     }
-    throw Error(ErrorCode::kMismatch,
-                what + in_quotes(expected.name) + " is " +
-                    tensor_form_name(expected.dtype, expected.shape) + ", but " +
-                    (given.defined() ? tensor_form_name(given.dtype(), given.shape())
-                                     : "an empty tensor") +
-                    " was given");
+    throw Error(
+        ErrorCode::kMismatch,
+        what + in_quotes(expected.name) + " is " +
+            tensor_form_name(expected.dtype, expected.shape) + ", but " +
+            (given.defined() ? tensor_form_name(given.dtype(), given.shape()) : "an empty tensor") +
+            " was given");
   }
 
   static void check_alignment(const TensorInfo& info, const Tensor& tensor) {

@@ -49,8 +49,8 @@ struct ExecutorOptions {
   // are bound: for watching what loading costs.
   std::function<void()> on_loaded{};
   // Shares memory between tensors more tightly than the compiler planned, and leaves concatenations
-  // that only put tensors behind each other out. False: memory as the compiler assigned it, and every
-  // node is run.
+  // that only put tensors behind each other out. False: memory as the compiler assigned it, and
+  // every node is run.
   bool plan_memory = true;
   // False: inputs that were never set are zero, and run() does not complain of them.
   bool require_inputs = true;
@@ -67,8 +67,8 @@ struct ModelFiles {
 // An index beyond inputs(), outputs() or nodes() throws std::out_of_range.
 class GraphExecutor {
  public:
-  // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible |
-  // kMismatch).
+  // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible
+  // | kMismatch).
   explicit GraphExecutor(const ModelFiles& files, const ExecutorOptions& options = {});
 
   // The same of a library that is loaded already: of the graph in a single-file export, or of
@@ -88,8 +88,8 @@ class GraphExecutor {
   // Position in inputs(). Throws Error(kMismatch) listing the names there are.
   std::size_t input_index(std::string_view name) const;
 
-  // Copies `tensor` into input `index`. Shape and element type must be equal to inputs()[index], else
-  // Error(kMismatch).
+  // Copies `tensor` into input `index`. Shape and element type must be equal to inputs()[index],
+  // else Error(kMismatch).
   void set_input(std::size_t index, const Tensor& tensor);
   void set_input(std::string_view name, const Tensor& tensor);
 
@@ -105,17 +105,17 @@ class GraphExecutor {
   const std::vector<TensorInfo>& arguments() const;
   std::optional<std::size_t> argument_index(std::string_view name) const;
 
-  // The memory that the model reads argument `index` from, to be read and written in place; counts as
-  // set. A parameter that lies in a mapped file or library is copied to memory of its own first.
+  // The memory that the model reads argument `index` from, to be read and written in place; counts
+  // as set. A parameter that lies in a mapped file or library is copied to memory of its own first.
   Tensor argument(std::size_t index);
 
   // As for inputs, but that set_argument writes to the memory that argument() gives.
   void set_argument(std::size_t index, const Tensor& tensor);
   void set_argument_zero_copy(std::size_t index, const Tensor& tensor);
 
-  // The model writes output `index` straight into `tensor` from the next run on (same shape, type and
-  // alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an input,
-  // a parameter or shares its storage with something else that is read later.
+  // The model writes output `index` straight into `tensor` from the next run on (same shape, type
+  // and alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an
+  // input, a parameter or shares its storage with something else that is read later.
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
 
   // The output's storage: valid until the next run overwrites it; clone() to keep it.
@@ -124,8 +124,8 @@ class GraphExecutor {
   // The pool for later runs. Null: the process-wide one.
   void set_threads(std::shared_ptr<ThreadPool> threads);
 
-  // Runs every node. Throws Error(kMismatch) naming the inputs that were never set, Error(kModel) when
-  // a compiled function reports failure.
+  // Runs every node. Throws Error(kMismatch) naming the inputs that were never set, Error(kModel)
+  // when a compiled function reports failure.
   void run();
 
   // The executable nodes in running order. run_node(i) runs just the i-th, on the storage as it
@@ -133,8 +133,8 @@ class GraphExecutor {
   const std::vector<NodeInfo>& nodes() const;
   void run_node(std::size_t index);
 
-  // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index), before
-  // later nodes reuse the storage.
+  // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index),
+  // before later nodes reuse the storage.
   Tensor node_output(std::size_t index, std::size_t output) const;
 
   MemoryAccount memory() const;

@@ -121,8 +121,7 @@ class GraphParser {
     std::int64_t last = static_cast<std::int64_t>(graph_.nodes.size()) - 1;
     const GraphNode& node = graph_.nodes[static_cast<std::size_t>(field.at(0).integer(0, last))];
     if (node.num_outputs == 0) field.fail("refers to a node without outputs");
-    std::int64_t output =
-        field.at(1).integer(0, static_cast<std::int64_t>(node.num_outputs) - 1);
+    std::int64_t output = field.at(1).integer(0, static_cast<std::int64_t>(node.num_outputs) - 1);
     return node.first_output + static_cast<std::size_t>(output);
   }
 
@@ -148,8 +147,8 @@ class GraphParser {
         dtypes.at(i).fail(std::string("cannot be used: ") + error.what());
       }
       // The planner numbers storages without gaps beyond what the entries need.
-      entry.storage = static_cast<std::size_t>(
-          storages.at(i).integer(0, static_cast<std::int64_t>(count) - 1));
+      entry.storage =
+          static_cast<std::size_t>(storages.at(i).integer(0, static_cast<std::int64_t>(count) - 1));
       graph_.num_storages = std::max(graph_.num_storages, entry.storage + 1);
       graph_.entries.push_back(std::move(entry));
     }
@@ -180,7 +179,8 @@ class GraphParser {
       JsonField devices = sized(typed_list(attrs, "device_index", "list_int"), count);
       for (std::size_t i = 0; i < count; ++i) {
         std::int64_t device = devices.at(i).integer(INT32_MIN, INT32_MAX);
-        if (device != kDLCPU) refuse_placement(devices.at(i), "device type " + std::to_string(device));
+        if (device != kDLCPU)
+          refuse_placement(devices.at(i), "device type " + std::to_string(device));
       }
     }
     if (attrs.has("storage_scope")) {

@@ -53,9 +53,9 @@ struct Graph {
 };
 
 // Parses and checks a graph. Everything in it is consistent afterwards: indices are in range, nodes
-// come after what they read, shapes and sizes fit, names of inputs are unique, all of it on the CPU.
-// `source` names the text in errors. Throws Error(kFormat), or Error(kIncompatible) for a graph that
-// is placed on another device than the CPU.
+// come after what they read, shapes and sizes fit, names of inputs are unique, all of it on the
+// CPU. `source` names the text in errors. Throws Error(kFormat), or Error(kIncompatible) for a
+// graph that is placed on another device than the CPU.
 Graph parse_graph(std::string_view json, const std::string& source);
 
 }  // namespace run_model

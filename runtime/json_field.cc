@@ -96,7 +96,8 @@ std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
                    value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
   if (!integral || too_large) {
     // Only a number's text is shown: dump() of nested lists recurses as deep as the file says.
-    std::string found = value_->is_number() ? value_->dump() : std::string("a ") + value_->type_name();
+    std::string found =
+        value_->is_number() ? value_->dump() : std::string("a ") + value_->type_name();
     fail("is " + found + ", expected a whole number");
   }
   std::int64_t value = value_->get<std::int64_t>();
@@ -108,9 +109,10 @@ std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
 }
 
 void JsonField::fail(const std::string& problem) const {
-  throw Error(ErrorCode::kFormat,
-              *source_ + ": " + (path_.empty() ? std::string("the document") : path_) + " " + problem,
-              "compile the model again, or copy the file again if it may be damaged");
+  throw Error(
+      ErrorCode::kFormat,
+      *source_ + ": " + (path_.empty() ? std::string("the document") : path_) + " " + problem,
+      "compile the model again, or copy the file again if it may be damaged");
 }
 
 }  // namespace run_model

@@ -12,7 +12,8 @@ namespace run_model {
 // A value of a JSON document together with where it stands ("nodes[3].attrs").
 class JsonField {
  public:
-  // Parses a whole document. Throws Error(kFormat) naming `source` and the byte where it goes wrong.
+  // Parses a whole document. Throws Error(kFormat) naming `source` and the byte where it goes
+  // wrong.
   static nlohmann::json parse(std::string_view text, const std::string& source);
 
   // `value` and `source` must outlive the field.
@@ -26,8 +27,8 @@ class JsonField {
   JsonField at(std::size_t index) const;
   const std::string& string() const;
   std::int64_t integer(std::int64_t min, std::int64_t max) const;
-  double number() const;                   // finite
-  std::vector<std::string> keys() const;   // of an object
+  double number() const;                  // finite
+  std::vector<std::string> keys() const;  // of an object
   bool is_null() const;
   bool boolean() const;
 

@@ -21,9 +21,9 @@ const void* look_up(PackedFunction function, const Module& module, std::size_t s
   int result_type = kTypeNull;
   clear_last_packed_error();
   if (function(&argument, &type, 1, &result, &result_type, nullptr) != 0) {
-    throw Error(ErrorCode::kModel, "library " + path_in_quotes(module.path()) +
-                                       " failed to look up a linked parameter: " +
-                                       last_packed_error());
+    throw Error(ErrorCode::kModel,
+                "library " + path_in_quotes(module.path()) +
+                    " failed to look up a linked parameter: " + last_packed_error());
   }
   // Storage that holds no parameter gives null.
   return result_type == kTypeOpaqueHandle ? result.v_handle : nullptr;

@@ -10,8 +10,8 @@
 namespace run_model {
 
 // The function of a library of TVM 0.7 or 0.8 that gives the address of a linked parameter by its
-// storage number. Later releases let the functions of the graph refer to their constants themselves,
-// so that the graph has no such inputs and nothing needs to be looked up.
+// storage number. Later releases let the functions of the graph refer to their constants
+// themselves, so that the graph has no such inputs and nothing needs to be looked up.
 inline constexpr char kLookupLinkedParam[] = "_lookup_linked_param";
 
 // Adds to `binding` the inputs of the graph that have no parameter yet and that the library knows.

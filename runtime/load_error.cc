@@ -39,7 +39,8 @@ Error load_error(const ElfFile& file, const Host& host, std::string_view reason)
   }
   if (const std::string_view symbol = between(reason, "undefined symbol: ", ""); !symbol.empty()) {
     return Error(code,
-                 file.source() + " needs the function " + in_quotes(symbol.substr(0, symbol.find(','))) +
+                 file.source() + " needs the function " +
+                     in_quotes(symbol.substr(0, symbol.find(','))) +
                      ", which neither run_model nor the libraries that it names have",
                  "compile the model without external libraries (-libs=…), or link it with the one "
                  "that has it");

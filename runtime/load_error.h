@@ -9,8 +9,8 @@
 
 namespace run_model {
 
-// The Error(kIncompatible) for a library that passed check_library() and that dlopen() refused with the
-// message `reason`.
+// The Error(kIncompatible) for a library that passed check_library() and that dlopen() refused with
+// the message `reason`.
 Error load_error(const ElfFile& file, const Host& host, std::string_view reason);
 
 }  // namespace run_model

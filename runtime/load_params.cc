@@ -10,7 +10,8 @@
 
 namespace run_model {
 
-void load_params(GraphExecutor& executor, std::span<const std::byte> bytes, const std::string& source) {
+void load_params(GraphExecutor& executor, std::span<const std::byte> bytes,
+                 const std::string& source) {
   std::vector<std::pair<std::size_t, Param>> known;
   for (Param& param : parse_params(bytes, source)) {
     const std::optional<std::size_t> index = executor.argument_index(param.name);

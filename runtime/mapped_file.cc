@@ -59,11 +59,12 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   if (file.get() < 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) {
-      throw Error(ErrorCode::kFile, name + " does not exist", "check the path for a typing mistake");
+      throw Error(ErrorCode::kFile, name + " does not exist",
+                  "check the path for a typing mistake");
     }
     throw Error(ErrorCode::kFile, name + " cannot be opened: " + reason(error));
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.get(), &info) != 0) {
     throw Error(ErrorCode::kFile, name + " cannot be examined: " + reason(errno));
   }

@@ -13,8 +13,9 @@ namespace run_model {
 // ends this process (SIGBUS), as for every mapped file: replace files by renaming, not in place.
 class MappedFile {
  public:
-  // `what` says in errors what the file was to be: "library", "parameters file". Throws Error(kFile)
-  // when it is missing, unreadable, a directory or a device, Error(kFormat) when it is empty.
+  // `what` says in errors what the file was to be: "library", "parameters file". Throws
+  // Error(kFile) when it is missing, unreadable, a directory or a device, Error(kFormat) when it is
+  // empty.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path,
                                                 std::string_view what = "file");
 

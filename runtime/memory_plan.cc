@@ -39,7 +39,8 @@ bool joins_as_memory(const std::vector<const GraphEntry*>& parts, const GraphEnt
   std::int64_t sum = 0;
   std::size_t axis = whole.shape.size();
   for (const GraphEntry* part : parts) {
-    if (part->shape.size() != whole.shape.size() || !same_dtype(part->dtype, whole.dtype)) return false;
+    if (part->shape.size() != whole.shape.size() || !same_dtype(part->dtype, whole.dtype))
+      return false;
     for (std::size_t d = 0; d < whole.shape.size(); ++d) {
       if (part->shape[d] == whole.shape[d]) continue;
       if (axis != whole.shape.size() && axis != d) return false;
@@ -118,7 +119,8 @@ class TightPlanner {
       parts.push_back(&graph_.entries[input]);
       offset += graph_.entries[input].bytes;
     }
-    if (!joins_as_memory(parts, graph_.entries[whole]) || offset != graph_.entries[whole].bytes) return;
+    if (!joins_as_memory(parts, graph_.entries[whole]) || offset != graph_.entries[whole].bytes)
+      return;
     offset = 0;
     for (std::size_t part : taken) {
       parent_[part] = whole;

@@ -29,7 +29,8 @@ struct MemoryPlan {
 };
 
 enum class MemoryPlanning {
-  // Shared by tensors whose lifetimes do not touch, as tightly as a greedy search finds: less memory
+  // Shared by tensors whose lifetimes do not touch, as tightly as a greedy search finds: less
+  // memory
   // than the compiler's assignment needs, so more of it stays in the caches. The inputs of a plain
   // concatenation are put behind each other, which leaves nothing to do for the node itself.
   kTight,
@@ -41,9 +42,9 @@ enum class MemoryPlanning {
 // Error(kFormat) for more memory than there are addresses.
 //
 // The greedy search (largest tensor first, each at the lowest free address over its lifetime) is
-// "greedy by size" of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
-// (2020), section 5.2. It compares pairs: graphs with more than kMostTightEntries entries are laid out
-// as the compiler said.
+// "greedy by size" of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+// Inference" (2020), section 5.2. It compares pairs: graphs with more than kMostTightEntries
+// entries are laid out as the compiler said.
 inline constexpr std::size_t kMostTightEntries = 8192;
 MemoryPlan plan_memory(const Graph& graph, const StoragePlan& storages,
                        const std::vector<bool>& is_param, MemoryPlanning planning);

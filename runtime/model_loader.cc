@@ -52,8 +52,9 @@ const EmbeddedGraph& graph_of_library(const Module& library) {
   return *library.embedded_graph();
 }
 
-LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph, const std::string& graph_source,
-                         const ReadParams& read, const std::function<void()>& on_loaded) {
+LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
+                         const std::string& graph_source, const ReadParams& read,
+                         const std::function<void()>& on_loaded) {
   LoadedModel model{std::move(library), std::move(graph), {}, {}};
   model.plan = plan_storage(model.graph, graph_source);
   if (on_loaded) on_loaded();

@@ -27,7 +27,8 @@ struct LoadedModel {
 LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded = {});
 
 // Takes the graph and the parameters from the library, a single-file export.
-LoadedModel load_model(std::shared_ptr<Module> library, const std::function<void()>& on_loaded = {});
+LoadedModel load_model(std::shared_ptr<Module> library,
+                       const std::function<void()>& on_loaded = {});
 
 // Takes the graph from `graph_json`, and the parameters from the library where it is its own graph.
 LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,

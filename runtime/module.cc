@@ -56,13 +56,14 @@ struct FileIdentity {
 };
 
 FileIdentity identity_of(const std::filesystem::path& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0 ? FileIdentity{info.st_dev, info.st_ino} : FileIdentity{};
 }
 
 class LibraryModule;
 
-// The modules that are open, by the loader's handle: the loader gives the same one for the same file.
+// The modules that are open, by the loader's handle: the loader gives the same one for the same
+// file.
 struct OpenModules {
   struct Entry {
     std::weak_ptr<LibraryModule> module;
@@ -113,7 +114,9 @@ class LibraryModule final : public Module {
 
   const std::optional<EmbeddedGraph>& embedded_graph() const override { return embedded_graph_; }
 
-  void set_embedded_graph(std::optional<EmbeddedGraph> graph) { embedded_graph_ = std::move(graph); }
+  void set_embedded_graph(std::optional<EmbeddedGraph> graph) {
+    embedded_graph_ = std::move(graph);
+  }
 
  private:
   // Writes the addresses of this runtime's functions into the library's pointer variables for them,
@@ -180,7 +183,8 @@ std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
     return std::nullopt;
   }
   const auto bytes = elf.bytes_of(*blob);
-  const auto base = bytes.empty() ? 0 : static_cast<std::size_t>(bytes.data() - file->bytes().data());
+  const auto base =
+      bytes.empty() ? 0 : static_cast<std::size_t>(bytes.data() - file->bytes().data());
   auto graph = parse_device_blob(bytes, elf.source(), base);
   if (graph) {
     graph->file = file;

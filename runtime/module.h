@@ -23,9 +23,9 @@ class Module {
 
   virtual const std::filesystem::path& path() const = 0;
 
-  // The compiled function `name`, or null when the library defines none of that name. Only functions
-  // of the library itself are found, never those of the libraries that it needs. "__tvm_main__" gives
-  // the function that the library declares as its entry, if any.
+  // The compiled function `name`, or null when the library defines none of that name. Only
+  // functions of the library itself are found, never those of the libraries that it needs.
+  // "__tvm_main__" gives the function that the library declares as its entry, if any.
   virtual PackedFunction find(const std::string& name) const = 0;
 
   // Present for a single-file export (`lib.export_library` of a whole model).

@@ -53,9 +53,10 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
   for (const Param& param : params) {
     auto found = entry_of.find(param.name);
     if (found == entry_of.end()) {
-      throw Error(ErrorCode::kMismatch,
-                  source + " has a parameter " + in_quotes(param.name) + ", which the graph does not use",
-                  kSameModelHint);
+      throw Error(
+          ErrorCode::kMismatch,
+          source + " has a parameter " + in_quotes(param.name) + ", which the graph does not use",
+          kSameModelHint);
     }
     const GraphEntry& entry = graph.entries[found->second];
     check_form(param, entry.shape, entry.dtype, source);

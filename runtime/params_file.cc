@@ -36,7 +36,8 @@ Param read_tensor(ByteReader& reader, const std::string& name) {
   Param param;
   param.name = name;
   std::uint64_t magic = reader.u64("a tensor's magic number");
-  if (magic != kTensorMagic) reader.fail("there is no tensor where parameter " + in_quotes(name) + " should be");
+  if (magic != kTensorMagic)
+    reader.fail("there is no tensor where parameter " + in_quotes(name) + " should be");
   reader.u64("a tensor's reserved field");
   std::int32_t device_type = reader.i32("a tensor's device type");
   reader.i32("a tensor's device number");
@@ -77,7 +78,8 @@ std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string>
     params.push_back(std::move(param));
   }
   if (!reader.at_end()) {
-    reader.fail(std::to_string(reader.remaining()) + " bytes are left over after the last parameter");
+    reader.fail(std::to_string(reader.remaining()) +
+                " bytes are left over after the last parameter");
   }
   return params;
 }

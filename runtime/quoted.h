@@ -12,8 +12,8 @@ namespace run_model {
 // Everything after `limit` bytes becomes "…".
 std::string in_quotes(std::string_view text, std::size_t limit = 80);
 
-// A file's name as a person knows it: a file that exists in memory only (/proc/self/fd/7) goes by the
-// name that it was made with.
+// A file's name as a person knows it: a file that exists in memory only (/proc/self/fd/7) goes by
+// the name that it was made with.
 std::string shown_path(const std::filesystem::path& path);
 
 // The same in quotes, in full.

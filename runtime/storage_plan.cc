@@ -51,8 +51,8 @@ class Planner {
 
   void run(const GraphNode& node) {
     for (std::size_t input : node.inputs) check_alive(input, "node " + in_quotes(node.name));
-    bool shares = node.kind == NodeKind::kNop &&
-                  storage(node.inputs[0]) == storage(node.first_output);
+    bool shares =
+        node.kind == NodeKind::kNop && storage(node.inputs[0]) == storage(node.first_output);
     if (shares) {
       plan_.alias_of[node.first_output] = plan_.alias_of[node.inputs[0]];
       return;

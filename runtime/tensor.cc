@@ -68,7 +68,8 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   }
   std::vector<std::int64_t> shape(source.shape, source.shape + source.ndim);
   tensor_bytes(shape, source.dtype);
-  // From here on nothing but the shared_ptr's own allocation can fail, and it calls the deleter then.
+  // From here on nothing but the shared_ptr's own allocation can fail, and it calls the deleter
+  // then.
   std::shared_ptr<void> owner(managed, [](DLManagedTensor* m) {
     if (m->deleter != nullptr) m->deleter(m);
   });

@@ -25,16 +25,18 @@ class Tensor {
  public:
   Tensor() = default;
 
-  // Uninitialised storage aligned to kTensorAlignment. Throws Error(kFormat) for an impossible shape,
-  // std::bad_alloc when there is no memory.
+  // Uninitialised storage aligned to kTensorAlignment. Throws Error(kFormat) for an impossible
+  // shape, std::bad_alloc when there is no memory.
   static Tensor empty(std::vector<std::int64_t> shape, DLDataType dtype);
 
-  // A view of memory that `owner` keeps alive (null: the caller keeps it alive longer than any copy).
+  // A view of memory that `owner` keeps alive (null: the caller keeps it alive longer than any
+  // copy).
   static Tensor view(void* data, std::vector<std::int64_t> shape, DLDataType dtype,
                      std::shared_ptr<void> owner);
 
-  // Takes over a tensor of another framework; its deleter is called when the last copy goes. It must
-  // be on the CPU and dense in row-major order, else Error(kMismatch), and the caller keeps it.
+  // Takes over a tensor of another framework; its deleter is called when the last copy goes. It
+  // must be on the CPU and dense in row-major order, else Error(kMismatch), and the caller keeps
+  // it.
   static Tensor from_dlpack(DLManagedTensor* managed);
 
   // Hands the bytes to another framework without a copy. The receiver calls the deleter.

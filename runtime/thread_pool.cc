@@ -58,9 +58,8 @@ class ThreadPool::Group {
       generation_.notify_all();
       return;
     }
-    spin_then_wait(generation_, spin_, [&] {
-      return generation_.load(std::memory_order_acquire) != generation;
-    });
+    spin_then_wait(generation_, spin_,
+                   [&] { return generation_.load(std::memory_order_acquire) != generation; });
   }
 
  private:
@@ -166,8 +165,7 @@ class ThreadPool::Impl {
   void work(int index) {
     std::uint32_t seen = 0;
     while (true) {
-      spin_then_wait(epoch_, spin_,
-                     [&] { return epoch_.load(std::memory_order_acquire) != seen; });
+      spin_then_wait(epoch_, spin_, [&] { return epoch_.load(std::memory_order_acquire) != seen; });
       ++seen;
       if (stopping_.load(std::memory_order_relaxed)) return;
       if (index < count_) note_result(run_task(task_, index, count_, group_, data_));

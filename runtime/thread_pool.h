@@ -10,11 +10,11 @@ struct ThreadPoolOptions {
   // Number of threads that share the work, the calling one included. 0: default_threads().
   int threads = 0;
   // How long a thread without work busy-waits before it sleeps, in microseconds. Waking a sleeping
-  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Not done at
-  // all where there are fewer CPUs than threads.
+  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Not done
+  // at all where there are fewer CPUs than threads.
   int spin_microseconds = 100;
-  // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is left
-  // alone); empty: no pinning.
+  // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is
+  // left alone); empty: no pinning.
   std::vector<int> worker_cpus{};
 };
 
@@ -33,8 +33,9 @@ class ThreadPool {
   // The environment variable's value where it is a plausible number of threads, else 0.
   static int threads_from_environment(const char* variable);
 
-  // TVM_NUM_THREADS, else OMP_NUM_THREADS, else one for each physical core that this process may use:
-  // by its CPU mask, its cgroup's CPU quota (rounded up) and the topology in sysfs. At least 1.
+  // TVM_NUM_THREADS, else OMP_NUM_THREADS, else one for each physical core that this process may
+  // use: by its CPU mask, its cgroup's CPU quota (rounded up) and the topology in sysfs. At
+  // least 1.
   static int default_threads();
 
   // The pool that executors, and compiled functions called by themselves, share unless given one:
@@ -48,15 +49,16 @@ class ThreadPool {
 
   // Calls task(index, count, group, data) for every index in [0, count), all at the same time, and
   // waits for them. count 0 means threads(); index 0 runs on the calling thread. More tasks than
-  // threads are served by threads made for that one call. Called from inside a task it runs a single
-  // task with count 1 (loops do not nest). Two threads that call it take turns.
-  // Returns 0, or a non-zero value that a task returned. Throws std::system_error only when extra
-  // threads were needed and refused; tasks must not throw.
+  // threads are served by threads made for that one call. Called from inside a task it runs a
+  // single task with count 1 (loops do not nest). Two threads that call it take turns. Returns 0,
+  // or a non-zero value that a task returned. Throws std::system_error only when extra threads were
+  // needed and refused; tasks must not throw.
   class Group;
   using Task = int (*)(int index, int count, Group* group, void* data);
   int launch(Task task, void* data, int count = 0);
 
-  // Inside a task: waits until every task of the group has called it. `group` is the task's argument.
+  // Inside a task: waits until every task of the group has called it. `group` is the task's
+  // argument.
   static void barrier(Group* group);
 
  private:

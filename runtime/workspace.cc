@@ -13,12 +13,13 @@ namespace {
 // Sizes are rounded up to pages, so that requests of nearly the same size fit the same block.
 constexpr std::size_t kPage = 4096;
 
-// More is a mistake in the model rather than a wish, and not to be tried: systems that promise memory
-// which they do not have would let it succeed.
+// More is a mistake in the model rather than a wish, and not to be tried: systems that promise
+// memory which they do not have would let it succeed.
 constexpr std::uint64_t kMostBytes =
     std::min<std::uint64_t>(std::uint64_t{1} << 38, std::numeric_limits<std::size_t>::max() / 2);
 
-// Over all threads. Blocks come and go with the first runs only, so that counting them costs nothing.
+// Over all threads. Blocks come and go with the first runs only, so that counting them costs
+// nothing.
 std::atomic<std::size_t> held_by_all{0};
 std::atomic<std::size_t> most_held{0};
 

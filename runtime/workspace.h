@@ -7,10 +7,10 @@
 
 namespace run_model {
 
-// Compiled code frees blocks in nearly the opposite order of their allocation, and asks for the same
-// sizes at every run: freed blocks are kept and handed out again. There are never more blocks than
-// were in use at the same time, each as large as the largest request that it served.
-// Not safe to use from two threads at once: each thread has its own.
+// Compiled code frees blocks in nearly the opposite order of their allocation, and asks for the
+// same sizes at every run: freed blocks are kept and handed out again. There are never more blocks
+// than were in use at the same time, each as large as the largest request that it served. Not safe
+// to use from two threads at once: each thread has its own.
 class Workspace {
  public:
   // The calling thread's, given back to the system when the thread ends.

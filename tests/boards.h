@@ -16,10 +16,10 @@
 namespace run_model {
 
 struct BoardCpu {
-  int capacity = 0;          // 0: no such file
+  int capacity = 0;           // 0: no such file
   std::uint64_t max_khz = 0;  // 0: no cpufreq
-  std::uint64_t midr = 0;    // 0: no such file
-  std::string siblings{};    // empty: a core of its own
+  std::uint64_t midr = 0;     // 0: no such file
+  std::string siblings{};     // empty: a core of its own
 };
 
 class Board {
@@ -102,7 +102,8 @@ inline Board odroid_xu4() {
                std::vector<BoardCpu>(4, {1024, 2'000'000, 0}));
 }
 
-// Snapdragon 865: four Cortex-A55 (448) to 1.8 GHz, three Cortex-A77 (1024) to 2.42 GHz, one to 2.84.
+// Snapdragon 865: four Cortex-A55 (448) to 1.8 GHz, three Cortex-A77 (1024) to 2.42 GHz, one
+// to 2.84.
 inline Board snapdragon_865() {
   return Board(std::vector<BoardCpu>(4, {284, 1'804'800, 0}) +
                std::vector<BoardCpu>(3, {871, 2'419'200, 0}) +
@@ -114,8 +115,7 @@ inline Board intel_13900k() {
   std::vector<BoardCpu> cpus;
   for (int core = 0; core < 8; ++core) {
     const std::uint64_t khz = core == 4 || core == 5 ? 5'800'000 : 5'500'000;
-    const std::string siblings =
-        std::to_string(2 * core) + "-" + std::to_string(2 * core + 1);
+    const std::string siblings = std::to_string(2 * core) + "-" + std::to_string(2 * core + 1);
     cpus.insert(cpus.end(), 2, {0, khz, 0, siblings});
   }
   Board board(cpus + std::vector<BoardCpu>(16, {0, 4'300'000, 0}));

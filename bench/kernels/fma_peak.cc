@@ -30,19 +30,17 @@ constexpr int kSteps = 8;
 constexpr float kFactor = 0.5f;
 constexpr float kSummand = 1.0f;
 
-#define RUN_CHAINS(VECTOR, BROADCAST, FMA, FIRST)                    \
-  VECTOR factor = BROADCAST(kFactor), summand = BROADCAST(kSummand); \
-  VECTOR chain[kChains];                                             \
-  for (int i = 0; i < kChains; ++i) chain[i] = BROADCAST(1.0f + i);  \
-  for (long round = 0; round < rounds; ++round) {                    \
-    _Pragma("GCC unroll 8") for (int step = 0; step < kSteps; ++step) { \
-      _Pragma("GCC unroll 12") for (int i = 0; i < kChains; ++i) {   \
-        chain[i] = FMA;                                              \
-      }                                                              \
-    }                                                                \
-  }                                                                  \
-  float sum = 0;                                                     \
-  for (int i = 0; i < kChains; ++i) sum += FIRST(chain[i]);          \
+#define RUN_CHAINS(VECTOR, BROADCAST, FMA, FIRST)                                    \
+  VECTOR factor = BROADCAST(kFactor), summand = BROADCAST(kSummand);                 \
+  VECTOR chain[kChains];                                                             \
+  for (int i = 0; i < kChains; ++i) chain[i] = BROADCAST(1.0f + i);                  \
+  for (long round = 0; round < rounds; ++round) {                                    \
+    _Pragma("GCC unroll 8") for (int step = 0; step < kSteps; ++step) {              \
+      _Pragma("GCC unroll 12") for (int i = 0; i < kChains; ++i) { chain[i] = FMA; } \
+    }                                                                                \
+  }                                                                                  \
+  float sum = 0;                                                                     \
+  for (int i = 0; i < kChains; ++i) sum += FIRST(chain[i]);                          \
   return sum;
 
 struct Unit {
@@ -56,9 +54,9 @@ __attribute__((target("avx512f"))) float run_avx512(long rounds) {
   RUN_CHAINS(__m512, _mm512_set1_ps, _mm512_fmadd_ps(chain[i], factor, summand), _mm512_cvtss_f32)
 }
 
-__attribute__((target("avx2,fma"))) float run_avx2(long rounds) {
-  RUN_CHAINS(__m256, _mm256_set1_ps, _mm256_fmadd_ps(chain[i], factor, summand), _mm256_cvtss_f32)
-}
+__attribute__((target("avx2,fma"))) float run_avx2(long rounds){
+    RUN_CHAINS(__m256, _mm256_set1_ps, _mm256_fmadd_ps(chain[i], factor, summand),
+               _mm256_cvtss_f32)}
 
 std::vector<Unit> units() {
   std::vector<Unit> found;
@@ -77,11 +75,11 @@ constexpr const char* kNeon = "neon64";
 constexpr const char* kNeon = "neon32";
 #endif
 #define NEON_FIRST(vector) vgetq_lane_f32(vector, 0)
-float run_neon(long rounds) {
-  RUN_CHAINS(float32x4_t, vdupq_n_f32, NEON_FMA, NEON_FIRST)
-}
+float run_neon(long rounds){RUN_CHAINS(float32x4_t, vdupq_n_f32, NEON_FMA, NEON_FIRST)}
 
-std::vector<Unit> units() { return {{kNeon, 4, run_neon}}; }
+std::vector<Unit> units() {
+  return {{kNeon, 4, run_neon}};
+}
 #else
 std::vector<Unit> units() { return {}; }
 #endif

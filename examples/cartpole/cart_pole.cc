@@ -15,7 +15,8 @@ constexpr double kSeconds = 0.02;
 constexpr double kMaxX = 2.4;
 constexpr double kMaxTheta = 12 * 2 * std::numbers::pi / 360;
 
-// The same on every machine, unlike std::uniform_real_distribution: the upper 53 bits as a fraction.
+// The same on every machine, unlike std::uniform_real_distribution: the upper 53 bits as a
+// fraction.
 double uniform(std::mt19937_64& random, double low, double high) {
   return low + (high - low) * (static_cast<double>(random() >> 11) * 0x1p-53);
 }

@@ -6,10 +6,10 @@
 #include <random>
 
 // Equations of motion without friction: A. Barto, R. Sutton and C. Anderson, "Neuronlike adaptive
-// elements that can solve difficult learning control problems", IEEE Transactions on Systems, Man, and
-// Cybernetics 13 (1983), in the form of R. Florian, "Correct equations for the dynamics of the cart-pole
-// system" (2007). Constants, Euler integration, and the rules of how an episode starts and ends are those
-// of Gymnasium's CartPole-v1.
+// elements that can solve difficult learning control problems", IEEE Transactions on Systems, Man,
+// and Cybernetics 13 (1983), in the form of R. Florian, "Correct equations for the dynamics of the
+// cart-pole system" (2007). Constants, Euler integration, and the rules of how an episode starts
+// and ends are those of Gymnasium's CartPole-v1.
 class CartPole {
  public:
   // metres from the track's middle, metres/second, radians from upright, radians/second

@@ -19,8 +19,7 @@ using Clock = std::chrono::steady_clock;
 using run_model::Error;
 using run_model::ErrorCode;
 
-constexpr const char* kUsage =
-    "usage: cartpole_local POLICY.so [--episodes N] [--seed N] [--json]";
+constexpr const char* kUsage = "usage: cartpole_local POLICY.so [--episodes N] [--seed N] [--json]";
 
 // `library`: a single-file one, observation float32 [1, 4] -> q_values float32 [1, 2].
 Played play(const std::string& library, int episodes, int seed) {
@@ -54,7 +53,8 @@ Played play(const std::string& library, int episodes, int seed) {
 
 int to_number(const std::string& flag, const std::string& text) {
   if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos) {
-    throw Error(ErrorCode::kUsage, flag + " takes a number up to 999999, not '" + text + "'", kUsage);
+    throw Error(ErrorCode::kUsage, flag + " takes a number up to 999999, not '" + text + "'",
+                kUsage);
   }
   return std::stoi(text);
 }
@@ -85,9 +85,7 @@ void run(const char* const* argument) {
 
 }  // namespace
 
-int main(int, char** argv) try {
-  run(argv);
-} catch (const Error& error) {
+int main(int, char** argv) try { run(argv); } catch (const Error& error) {
   std::fprintf(stderr, "cartpole_local: %s\n", error.what());
   return error.exit_code();
 } catch (const std::exception& error) {

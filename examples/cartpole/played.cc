@@ -19,7 +19,8 @@ double mean(const std::vector<T>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// `form` takes: episodes, seed, seconds, average reward, steps; mean, median, p95, p99 in microseconds.
+// `form` takes: episodes, seed, seconds, average reward, steps; mean, median, p95, p99 in
+// microseconds.
 std::string fill(const char* form, const Played& played) {
   std::vector<double> us = played.step_us;
   std::ranges::sort(us);

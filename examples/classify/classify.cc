@@ -10,15 +10,19 @@
 #include <exception>
 
 int main(int argc, char** argv) try {
-  if (argc != 4) throw run_model::Error(run_model::ErrorCode::kUsage, "classify MODEL ARTIFACTS PICTURE");
-  const run_model::Package package = run_model::open_package({.model = argv[1], .artifacts = argv[2]});
+  if (argc != 4)
+    throw run_model::Error(run_model::ErrorCode::kUsage, "classify MODEL ARTIFACTS PICTURE");
+  const run_model::Package package =
+      run_model::open_package({.model = argv[1], .artifacts = argv[2]});
   run_model::GraphExecutor executor(package.files);
   const run_model::TensorInfo& input = executor.inputs().at(0);
   const run_model::Picture picture = run_model::load_picture(argv[3]);
-  executor.set_input(0, run_model::preprocess(picture.image, package.metadata.value().preprocessing.value(),
-                                              input.shape, input.dtype, run_model::Layout::kNchw));
+  executor.set_input(
+      0, run_model::preprocess(picture.image, package.metadata.value().preprocessing.value(),
+                               input.shape, input.dtype, run_model::Layout::kNchw));
   executor.run();
-  for (const auto& [index, probability] : run_model::top_k(run_model::class_scores(executor.output(0)), 5)) {
+  for (const auto& [index, probability] :
+       run_model::top_k(run_model::class_scores(executor.output(0)), 5)) {
     std::printf("%zu %f\n", index, probability);
   }
 } catch (const run_model::Error& error) {

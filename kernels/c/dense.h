@@ -1,12 +1,12 @@
 /* Fully connected layer on one vector.
  *
- * Every weight is used once, so all depends on how fast they are read: a task reads its weights from
- * the first to the last, [part of 1 ... DENSE_VECTORS vectors of outputs][input][output].  Two halves of
- * the inputs are summed up apart, so that there are enough sums to hide the latency of adding to one,
- * and two places that are read at a time.
+ * Every weight is used once, so all depends on how fast they are read: a task reads its weights
+ * from the first to the last, [part of 1 ... DENSE_VECTORS vectors of outputs][input][output].  Two
+ * halves of the inputs are summed up apart, so that there are enough sums to hide the latency of
+ * adding to one, and two places that are read at a time.
  *
- * Macros: INPUTS, OUTPUTS; VECTOR_TILES, LARGER_VECTOR_TILES, TILE_VECTORS: tiles of vectors of outputs,
- * see tile_start(); PARTS, the number of tasks.
+ * Macros: INPUTS, OUTPUTS; VECTOR_TILES, LARGER_VECTOR_TILES, TILE_VECTORS: tiles of vectors of
+ * outputs, see tile_start(); PARTS, the number of tasks.
  */
 #include "tile.h"
 
@@ -15,15 +15,15 @@
 /* Brings what the loop comes to in a while nearer; beyond the weights' end this does nothing. */
 #define AHEAD 4096
 
-KERNEL void dense_step(tile_sums sums, int half, int vectors, float input, const float *weights) {
+KERNEL void dense_step(tile_sums sums, int half, int vectors, float input, const float* weights) {
   vec a = splat(input);
   UNROLL for (int v = 0; v < vectors; v++) {
-    __builtin_prefetch((const char *)(weights + v * LANES) + AHEAD);
+    __builtin_prefetch((const char*)(weights + v * LANES) + AHEAD);
     sums[half][v] += a * load(weights + v * LANES);
   }
 }
 
-KERNEL void dense_tile(const float *input, const float *weights, const float *bias, float *output,
+KERNEL void dense_tile(const float* input, const float* weights, const float* bias, float* output,
                        int vector, int vectors) {
   tile_sums sums;
   weights += (long)vector * LANES * INPUTS;
@@ -46,8 +46,8 @@ KERNEL void dense_tile(const float *input, const float *weights, const float *bi
   }
 }
 
-KERNEL void dense(int task, const void *const *inputs, const void *const *constants, void *output,
-                  void *shared, void *scratch) {
+KERNEL void dense(int task, const void* const* inputs, const void* const* constants, void* output,
+                  void* shared, void* scratch) {
   (void)shared, (void)scratch;
   const int first = part_start(task, PARTS, VECTOR_TILES);
   const int end = part_start(task + 1, PARTS, VECTOR_TILES);

@@ -22,8 +22,8 @@
 #endif
 
 #ifdef PLAIN
-KERNEL void depthwise_plain_row(const float *const *rows, int first, int last, const float *weights,
-                                float *out, const float *residual) {
+KERNEL void depthwise_plain_row(const float* const* rows, int first, int last, const float* weights,
+                                float* out, const float* residual) {
   NO_UNROLL for (int x = 0; x < OUT_WIDTH; x++) {
     vec sum = load(weights + TAPS_Y * TAPS_X * LANES);
     int left = first_tap(x, STRIDE_X, DILATION_X, PAD_LEFT);
@@ -40,8 +40,8 @@ KERNEL void depthwise_plain_row(const float *const *rows, int first, int last, c
 }
 #endif
 
-KERNEL void depthwise_strip(const float *plane, const float *weights, float *out,
-                            const float *residual, int y_begin, int y_end) {
+KERNEL void depthwise_strip(const float* plane, const float* weights, float* out,
+                            const float* residual, int y_begin, int y_end) {
 #ifndef PLAIN
   vec resident[WEIGHTS_IN_REGISTERS];
   depthwise_resident(resident, weights);
@@ -49,14 +49,14 @@ KERNEL void depthwise_strip(const float *plane, const float *weights, float *out
   NO_UNROLL for (int y = y_begin; y < y_end; y++) {
     int first = first_tap(y, STRIDE_Y, DILATION_Y, PAD_TOP);
     int last = end_tap(y, STRIDE_Y, DILATION_Y, PAD_TOP, IN_HEIGHT, TAPS_Y);
-    const float *rows[TAPS_Y];
+    const float* rows[TAPS_Y];
     UNROLL for (int t = 0; t < TAPS_Y; t++) {
       /* Of rows outside only those between `first` and `last` are read; none is pointed to. */
       int row = y * STRIDE_Y - PAD_TOP + t * DILATION_Y;
       rows[t] = plane + (t < first || t >= last ? 0 : (long)row * IN_WIDTH * LANES);
     }
-    float *to = out + (long)y * OUT_WIDTH * LANES;
-    const float *add = residual ? residual + (long)y * OUT_WIDTH * LANES : 0;
+    float* to = out + (long)y * OUT_WIDTH * LANES;
+    const float* add = residual ? residual + (long)y * OUT_WIDTH * LANES : 0;
 #ifdef PLAIN
     depthwise_plain_row(rows, first, last, weights, to, add);
 #else
@@ -65,8 +65,8 @@ KERNEL void depthwise_strip(const float *plane, const float *weights, float *out
   }
 }
 
-KERNEL void depthwise(int task, const void *const *inputs, const void *const *constants,
-                      void *output, void *shared, void *scratch) {
+KERNEL void depthwise(int task, const void* const* inputs, const void* const* constants,
+                      void* output, void* shared, void* scratch) {
   static const int tensors[BLOCKS] = BLOCK_TENSOR;
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)shared, (void)scratch;
@@ -74,15 +74,15 @@ KERNEL void depthwise(int task, const void *const *inputs, const void *const *co
   NO_UNROLL for (int unit = part_start(task, TASKS, STRIPS * BLOCKS);
                  unit < part_start(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
     int strip = unit / BLOCKS, block = unit % BLOCKS;
-    const float *plane = (const float *)inputs[tensors[block]] +
-                         (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
+    const float* plane =
+        (const float*)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
 #ifdef RESIDUAL
-    const float *residual = (const float *)inputs[RESIDUAL] + block * out_plane;
+    const float* residual = (const float*)inputs[RESIDUAL] + block * out_plane;
 #else
-    const float *residual = 0;
+    const float* residual = 0;
 #endif
-    depthwise_strip(plane, (const float *)constants[0] + (long)block * BLOCK_WEIGHTS,
-                    (float *)output + block * out_plane, residual,
+    depthwise_strip(plane, (const float*)constants[0] + (long)block * BLOCK_WEIGHTS,
+                    (float*)output + block * out_plane, residual,
                     part_start(strip, STRIPS, OUT_HEIGHT),
                     part_start(strip + 1, STRIPS, OUT_HEIGHT));
   }

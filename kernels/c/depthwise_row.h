@@ -1,7 +1,7 @@
 /* One output row of a depthwise convolution, COLUMNS columns at a time.
  *
  * Every vector of an input row that a group of columns needs is loaded once and goes to all the
- * sums that want it, so a 3x3 takes 3 * (COLUMNS + 2) loads for 9 * COLUMNS multiply-adds. 
+ * sums that want it, so a 3x3 takes 3 * (COLUMNS + 2) loads for 9 * COLUMNS multiply-adds.
  * Register budget:
  *
  *   COLUMNS sums + TAPS_X weights of a kernel row + 1 or 2 inputs, or, with RESIDENT_WEIGHTS,
@@ -40,7 +40,7 @@
 #endif
 
 /* Adds one row of taps to the sums of output columns x to x + COLUMNS. */
-KERNEL void depthwise_tap_row(vec *sums, const float *row, const vec *weights, int x, int checked) {
+KERNEL void depthwise_tap_row(vec* sums, const float* row, const vec* weights, int x, int checked) {
   UNROLL for (int i = 0; i < COLUMNS_SPAN; i++) {
     int column = x * STRIDE_X - PAD_LEFT + i;
     if (checked && (column < 0 || column >= IN_WIDTH)) continue;
@@ -56,8 +56,8 @@ KERNEL void depthwise_tap_row(vec *sums, const float *row, const vec *weights, i
 
 /* Output columns x to x + COLUMNS of the row `out` (and `residual`, if there is one) from the input
  * rows rows[first] to rows[last - 1], one for each row of taps. */
-KERNEL void depthwise_columns(const float *const *rows, int first, int last, const float *weights,
-                              const vec *resident, float *out, const float *residual, int x,
+KERNEL void depthwise_columns(const float* const* rows, int first, int last, const float* weights,
+                              const vec* resident, float* out, const float* residual, int x,
                               int checked) {
   vec sums[COLUMNS];
   vec bias = load(weights + WINDOW_TAPS * LANES);
@@ -82,12 +82,12 @@ KERNEL void depthwise_columns(const float *const *rows, int first, int last, con
 }
 
 /* A block's weights, as depthwise_row wants them. */
-KERNEL void depthwise_resident(vec *resident, const float *weights) {
+KERNEL void depthwise_resident(vec* resident, const float* weights) {
   UNROLL for (int t = 0; t < WEIGHTS_IN_REGISTERS; t++) resident[t] = load(weights + t * LANES);
 }
 
-KERNEL void depthwise_groups(const float *const *rows, int first, int last, const float *weights,
-                             const vec *resident, float *out, const float *residual) {
+KERNEL void depthwise_groups(const float* const* rows, int first, int last, const float* weights,
+                             const vec* resident, float* out, const float* residual) {
   depthwise_columns(rows, first, last, weights, resident, out, residual, 0, 1);
   if (MIDDLE_LAST > 0) {
     NO_UNROLL for (int x = COLUMNS; x < OUT_WIDTH - COLUMNS; x += COLUMNS) {
@@ -102,8 +102,8 @@ KERNEL void depthwise_groups(const float *const *rows, int first, int last, cons
 }
 
 /* A whole row.  Rows with all taps, which most are, get their own code. */
-KERNEL void depthwise_row(const float *const *rows, int first, int last, const float *weights,
-                          const vec *resident, float *out, const float *residual) {
+KERNEL void depthwise_row(const float* const* rows, int first, int last, const float* weights,
+                          const vec* resident, float* out, const float* residual) {
   if (RESIDENT_WEIGHTS && first == 0 && last == TAPS_Y) {
     depthwise_groups(rows, 0, TAPS_Y, weights, resident, out, residual);
   } else {

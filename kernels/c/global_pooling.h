@@ -13,7 +13,7 @@
 /* Sums at a time, so that one addition need not wait for the one before. */
 #define CHAINS 4
 
-KERNEL vec plane_sum(const float *plane) {
+KERNEL vec plane_sum(const float* plane) {
   vec sums[CHAINS];
   UNROLL for (int i = 0; i < CHAINS; i++) sums[i] = (vec){0};
   NO_UNROLL for (int pixel = 0; pixel < PIXELS / CHAINS * CHAINS; pixel += CHAINS) {
@@ -25,8 +25,8 @@ KERNEL vec plane_sum(const float *plane) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-KERNEL void global_average(int task, const void *const *inputs, const void *const *constants,
-                           void *output, void *shared, void *scratch) {
+KERNEL void global_average(int task, const void* const* inputs, const void* const* constants,
+                           void* output, void* shared, void* scratch) {
   static const int tensors[PIECES] = PIECE_TENSOR;
   static const int blocks[PIECES] = PIECE_BLOCK;
   static const int firsts[PIECES] = PIECE_FIRST;
@@ -35,9 +35,9 @@ KERNEL void global_average(int task, const void *const *inputs, const void *cons
   (void)constants, (void)shared, (void)scratch;
   NO_UNROLL for (int piece = part_start(task, TASKS, PIECES);
                  piece < part_start(task + 1, TASKS, PIECES); piece++) {
-    const float *plane =
-        (const float *)inputs[tensors[piece]] + (long)blocks[piece] * PIXELS * LANES;
-    float *out = (float *)output + channels[piece];
+    const float* plane =
+        (const float*)inputs[tensors[piece]] + (long)blocks[piece] * PIXELS * LANES;
+    float* out = (float*)output + channels[piece];
     float averages[LANES];
     store(averages, plane_sum(plane) * splat(1.0f / PIXELS));
     if (counts[piece] == LANES) {

@@ -12,14 +12,14 @@
 typedef float half_vec __attribute__((vector_size(2 * LANES)));
 typedef float half_vec_in_memory __attribute__((vector_size(2 * LANES), aligned(4), may_alias));
 
-KERNEL half_vec load_half(const float *from) { return *(const half_vec_in_memory *)from; }
+KERNEL half_vec load_half(const float* from) { return *(const half_vec_in_memory*)from; }
 
 /* The sums of vector `vectors - 1` are in `halves`; weights lie as for tile_multiply. */
-KERNEL void half_tile_multiply(tile_sums sums, half_vec *halves, int pixels, int vectors,
-                               const float *input, long pixel_stride, const float *weights,
+KERNEL void half_tile_multiply(tile_sums sums, half_vec* halves, int pixels, int vectors,
+                               const float* input, long pixel_stride, const float* weights,
                                int depth) {
   NO_UNROLL for (int k = 0; k < depth; k++) {
-    const float *from = weights + (long)k * vectors * LANES;
+    const float* from = weights + (long)k * vectors * LANES;
     vec w[MOST_TILE_VECTORS];
     UNROLL for (int v = 0; v < vectors - 1; v++) w[v] = load(from + v * LANES);
     half_vec last = load_half(from + (vectors - 1) * LANES);

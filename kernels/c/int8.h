@@ -1,20 +1,18 @@
 /* 8-bit activations and weights, 32-bit sums.
  *
- * Activations are unsigned bytes, [block][row][column][lane] with the same LANES channels a block as
- * float32 has: value = scale * (byte - zero point).  Weights are signed bytes, one scale for each
- * output channel.  Products are added up exactly, four input channels at a time: a *word* is four
- * neighbouring lanes of a pixel, and a vector of LANES sums takes one word (broadcast) times LANES
- * words of weights in one step.
+ * Activations are unsigned bytes, [block][row][column][lane] with the same LANES channels a block
+ * as float32 has: value = scale * (byte - zero point).  Weights are signed bytes, one scale for
+ * each output channel.  Products are added up exactly, four input channels at a time: a *word* is
+ * four neighbouring lanes of a pixel, and a vector of LANES sums takes one word (broadcast) times
+ * LANES words of weights in one step.
  *
- * What becomes of a sum is done in float32, in this order and with these roundings, so that NumPy can
- * compute the same bytes:
- *   v = fma(float32(sum), scale[channel], bias[channel])      one rounding
- *   v = fma(float32(residual byte), residual scale[channel], v)        if there is a residual
- *   v = min(max(v, low), high)
- *   byte = v rounded to the nearest whole number, halves to even
- * The output's scale and zero point are folded into scale, bias, low and high (quantized.py), low and
- * high lie within 0..255.  fma is asked for by name: TVM lets LLVM fuse a product with a sum wherever
- * it likes, and only what is fused already is the same everywhere.
+ * What becomes of a sum is done in float32, in this order and with these roundings, so that NumPy
+ * can compute the same bytes: v = fma(float32(sum), scale[channel], bias[channel])      one
+ * rounding v = fma(float32(residual byte), residual scale[channel], v)        if there is a
+ * residual v = min(max(v, low), high) byte = v rounded to the nearest whole number, halves to even
+ * The output's scale and zero point are folded into scale, bias, low and high (quantized.py), low
+ * and high lie within 0..255.  fma is asked for by name: TVM lets LLVM fuse a product with a sum
+ * wherever it likes, and only what is fused already is the same everywhere.
  */
 #ifndef RUN_MODEL_KERNELS_INT8_H_
 #define RUN_MODEL_KERNELS_INT8_H_
@@ -29,22 +27,21 @@ typedef unsigned char lane_bytes __attribute__((vector_size(LANES)));
 typedef unsigned char lane_bytes_in_memory
     __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-KERNEL ivec load_words(const void *from) { return *(const ivec_in_memory *)from; }
+KERNEL ivec load_words(const void* from) { return *(const ivec_in_memory*)from; }
 
-KERNEL ivec splat_word(const void *from) { return *(const word_in_memory *)from - (ivec){0}; }
+KERNEL ivec splat_word(const void* from) { return *(const word_in_memory*)from - (ivec){0}; }
 
-KERNEL lane_bytes load_bytes(const unsigned char *from) {
-  return *(const lane_bytes_in_memory *)from;
+KERNEL lane_bytes load_bytes(const unsigned char* from) {
+  return *(const lane_bytes_in_memory*)from;
 }
 
-KERNEL void store_bytes(unsigned char *to, lane_bytes value) {
-  *(lane_bytes_in_memory *)to = value;
-}
+KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_memory*)to = value; }
 
 /* dot(sums, a, w): sums[i] + the four bytes of a[i] times the four signed bytes of w[i].
  *
  * With SIGNED_DOT, a's bytes have been made signed by signed_words, which takes 128 from each; the
- * sums then start 128 times the sum of the weights higher (NEON multiplies signed by signed only). */
+ * sums then start 128 times the sum of the weights higher (NEON multiplies signed by signed only).
+ */
 #ifdef SIGNED_DOT
 KERNEL ivec signed_words(ivec a) { return a ^ (int)0x80808080; }
 #else
@@ -68,7 +65,8 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
   return __builtin_ia32_vpdpbusd_v8si(sums, a, w);
 #endif
 }
-#elif !defined(SIGNED_DOT) && ((LANES == 8 && defined(__AVX2__)) || (LANES == 16 && defined(__AVX512BW__)))
+#elif !defined(SIGNED_DOT) && \
+    ((LANES == 8 && defined(__AVX2__)) || (LANES == 16 && defined(__AVX512BW__)))
 /* Not vpmaddubsw, which saturates: even and odd bytes apart as 16-bit numbers, then vpmaddwd. */
 typedef short shorts __attribute__((vector_size(4 * LANES)));
 KERNEL ivec multiply_pairs(ivec a, ivec b) {
@@ -125,7 +123,9 @@ KERNEL vec fused(vec a, vec b, vec c) {
 
 KERNEL vec floats(ivec value) { return __builtin_convertvector(value, vec); }
 
-KERNEL vec floats_of_bytes(lane_bytes value) { return floats(__builtin_convertvector(value, ivec)); }
+KERNEL vec floats_of_bytes(lane_bytes value) {
+  return floats(__builtin_convertvector(value, ivec));
+}
 
 /* Numbers within 0..255 to bytes.  Adding 1.5 * 2^23 leaves no bits for fractions, so the addition
  * rounds (halves to even, as every float32 sum does) and the whole number is the last bits. */

@@ -11,8 +11,8 @@
 #include "int8.h"
 
 /* `at` counts the output's elements; `residual` is a tensor of the output's shape or unused. */
-KERNEL void store_result(void *output, long at, ivec sums, vec scale, vec bias,
-                         const unsigned char *residual, vec residual_scale) {
+KERNEL void store_result(void* output, long at, ivec sums, vec scale, vec bias,
+                         const unsigned char* residual, vec residual_scale) {
   vec value = fused(floats(sums), scale, bias);
 #ifdef RESIDUAL_INPUT
   value = fused(floats_of_bytes(load_bytes(residual + at)), residual_scale, value);
@@ -22,14 +22,14 @@ KERNEL void store_result(void *output, long at, ivec sums, vec scale, vec bias,
 #ifdef OUTPUT_COUNT
   /* A vector that ends within a block. */
   if (at + LANES > OUTPUT_COUNT) {
-    for (int i = 0; i < LANES && at + i < OUTPUT_COUNT; i++) ((float *)output)[at + i] = value[i];
+    for (int i = 0; i < LANES && at + i < OUTPUT_COUNT; i++) ((float*)output)[at + i] = value[i];
     return;
   }
 #endif
-  store((float *)output + at, value);
+  store((float*)output + at, value);
 #else
   value = minimum(maximum(value, splat(BYTE_LOW)), splat(BYTE_HIGH));
-  store_bytes((unsigned char *)output + at, rounded_bytes(value));
+  store_bytes((unsigned char*)output + at, rounded_bytes(value));
 #endif
 }
 

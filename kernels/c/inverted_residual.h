@@ -52,10 +52,10 @@ KERNEL int smaller(int a, int b) { return a < b ? a : b; }
 
 /* Makes `rows` rows of the expanded picture from `row` on, for a tile of channels: `to` is where
  * the first of them goes, RING floats from one vector of channels to the next. */
-KERNEL void expand_rows(const void *const *inputs, const void *const *constants, int tile, int row,
-                        int rows, float *to) {
-  const float *bias =
-      (const float *)constants[EXPAND] + (long)tile * (DEPTH + 1) * EXPAND_VECTORS * LANES;
+KERNEL void expand_rows(const void* const* inputs, const void* const* constants, int tile, int row,
+                        int rows, float* to) {
+  const float* bias =
+      (const float*)constants[EXPAND] + (long)tile * (DEPTH + 1) * EXPAND_VECTORS * LANES;
   const tile_channels channels = {0, RUNS, DEPTH, bias + EXPAND_VECTORS * LANES};
   NO_UNROLL for (int p = 0; p < rows * IN_WIDTH; p += EXPAND_PIXELS) {
     int pixel = smaller(p, rows * IN_WIDTH - EXPAND_PIXELS);
@@ -74,14 +74,14 @@ KERNEL void expand_rows(const void *const *inputs, const void *const *constants,
 
 /* Rows y_begin to y_end of the depthwise convolution of one block: `out` is where the first goes.
  * Row r of the block is at rows + r % ring_rows lines, counted from `origin`. */
-KERNEL void depthwise_rows(const float *rows, int origin, int ring_rows, const float *weights,
-                           float *out, int y_begin, int y_end) {
+KERNEL void depthwise_rows(const float* rows, int origin, int ring_rows, const float* weights,
+                           float* out, int y_begin, int y_end) {
   vec resident[WEIGHTS_IN_REGISTERS];
   depthwise_resident(resident, weights);
   NO_UNROLL for (int y = y_begin; y < y_end; y++) {
     int first = first_tap(y, STRIDE_Y, 1, PAD_TOP);
     int last = end_tap(y, STRIDE_Y, 1, PAD_TOP, IN_HEIGHT, TAPS_Y);
-    const float *taps[TAPS_Y];
+    const float* taps[TAPS_Y];
     UNROLL for (int t = 0; t < TAPS_Y; t++) {
       int row = y * STRIDE_Y - PAD_TOP + t - origin;
       taps[t] = rows + (t < first || t >= last ? 0 : (long)(row % ring_rows) * IN_LINE);
@@ -92,9 +92,9 @@ KERNEL void depthwise_rows(const float *rows, int origin, int ring_rows, const f
 
 /* Rows y_begin to y_end of the depthwise convolution of all blocks, to `out`
  * [block][row][column][lane]. `lines` is the ring. */
-KERNEL void depthwise_blocks(const void *const *inputs, const void *const *constants, int y_begin,
-                             int y_end, float *out, float *lines) {
-  const float *weights = (const float *)constants[0];
+KERNEL void depthwise_blocks(const void* const* inputs, const void* const* constants, int y_begin,
+                             int y_end, float* out, float* lines) {
+  const float* weights = (const float*)constants[0];
   const long block_floats = (long)(y_end - y_begin) * OUT_LINE;
 #ifdef EXPAND
   const int top = y_begin * STRIDE_Y - PAD_TOP > 0 ? y_begin * STRIDE_Y - PAD_TOP : 0;
@@ -121,8 +121,8 @@ KERNEL void depthwise_blocks(const void *const *inputs, const void *const *const
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)lines;
   NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
-    const float *plane =
-        (const float *)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_LINE;
+    const float* plane =
+        (const float*)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_LINE;
     depthwise_rows(plane, 0, IN_HEIGHT, weights + (long)block * BLOCK_WEIGHTS,
                    out + block * block_floats, y_begin, y_end);
   }
@@ -130,16 +130,16 @@ KERNEL void depthwise_blocks(const void *const *inputs, const void *const *const
 }
 
 /* The last convolution of `pixels` pixels, from `between` [block][pixel][lane] to `out`. */
-KERNEL void project(const float *between, int pixels, const void *const *constants, float *out,
-                    const float *residual) {
+KERNEL void project(const float* between, int pixels, const void* const* constants, float* out,
+                    const float* residual) {
   const long depth = BLOCKS * LANES, out_block = (long)OUT_HEIGHT * OUT_LINE;
   const int whole = PROJECT_VECTORS - PROJECT_HALF;
   NO_UNROLL for (int tile = 0; tile < PROJECT_TILES; tile++) {
-    const float *bias =
-        (const float *)constants[PROJECT] + tile * (depth + 1) * PROJECT_VECTORS * LANES;
+    const float* bias =
+        (const float*)constants[PROJECT] + tile * (depth + 1) * PROJECT_VECTORS * LANES;
     NO_UNROLL for (int p = 0; p < pixels; p += PROJECT_PIXELS) {
       const int pixel = smaller(p, pixels - PROJECT_PIXELS);
-      const float *weights = bias + PROJECT_VECTORS * LANES;
+      const float* weights = bias + PROJECT_VECTORS * LANES;
       tile_sums sums;
       half_vec halves[PROJECT_PIXELS];
       tile_begin(sums, PROJECT_PIXELS, whole, bias);
@@ -147,7 +147,7 @@ KERNEL void project(const float *between, int pixels, const void *const *constan
         halves[i] = load_half(bias + whole * LANES);
       }
       NO_UNROLL for (int block = 0; block < BLOCKS; block++) {
-        const float *from = between + ((long)block * pixels + pixel) * LANES;
+        const float* from = between + ((long)block * pixels + pixel) * LANES;
         if (PROJECT_HALF) {
           half_tile_multiply(sums, halves, PROJECT_PIXELS, PROJECT_VECTORS, from, LANES, weights,
                              LANES);
@@ -167,21 +167,21 @@ KERNEL void project(const float *between, int pixels, const void *const *constan
     }
   }
 }
-KERNEL void inverted_residual(int task, const void *const *inputs, const void *const *constants,
-                              void *output, void *shared, void *scratch) {
+KERNEL void inverted_residual(int task, const void* const* inputs, const void* const* constants,
+                              void* output, void* shared, void* scratch) {
   (void)shared;
   const int y_begin = part_start(task, PARTS, OUT_HEIGHT);
   const int y_end = part_start(task + 1, PARTS, OUT_HEIGHT);
   const long before = (long)y_begin * OUT_LINE;
-  float *between = (float *)scratch;
+  float* between = (float*)scratch;
 #ifdef RESIDUAL
-  const float *residual = (const float *)inputs[RESIDUAL] + before;
+  const float* residual = (const float*)inputs[RESIDUAL] + before;
 #else
-  const float *residual = 0;
+  const float* residual = 0;
 #endif
   depthwise_blocks(inputs, constants, y_begin, y_end, between,
                    between + (long)BLOCKS * PART_ROWS * OUT_LINE);
-  project(between, (y_end - y_begin) * OUT_WIDTH, constants, (float *)output + before, residual);
+  project(between, (y_end - y_begin) * OUT_WIDTH, constants, (float*)output + before, residual);
 }
 
 #endif /* RUN_MODEL_KERNELS_INVERTED_RESIDUAL_H_ */

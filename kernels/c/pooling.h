@@ -54,13 +54,13 @@ KERNEL vec pooling_result(vec result, int x, int tap_rows) {
 }
 
 #ifdef PLAIN
-KERNEL void pooling_row(const float *plane, int top, int first, int last, float *out) {
+KERNEL void pooling_row(const float* plane, int top, int first, int last, float* out) {
   NO_UNROLL for (int x = 0; x < OUT_WIDTH; x++) {
     vec result = pooling_start();
     int left = first_tap(x, STRIDE_X, DILATION_X, PAD_LEFT);
     int right = end_tap(x, STRIDE_X, DILATION_X, PAD_LEFT, IN_WIDTH, TAPS_X);
     NO_UNROLL for (int t = first; t < last; t++) {
-      const float *row = plane + (long)(top + t * DILATION_Y) * IN_WIDTH * LANES;
+      const float* row = plane + (long)(top + t * DILATION_Y) * IN_WIDTH * LANES;
       NO_UNROLL for (int i = left; i < right; i++) {
         result = pooled(result, load(row + (x * STRIDE_X - PAD_LEFT + i * DILATION_X) * LANES));
       }
@@ -69,12 +69,12 @@ KERNEL void pooling_row(const float *plane, int top, int first, int last, float 
   }
 }
 #else
-KERNEL void pooling_columns(const float *plane, int top, int first, int last, float *out, int x,
+KERNEL void pooling_columns(const float* plane, int top, int first, int last, float* out, int x,
                             int checked) {
   vec results[COLUMNS];
   UNROLL for (int c = 0; c < COLUMNS; c++) results[c] = pooling_start();
   NO_UNROLL for (int t = first; t < last; t++) {
-    const float *row = plane + (long)(top + t * DILATION_Y) * IN_WIDTH * LANES;
+    const float* row = plane + (long)(top + t * DILATION_Y) * IN_WIDTH * LANES;
     UNROLL for (int i = 0; i < COLUMNS_SPAN; i++) {
       int column = x * STRIDE_X - PAD_LEFT + i;
       if (checked && (column < 0 || column >= IN_WIDTH)) continue;
@@ -94,7 +94,7 @@ KERNEL void pooling_columns(const float *plane, int top, int first, int last, fl
   }
 }
 
-KERNEL void pooling_row(const float *plane, int top, int first, int last, float *out) {
+KERNEL void pooling_row(const float* plane, int top, int first, int last, float* out) {
   pooling_columns(plane, top, first, last, out, 0, 1);
   if (MIDDLE_LAST > 0) {
     NO_UNROLL for (int x = COLUMNS; x < OUT_WIDTH - COLUMNS; x += COLUMNS) {
@@ -107,17 +107,17 @@ KERNEL void pooling_row(const float *plane, int top, int first, int last, float 
 }
 #endif
 
-KERNEL void pooling(int task, const void *const *inputs, const void *const *constants, void *output,
-                    void *shared, void *scratch) {
+KERNEL void pooling(int task, const void* const* inputs, const void* const* constants, void* output,
+                    void* shared, void* scratch) {
   static const int tensors[BLOCKS] = BLOCK_TENSOR;
   static const int indices[BLOCKS] = BLOCK_INDEX;
   (void)constants, (void)shared, (void)scratch;
   NO_UNROLL for (int unit = part_start(task, TASKS, STRIPS * BLOCKS);
                  unit < part_start(task + 1, TASKS, STRIPS * BLOCKS); unit++) {
     int strip = unit / BLOCKS, block = unit % BLOCKS;
-    const float *plane = (const float *)inputs[tensors[block]] +
-                         (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
-    float *out = (float *)output + (long)block * OUT_HEIGHT * OUT_WIDTH * LANES;
+    const float* plane =
+        (const float*)inputs[tensors[block]] + (long)indices[block] * IN_HEIGHT * IN_WIDTH * LANES;
+    float* out = (float*)output + (long)block * OUT_HEIGHT * OUT_WIDTH * LANES;
     NO_UNROLL for (int y = part_start(strip, STRIPS, OUT_HEIGHT);
                    y < part_start(strip + 1, STRIPS, OUT_HEIGHT); y++) {
       int first = first_tap(y, STRIDE_Y, DILATION_Y, PAD_TOP);

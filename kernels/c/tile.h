@@ -23,19 +23,18 @@
 
 typedef vec tile_sums[MOST_TILE_PIXELS][MOST_TILE_VECTORS];
 
-/* Things cut into tiles as equal as can be: the first `larger` have `size + 1`, the others `size`. */
+/* Things cut into tiles as equal as can be: the first `larger` have `size + 1`, the others `size`.
+ */
 KERNEL int tile_start(int tile, int larger, int size) {
   return tile * size + (tile < larger ? tile : larger);
 }
 
-/* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at most, and
- * larger parts are spread among the others. */
-KERNEL int part_start(int part, int parts, int count) {
-  return (int)((long)part * count / parts);
-}
+/* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at
+ * most, and larger parts are spread among the others. */
+KERNEL int part_start(int part, int parts, int count) { return (int)((long)part * count / parts); }
 
 /* Every pixel's sums begin with the bias. */
-KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float *bias) {
+KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float* bias) {
   UNROLL for (int v = 0; v < vectors; v++) {
     vec b = load(bias + v * LANES);
     UNROLL for (int p = 0; p < pixels; p++) sums[p][v] = b;
@@ -44,13 +43,13 @@ KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float *bia
 
 /* sums[first + p][v] += input[p * pixel_stride + k] * weights[(k * vectors + v) * LANES ...] for
  * `pixels` values of p and `depth` of k.  Strides count floats. */
-KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, const float *input,
-                          long pixel_stride, const float *weights, int depth) {
+KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, const float* input,
+                          long pixel_stride, const float* weights, int depth) {
   int k = 0;
 #if defined(NEON_ARMV7)
-  const float *w_next = weights;
+  const float* w_next = weights;
   NO_UNROLL for (; k + 4 <= depth; k += 4) {
-    const float *a_next = input + k;
+    const float* a_next = input + k;
     vec a[MOST_TILE_PIXELS];
     UNROLL for (int p = 0; p < pixels; p++) a[p] = load_stepping(&a_next, pixel_stride * 4);
     UNROLL for (int j = 0; j < 4; j++) {
@@ -69,7 +68,8 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
     UNROLL for (int p = 0; p < pixels; p++) a[p] = load(input + p * pixel_stride + k);
     UNROLL for (int j = 0; j < 4; j++) {
       vec w[MOST_TILE_VECTORS];
-      UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + ((k + j) * vectors + v) * LANES);
+      UNROLL for (int v = 0; v < vectors; v++) w[v] =
+          load(weights + ((k + j) * vectors + v) * LANES);
       UNROLL for (int p = 0; p < pixels; p++) {
         UNROLL for (int v = 0; v < vectors; v++) {
           sums[first + p][v] = multiply_add_lane(sums[first + p][v], a[p], j, w[v]);
@@ -88,10 +88,10 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
   }
 }
 
-/* Adds the residual if there is one, clamps and stores.  A pixel is LANES floats from the one before
- * it, a vector `vector_stride` floats, in both `output` and `residual`. */
-KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float *output, long vector_stride,
-                     const float *residual) {
+/* Adds the residual if there is one, clamps and stores.  A pixel is LANES floats from the one
+ * before it, a vector `vector_stride` floats, in both `output` and `residual`. */
+KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float* output, long vector_stride,
+                     const float* residual) {
   UNROLL for (int v = 0; v < vectors; v++) {
     UNROLL for (int p = 0; p < pixels; p++) {
       vec value = sums[p][v];

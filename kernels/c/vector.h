@@ -1,7 +1,8 @@
 /* Vectors of LANES float32 numbers, in the vector extensions that Clang and GCC share.
  *
- * LANES is also the number of channels in a block of the activation layout [block][row][column][lane],
- * so one vector is one pixel's channels of a block.  Loads and stores need no alignment.
+ * LANES is also the number of channels in a block of the activation layout
+ * [block][row][column][lane], so one vector is one pixel's channels of a block.  Loads and stores
+ * need no alignment.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_H_
 #define RUN_MODEL_KERNELS_VECTOR_H_
@@ -25,15 +26,16 @@ typedef float vec_in_memory __attribute__((vector_size(4 * LANES), aligned(4), m
 #define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
-KERNEL vec load(const float *from) { return *(const vec_in_memory *)from; }
+KERNEL vec load(const float* from) { return *(const vec_in_memory*)from; }
 
-KERNEL void store(float *to, vec value) { *(vec_in_memory *)to = value; }
+KERNEL void store(float* to, vec value) { *(vec_in_memory*)to = value; }
 
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
 
 /* Armv7's NEON has an instruction for both, which Clang takes from Arm's intrinsic only: for the
- * elementwise functions, which prefer a number to NaN, it calls fmaxf four times.  41 means float32x4_t. */
+ * elementwise functions, which prefer a number to NaN, it calls fmaxf four times.  41 means
+ * float32x4_t. */
 #if defined(__arm__) && defined(__ARM_NEON) && LANES == 4
 #define NEON_ARMV7 1
 #if defined(__clang__)
@@ -63,7 +65,8 @@ KERNEL vec minimum(vec a, vec b) {
 #endif
 }
 
-/* What a layer does to its results: CLAMP_LOW and CLAMP_HIGH are there where it has such a bound. */
+/* What a layer does to its results: CLAMP_LOW and CLAMP_HIGH are there where it has such a bound.
+ */
 KERNEL vec clamped(vec value) {
 #ifdef CLAMP_LOW
   value = maximum(value, splat(CLAMP_LOW));
@@ -75,17 +78,21 @@ KERNEL vec clamped(vec value) {
 }
 
 #ifdef NEON_ARMV7
-/* Loads that move the pointer on, which an instruction of armv7 can do but not add an offset.  Volatile,
- * as multiply_add_lane() is: they keep their order, for Clang else has more loaded than registers hold. */
-KERNEL vec load_next(const float **from) {
+/* Loads that move the pointer on, which an instruction of armv7 can do but not add an offset.
+ * Volatile, as multiply_add_lane() is: they keep their order, for Clang else has more loaded than
+ * registers hold. */
+KERNEL vec load_next(const float** from) {
   vec value;
   __asm__ volatile("vld1.32 {%e0, %f0}, [%1]!" : "=w"(value), "+r"(*from) : : "memory");
   return value;
 }
 
-KERNEL vec load_stepping(const float **from, long bytes) {
+KERNEL vec load_stepping(const float** from, long bytes) {
   vec value;
-  __asm__ volatile("vld1.32 {%e0, %f0}, [%1], %2" : "=t"(value), "+r"(*from) : "r"(bytes) : "memory");
+  __asm__ volatile("vld1.32 {%e0, %f0}, [%1], %2"
+                   : "=t"(value), "+r"(*from)
+                   : "r"(bytes)
+                   : "memory");
   return value;
 }
 #endif
@@ -97,9 +104,9 @@ KERNEL vec load_stepping(const float **from, long bytes) {
 /* sum + a[lane] * b; `lane` is a constant at every call. */
 KERNEL vec multiply_add_lane(vec sum, vec a, int lane, vec b) {
 #if defined(NEON_ARMV7)
-  /* Armv7 has the lane in VMLA only, which rounds the product, not in the fused VFMA: that one Clang
-   * would take, and a VDUP for every product; without VFPv4 a VMUL and a VADD.  A lane is that of one of
-   * the first 16 D registers: constraint t, in its halves e and f. */
+  /* Armv7 has the lane in VMLA only, which rounds the product, not in the fused VFMA: that one
+   * Clang would take, and a VDUP for every product; without VFPv4 a VMUL and a VADD.  A lane is
+   * that of one of the first 16 D registers: constraint t, in its halves e and f. */
   if (lane == 0) __asm__ volatile("vmla.f32 %q0, %q1, %e2[0]" : "+w"(sum) : "w"(b), "t"(a));
   if (lane == 1) __asm__ volatile("vmla.f32 %q0, %q1, %e2[1]" : "+w"(sum) : "w"(b), "t"(a));
   if (lane == 2) __asm__ volatile("vmla.f32 %q0, %q1, %f2[0]" : "+w"(sum) : "w"(b), "t"(a));

@@ -1,15 +1,17 @@
 /* Winograd's transforms along one axis, for tiles of OUT_TILE outputs under a kernel of three taps.
  *
- * A tile of OUT_TILE outputs needs IN_TILE = OUT_TILE + 2 inputs.  Both polynomials, the inputs' and the
- * taps', are evaluated at 0, infinity and the pairs +a, -a of POINTS, multiplied there, and the outputs
- * are read off the products (Winograd 1980; Lavin and Gray, arXiv:1509.09308; the matrices are those
- * of winograd_points.py, which also makes the macros).  How much each tile rounds is in winograd_error.md:
- * F(2, 3) as much as the definition, F(4, 3) twice and F(6, 3) ten times.
+ * A tile of OUT_TILE outputs needs IN_TILE = OUT_TILE + 2 inputs.  Both polynomials, the inputs'
+ * and the taps', are evaluated at 0, infinity and the pairs +a, -a of POINTS, multiplied there, and
+ * the outputs are read off the products (Winograd 1980; Lavin and Gray, arXiv:1509.09308; the
+ * matrices are those of winograd_points.py, which also makes the macros).  How much each tile
+ * rounds is in winograd_error.md: F(2, 3) as much as the definition, F(4, 3) twice and F(6, 3) ten
+ * times.
  *
  * Values at the points are kept in the order 0, infinity, +a, -a, +b, -b: a *pair* is number 0 for
  * the first two and 1 + i for the points of POINTS[i].  What is the same in both members of a pair
- * is computed once.  Of a two-dimensional tile no more than one pair of rows is in registers at a time,
- * going in, and the even or the odd rows, going out: for F(4, 3) 12 vectors and a few temporaries.
+ * is computed once.  Of a two-dimensional tile no more than one pair of rows is in registers at a
+ * time, going in, and the even or the odd rows, going out: for F(4, 3) 12 vectors and a few
+ * temporaries.
  *
  * With E(x) the product of (x^2 - a^2) over POINTS, which has only even powers:
  *   EVEN[k]     the coefficient of x^2k in E
@@ -26,7 +28,7 @@
 #define POSITIONS (IN_TILE * IN_TILE)
 
 /* One pair of values at the points from IN_TILE inputs. */
-KERNEL void evaluate_pair(int pair, const vec *x, vec *first, vec *second) {
+KERNEL void evaluate_pair(int pair, const vec* x, vec* first, vec* second) {
   static const float points[] = POINTS, even[] = EVEN;
   static const float without[PAIRS - 1][OUT_TILE / 2] = WITHOUT;
   if (pair == 0) {
@@ -48,13 +50,14 @@ KERNEL void evaluate_pair(int pair, const vec *x, vec *first, vec *second) {
   }
 }
 
-/* The even (`odd` = 0) or odd ones of OUT_TILE outputs from IN_TILE products at the points, which take the
- * sums or the differences of the pairs: outputs[k / 2] is number k. */
-KERNEL void interpolate_half(int odd, const vec *products, vec *outputs) {
+/* The even (`odd` = 0) or odd ones of OUT_TILE outputs from IN_TILE products at the points, which
+ * take the sums or the differences of the pairs: outputs[k / 2] is number k. */
+KERNEL void interpolate_half(int odd, const vec* products, vec* outputs) {
   static const float points[] = POINTS;
   vec pairs[PAIRS - 1];
   UNROLL for (int i = 0; i < PAIRS - 1; i++) {
-    pairs[i] = odd ? products[2 + 2 * i] - products[3 + 2 * i] : products[2 + 2 * i] + products[3 + 2 * i];
+    pairs[i] =
+        odd ? products[2 + 2 * i] - products[3 + 2 * i] : products[2 + 2 * i] + products[3 + 2 * i];
   }
   UNROLL for (int k = odd; k < OUT_TILE; k += 2) {
     float power = odd ? points[0] : 1;
@@ -71,9 +74,10 @@ KERNEL void interpolate_half(int odd, const vec *products, vec *outputs) {
   }
 }
 
-/* The values of a tile at all POSITIONS points: to[position * position_stride], position = IN_TILE *
- * (row's point) + (column's point).  The tile's pixel (i, j) is from[i * row_stride + j * LANES]. */
-KERNEL void evaluate_tile(const float *from, long row_stride, float *to, long position_stride) {
+/* The values of a tile at all POSITIONS points: to[position * position_stride], position = IN_TILE
+ * * (row's point) + (column's point).  The tile's pixel (i, j) is from[i * row_stride + j * LANES].
+ */
+KERNEL void evaluate_tile(const float* from, long row_stride, float* to, long position_stride) {
   UNROLL for (int pair = 0; pair < PAIRS; pair++) {
     vec rows[2][IN_TILE];
     UNROLL for (int j = 0; j < IN_TILE; j++) {
@@ -93,8 +97,9 @@ KERNEL void evaluate_tile(const float *from, long row_stride, float *to, long po
   }
 }
 
-/* The even or odd rows of a tile of outputs, whose products at position p are from[p * position_stride]. */
-KERNEL void interpolate_rows(int odd, const float *from, long position_stride,
+/* The even or odd rows of a tile of outputs, whose products at position p are from[p *
+ * position_stride]. */
+KERNEL void interpolate_rows(int odd, const float* from, long position_stride,
                              vec outputs[OUT_TILE / 2][OUT_TILE]) {
   vec rows[OUT_TILE / 2][IN_TILE];
   UNROLL for (int j = 0; j < IN_TILE; j++) {

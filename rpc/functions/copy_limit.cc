@@ -8,8 +8,8 @@ namespace run_model::rpc {
 void add_copy_limit(Registry& registry) {
   registry.add("tvm.rpc.server.GetCRTMaxPacketSize", [](const Arguments& arguments) -> Value {
     arguments.check_count(0, 0);
-    // Copies are not limited. TVM's client (rpc_endpoint.cc, v0.18.0) asks for this function before each
-    // copy where there is none, and only once where there is one.
+    // Copies are not limited. TVM's client (rpc_endpoint.cc, v0.18.0) asks for this function before
+    // each copy where there is none, and only once where there is one.
     return std::int64_t{1} << 62;
   });
 }

@@ -11,13 +11,14 @@
 namespace run_model::rpc {
 namespace {
 
-// Checks what both take: the graph as JSON, its library, and pairs of numbers of devices, at least one,
-// all of which have to be the CPU. Gives the library.
+// Checks what both take: the graph as JSON, its library, and pairs of numbers of devices, at least
+// one, all of which have to be the CPU. Gives the library.
 std::shared_ptr<Module> executor_library(const Arguments& arguments) {
   arguments.text(0);
   const auto library = std::dynamic_pointer_cast<LibraryModule>(arguments.module(1));
   if (library == nullptr) {
-    arguments.fail(1, "a library that load_module gave (it is of kind " + arguments.module(1)->kind() + ")");
+    arguments.fail(
+        1, "a library that load_module gave (it is of kind " + arguments.module(1)->kind() + ")");
   }
   if (arguments.size() < 4 || arguments.size() % 2 != 0) {
     throw Error(ErrorCode::kMismatch,

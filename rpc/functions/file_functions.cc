@@ -1,5 +1,5 @@
-// tvm.rpc.server.upload, download, remove, listdir: what TVM's rpc_server_env.cc and client.py (v0.18.0)
-// expect of them.
+// tvm.rpc.server.upload, download, remove, listdir: what TVM's rpc_server_env.cc and client.py
+// (v0.18.0) expect of them.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -33,9 +33,9 @@ class UploadFunction final : public StreamedFunction {
   SessionFolder& folder_;
 };
 
-// TVM's tuners clean up by the names that files have on the host, absolute ones, then remove more than
-// there is, and at last the empty name (autotvm/measure/measure_methods.py). Their upload has put a file
-// under the last part of its name, so that is the one that is meant.
+// TVM's tuners clean up by the names that files have on the host, absolute ones, then remove more
+// than there is, and at last the empty name (autotvm/measure/measure_methods.py). Their upload has
+// put a file under the last part of its name, so that is the one that is meant.
 void remove_file(SessionFolder& folder, const std::filesystem::path& path) {
   const std::filesystem::path name = path.is_absolute() ? path.filename() : path;
   if (!name.empty()) folder.remove(name);

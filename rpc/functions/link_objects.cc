@@ -80,7 +80,8 @@ class ScratchFolder {
   explicit ScratchFolder(const std::filesystem::path& beside) {
     std::string name = beside.string() + ".link.XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorCode::kFile, "no folder can be made for linking: " + std::string(std::strerror(errno)));
+      throw Error(ErrorCode::kFile,
+                  "no folder can be made for linking: " + std::string(std::strerror(errno)));
     }
     path_ = name;
   }
@@ -98,7 +99,8 @@ class ScratchFolder {
 };
 
 // Members get names of ours: theirs are the client's, and could pass for a compiler's flag.
-std::vector<std::string> unpack(const std::filesystem::path& archive, const std::filesystem::path& folder) {
+std::vector<std::string> unpack(const std::filesystem::path& archive,
+                                const std::filesystem::path& folder) {
   const auto file = MappedFile::open(archive, "archive");
   const std::string described = "archive " + path_in_quotes(archive.filename());
   // export_library packs archives with gzip, though their names do not say so.
@@ -110,13 +112,13 @@ std::vector<std::string> unpack(const std::filesystem::path& archive, const std:
   for (const TarEntry& entry : tar.entries()) {
     const std::string extension = std::filesystem::path(entry.name).extension();
     if (extension != ".o" && extension != ".c" && extension != ".cc" && extension != ".cpp") {
-      throw Error(ErrorCode::kFormat, described + " holds " +
-                                          in_quotes(entry.name) + ", expected objects (.o) only",
+      throw Error(ErrorCode::kFormat,
+                  described + " holds " + in_quotes(entry.name) + ", expected objects (.o) only",
                   "modules for other devices than the CPU cannot be linked here");
     }
     if (objects.size() >= kMostObjects) {
-      throw Error(ErrorCode::kFormat, described + " holds more than " +
-                                          std::to_string(kMostObjects) + " files");
+      throw Error(ErrorCode::kFormat,
+                  described + " holds more than " + std::to_string(kMostObjects) + " files");
     }
     const std::filesystem::path object = folder / (std::to_string(objects.size()) + extension);
     write_file(object, {entry.bytes});
@@ -136,13 +138,16 @@ int run_program(const std::vector<std::string>& command, const std::filesystem::
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, words_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, words_file.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   pid_t child = 0;
-  const int failure = ::posix_spawn(&child, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  const int failure =
+      ::posix_spawn(&child, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
-    throw Error(ErrorCode::kFile, "the compiler " + in_quotes(command[0]) + " cannot be started: " + std::strerror(failure));
+    throw Error(ErrorCode::kFile, "the compiler " + in_quotes(command[0]) +
+                                      " cannot be started: " + std::strerror(failure));
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -152,27 +157,31 @@ int run_program(const std::vector<std::string>& command, const std::filesystem::
 
 }  // namespace
 
-std::filesystem::path link_objects(const std::filesystem::path& input, const std::filesystem::path& output) {
+std::filesystem::path link_objects(const std::filesystem::path& input,
+                                   const std::filesystem::path& output) {
   const std::filesystem::path compiler = find_compiler();
   if (compiler.empty()) {
-    throw Error(ErrorCode::kIncompatible,
-                path_in_quotes(input.filename()) +
-                    " holds object files, and this board has no compiler to link them with",
-                "link on the host: lib.export_library(\"net.so\", fcompile=tvm.contrib.cc.cross_compiler(\"" +
-                    std::string(kCrossCompiler) +
-                    "\")); for AutoTVM give LocalBuilder a build_func that does this (rpc/README.md)");
+    throw Error(
+        ErrorCode::kIncompatible,
+        path_in_quotes(input.filename()) +
+            " holds object files, and this board has no compiler to link them with",
+        "link on the host: lib.export_library(\"net.so\", "
+        "fcompile=tvm.contrib.cc.cross_compiler(\"" +
+            std::string(kCrossCompiler) +
+            "\")); for AutoTVM give LocalBuilder a build_func that does this (rpc/README.md)");
   }
   const ScratchFolder scratch(output);
-  std::vector<std::string> command{compiler, "-shared", "-fPIC", "-o", (scratch.path() / "out.so").string()};
+  std::vector<std::string> command{compiler, "-shared", "-fPIC", "-o",
+                                   (scratch.path() / "out.so").string()};
   const std::vector<std::string> objects =
       input.extension() == ".tar" ? unpack(input, scratch.path()) : std::vector<std::string>{input};
   command.insert(command.end(), objects.begin(), objects.end());
   const std::filesystem::path words = scratch.path() / "words";
   if (const int status = run_program(command, words); status != 0) {
-    throw Error(ErrorCode::kMismatch, "the compiler " + path_in_quotes(compiler) + " could not link " +
-                                          path_in_quotes(input.filename()) + " (exit code " +
-                                          std::to_string(status) + "): " +
-                                          in_quotes(read_system_file(words, kMostWords), kMostWords));
+    throw Error(ErrorCode::kMismatch,
+                "the compiler " + path_in_quotes(compiler) + " could not link " +
+                    path_in_quotes(input.filename()) + " (exit code " + std::to_string(status) +
+                    "): " + in_quotes(read_system_file(words, kMostWords), kMostWords));
   }
   std::filesystem::rename(scratch.path() / "out.so", output);
   return output;

@@ -1,5 +1,5 @@
-// tvm.rpc.server.load_module and what else TVM's clients do with modules (rpc_module.cc and server.py,
-// v0.18.0).
+// tvm.rpc.server.load_module and what else TVM's clients do with modules (rpc_module.cc and
+// server.py, v0.18.0).
 #include <memory>
 #include <string>
 
@@ -21,7 +21,8 @@ std::filesystem::path library_in(const SessionFolder& folder, const std::string&
     return link_objects(path, folder.place(name + ".so"));
   }
   throw Error(ErrorCode::kMismatch,
-              "the file " + in_quotes(name) + " cannot be loaded: its name ends in none of .so, .tar and .o",
+              "the file " + in_quotes(name) +
+                  " cannot be loaded: its name ends in none of .so, .tar and .o",
               "export a library with lib.export_library(\"net.so\") for the board's CPU");
 }
 
@@ -34,21 +35,24 @@ void add_module_functions(Registry& registry, SessionFolder& folder) {
     return std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(Module::open(library)));
   });
   registry.add("tvm.rpc.server.ModuleGetFunction", [](const Arguments& arguments) -> Value {
-    // The third says whether to look into imported modules too: a library has all it imports in itself.
+    // The third says whether to look into imported modules too: a library has all it imports in
+    // itself.
     arguments.check_count(2, 3);
     return arguments.module(0)->find(arguments.text(1));
   });
   registry.add("tvm.rpc.server.ImportModule", [](const Arguments& arguments) -> Value {
     arguments.check_count(2, 2);
-    throw Error(ErrorCode::kMismatch, "modules cannot be imported into each other on this server",
-                "import them before export_library, which puts all into one file; code for devices other "
-                "than the CPU has no use here");
+    throw Error(
+        ErrorCode::kMismatch, "modules cannot be imported into each other on this server",
+        "import them before export_library, which puts all into one file; code for devices other "
+        "than the CPU has no use here");
   });
-  registry.add("tvm.rpc.server.download_linked_module", [&folder](const Arguments& arguments) -> Value {
-    arguments.check_count(1, 1);
-    const auto file = MappedFile::open(library_in(folder, arguments.text(0)), "library");
-    return Bytes{file, file->bytes()};
-  });
+  registry.add(
+      "tvm.rpc.server.download_linked_module", [&folder](const Arguments& arguments) -> Value {
+        arguments.check_count(1, 1);
+        const auto file = MappedFile::open(library_in(folder, arguments.text(0)), "library");
+        return Bytes{file, file->bytes()};
+      });
 }
 
 }  // namespace run_model::rpc

@@ -27,12 +27,14 @@ class Random {
 constexpr std::uint8_t kE4M3Float = 6;
 constexpr std::uint8_t kE5M2Float = 7;
 
-// Values between 1 and 10, as TVM's own function gives for floats: none is zero, denormal, infinite or
-// large, and integers stay within any table that they could be indices of and that has 10 rows.
+// Values between 1 and 10, as TVM's own function gives for floats: none is zero, denormal, infinite
+// or large, and integers stay within any table that they could be indices of and that has 10 rows.
 float float_of(std::uint64_t random) {
   return 1.0F + static_cast<float>(random >> 40) * (9.0F / (1 << 24));
 }
-std::uint64_t integer_of(std::uint64_t random) { return 1 + (random >> 32) * 9 / (std::uint64_t{1} << 32); }
+std::uint64_t integer_of(std::uint64_t random) {
+  return 1 + (random >> 32) * 9 / (std::uint64_t{1} << 32);
+}
 
 template <typename T, typename Make>
 void fill_with(const Tensor& tensor, Random& random, Make make) {
@@ -44,8 +46,8 @@ void fill_with(const Tensor& tensor, Random& random, Make make) {
 }
 
 [[noreturn]] void refuse(DLDataType dtype) {
-  throw Error(ErrorCode::kMismatch,
-              "a tensor of element type " + dtype_name(dtype) + " cannot be filled with random numbers");
+  throw Error(ErrorCode::kMismatch, "a tensor of element type " + dtype_name(dtype) +
+                                        " cannot be filled with random numbers");
 }
 
 void fill_floats(const Tensor& tensor, Random& random) {
@@ -53,24 +55,32 @@ void fill_floats(const Tensor& tensor, Random& random) {
     case 16:
       return fill_with<std::uint16_t>(tensor, random,
                                       [](std::uint64_t r) { return float_to_half(float_of(r)); });
-    case 32: return fill_with<float>(tensor, random, float_of);
-    case 64: return fill_with<double>(tensor, random, float_of);
-    default: refuse(tensor.dtype());
+    case 32:
+      return fill_with<float>(tensor, random, float_of);
+    case 64:
+      return fill_with<double>(tensor, random, float_of);
+    default:
+      refuse(tensor.dtype());
   }
 }
 
 void fill_integers(const Tensor& tensor, Random& random) {
   switch (tensor.dtype().bits) {
-    case 1: return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t) { return 1; });
+    case 1:
+      return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t) { return 1; });
     case 4:  // two to a byte, none of them zero or negative
-      return fill_with<std::uint8_t>(tensor, random, [](std::uint64_t r) {
-        return (1 + r % 7) << 4 | (1 + (r >> 32) % 7);
-      });
-    case 8: return fill_with<std::uint8_t>(tensor, random, integer_of);
-    case 16: return fill_with<std::uint16_t>(tensor, random, integer_of);
-    case 32: return fill_with<std::uint32_t>(tensor, random, integer_of);
-    case 64: return fill_with<std::uint64_t>(tensor, random, integer_of);
-    default: refuse(tensor.dtype());
+      return fill_with<std::uint8_t>(
+          tensor, random, [](std::uint64_t r) { return (1 + r % 7) << 4 | (1 + (r >> 32) % 7); });
+    case 8:
+      return fill_with<std::uint8_t>(tensor, random, integer_of);
+    case 16:
+      return fill_with<std::uint16_t>(tensor, random, integer_of);
+    case 32:
+      return fill_with<std::uint32_t>(tensor, random, integer_of);
+    case 64:
+      return fill_with<std::uint64_t>(tensor, random, integer_of);
+    default:
+      refuse(tensor.dtype());
   }
 }
 

@@ -19,7 +19,8 @@ enum AffinityMode : std::int64_t {
 };
 
 // The strongest or weakest CPUs: one kind of core, or as many kinds as it takes for `threads`.
-std::vector<int> preferred_cpus(const std::vector<int>& allowed, bool strongest, std::size_t threads) {
+std::vector<int> preferred_cpus(const std::vector<int>& allowed, bool strongest,
+                                std::size_t threads) {
   std::vector<CpuCluster> clusters = cpu_clusters(allowed);
   if (strongest) std::reverse(clusters.begin(), clusters.end());
   std::vector<int> cpus;
@@ -40,8 +41,8 @@ std::vector<int> listed_cpus(const Arguments& arguments) {
   return cpus;
 }
 
-// Mode, number of threads (0: as many as there are cores) and, for modes with a choice, CPU numbers.
-// TVM passes these as an array, which cannot travel over RPC; here they follow one by one.
+// Mode, number of threads (0: as many as there are cores) and, for modes with a choice, CPU
+// numbers. TVM passes these as an array, which cannot travel over RPC; here they follow one by one.
 Value configure(const Arguments& arguments, const std::vector<int>& allowed) {
   arguments.check_count(2, 2 + allowed.size());
   const std::int64_t mode = arguments.integer(0);
@@ -71,10 +72,9 @@ Value configure(const Arguments& arguments, const std::vector<int>& allowed) {
 
 void add_thread_functions(Registry& registry) {
   // Asked before anything narrows them.
-  registry.add("runtime.config_threadpool",
-               [allowed = allowed_cpus()](const Arguments& arguments) {
-                 return configure(arguments, allowed);
-               });
+  registry.add("runtime.config_threadpool", [allowed = allowed_cpus()](const Arguments& arguments) {
+    return configure(arguments, allowed);
+  });
   registry.add("runtime.NumThreads", [](const Arguments& arguments) -> Value {
     arguments.check_count(0, 0);
     return static_cast<std::int64_t>(ThreadPool::shared()->threads());

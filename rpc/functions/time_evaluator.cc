@@ -49,8 +49,8 @@ FunctionPointer measured_function(const Registry& registry, const Arguments& arg
   if (arguments.is_null(0)) return registered(registry, name);
   FunctionPointer function = arguments.module(0)->find(name);
   if (function == nullptr) {
-    throw Error(ErrorCode::kMismatch,
-                "the module (" + arguments.module(0)->kind() + ") has no function " + in_quotes(name));
+    throw Error(ErrorCode::kMismatch, "the module (" + arguments.module(0)->kind() +
+                                          ") has no function " + in_quotes(name));
   }
   return function;
 }
@@ -72,10 +72,12 @@ Value make_time_evaluator(const Registry& registry, const Arguments& arguments) 
   }
   const std::string& before_repeat = arguments.text(arguments.size() - 1);
   return std::make_shared<const TimeEvaluator>(
-      std::move(measured), before_repeat.empty() ? nullptr : registered(registry, before_repeat), timing);
+      std::move(measured), before_repeat.empty() ? nullptr : registered(registry, before_repeat),
+      timing);
 }
 
-// The first argument is left alone: a layer's input comes from the layer before, still in the caches.
+// The first argument is left alone: a layer's input comes from the layer before, still in the
+// caches.
 Value flush_all_but_first(const Arguments& arguments) {
   std::vector<std::span<const std::byte>> areas;
   for (std::size_t i = 1; i < arguments.size(); ++i) {

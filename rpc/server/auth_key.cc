@@ -28,7 +28,7 @@ bool is_space(std::byte byte) {
 std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
   const std::string name = "the key file " + path_in_quotes(path);
   const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
+  struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) {
     throw Error(ErrorCode::kFile, name + " cannot be read: " + std::strerror(errno), kHowToMake);
   }

@@ -93,7 +93,8 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   offer_for_out_of_memory();
   set_limit(RLIMIT_CORE, 0);
   if (limits.file_bytes > 0) set_limit(RLIMIT_FSIZE, limits.file_bytes);
-  if (limits.memory_bytes > 0) set_limit(RLIMIT_DATA, process_memory("self", MemoryKind::kData) + limits.memory_bytes);
+  if (limits.memory_bytes > 0)
+    set_limit(RLIMIT_DATA, process_memory("self", MemoryKind::kData) + limits.memory_bytes);
   return true;
 }
 

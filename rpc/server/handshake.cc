@@ -63,10 +63,9 @@ ByteVector Handshake::magic(std::int32_t value) {
     return {};
   }
   if (proof_needed && value == kRpcMagic) {
-    return refuse(
-        "came without answering the challenge; TVM's clients connect through "
-        "scripts/rpc_auth_proxy",
-        true);
+    return refuse("came without answering the challenge; TVM's clients connect through "
+                  "scripts/rpc_auth_proxy",
+                  true);
   }
   if (value == kChallengeMagic) {
     return refuse("wants to be challenged, but this server has no --auth-key-file", true);

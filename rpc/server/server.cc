@@ -77,9 +77,8 @@ class Server::Impl {
                       "listening on " + to_text(listener_->address())};
     if (!listener_->is_loopback() && options_.auth_key.empty()) {
       event.warning = true;
-      event.message +=
-          ": whoever reaches this port can run code here as this user, since there is "
-          "no auth key";
+      event.message += ": whoever reaches this port can run code here as this user, since there is "
+                       "no auth key";
     }
     log_(event);
   }

@@ -28,13 +28,13 @@ constexpr char kPrefix[] = "run_model_rpc.";
 // The lock of the folder, or nothing where somebody has it, or it is no folder of ours.
 OwnedFd lock(const fs::path& folder) {
   OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat opened {};
+  struct stat opened{};
   if (!fd || ::fstat(fd.get(), &opened) != 0 || opened.st_uid != ::geteuid() ||
       ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return OwnedFd();
   }
   // It may have been removed, and made again, before it was locked.
-  struct stat named {};
+  struct stat named{};
   const bool same = ::lstat(folder.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
                     named.st_ino == opened.st_ino;
   return same ? std::move(fd) : OwnedFd();

@@ -23,8 +23,8 @@ std::optional<std::uint32_t> parse_id(std::string_view text) {
   return value;
 }
 
-// Arm's /proc/cpuinfo has a paragraph for each CPU, on older kernels with the fields of the core only
-// in the last.
+// Arm's /proc/cpuinfo has a paragraph for each CPU, on older kernels with the fields of the core
+// only in the last.
 std::map<int, std::string> cores_in_cpuinfo(std::string_view cpuinfo) {
   std::map<int, std::string> cores;
   while (!cpuinfo.empty()) {

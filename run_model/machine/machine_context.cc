@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 
 // Of what LLVM can use in kernels, what tells most about their speed.
 constexpr std::string_view kTellingFeatures[] = {
-    "sse4.2", "avx",  "f16c",     "fma",     "avx2", "avx512f", "avx512bw", "avx512vnni", "avxvnni",
-    "avx512bf16", "avx512fp16", "amx-tile", "amx-int8", "amx-bf16",
-    "vfp3",   "vfp4", "neon",     "fullfp16", "dotprod", "i8mm", "bf16",     "sve",        "sve2",
-    "v",      "zfh",  "zvfh",
+    "sse4.2",     "avx",     "f16c",       "fma",        "avx2",     "avx512f",  "avx512bw",
+    "avx512vnni", "avxvnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-int8", "amx-bf16",
+    "vfp3",       "vfp4",    "neon",       "fullfp16",   "dotprod",  "i8mm",     "bf16",
+    "sve",        "sve2",    "v",          "zfh",        "zvfh",
 };
 
 constexpr char kEmulated[] = "user-mode emulation";

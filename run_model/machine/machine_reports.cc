@@ -191,7 +191,8 @@ Json machine_json(const MachineContext& machine) {
 }
 
 std::string memory_text(const MemoryStages& memory) {
-  std::string text = "Memory, MiB         resident  anonymous  file-backed   shared      PSS  swapped\n";
+  std::string text =
+      "Memory, MiB         resident  anonymous  file-backed   shared      PSS  swapped\n";
   for (const MemoryStages::Stage& stage : memory.stages()) {
     std::array<char, 32> name{};
     std::snprintf(name.data(), name.size(), "  %-18s", stage.name.c_str());

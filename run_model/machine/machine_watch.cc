@@ -49,8 +49,8 @@ void sample_sensors(MachineSample& sample, const fs::path& root) {
     sample.hottest = std::max(degrees, sample.hottest.value_or(degrees));
   }
   // Since the board was started: under-voltage (bit 16), capped frequency (17), throttled (18), too
-  // hot (19); see Raspberry Pi's documentation of vcgencmd get_throttled. The kernel gives the number
-  // in hexadecimal without 0x.
+  // hot (19); see Raspberry Pi's documentation of vcgencmd get_throttled. The kernel gives the
+  // number in hexadecimal without 0x.
   const std::string text = first_line(root / "sys/devices/platform/soc/soc:firmware/get_throttled");
   std::uint64_t bits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);

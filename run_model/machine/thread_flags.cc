@@ -70,9 +70,10 @@ ThreadSettings read_thread_settings() {
     settings.spin_microseconds = FLAGS_spin;
   }
   if (flag_is_set("sweep")) {
-    if (FLAGS_sweep != "threads") fail("--sweep is " + in_quotes(FLAGS_sweep) + ", expected threads");
-    for (const char* other : {"times", "profile", "profile_csv", "profile_trace", "profile_html",
-                              "profile_json"}) {
+    if (FLAGS_sweep != "threads")
+      fail("--sweep is " + in_quotes(FLAGS_sweep) + ", expected threads");
+    for (const char* other :
+         {"times", "profile", "profile_csv", "profile_trace", "profile_html", "profile_json"}) {
       if (flag_is_set(other)) {
         fail("--sweep and --" + std::string(other) + " do not go together",
              "run again with the flags that the sweep recommends");

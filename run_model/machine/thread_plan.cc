@@ -34,9 +34,8 @@ void check_allowed(const std::vector<int>& cpus, const std::vector<int>& allowed
   std::set_difference(cpus.begin(), cpus.end(), allowed.begin(), allowed.end(),
                       std::back_inserter(refused));
   if (refused.empty()) return;
-  throw Error(ErrorCode::kUsage,
-              "--cpus asks for CPU " + cpu_list_text(refused) +
-                  ", but this process may use only " + cpu_list_text(allowed));
+  throw Error(ErrorCode::kUsage, "--cpus asks for CPU " + cpu_list_text(refused) +
+                                     ", but this process may use only " + cpu_list_text(allowed));
 }
 
 const char* choice_name(ClusterChoice choice) {
@@ -60,7 +59,10 @@ class Planner {
  public:
   Planner(const ThreadSettings& settings, const std::vector<int>& allowed,
           const std::filesystem::path& root)
-      : settings_(settings), allowed_(allowed), root_(root), clusters_(cpu_clusters(allowed, root)) {}
+      : settings_(settings),
+        allowed_(allowed),
+        root_(root),
+        clusters_(cpu_clusters(allowed, root)) {}
 
   ThreadPlan run() {
     plan_.spin_microseconds =

@@ -33,13 +33,13 @@ inline constexpr double kMuchWeaker = 0.8;
 //   middle  all between little and prime; of two clusters there is none, and big is taken
 //   all     every CPU
 // On a machine whose cores are all of one kind each of these is every CPU, with a notice. Without a
-// choice: big, if little cores have less than kMuchWeaker of the strongest one's strength and no more
-// threads are asked for than big has CPUs; else every CPU. A loop is cut into equal parts, so that
-// the slowest core decides when it ends.
+// choice: big, if little cores have less than kMuchWeaker of the strongest one's strength and no
+// more threads are asked for than big has CPUs; else every CPU. A loop is cut into equal parts, so
+// that the slowest core decides when it ends.
 //
-// The number of threads, if not given by --threads, TVM_NUM_THREADS or else OMP_NUM_THREADS: one for
-// each physical core of the chosen CPUs, but no more than the cgroup's quota allows. A number that is
-// given is used as it is, with a notice where the quota or the CPUs are fewer.
+// The number of threads, if not given by --threads, TVM_NUM_THREADS or else OMP_NUM_THREADS: one
+// for each physical core of the chosen CPUs, but no more than the cgroup's quota allows. A number
+// that is given is used as it is, with a notice where the quota or the CPUs are fewer.
 //
 // Throws Error(kUsage) for CPUs that this process may not use, listing those that it may.
 // `root` stands for "/" in tests, `allowed` for the process's CPU mask.

@@ -77,8 +77,8 @@ void measure_once(LoadedPackage& loaded, const ThreadPlan& plan, const MeasureSe
   const TimingMeasurement measured =
       measure_runs([&] { loaded.executor.run(); }, measure, pool.get());
   collected.cpu_milliseconds += cpu_time() - before;
-  collected.runs += measured.warm_up_runs +
-                    measured.samples.size() * static_cast<std::size_t>(measured.number);
+  collected.runs +=
+      measured.warm_up_runs + measured.samples.size() * static_cast<std::size_t>(measured.number);
   collected.samples.insert(collected.samples.end(), measured.samples.begin(),
                            measured.samples.end());
 }
@@ -95,11 +95,13 @@ void check_outputs(const GraphExecutor& executor, const std::vector<Tensor>& exp
                    const SweepRow& row, const SweepRow& first) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Tensor output = executor.output(i);
-    if (output.nbytes() == 0 || std::memcmp(output.data(), expected[i].data(), output.nbytes()) == 0) {
+    if (output.nbytes() == 0 ||
+        std::memcmp(output.data(), expected[i].data(), output.nbytes()) == 0) {
       continue;
     }
-    throw Error(ErrorCode::kModel, "the model's " + executor.outputs()[i].name + " with " +
-                                       row.flags + " is not what " + first.flags + " gave",
+    throw Error(ErrorCode::kModel,
+                "the model's " + executor.outputs()[i].name + " with " + row.flags +
+                    " is not what " + first.flags + " gave",
                 "the model is not deterministic, or wrong when it runs on several threads");
   }
 }
@@ -135,9 +137,9 @@ void recommend(ThreadSweep& sweep) {
                 " the fastest, and fewer are slower beyond noise";
     if (rows[best].plan.threads == 1) sweep.why = "one thread is the fastest";
   } else {
-    sweep.why = "as fast as the fastest (" + rows[best].flags + ") within noise, with " +
-                (rows[chosen].plan.threads < rows[best].plan.threads ? "fewer threads"
-                                                                     : "less CPU time");
+    sweep.why =
+        "as fast as the fastest (" + rows[best].flags + ") within noise, with " +
+        (rows[chosen].plan.threads < rows[best].plan.threads ? "fewer threads" : "less CPU time");
   }
 }
 

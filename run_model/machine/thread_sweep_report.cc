@@ -20,13 +20,11 @@ std::string thread_sweep_text(const ThreadSweep& sweep) {
     const SweepRow& row = sweep.rows[i];
     const std::string spin =
         row.plan.threads == 1 ? "-" : std::to_string(row.plan.spin_microseconds);
-    std::snprintf(line.data(), line.size(),
-                  "%c %7d  %-10s %-8s %7s %8.3f %8.3f %9.3f %9.2f %9.0f %%\n",
-                  i == sweep.recommended ? '*' : ' ', row.plan.threads,
-                  cpu_list_text(row.plan.cpus).c_str(),
-                  row.plan.cluster.empty() ? "-" : row.plan.cluster.c_str(), spin.c_str(),
-                  row.run.median, row.run.p95, row.cpu_per_run, row.speed_up,
-                  row.efficiency * 100);
+    std::snprintf(
+        line.data(), line.size(), "%c %7d  %-10s %-8s %7s %8.3f %8.3f %9.3f %9.2f %9.0f %%\n",
+        i == sweep.recommended ? '*' : ' ', row.plan.threads, cpu_list_text(row.plan.cpus).c_str(),
+        row.plan.cluster.empty() ? "-" : row.plan.cluster.c_str(), spin.c_str(), row.run.median,
+        row.run.p95, row.cpu_per_run, row.speed_up, row.efficiency * 100);
     text += line.data();
   }
   const SweepRow& chosen = sweep.rows[sweep.recommended];

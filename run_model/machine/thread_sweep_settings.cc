@@ -60,9 +60,8 @@ class Settings {
     all.push_back(place(ClusterChoice::kLittle, "little", 1));
     all.push_back(place(ClusterChoice::kAll, "all", big + 1));
     if (threading_.cluster != ClusterChoice::kDefault) {
-      std::erase_if(all, [&](const Place& tried) {
-        return tried.settings.cluster != threading_.cluster;
-      });
+      std::erase_if(
+          all, [&](const Place& tried) { return tried.settings.cluster != threading_.cluster; });
       // Prime and middle are tried as big where there are just two clusters.
       if (all.empty()) all = {place(ClusterChoice::kBig, "big", 1)};
       all.front().fewest = 1;

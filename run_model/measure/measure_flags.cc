@@ -56,17 +56,15 @@ bool any_set(std::initializer_list<const char*> names) {
 
 void refuse_contradictions() {
   if (FLAGS_cold_cache && FLAGS_number > 1) {
-    fail(
-        "--cold-cache and --number contradict each other: only the first run of a sample would "
-        "find the caches empty");
+    fail("--cold-cache and --number contradict each other: only the first run of a sample would "
+         "find the caches empty");
   }
   if (FLAGS_fps > 0 && FLAGS_number > 1) {
     fail("--fps and --number contradict each other: each run has a time to start at");
   }
   if (FLAGS_fps > 0 && FLAGS_cold_cache) {
-    fail(
-        "--fps and --cold-cache contradict each other: emptying the caches takes the time between "
-        "the runs");
+    fail("--fps and --cold-cache contradict each other: emptying the caches takes the time between "
+         "the runs");
   }
   if (FLAGS_max_seconds > 0 && FLAGS_min_seconds > FLAGS_max_seconds) {
     fail("--min-seconds is greater than --max-seconds");

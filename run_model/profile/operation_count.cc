@@ -54,8 +54,8 @@ struct Fit {
   bool weak = false;  // one weight for each output channel: may as well be a bias
 };
 
-// Input channels of a group that weights of that shape have for so many output channels; 0 where the
-// shape is none of weights.
+// Input channels of a group that weights of that shape have for so many output channels; 0 where
+// the shape is none of weights.
 std::int64_t group_channels(Shape weights, Shape out, Channels where, std::int64_t data_channels) {
   const std::size_t rank = out.size();
   if (where == Channels::kBlocked) {
@@ -95,8 +95,8 @@ std::optional<Fit> fit_rewritten(Shape data, Shape weights, Shape out, Channels 
     return std::nullopt;
   }
   const std::int64_t in_channels = channels(data, where), out_channels = channels(out, where);
-  const Count pairs = product({static_cast<std::uint64_t>(in_channels),
-                               static_cast<std::uint64_t>(out_channels)});
+  const Count pairs =
+      product({static_cast<std::uint64_t>(in_channels), static_cast<std::uint64_t>(out_channels)});
   if (!pairs || elements(weights) % *pairs != 0) return std::nullopt;
   return Fit{elements(weights), positions(out, where), 1, in_channels, false};
 }
@@ -118,13 +118,13 @@ std::optional<Fit> fit_transposed(Shape data, Shape weights, Shape out, Channels
   return Fit{elements(weights), positions(data, where), groups, in_channels, false};
 }
 
-// Transformed weights of tiles of alpha x alpha (alpha = tile + 2) for kernels of 3x3, the only ones
-// that TVM's schedules for CPUs transform.
+// Transformed weights of tiles of alpha x alpha (alpha = tile + 2) for kernels of 3x3, the only
+// ones that TVM's schedules for CPUs transform.
 std::optional<Fit> fit_winograd(Shape data, Shape weights, Shape out, Channels where) {
   if (data.size() != out.size() || data[0] != out[0] || weights.size() < 4) return std::nullopt;
   const std::int64_t in_channels = channels(data, where), out_channels = channels(out, where);
-  const Count pairs = product({static_cast<std::uint64_t>(in_channels),
-                               static_cast<std::uint64_t>(out_channels)});
+  const Count pairs =
+      product({static_cast<std::uint64_t>(in_channels), static_cast<std::uint64_t>(out_channels)});
   if (!pairs || elements(weights) % *pairs != 0) return std::nullopt;
   const std::uint64_t tile = elements(weights) / *pairs;
   if (tile != 16 && tile != 36 && tile != 64) return std::nullopt;
@@ -181,8 +181,8 @@ OperatorFamily refined(OperatorFamily family, const std::vector<Fit>& all) {
                                            : OperatorFamily::kConv2dGrouped;
   };
   const OperatorFamily first = kind(all.front());
-  const bool same = std::all_of(all.begin(), all.end(),
-                                [&](const Fit& fit) { return kind(fit) == first; });
+  const bool same =
+      std::all_of(all.begin(), all.end(), [&](const Fit& fit) { return kind(fit) == first; });
   return same ? first : family;
 }
 

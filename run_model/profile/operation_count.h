@@ -12,7 +12,8 @@
 namespace run_model {
 
 // Multiplications and additions each count as one operation, so that a multiply-add counts as two.
-// Additions of a bias, activation functions and what else is fused to the main operator do not count.
+// Additions of a bias, activation functions and what else is fused to the main operator do not
+// count.
 struct OperationCount {
   std::uint64_t operations = 0;
   std::string_view rule;  // how they were counted, in a few words
@@ -34,9 +35,9 @@ struct Work {
 // - dense and matrix product of M x K and K x N: 2 x M x K x N, times the batch.
 // - global pooling: one operation for each element of the input. The window of other pooling is not
 //   in the graph: unknown.
-// The functions do not say which of their inputs are the weights. They are found by shapes that fit,
-// among the parameters if there are any (`is_parameter`, one for each input); where several fit and
-// give different counts, the count is unknown.
+// The functions do not say which of their inputs are the weights. They are found by shapes that
+// fit, among the parameters if there are any (`is_parameter`, one for each input); where several
+// fit and give different counts, the count is unknown.
 Work work_of(const FunctionName& name, const NodeInfo& node, const std::vector<bool>& is_parameter);
 
 // What the artifact itself says (GraphNode::multiply_adds), which shapes of transformed weights and

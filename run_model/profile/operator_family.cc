@@ -40,18 +40,21 @@ constexpr Group kGroups[] = {
      "nn_global_avg_pool2d nn_global_max_pool2d nn_adaptive_avg_pool1d nn_adaptive_avg_pool2d "
      "nn_adaptive_avg_pool3d nn_adaptive_max_pool1d nn_adaptive_max_pool2d nn_adaptive_max_pool3d "
      "qnn_avg_pool2d contrib_adaptive_avg_pool2d contrib_adaptive_max_pool2d"},
-    {OperatorFamily::kSoftmax, Role::kMain, "nn_softmax nn_log_softmax nn_fast_softmax qnn_softmax"},
+    {OperatorFamily::kSoftmax, Role::kMain,
+     "nn_softmax nn_log_softmax nn_fast_softmax qnn_softmax"},
     {OperatorFamily::kNormalize, Role::kMain,
      "nn_batch_norm nn_layer_norm nn_instance_norm nn_group_norm nn_lrn nn_l2_normalize"},
     {OperatorFamily::kReduce, Role::kMain,
      "sum mean max min prod all any variance argmax argmin argsort sort topk cumsum cumprod unique "
      "vision_non_max_suppression vision_get_valid_counts"},
     {OperatorFamily::kResize, Role::kMain,
-     "image_resize image_resize1d image_resize2d image_resize3d image_crop_and_resize nn_upsampling "
+     "image_resize image_resize1d image_resize2d image_resize3d image_crop_and_resize "
+     "nn_upsampling "
      "nn_upsampling3d image_grid_sample"},
     {OperatorFamily::kRearrange, Role::kRearrange,
      "concatenate split stack transpose strided_slice strided_set slice_like take gather gather_nd "
-     "tile repeat reverse reverse_sequence nn_pad nn_mirror_pad nn_depth_to_space nn_space_to_depth "
+     "tile repeat reverse reverse_sequence nn_pad nn_mirror_pad nn_depth_to_space "
+     "nn_space_to_depth "
      "nn_batch_to_space_nd nn_space_to_batch_nd adv_index scatter scatter_nd scatter_elements "
      "scatter_add one_hot nn_dilate matrix_set_diag meshgrid trilu sliding_window "
      "sequence_mask qnn_concatenate"},
@@ -60,14 +63,17 @@ constexpr Group kGroups[] = {
     {OperatorFamily::kElementwise, Role::kElementwise,
      "add subtract multiply divide power mod floor_divide floor_mod trunc_divide trunc_mod maximum "
      "minimum nn_bias_add nn_relu nn_leaky_relu nn_prelu clip sigmoid tanh exp log log2 log10 sqrt "
-     "rsqrt erf abs negative sign ceil floor round trunc sin cos tan sinh cosh asin acos atan asinh "
+     "rsqrt erf abs negative sign ceil floor round trunc sin cos tan sinh cosh asin acos atan "
+     "asinh "
      "acosh atanh fast_exp fast_tanh fast_erf cast cast_like where equal not_equal less less_equal "
      "greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
-     "bitwise_xor bitwise_not left_shift right_shift isnan isinf isfinite zeros ones full zeros_like "
+     "bitwise_xor bitwise_not left_shift right_shift isnan isinf isfinite zeros ones full "
+     "zeros_like "
      "ones_like full_like arange fixed_point_multiply fixed_point_multiply_per_axis nn_dropout "
      "qnn_quantize qnn_dequantize qnn_requantize qnn_add qnn_mul qnn_subtract qnn_leaky_relu"},
     {OperatorFamily::kCopy, Role::kReshape,
-     "reshape squeeze expand_dims nn_batch_flatten copy broadcast_to broadcast_to_like reshape_like "
+     "reshape squeeze expand_dims nn_batch_flatten copy broadcast_to broadcast_to_like "
+     "reshape_like "
      "contrib_reverse_reshape reinterpret"},
 };
 
@@ -93,10 +99,17 @@ constexpr OwnKernels kOwnKernels[] = {
     {"quantize", OperatorFamily::kElementwise},  // dequantize, requantize
 };
 
-constexpr std::string_view kPartialReaders[] = {
-    "take",    "gather",  "gather_nd",         "strided_slice", "slice_like",
-    "adv_index", "image_grid_sample", "image_crop_and_resize",
-    "vision_non_max_suppression", "nn_sparse_dense", "nn_sparse_conv2d"};
+constexpr std::string_view kPartialReaders[] = {"take",
+                                                "gather",
+                                                "gather_nd",
+                                                "strided_slice",
+                                                "slice_like",
+                                                "adv_index",
+                                                "image_grid_sample",
+                                                "image_crop_and_resize",
+                                                "vision_non_max_suppression",
+                                                "nn_sparse_dense",
+                                                "nn_sparse_conv2d"};
 
 struct Names {
   std::string_view key, title;

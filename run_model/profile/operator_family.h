@@ -28,7 +28,8 @@ enum class OperatorFamily {
   kUnknown,
 };
 
-inline constexpr std::size_t kOperatorFamilies = static_cast<std::size_t>(OperatorFamily::kUnknown) + 1;
+inline constexpr std::size_t kOperatorFamilies =
+    static_cast<std::size_t>(OperatorFamily::kUnknown) + 1;
 
 // "conv2d", "layout_transform" … for machines.
 std::string_view operator_family_key(OperatorFamily family);
@@ -45,12 +46,13 @@ struct FunctionName {
 
 // TVM names a function after the operators that it has fused: "tvmgen_default_fused_nn_dense_add_3"
 // (the first part since 0.8; the number makes it unique). Names of more than 80 characters are cut
-// and end with a hash. A layer of this project's kernels is one operator, "run_model_conv2d_direct".
-// The result refers to `function`.
+// and end with a hash. A layer of this project's kernels is one operator,
+// "run_model_conv2d_direct". The result refers to `function`.
 FunctionName parse_function_name(std::string_view function);
 
-// The family of the operator that decides the function's cost; kUnknown where the name does not tell
-// it. Which of plain, grouped and depthwise a convolution is, is up to the shapes: kConv2d here.
+// The family of the operator that decides the function's cost; kUnknown where the name does not
+// tell it. Which of plain, grouped and depthwise a convolution is, is up to the shapes: kConv2d
+// here.
 OperatorFamily family_of(const FunctionName& name);
 
 // Whether one of the operators reads only part of what it is given (take, strided_slice …), so that

@@ -90,8 +90,8 @@ Samples collect(GraphExecutor& executor, const ProfileRuns& wanted, std::size_t&
   return samples;
 }
 
-// What each function takes from the calling thread's workspace, in a run of its own: the blocks that
-// it keeps for later are given back before each node.
+// What each function takes from the calling thread's workspace, in a run of its own: the blocks
+// that it keeps for later are given back before each node.
 std::vector<std::size_t> workspaces(GraphExecutor& executor) {
   Workspace& workspace = Workspace::of_this_thread();
   std::vector<std::size_t> bytes;

@@ -21,9 +21,9 @@ namespace run_model {
 struct ProfiledNode {
   NodeInfo info;
   OperatorFamily family = OperatorFamily::kUnknown;
-  Statistics time;                // of all runs; one call a run
-  double share = 0.0;             // of the sum over the nodes' median times
-  double cumulative_share = 0.0;  // of this node and all that take longer
+  Statistics time;                           // of all runs; one call a run
+  double share = 0.0;                        // of the sum over the nodes' median times
+  double cumulative_share = 0.0;             // of this node and all that take longer
   std::optional<OperationCount> operations;  // nothing where they cannot be told
   std::string kernel;  // which of this project's kernels, as GraphNode::kernel; else empty
 
@@ -34,7 +34,7 @@ struct ProfiledNode {
   std::size_t parameter_bytes = 0;  // part of bytes_read
   bool reads_partially = false;
 
-  std::size_t live_bytes = 0;       // inputs, intermediates and outputs that are needed at this node
+  std::size_t live_bytes = 0;  // inputs, intermediates and outputs that are needed at this node
   std::size_t workspace_bytes = 0;  // that the function takes on the calling thread
 
   // In the run that took the shortest time, since that run's start.

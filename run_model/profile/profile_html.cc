@@ -7,17 +7,25 @@ namespace run_model {
 namespace {
 
 // JSON that may stand inside of a script element: names come from the artifact, and one with
-// "</script>" or "<!--" in it would end the element. Other characters than ASCII are escaped by dump().
+// "</script>" or "<!--" in it would end the element. Other characters than ASCII are escaped by
+// dump().
 std::string script_json(const Json& json) {
   const std::string plain = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string safe;
   safe.reserve(plain.size());
   for (const char c : plain) {
     switch (c) {
-      case '<': safe += "\\u003c"; break;
-      case '>': safe += "\\u003e"; break;
-      case '&': safe += "\\u0026"; break;
-      default: safe += c;
+      case '<':
+        safe += "\\u003c";
+        break;
+      case '>':
+        safe += "\\u003e";
+        break;
+      case '&':
+        safe += "\\u0026";
+        break;
+      default:
+        safe += c;
     }
   }
   return safe;

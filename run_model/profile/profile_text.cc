@@ -144,16 +144,16 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
   if (wide) {
     add("moved", true, 0,
         [](std::size_t, Node n) { return bytes_text(n.bytes_read + n.bytes_written); });
-    add("family", false, 0, [](std::size_t, Node n) {
-      return std::string(operator_family_title(n.family));
-    });
+    add("family", false, 0,
+        [](std::size_t, Node n) { return std::string(operator_family_title(n.family)); });
   }
   add("output", false, 18, [](std::size_t, Node n) { return output_shape(n); });
   std::size_t used = 0;
   for (const Column& column : columns) {
     std::size_t widest = column.title.size();
     for (const std::string& cell : column.cells) {
-      widest = std::max(widest, column.limit > 0 ? std::min(cell.size(), column.limit) : cell.size());
+      widest =
+          std::max(widest, column.limit > 0 ? std::min(cell.size(), column.limit) : cell.size());
     }
     used += widest + 2;
   }

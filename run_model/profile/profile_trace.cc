@@ -56,8 +56,8 @@ Json memory_event(double milliseconds, std::size_t live, std::size_t workspace) 
 std::string profile_trace(const Profile& profile) {
   Json events = Json::array();
   events.push_back(named("process_name", "run_model " + profile.model));
-  events.push_back(named("thread_name", "nodes (calling thread of " +
-                                            std::to_string(profile.threads) + ")"));
+  events.push_back(
+      named("thread_name", "nodes (calling thread of " + std::to_string(profile.threads) + ")"));
   for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
     const ProfiledNode& node = profile.nodes[i];
     events.push_back(node_event(node, i));

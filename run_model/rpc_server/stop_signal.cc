@@ -30,7 +30,7 @@ int watch_stop_signals() {
     throw Error(ErrorCode::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
   g_write_end = ends[1];
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);

@@ -56,10 +56,9 @@ TEST_F(ArchivePackageTest, FilesVanishWithThePackage) {
   std::filesystem::path library;
   {
     PackageRequest request;
-    request.artifacts = folder_.write("net.tar", TarFile()
-                                                     .add("mod.so", library_bytes())
-                                                     .add("mod.json", std::string(kGraph))
-                                                     .bytes());
+    request.artifacts = folder_.write(
+        "net.tar",
+        TarFile().add("mod.so", library_bytes()).add("mod.json", std::string(kGraph)).bytes());
     const Package package = open_package(request);
     EXPECT_EQ(package.model, "net");
     library = package.files.library;
@@ -70,8 +69,10 @@ TEST_F(ArchivePackageTest, FilesVanishWithThePackage) {
 
 TEST_F(ArchivePackageTest, FilesGoByTheirNamesInTheArchive) {
   PackageRequest request;
-  request.artifacts =
-      folder_.write("net.tar", TarFile().add("mod.so", "\x7f" "no ELF").bytes());
+  request.artifacts = folder_.write("net.tar", TarFile()
+                                                   .add("mod.so", "\x7f"
+                                                                  "no ELF")
+                                                   .bytes());
   EXPECT_THAT([&] { open_package(request); },
               ThrowsError(ErrorCode::kFormat, "net.tar/mod.so' is"));
 }
@@ -126,7 +127,8 @@ TEST_F(ArchivePackageTest, RefusesOtherLibraryFormats) {
       ThrowsError(ErrorCode::kIncompatible, "holds 2 models"));
   EXPECT_THAT([&] { unpack(library_format("{}")); },
               ThrowsError(ErrorCode::kFormat, "not that of the Model Library Format"));
-  EXPECT_THAT([&] { unpack(library_format("{")); }, ThrowsError(ErrorCode::kFormat, "metadata.json"));
+  EXPECT_THAT([&] { unpack(library_format("{")); },
+              ThrowsError(ErrorCode::kFormat, "metadata.json"));
   EXPECT_THAT([&] { unpack(TarFile().add("metadata.json", kVersion7)); },
               ThrowsError(ErrorCode::kFormat, "without a graph"));
   EXPECT_THAT(

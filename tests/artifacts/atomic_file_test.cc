@@ -68,7 +68,7 @@ TEST(AtomicFileTest, WritesToDevicesDirectly) {
   EXPECT_NO_THROW(write_file("/dev/null", {bytes_of(text)}));
   EXPECT_THAT([&] { write_file("/dev/full", {bytes_of(text)}); },
               ThrowsError(ErrorCode::kFile, "cannot write '/dev/full'"));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat("/dev/null", &info), 0);
   EXPECT_TRUE(S_ISCHR(info.st_mode));
 }

@@ -111,11 +111,8 @@ TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
   for (const auto& [pointer, value, message] : cases) {
     json document = complete();
     document[json::json_pointer(pointer)] = value;
-    EXPECT_THAT(
-        [&] {
-          read(document, scores({2, 3, 1}));
-        },
-        ThrowsError(ErrorCode::kFormat, message))
+    EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
+                ThrowsError(ErrorCode::kFormat, message))
         << pointer;
   }
 }
@@ -125,36 +122,21 @@ TEST_F(GoldenCaseTest, NothingMayBeMissing) {
   for (const auto& [key, value] : whole.items()) {
     json document = whole;
     document.erase(key);
-    EXPECT_THAT(
-        [&] {
-          read(document, scores({2, 3, 1}));
-        },
-        ThrowsError(ErrorCode::kFormat, "has no member '" + key + "'"));
+    EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
+                ThrowsError(ErrorCode::kFormat, "has no member '" + key + "'"));
   }
 }
 
 TEST_F(GoldenCaseTest, TheArrayMustBeTheCases) {
-  EXPECT_THAT(
-      [&] {
-        read(complete(), scores({2, 3, 1, 0}));
-      },
-      ThrowsError(ErrorCode::kFormat, "is float32 [1, 4], but"));
-  EXPECT_THAT(
-      [&] {
-        read(complete(), scores({4, 3, 1}));
-      },
-      ThrowsError(ErrorCode::kFormat, "does not have the best classes"));
+  EXPECT_THAT([&] { read(complete(), scores({2, 3, 1, 0})); },
+              ThrowsError(ErrorCode::kFormat, "is float32 [1, 4], but"));
+  EXPECT_THAT([&] { read(complete(), scores({4, 3, 1})); },
+              ThrowsError(ErrorCode::kFormat, "does not have the best classes"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(
-      [&] {
-        read(complete(), scores({2, 3, nan}));
-      },
-      ThrowsError(ErrorCode::kFormat, "holds NaN or infinity at 2"));
-  EXPECT_THAT(
-      [&] {
-        read(complete(), Tensor::empty({1, 3}, {kDLInt, 32, 1}));
-      },
-      ThrowsError(ErrorCode::kFormat, "is int32 [1, 3], but"));
+  EXPECT_THAT([&] { read(complete(), scores({2, 3, nan})); },
+              ThrowsError(ErrorCode::kFormat, "holds NaN or infinity at 2"));
+  EXPECT_THAT([&] { read(complete(), Tensor::empty({1, 3}, {kDLInt, 32, 1})); },
+              ThrowsError(ErrorCode::kFormat, "is int32 [1, 3], but"));
   const auto alone = folder_.write("alone.json", complete().dump());
   EXPECT_THAT([&] { read_golden_case(alone); }, ThrowsError(ErrorCode::kFile, "alone.npy"));
 }
@@ -162,11 +144,8 @@ TEST_F(GoldenCaseTest, TheArrayMustBeTheCases) {
 TEST_F(GoldenCaseTest, RefusesAnotherVersion) {
   json newer = complete();
   newer["schema_version"] = 2;
-  EXPECT_THAT(
-      [&] {
-        read(newer, scores({2, 3, 1}));
-      },
-      ThrowsError(ErrorCode::kIncompatible, "schema_version 2"));
+  EXPECT_THAT([&] { read(newer, scores({2, 3, 1})); },
+              ThrowsError(ErrorCode::kIncompatible, "schema_version 2"));
 }
 
 // The cases that the project ships.

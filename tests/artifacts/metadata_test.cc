@@ -76,11 +76,8 @@ TEST(MetadataTest, OnlyTheSchemaIsRequired) {
 TEST(MetadataTest, RefusesOtherSchemas) {
   EXPECT_THAT([] { parse(json::object()); },
               ThrowsError(ErrorCode::kFormat, "no member 'schema_version'"));
-  EXPECT_THAT(
-      [] {
-        parse({{"schema_version", 2}});
-      },
-      ThrowsError(ErrorCode::kIncompatible, "schema_version 2, and this program knows 1"));
+  EXPECT_THAT([] { parse({{"schema_version", 2}}); },
+              ThrowsError(ErrorCode::kIncompatible, "schema_version 2, and this program knows 1"));
   EXPECT_THAT([] { parse({{"schema_version", "1"}}); }, ThrowsError(ErrorCode::kFormat, "schema"));
 }
 

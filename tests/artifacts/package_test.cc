@@ -97,11 +97,8 @@ TEST_F(PackageTest, TargetOfALibraryComesFromItsMetadata) {
   write_metadata("net");
   const Package package = open_package({"net", file("model.so"), "native", true});
   EXPECT_EQ(package.target, "native");
-  EXPECT_THAT(
-      [&] {
-        open_package({"net", file("model.so"), "riscv64", true});
-      },
-      ThrowsError(ErrorCode::kMismatch, "but --target asks for 'riscv64'"));
+  EXPECT_THAT([&] { open_package({"net", file("model.so"), "riscv64", true}); },
+              ThrowsError(ErrorCode::kMismatch, "but --target asks for 'riscv64'"));
 }
 
 TEST_F(PackageTest, SharedMetadataCountsOnlyForTheLibrariesThatItLists) {
@@ -110,11 +107,8 @@ TEST_F(PackageTest, SharedMetadataCountsOnlyForTheLibrariesThatItLists) {
   EXPECT_FALSE(open_package({"net", file("single.so"), "", true}).metadata.has_value());
   folder_.write("net/native/metadata.json", R"({"schema_version": 1, "model": "net",
       "files": {"single.so": {"bytes": 1}, "model.params": {"bytes": 1}}})");
-  EXPECT_THAT(
-      [&] {
-        open_package({"net", file("single.so"), "", true});
-      },
-      ThrowsError(ErrorCode::kFormat, "lists 1"));
+  EXPECT_THAT([&] { open_package({"net", file("single.so"), "", true}); },
+              ThrowsError(ErrorCode::kFormat, "lists 1"));
   EXPECT_TRUE(open_package({"net", file("single.so"), "", false}).metadata.has_value());
   folder_.write("net/native/metadata.json", "of some other program");
   EXPECT_NO_THROW(open_package({"net", file("single.so"), "", true}));

@@ -32,9 +32,8 @@ TEST(PieceKindTest, SaysThatPiecesWereSwapped) {
 TEST(PieceKindTest, SaysThatFilesAreDamaged) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { check_piece_kind(folder.write("m", ""), PieceKind::kGraph); },
-              ThrowsError(ErrorCode::kFormat,
-                          "is empty, but a graph in JSON was expected there; "
-                          "it is damaged"));
+              ThrowsError(ErrorCode::kFormat, "is empty, but a graph in JSON was expected there; "
+                                              "it is damaged"));
   EXPECT_THAT(
       [&] { check_piece_kind(folder.write("m", kParams.substr(0, 7)), PieceKind::kParams); },
       ThrowsError(ErrorCode::kFormat, "it is damaged"));

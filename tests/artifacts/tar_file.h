@@ -18,7 +18,10 @@ class TarFile {
     const std::string field = size.empty() ? digits : size;
     header.replace(124, field.size(), field);
     header[156] = type;
-    header.replace(257, 8, std::string("ustar\0" "00", 8));
+    header.replace(257, 8,
+                   std::string("ustar\0"
+                               "00",
+                               8));
     add_checksum(header);
     bytes_ += header + content;
     bytes_.resize((bytes_.size() + 511) / 512 * 512, '\0');

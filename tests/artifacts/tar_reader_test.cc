@@ -30,7 +30,8 @@ Files files_in(const std::string& archive) {
 Files expected_files() {
   std::string block;
   for (int i = 0; i < 512; ++i) block += static_cast<char>(i % 256);
-  return {{"mod.so", "\x7f" "ELF and so on"},
+  return {{"mod.so", "\x7f"
+                     "ELF and so on"},
           {"empty", ""},
           {"folder/block", block},
           {std::string(80, 'p') + "/" + std::string(80, 'n'), "through the prefix"},
@@ -40,9 +41,7 @@ Files expected_files() {
 
 class WrittenBy : public testing::TestWithParam<const char*> {};
 
-TEST_P(WrittenBy, HoldsAllFiles) {
-  EXPECT_EQ(files_in(data_file(GetParam())), expected_files());
-}
+TEST_P(WrittenBy, HoldsAllFiles) { EXPECT_EQ(files_in(data_file(GetParam())), expected_files()); }
 
 INSTANTIATE_TEST_SUITE_P(Tar, WrittenBy,
                          testing::Values("pax.tar", "gnu.tar", "tar_oldgnu.tar", "tar_posix.tar"));
@@ -54,7 +53,8 @@ TEST(TarReader, ReadsThePrefix) {
 }
 
 TEST(TarReader, TakesTheSizeOfAnExtendedHeader) {
-  EXPECT_EQ(files_in(data_file("pax_size.tar")), (Files{{"mod.so", "\x7f" "ELF and so on"}}));
+  EXPECT_EQ(files_in(data_file("pax_size.tar")), (Files{{"mod.so", "\x7f"
+                                                                   "ELF and so on"}}));
 }
 
 TEST(TarReader, UnpacksGzip) {

@@ -46,11 +46,8 @@ TEST_F(TargetChoiceTest, KnowsTheMachineOfLibraries) {
 
 TEST_F(TargetChoiceTest, TakesTheOneThatIsAskedFor) {
   EXPECT_EQ(choose({{"a", fitting_}, {"b", foreign_}}, "b"), 1U);
-  EXPECT_THAT(
-      [&] {
-        choose({{"a", fitting_}}, "c");
-      },
-      ThrowsError(ErrorCode::kFile, "'artifacts/m' has no target 'c', but a ("));
+  EXPECT_THAT([&] { choose({{"a", fitting_}}, "c"); },
+              ThrowsError(ErrorCode::kFile, "'artifacts/m' has no target 'c', but a ("));
 }
 
 TEST_F(TargetChoiceTest, TakesASingleOneAsItIs) { EXPECT_EQ(choose({{"a", foreign_}}), 0U); }
@@ -75,9 +72,8 @@ TEST_F(TargetChoiceTest, TakesWhatMakesTheMostOfTheCpu) {
 }
 
 TEST_F(TargetChoiceTest, RefusesToGuessBetweenFeatures) {
-  for (const TargetCandidate& other :
-       {TargetCandidate{"same", fitting_, {{"sse4.2"}}},
-        TargetCandidate{"different", fitting_, {{"avx2"}}}}) {
+  for (const TargetCandidate& other : {TargetCandidate{"same", fitting_, {{"sse4.2"}}},
+                                       TargetCandidate{"different", fitting_, {{"avx2"}}}}) {
     EXPECT_THAT([&] { choose_with_avx2({v2(), other}); },
                 ThrowsError(ErrorCode::kUsage, "choose one with --target"))
         << other.name;
@@ -90,16 +86,10 @@ TEST_F(TargetChoiceTest, SaysWhatEachTargetMisses) {
 }
 
 TEST_F(TargetChoiceTest, RefusesToGuess) {
-  EXPECT_THAT(
-      [&] {
-        choose({{"v2", fitting_}, {"v3", fitting_}});
-      },
-      ThrowsError(ErrorCode::kUsage, "choose one with --target"));
-  EXPECT_THAT(
-      [&] {
-        choose({{"a", foreign_}, {"b", foreign_}});
-      },
-      ThrowsError(ErrorCode::kIncompatible, "no target for this machine"));
+  EXPECT_THAT([&] { choose({{"v2", fitting_}, {"v3", fitting_}}); },
+              ThrowsError(ErrorCode::kUsage, "choose one with --target"));
+  EXPECT_THAT([&] { choose({{"a", foreign_}, {"b", foreign_}}); },
+              ThrowsError(ErrorCode::kIncompatible, "no target for this machine"));
 }
 
 }  // namespace

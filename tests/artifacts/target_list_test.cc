@@ -36,8 +36,8 @@ TEST(TargetListTest, IsBuiltIn) {
   std::vector<std::string> names;
   for (const ListedTarget& target : targets) names.push_back(target.name);
   EXPECT_THAT(names, IsSupersetOf({"native", "x86_64_v3", "raspi4_aarch64", "pynq_z1", "c"}));
-  const auto pi =
-      std::find_if(read.begin(), read.end(), [](const auto& t) { return t.name == "raspi4_aarch64"; });
+  const auto pi = std::find_if(read.begin(), read.end(),
+                               [](const auto& t) { return t.name == "raspi4_aarch64"; });
   EXPECT_EQ(pi->machine, "aarch64");
   EXPECT_EQ(pi->preset, "aarch64");
   EXPECT_THAT(pi->features, ElementsAre("fp-armv8", "neon"));

@@ -18,8 +18,8 @@ struct CompatCase {
   std::string machine;  // as CMAKE_SYSTEM_PROCESSOR: x86_64, aarch64, armv7l, riscv64
   std::string target;   // TVM's target string
   std::string function_prefix;
-  std::vector<std::string> files;   // without the folder, which is `name`
-  std::vector<double> tolerances;   // of each output; 0: every bit has to be the same
+  std::vector<std::string> files;  // without the folder, which is `name`
+  std::vector<double> tolerances;  // of each output; 0: every bit has to be the same
 };
 
 std::vector<CompatCase> read_manifest();

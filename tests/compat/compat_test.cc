@@ -68,8 +68,8 @@ class Release : public testing::TestWithParam<CompatCase> {
       model.run();
       ASSERT_EQ(model.outputs().size(), unpacked.expected.size());
       for (std::size_t i = 0; i < unpacked.expected.size(); ++i) {
-        EXPECT_TRUE(matches(model.output(i), unpacked.expected[i].tensor,
-                            GetParam().tolerances.at(i)))
+        EXPECT_TRUE(
+            matches(model.output(i), unpacked.expected[i].tensor, GetParam().tolerances.at(i)))
             << "output " << i;
       }
     }
@@ -91,9 +91,9 @@ class Program : public Release {};
 TEST_P(Program, AnswersAsTheReleasesOwnRuntime) {
   const UnpackedCase unpacked(GetParam(), folder_.path());
   const fs::path outputs = folder_ / "outputs.npz";
-  const ProgramResult result =
-      spawn(RUN_MODEL_PROGRAM, {GetParam().name, unpacked.artifact, "--inputs",
-                                unpacked.inputs_file, "--outputs", outputs});
+  const ProgramResult result = spawn(
+      RUN_MODEL_PROGRAM,
+      {GetParam().name, unpacked.artifact, "--inputs", unpacked.inputs_file, "--outputs", outputs});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::vector<NamedTensor> answers = read_npz(outputs);
   ASSERT_EQ(answers.size(), unpacked.expected.size());
@@ -145,8 +145,8 @@ TEST_P(LibraryFormat, IsRefusedUnlinkedAndAnswersLinked) {
               ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
 
   const fs::path linked = folder_ / "linked";
-  const ProgramResult result = spawn(RUN_MODEL_SOURCE_DIR "/scripts/link_mlf",
-                                     {unpacked.artifact, "--out", linked});
+  const ProgramResult result =
+      spawn(RUN_MODEL_SOURCE_DIR "/scripts/link_mlf", {unpacked.artifact, "--out", linked});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   request.artifacts = linked;
   const Package package = open_package(request);

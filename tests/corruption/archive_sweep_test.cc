@@ -13,16 +13,15 @@
 namespace run_model::corruption {
 namespace {
 
-// Names and sizes stand behind a checksum. What files hold does not, nor whether zeros at the end are
-// missing; the package's own readers look at that.
+// Names and sizes stand behind a checksum. What files hold does not, nor whether zeros at the end
+// are missing; the package's own readers look at that.
 TEST(TarSweep, EveryByte) {
-  const std::string content =
-      TarFile()
-          .add("L", std::string(200, 'n'), 'L')
-          .add("short", "through a long name")
-          .add("x", "18 path=longer.so\n", 'x')
-          .add("mod.so", "library")
-          .bytes();
+  const std::string content = TarFile()
+                                  .add("L", std::string(200, 'n'), 'L')
+                                  .add("short", "through a long name")
+                                  .add("x", "18 path=longer.so\n", 'x')
+                                  .add("mod.so", "library")
+                                  .bytes();
   Sweep sweep({ErrorCode::kFormat}, "a.tar");
   for_each_damage(content, [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] {
@@ -43,24 +42,24 @@ TEST(TarSweep, EveryByte) {
 // A damaged package is refused or still has its files; nothing of the kind of a half read one.
 TEST(PackageArchiveSweep, EveryByte) {
   TemporaryFolder folder;
-  const std::string content = TarFile()
-                                  .add("./metadata.json", R"({"version": 5, "executors": ["graph"]})")
-                                  .add("executor-config/graph/graph.json", "{}")
-                                  .add("parameters/default.params", "parameters")
-                                  .add("codegen/host/lib/net.so", "library")
-                                  .bytes();
+  const std::string content =
+      TarFile()
+          .add("./metadata.json", R"({"version": 5, "executors": ["graph"]})")
+          .add("executor-config/graph/graph.json", "{}")
+          .add("parameters/default.params", "parameters")
+          .add("codegen/host/lib/net.so", "library")
+          .bytes();
   Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "a.tar");
-  for_each_damage(
-      content,
-      [&](const std::string& how, const std::string& bytes) {
-        replace_file(folder / "a.tar", bytes);
-        sweep.accepts(how, [&] {
-          const UnpackedArchive archive = unpack_archive(folder / "a.tar");
-          EXPECT_EQ(TemporaryFolder::read(archive.files.library).size(), 7U) << how;
-          EXPECT_EQ(TemporaryFolder::read(archive.files.graph).size(), 2U) << how;
-        });
-      },
-      {.stride = 7});
+  for_each_damage(content,
+                  [&](const std::string& how, const std::string& bytes) {
+                    replace_file(folder / "a.tar", bytes);
+                    sweep.accepts(how, [&] {
+                      const UnpackedArchive archive = unpack_archive(folder / "a.tar");
+                      EXPECT_EQ(TemporaryFolder::read(archive.files.library).size(), 7U) << how;
+                      EXPECT_EQ(TemporaryFolder::read(archive.files.graph).size(), 2U) << how;
+                    });
+                  },
+                  {.stride = 7});
 }
 
 // gzip has a checksum of the content: what is accepted is the content.

@@ -77,9 +77,12 @@ void for_each_changed_byte(const std::string& content, const Visit& visit, Densi
 }
 
 void for_each_huge_number(const std::string& content, const Visit& visit, Density density) {
-  constexpr std::uint64_t kHuge[] = {
-      0x7fffffff, 0xffffffff, std::uint64_t{1} << 40, std::uint64_t{1} << 62,
-      std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::uint64_t>::max()};
+  constexpr std::uint64_t kHuge[] = {0x7fffffff,
+                                     0xffffffff,
+                                     std::uint64_t{1} << 40,
+                                     std::uint64_t{1} << 62,
+                                     std::numeric_limits<std::int64_t>::max(),
+                                     std::numeric_limits<std::uint64_t>::max()};
   for (std::size_t i = 0; i < content.size(); i += density.stride) {
     for (std::uint64_t number : kHuge) {
       for (std::size_t bytes : {4, 8}) {

@@ -97,9 +97,8 @@ TEST_F(ModelSweep, Params) {
 }
 
 TEST_F(ModelSweep, GraphText) {
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch,
-               ErrorCode::kModel},
-              "");
+  Sweep sweep(
+      {ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch, ErrorCode::kModel}, "");
   for_each_damage(small_graph().dump(), [&](const std::string& how, const std::string& text) {
     replace_file(files_.graph, text);
     sweep.accepts(how, [&] { load_and_run(); });
@@ -107,9 +106,8 @@ TEST_F(ModelSweep, GraphText) {
 }
 
 TEST_F(ModelSweep, GraphValues) {
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch,
-               ErrorCode::kModel},
-              "");
+  Sweep sweep(
+      {ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch, ErrorCode::kModel}, "");
   for_each_json_change(small_graph(), [&](const std::string& how, const std::string& text) {
     replace_file(files_.graph, text);
     sweep.accepts(how, [&] { load_and_run(); });

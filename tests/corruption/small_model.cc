@@ -54,10 +54,8 @@ std::string small_params() {
     return testing_params::tensor_record({static_cast<std::int64_t>(bytes)}, {kDLUInt, 8, 1},
                                          std::string(bytes, '\0'));
   };
-  return testing_params::params_bytes({{"__align0", padding(3)},
-                                       {"w", record(kW)},
-                                       {"__align1", padding(17)},
-                                       {"b", record(kB)}});
+  return testing_params::params_bytes(
+      {{"__align0", padding(3)}, {"w", record(kW)}, {"__align1", padding(17)}, {"b", record(kB)}});
 }
 
 std::string small_library() { return TemporaryFolder::read(CORRUPTION_MODEL); }

@@ -53,9 +53,9 @@ bool Sweep::accepts(const std::string& description, const std::function<void()>&
 // Names in a damaged file end up in messages, and messages on a terminal.
 void Sweep::check_message(const std::string& description, const std::string& message) const {
   EXPECT_TRUE(is_utf8(message)) << description;
-  EXPECT_TRUE(std::none_of(message.begin(), message.end(), [](unsigned char c) {
-    return c < 0x20 || c == 0x7f;
-  })) << description << ": control characters in: " << message;
+  EXPECT_TRUE(std::none_of(message.begin(), message.end(),
+                           [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      << description << ": control characters in: " << message;
   EXPECT_LT(message.size(), 1000u) << description << ": " << message;
   EXPECT_NE(message.find(name_), std::string::npos)
       << description << ": the file is not named: " << message;

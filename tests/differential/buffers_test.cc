@@ -113,9 +113,8 @@ TEST_P(Buffers, InputsOfAnotherFormAreRefused) {
     for (const Tensor& wrong :
          {Tensor::empty(longer, info.dtype), Tensor::empty(info.shape, other)}) {
       for (bool copy : {true, false}) {
-        std::optional<Error> error = error_of([&] {
-          copy ? model.set_input(i, wrong) : model.set_input_zero_copy(i, wrong);
-        });
+        std::optional<Error> error = error_of(
+            [&] { copy ? model.set_input(i, wrong) : model.set_input_zero_copy(i, wrong); });
         ASSERT_TRUE(error);
         EXPECT_EQ(error->code(), ErrorCode::kMismatch);
         EXPECT_THAT(error->what(), testing::HasSubstr(info.name));

@@ -81,8 +81,8 @@ testing::AssertionResult same_tensor(const Tensor& actual, const Tensor& expecte
   std::size_t different = 0;
   for (std::size_t i = 0; i < expected.nbytes(); ++i) different += a[i] != b[i];
   if (different == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << different << " of " << expected.nbytes() << " bytes of "
-                                     << form(expected) << " differ";
+  return testing::AssertionFailure()
+         << different << " of " << expected.nbytes() << " bytes of " << form(expected) << " differ";
 }
 
 const Tensor& find_tensor(const std::vector<NamedTensor>& tensors, const std::string& name) {

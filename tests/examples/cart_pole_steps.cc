@@ -1,10 +1,10 @@
-// Runs the dynamics for cart_pole_test.py. Each line of the input is an action and, where it is not to go
-// on from the state before, a state:
+// Runs the dynamics for cart_pole_test.py. Each line of the input is an action and, where it is not
+// to go on from the state before, a state:
 //
 //   ACTION [X X_DOT THETA THETA_DOT]
 //
-// and each line of the output the state after it, 1 if it has terminated and if the episode has ended, and
-// the observation. "start SEED N" instead writes N initial states.
+// and each line of the output the state after it, 1 if it has terminated and if the episode has
+// ended, and the observation. "start SEED N" instead writes N initial states.
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -35,7 +35,8 @@ int main() {
     const auto& [x, x_dot, theta, theta_dot] = cart.state();
     const auto seen = cart.observation();
     std::printf("%.17g %.17g %.17g %.17g %d %d %.9g %.9g %.9g %.9g\n", x, x_dot, theta, theta_dot,
-                cart.terminated() ? 1 : 0, cart.ended() ? 1 : 0, seen[0], seen[1], seen[2], seen[3]);
+                cart.terminated() ? 1 : 0, cart.ended() ? 1 : 0, seen[0], seen[1], seen[2],
+                seen[3]);
     std::fflush(stdout);
   }
 }

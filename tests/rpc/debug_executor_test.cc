@@ -59,7 +59,8 @@ TEST_F(DebugExecutorTest, RunsUpToANode) {
   EXPECT_THAT(values_of(copy), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT([&] { ask("debug_get_output", {"c"}); },
               ThrowsError(ErrorCode::kMismatch, "no node of the name 'c'"));
-  EXPECT_THAT([&] { ask("debug_get_output", {number(5)}); }, ThrowsError(ErrorCode::kMismatch, "0 to 4"));
+  EXPECT_THAT([&] { ask("debug_get_output", {number(5)}); },
+              ThrowsError(ErrorCode::kMismatch, "0 to 4"));
 }
 
 TEST_F(DebugExecutorTest, ExecutesNodeByNode) {
@@ -105,18 +106,22 @@ TEST_F(DebugExecutorTest, MeasuresEachNode) {
 }
 
 TEST_F(DebugExecutorTest, MeasuresOneNode) {
-  const std::vector<Value> how = {number(3), number(4), number(0), number(100), number(0), number(1)};
+  const std::vector<Value> how = {number(3),   number(4), number(0),
+                                  number(100), number(0), number(1)};
   std::vector<Value> arguments = how;
   arguments.insert(arguments.begin(), number(2));
-  EXPECT_THAT(doubles_in(ask("run_individual_node", arguments), 0), AllOf(SizeIs(4), Each(Gt(0.0))));
+  EXPECT_THAT(doubles_in(ask("run_individual_node", arguments), 0),
+              AllOf(SizeIs(4), Each(Gt(0.0))));
   arguments[0] = number(1);
   EXPECT_THAT(doubles_in(ask("run_individual_node", arguments), 0), AllOf(SizeIs(4), Each(0.0)));
   arguments[0] = number(5);
-  EXPECT_THAT([&] { ask("run_individual_node", arguments); }, ThrowsError(ErrorCode::kMismatch, "0 to 4"));
+  EXPECT_THAT([&] { ask("run_individual_node", arguments); },
+              ThrowsError(ErrorCode::kMismatch, "0 to 4"));
 }
 
 TEST_F(DebugExecutorTest, MeasuresForOlderReleases) {
-  const std::string text = std::get<std::string>(ask("run_individual", {number(3), number(1), number(0)}));
+  const std::string text =
+      std::get<std::string>(ask("run_individual", {number(3), number(1), number(0)}));
   EXPECT_EQ(std::count(text.begin(), text.end(), ','), 5);
   EXPECT_TRUE(text.starts_with("0,0,")) << text;
   const Value blob = ask("run_individual", {number(3), number(1), number(0), number(0), number(1)});
@@ -135,7 +140,8 @@ TEST_F(DebugExecutorTest, ProfilesInTvmsForm) {
   EXPECT_EQ(add["Argument Shapes"]["string"], "float32[4], float32[4], float32[4]");
   EXPECT_EQ(report["calls"][1]["Name"]["string"], "__nop");
   double sum = 0;
-  for (const json& each : report["calls"]) sum += each["Duration (us)"]["microseconds"].get<double>();
+  for (const json& each : report["calls"])
+    sum += each["Duration (us)"]["microseconds"].get<double>();
   EXPECT_GT(sum, 0);
   EXPECT_LE(sum, report["device_metrics"]["cpu0"]["Duration (us)"]["microseconds"].get<double>());
   EXPECT_THAT([&] { ask("profile"); }, ThrowsError(ErrorCode::kUsage, "call profile_rpc"));

@@ -25,9 +25,10 @@ inline std::shared_ptr<Module> library() { return Module::open(EXECUTOR_MODEL); 
 
 // a = x + w; r = a under its own shape; two outputs of b: 2 r and -r. The graph's output is -r.
 inline std::string graph() {
-  auto graph = graph_of({input_node("x"), input_node("w"), call_node("a", "fused_add", {{0, 0}, {1, 0}}),
-                         call_node("r", "__nop", {{2, 0}}), call_node("b", "fused_both", {{3, 0}}, 2)},
-                        {0, 1, 2, 2, 3, 4}, {{4, 1}});
+  auto graph =
+      graph_of({input_node("x"), input_node("w"), call_node("a", "fused_add", {{0, 0}, {1, 0}}),
+                call_node("r", "__nop", {{2, 0}}), call_node("b", "fused_both", {{3, 0}}, 2)},
+               {0, 1, 2, 2, 3, 4}, {{4, 1}});
   graph["nodes"][2]["attrs"]["hash"] = "37f27536f17557a3";
   graph["nodes"][2]["attrs"]["data_layout"] = "NCHW";
   return graph.dump();
@@ -50,7 +51,8 @@ inline std::vector<float> values_of(const Value& value) {
   return values_of(std::get<ArrayResult>(value).tensor);
 }
 
-inline Value call(RemoteModule& module, const std::string& function, const std::vector<Value>& arguments) {
+inline Value call(RemoteModule& module, const std::string& function,
+                  const std::vector<Value>& arguments) {
   const FunctionPointer found = module.find(function);
   if (found == nullptr) throw std::logic_error("no function " + function);
   return found->call(arguments);

@@ -38,9 +38,10 @@ class ExecutorModuleTest : public testing::Test {
 
 TEST_F(ExecutorModuleTest, OffersWhatTvmsGraphModuleLooksUp) {
   EXPECT_EQ(module_->kind(), "GraphExecutor");
-  for (const char* name : {"set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output",
-                           "get_input", "get_num_outputs", "get_input_index", "get_input_info",
-                           "get_num_inputs", "load_params", "share_params", "run_from_inputs"}) {
+  for (const char* name :
+       {"set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output",
+        "get_input", "get_num_outputs", "get_input_index", "get_input_info", "get_num_inputs",
+        "load_params", "share_params", "run_from_inputs"}) {
     EXPECT_NE(module_->find(name), nullptr) << name;
   }
   EXPECT_EQ(module_->find("debug_get_output"), nullptr);
@@ -119,7 +120,8 @@ TEST_F(ExecutorModuleTest, ReadsAndWritesTensorsOfTheClientInPlace) {
 }
 
 TEST_F(ExecutorModuleTest, LoadsParameters) {
-  ask("load_params", {bytes(testing_params::float_params({{"w", {1, 2, 3, 4}}, {"other", {1}}}, true))});
+  ask("load_params",
+      {bytes(testing_params::float_params({{"w", {1, 2, 3, 4}}, {"other", {1}}}, true))});
   EXPECT_THAT(result(), ElementsAre(-1, -2, -3, -4));
   expect_refused("load_params", {bytes(testing_params::float_params({{"w", {1}}}, true))},
                  "the parameter file that the client sent has parameter 'w' as float32 [1]");
@@ -133,32 +135,38 @@ TEST_F(ExecutorModuleTest, SharesParameters) {
   EXPECT_THAT(result(), ElementsAre(-1, -2, -3, -4));
   call(other, "set_input", {"w", given({5, 5, 5, 5})});
   EXPECT_THAT(result(), Each(-5));
-  expect_refused("share_params", {std::make_shared<LibraryModule>(library()), params}, "a graph executor");
+  expect_refused("share_params", {std::make_shared<LibraryModule>(library()), params},
+                 "a graph executor");
 }
 
 TEST_F(ExecutorModuleTest, RunsFromInputsToOutputs) {
-  const Value array =
-      ask("run_from_inputs", {number(kDLCPU), number(0), "x", given({1, 2, 3, 4}), number(1), given({1, 1, 1, 1})});
+  const Value array = ask("run_from_inputs", {number(kDLCPU), number(0), "x", given({1, 2, 3, 4}),
+                                              number(1), given({1, 1, 1, 1})});
   EXPECT_EQ(std::get<std::shared_ptr<RemoteObject>>(array)->kind(), "Array");
   EXPECT_THAT(values_of(ask("get_output", {number(0)})), ElementsAre(-2, -3, -4, -5));
   expect_refused("run_from_inputs", {number(2), number(0)}, "device type 2");
   expect_refused("run_from_inputs", {number(1), number(0), "x"}, "pairs");
-  expect_refused("run_from_inputs", {number(1), number(0), "z", given({1})}, "no input of the name 'z'");
+  expect_refused("run_from_inputs", {number(1), number(0), "z", given({1})},
+                 "no input of the name 'z'");
 }
 
 TEST_F(ExecutorModuleTest, RefusesWhatDoesNotFit) {
-  expect_refused("set_input", {"x", given({1, 2})}, "input 'x' is float32 [4], but float32 [2] was given");
+  expect_refused("set_input", {"x", given({1, 2})},
+                 "input 'x' is float32 [4], but float32 [2] was given");
   expect_refused("set_input", {number(2), given({1, 2, 3, 4})}, "is 2, expected 0 to 1");
   expect_refused("set_input", {number(-1), given({1, 2, 3, 4})}, "is -1");
   expect_refused("set_input", {"x", number(3)}, "is an integer, expected a tensor");
   expect_refused("set_input", {"x"}, "takes 2 arguments");
-  expect_refused("set_input_zero_copy", {"x", TensorArgument{Tensor::empty({4}, {kDLInt, 32, 1})}}, "int32");
+  expect_refused("set_input_zero_copy", {"x", TensorArgument{Tensor::empty({4}, {kDLInt, 32, 1})}},
+                 "int32");
   expect_refused("get_output", {number(1)}, "is 1, expected 0 to 0");
   expect_refused("get_output", {"nothing"}, "no output of the name 'nothing'");
   expect_refused("get_output", {number(0), given({1})}, "one of float32 [4] (it is float32 [1])");
-  expect_refused("set_output_zero_copy", {number(0), given({1})}, "output 'output_0' is float32 [4]");
+  expect_refused("set_output_zero_copy", {number(0), given({1})},
+                 "output 'output_0' is float32 [4]");
   expect_refused("run", {number(1)}, "takes 0 arguments");
-  EXPECT_THAT([&] { ask("get_input_info"); }, ThrowsError(ErrorCode::kUsage, "cannot be listed over RPC"));
+  EXPECT_THAT([&] { ask("get_input_info"); },
+              ThrowsError(ErrorCode::kUsage, "cannot be listed over RPC"));
 }
 
 class CreateExecutorTest : public testing::TestWithParam<const char*> {
@@ -167,7 +175,9 @@ class CreateExecutorTest : public testing::TestWithParam<const char*> {
     add_graph_executor(registry_);
     add_debug_executor(registry_);
   }
-  Value create(const std::vector<Value>& arguments) { return registry_.find(GetParam())->call(arguments); }
+  Value create(const std::vector<Value>& arguments) {
+    return registry_.find(GetParam())->call(arguments);
+  }
 
   Registry registry_;
   Value library_ = std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
@@ -189,13 +199,15 @@ TEST_P(CreateExecutorTest, RefusesOtherDevicesAndModules) {
               ThrowsError(ErrorCode::kMismatch, "device type 4"));
   EXPECT_THAT([&] { create({graph(), executor, number(1), number(0)}); },
               ThrowsError(ErrorCode::kMismatch, "of kind GraphExecutor"));
-  EXPECT_THAT([&] { create({graph(), library_}); }, ThrowsError(ErrorCode::kMismatch, "2 arguments"));
+  EXPECT_THAT([&] { create({graph(), library_}); },
+              ThrowsError(ErrorCode::kMismatch, "2 arguments"));
   EXPECT_THAT([&] { create({"{", library_, number(1), number(0)}); },
               ThrowsError(ErrorCode::kFormat, "the graph for library"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CreateExecutorTest,
-                         testing::Values("tvm.graph_executor.create", "tvm.graph_executor_debug.create"));
+                         testing::Values("tvm.graph_executor.create",
+                                         "tvm.graph_executor_debug.create"));
 
 }  // namespace
 }  // namespace run_model::rpc

@@ -42,8 +42,9 @@ class FrameBuilder {
     return *this;
   }
   FrameBuilder& device(std::int32_t type = kDLCPU) { return number(type).number(std::int32_t{0}); }
-  FrameBuilder& tensor(std::uint64_t memory, std::initializer_list<std::int64_t> shape, DLDataType dtype,
-                       std::uint64_t byte_offset = 0, std::int32_t device_type = kDLCPU) {
+  FrameBuilder& tensor(std::uint64_t memory, std::initializer_list<std::int64_t> shape,
+                       DLDataType dtype, std::uint64_t byte_offset = 0,
+                       std::int32_t device_type = kDLCPU) {
     number(memory).device(device_type).number(static_cast<std::int32_t>(shape.size()));
     number(dtype.code).number(dtype.bits).number(dtype.lanes);
     for (const std::int64_t dimension : shape) number(dimension);
@@ -112,7 +113,8 @@ class AnswerParts {
 class SessionThread {
  public:
   explicit SessionThread(const Registry& functions, SessionLimits limits = {}) {
-    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_) != 0) throw std::runtime_error("no socket pair");
+    if (::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_) != 0)
+      throw std::runtime_error("no socket pair");
     limits.spin_microseconds = 0;
     options_.limits = limits;
     options_.functions = &functions;
@@ -185,7 +187,8 @@ class SessionThread {
  private:
   std::string read(std::size_t bytes) {
     std::string text(bytes, '\0');
-    if (bytes > 0 && ::recv(sockets_[0], text.data(), bytes, MSG_WAITALL) != static_cast<ssize_t>(bytes)) {
+    if (bytes > 0 &&
+        ::recv(sockets_[0], text.data(), bytes, MSG_WAITALL) != static_cast<ssize_t>(bytes)) {
       throw std::runtime_error("the session closed");
     }
     return text;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 // Of c_runtime_api.h and dlpack.h (v0.18.0).
 typedef struct {
   int32_t type;
@@ -60,8 +59,7 @@ extern void TVMAPISetLastError(const char* message);
 #define FUNCTION(name) \
   int name(Value* args, int* codes, int count, Value* result, int* result_code, void* self)
 
-#define UNUSED() \
-  ((void)args, (void)codes, (void)count, (void)result, (void)result_code, (void)self)
+#define UNUSED() ((void)args, (void)codes, (void)count, (void)result, (void)result_code, (void)self)
 
 // Writes what its arguments are, as text, into the last, a tensor of uint8.
 FUNCTION(describe) {

@@ -20,21 +20,29 @@ class LibraryModuleTest : public testing::Test {
     return function->call(arguments);
   }
 
-  std::shared_ptr<LibraryModule> module_ = std::make_shared<LibraryModule>(Module::open(PACKED_FUNCTIONS));
+  std::shared_ptr<LibraryModule> module_ =
+      std::make_shared<LibraryModule>(Module::open(PACKED_FUNCTIONS));
 };
 
 TEST_F(LibraryModuleTest, HandsArgumentsOverInTheirOwnTypes) {
   const Tensor tensor = Tensor::empty({1}, {kDLFloat, 32, 1});
-  const std::vector<Value> arguments{
-      std::int64_t{1}, 2.0, Bool{true}, std::string("x"), Bytes{}, DLDataType{kDLInt, 8, 1},
-      Device{}, TensorArgument{tensor, 0}, {}};
+  const std::vector<Value> arguments{std::int64_t{1},
+                                     2.0,
+                                     Bool{true},
+                                     std::string("x"),
+                                     Bytes{},
+                                     DLDataType{kDLInt, 8, 1},
+                                     Device{},
+                                     TensorArgument{tensor, 0},
+                                     {}};
   // int, float, bool as int, text, bytes, data type, device, tensor, null
   EXPECT_EQ(std::get<std::int64_t>(call("codes_of", arguments)), 0x020bc5674);
   EXPECT_EQ(std::get<std::int64_t>(call("codes_of", {})), 0);
   EXPECT_EQ(std::get<double>(call("add_numbers", {std::int64_t{2}, 0.5})), 2.5);
-  EXPECT_EQ(std::get<std::int64_t>(
-                call("lengths", {std::string("abc"), Bytes::copy_of(std::as_bytes(std::span("12", 2)))})),
-            5);
+  EXPECT_EQ(
+      std::get<std::int64_t>(
+          call("lengths", {std::string("abc"), Bytes::copy_of(std::as_bytes(std::span("12", 2)))})),
+      5);
 }
 
 TEST_F(LibraryModuleTest, TellsCompiledCodeTheByteOffset) {
@@ -42,8 +50,9 @@ TEST_F(LibraryModuleTest, TellsCompiledCodeTheByteOffset) {
   auto* const values = static_cast<float*>(memory.data());
   for (int i = 0; i < 64; ++i) values[i] = static_cast<float>(i);
   const auto part = [&](std::uint64_t byte_offset) {
-    return TensorArgument{Tensor::view(static_cast<char*>(memory.data()) + byte_offset, {4}, memory.dtype(), nullptr),
-                          byte_offset};
+    return TensorArgument{
+        Tensor::view(static_cast<char*>(memory.data()) + byte_offset, {4}, memory.dtype(), nullptr),
+        byte_offset};
   };
   EXPECT_EQ(std::get<std::int64_t>(call("add_one", {part(8), part(128)})), 136);
   EXPECT_EQ(values[32], 3);
@@ -63,18 +72,23 @@ TEST_F(LibraryModuleTest, PreparedCallsDoTheSame) {
 }
 
 TEST_F(LibraryModuleTest, FailuresCarryTheReason) {
-  EXPECT_THAT([&] { call("fails", {}); }, ThrowsError(ErrorCode::kModel, "'fails' failed: the reason"));
+  EXPECT_THAT([&] { call("fails", {}); },
+              ThrowsError(ErrorCode::kModel, "'fails' failed: the reason"));
 }
 
 TEST_F(LibraryModuleTest, RefusesWhatCompiledCodeCannotTake) {
   EXPECT_THAT([&] { call("codes_of", {module_->find("text")}); },
               ThrowsError(ErrorCode::kMismatch, "is a function, expected"));
-  EXPECT_THAT([&] { call("codes_of", {OpaqueHandle{123}}); }, ThrowsError(ErrorCode::kMismatch, "an opaque handle"));
-  EXPECT_THAT([&] { call("codes_of", {Device{kDLCUDA, 0}}); }, ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
+  EXPECT_THAT([&] { call("codes_of", {OpaqueHandle{123}}); },
+              ThrowsError(ErrorCode::kMismatch, "an opaque handle"));
+  EXPECT_THAT([&] { call("codes_of", {Device{kDLCUDA, 0}}); },
+              ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
   EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorCode::kModel, "type code 9"));
 }
 
-TEST_F(LibraryModuleTest, ReturnsTexts) { EXPECT_EQ(std::get<std::string>(call("text", {})), "from the library"); }
+TEST_F(LibraryModuleTest, ReturnsTexts) {
+  EXPECT_EQ(std::get<std::string>(call("text", {})), "from the library");
+}
 
 TEST_F(LibraryModuleTest, FindsOnlyWhatTheLibraryHas) {
   EXPECT_EQ(module_->find("nothing"), nullptr);

@@ -80,8 +80,9 @@ TEST_F(LinkObjectsTest, WithoutACompilerItSaysWhatToDoOnTheHost) {
   const Variable path("PATH", folder_.path().c_str());
   const Variable cxx("CXX", nullptr);
   const auto tar = folder_.write("net.tar", TarFile().add("lib0.o", "x").bytes());
-  EXPECT_THAT([&] { link_objects(tar, output()); },
-              ThrowsError(ErrorCode::kIncompatible, "no compiler to link them with; link on the host"));
+  EXPECT_THAT(
+      [&] { link_objects(tar, output()); },
+      ThrowsError(ErrorCode::kIncompatible, "no compiler to link them with; link on the host"));
 }
 
 TEST_F(LinkObjectsTest, TheCompilersWordsAreInTheError) {
@@ -96,10 +97,13 @@ TEST_F(LinkObjectsTest, TheCompilersWordsAreInTheError) {
 
 TEST_F(LinkObjectsTest, RefusesArchivesOfAnythingElse) {
   const Variable path("PATH", path_.c_str());
-  const auto devices = folder_.write("a.tar", TarFile().add("lib0.o", "x").add("devc.cl", "x").bytes());
-  EXPECT_THAT([&] { link_objects(devices, output()); }, ThrowsError(ErrorCode::kFormat, "'devc.cl'"));
+  const auto devices =
+      folder_.write("a.tar", TarFile().add("lib0.o", "x").add("devc.cl", "x").bytes());
+  EXPECT_THAT([&] { link_objects(devices, output()); },
+              ThrowsError(ErrorCode::kFormat, "'devc.cl'"));
   const auto outside = folder_.write("b.tar", TarFile().add("../lib0.o", "x").bytes());
-  EXPECT_THAT([&] { link_objects(outside, output()); }, ThrowsError(ErrorCode::kFormat, "../lib0.o"));
+  EXPECT_THAT([&] { link_objects(outside, output()); },
+              ThrowsError(ErrorCode::kFormat, "../lib0.o"));
   const auto empty = folder_.write("c.tar", TarFile().bytes());
   EXPECT_THAT([&] { link_objects(empty, output()); }, ThrowsError(ErrorCode::kFormat, "empty"));
   const auto damaged = folder_.write("d.tar", std::string(700, 'x'));

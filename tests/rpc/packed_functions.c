@@ -37,7 +37,8 @@ PACKED(add_numbers) {
 /* The length of a text plus that of bytes. */
 PACKED(lengths) {
   UNUSED;
-  result->v_int64 = (int64_t)strlen((const char*)args[0].v_handle) + (int64_t)((ByteArray*)args[1].v_handle)->size;
+  result->v_int64 = (int64_t)strlen((const char*)args[0].v_handle) +
+                    (int64_t)((ByteArray*)args[1].v_handle)->size;
   *result_code = kInt;
   return 0;
 }

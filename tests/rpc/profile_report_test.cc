@@ -13,9 +13,12 @@ using nlohmann::json;
 
 // What TVM 0.18 itself writes for one call (Report.json()), but for the order of members.
 TEST(ProfileReport, HasTheFormOfTvms) {
-  const ProfileReport report{{{"fused_nn_dense", 1.5, "float32[1, 8], float32[1, 4]",
+  const ProfileReport report{{{"fused_nn_dense",
+                               1.5,
+                               "float32[1, 8], float32[1, 4]",
                                {{"hash", "37f27536f17557a3"}, {"data_layout", "NCHW"}}}},
-                             6.0, 2};
+                             6.0,
+                             2};
   const json expected = json::parse(R"json({
     "calls": [{"Percent": {"percent": 25.0}, "Count": {"count": 1}, "Device": {"string": "cpu0"},
                "Name": {"string": "fused_nn_dense"}, "Duration (us)": {"microseconds": 1.5},

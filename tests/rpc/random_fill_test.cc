@@ -45,7 +45,8 @@ TEST_F(RandomFillTest, FillsFloatsWithNormalNumbers) {
 }
 
 TEST_F(RandomFillTest, FillsIntegersWithSmallNumbers) {
-  for (const char* name : {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}) {
+  for (const char* name :
+       {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}) {
     const std::vector<double> values = to_doubles(filled(parse_dtype(name)));
     EXPECT_THAT(values, Each(AllOf(Ge(1.0), Le(9.0)))) << name;
     EXPECT_EQ(std::set<double>(values.begin(), values.end()).size(), 9u) << name;
@@ -63,7 +64,8 @@ TEST_F(RandomFillTest, FillsNarrowTypesWithNothingSpecial) {
   for (const std::uint8_t code : {6, 7}) {
     const Tensor floats = filled({code, 8, 1});
     const auto* bytes = static_cast<unsigned char*>(floats.data());
-    EXPECT_THAT(std::vector<unsigned>(bytes, bytes + floats.nbytes()), Each(AllOf(Ge(0x38u), Le(0x3Fu))));
+    EXPECT_THAT(std::vector<unsigned>(bytes, bytes + floats.nbytes()),
+                Each(AllOf(Ge(0x38u), Le(0x3Fu))));
   }
 }
 
@@ -91,7 +93,8 @@ TEST_F(RandomFillTest, GivesEveryTensorOthersAndEverySessionTheSame) {
 TEST_F(RandomFillTest, RefusesTypesThatItDoesNotKnow) {
   EXPECT_THAT([&] { filled({kDLOpaqueHandle, 64, 1}, 1); },
               ThrowsError(ErrorCode::kMismatch, "cannot be filled"));
-  EXPECT_THAT([&] { filled({kDLFloat, 128, 1}, 1); }, ThrowsError(ErrorCode::kMismatch, "cannot be filled"));
+  EXPECT_THAT([&] { filled({kDLFloat, 128, 1}, 1); },
+              ThrowsError(ErrorCode::kMismatch, "cannot be filled"));
   EXPECT_EQ(filled(parse_dtype("float32"), 0).size(), 0);
 }
 

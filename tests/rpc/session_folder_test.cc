@@ -10,7 +10,9 @@
 namespace run_model::rpc {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 
 TEST(SessionFolderTest, WritesListsAndRemoves) {
   const TemporaryFolder folder;
@@ -30,9 +32,10 @@ TEST(SessionFolderTest, RefusesNamesThatAreMoreThanAName) {
   const TemporaryFolder folder;
   SessionFolder files(folder.path(), 100);
   const std::string too_long(256, 'x');
-  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"),
-                                  std::string("/a"), std::string("..\\a"), std::string(".hidden"),
-                                  std::string("a\nb"), std::string("a\0b", 3), too_long}) {
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("/a"),
+        std::string("..\\a"), std::string(".hidden"), std::string("a\nb"), std::string("a\0b", 3),
+        too_long}) {
     EXPECT_THAT([&] { files.write(name, bytes_of("x")); }, testing::Throws<Error>()) << name;
     EXPECT_THAT([&] { files.file(name); }, testing::Throws<Error>()) << name;
     EXPECT_THAT([&] { files.remove(name); }, testing::Throws<Error>()) << name;

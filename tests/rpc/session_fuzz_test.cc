@@ -1,5 +1,5 @@
-// What the fuzzer would do, in small and always the same: sessions that a client garbles. Passing means
-// that each ends, and under the sanitizers that nothing was touched that should not be.
+// What the fuzzer would do, in small and always the same: sessions that a client garbles. Passing
+// means that each ends, and under the sanitizers that nothing was touched that should not be.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -22,7 +22,9 @@ void run(const std::string& bytes) {
 }
 
 std::string garble(std::string bytes, std::mt19937& random) {
-  const auto below = [&random](std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random); };
+  const auto below = [&random](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
   for (std::size_t changes = 1 + below(4); changes > 0 && !bytes.empty(); --changes) {
     const std::size_t at = below(bytes.size());
     switch (below(5)) {
@@ -69,8 +71,12 @@ TEST(SessionFuzzTest, SeedsAreSessionsWithoutErrors) {
   SessionFolder files(folder.path(), 1 << 16);
   add_file_functions(functions, files);
   functions.add("echo", [](const Arguments& arguments) { return arguments[0]; });
-  functions.add("array", [](const Arguments& arguments) -> Value { return ArrayResult{arguments.tensor(0).tensor}; });
-  functions.add("function", [](const Arguments&) -> Value { return make_function("inner", [](const Arguments&) { return Value(); }); });
+  functions.add("array", [](const Arguments& arguments) -> Value {
+    return ArrayResult{arguments.tensor(0).tensor};
+  });
+  functions.add("function", [](const Arguments&) -> Value {
+    return make_function("inner", [](const Arguments&) { return Value(); });
+  });
   for (const std::string& seed : session_seeds()) {
     SessionThread session(functions);
     session.send(seed);

@@ -56,7 +56,8 @@ TEST_F(SessionTest, EchoesEveryKindOfValue) {
   SessionThread session(functions_);
   session.initialize();
 
-  AnswerParts integer = session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{-7}));
+  AnswerParts integer =
+      session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{-7}));
   ASSERT_EQ(integer.code(), RequestCode::kReturn);
   EXPECT_THAT(integer.codes(), testing::ElementsAre(kTypeInt, kTypeInt));
   EXPECT_EQ(integer.number<std::int64_t>(), kTypeInt);
@@ -113,13 +114,15 @@ TEST_F(SessionTest, CopiesTensorsThereAndBackInPieces) {
                                           .raw(content.substr(offset, 8)));
     ASSERT_EQ(written.code(), RequestCode::kReturn);
   }
-  AnswerParts back = session.ask(
-      FrameBuilder(RequestCode::kCopyFromRemote).tensor(memory, {4}, kFloat32).number(std::uint64_t{16}));
+  AnswerParts back = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
+                                     .tensor(memory, {4}, kFloat32)
+                                     .number(std::uint64_t{16}));
   ASSERT_EQ(back.code(), RequestCode::kCopyAck);
   EXPECT_EQ(back.rest(), content);
 
-  AnswerParts part = session.ask(
-      FrameBuilder(RequestCode::kCopyFromRemote).tensor(memory, {4}, kFloat32, 12).number(std::uint64_t{4}));
+  AnswerParts part = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
+                                     .tensor(memory, {4}, kFloat32, 12)
+                                     .number(std::uint64_t{4}));
   part.code();
   EXPECT_EQ(part.rest(), "cdef");
 }
@@ -130,7 +133,9 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   const std::uint64_t memory = session.allocate(16);
   const auto copy = [&](std::uint64_t handle, std::uint64_t offset, std::uint64_t bytes) {
     return session
-        .ask(FrameBuilder(RequestCode::kCopyFromRemote).tensor(handle, {4}, kFloat32, offset).number(bytes))
+        .ask(FrameBuilder(RequestCode::kCopyFromRemote)
+                 .tensor(handle, {4}, kFloat32, offset)
+                 .number(bytes))
         .exception();
   };
   EXPECT_THAT(copy(memory, 0, 17), HasSubstr("does not lie within its memory of 16 bytes"));
@@ -138,20 +143,22 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   EXPECT_THAT(copy(memory, ~std::uint64_t{0}, 4), HasSubstr("does not lie within"));
   EXPECT_THAT(copy(memory, 0, ~std::uint64_t{0}), Not(IsEmpty()));
   EXPECT_THAT(copy(memory + 1, 0, 4), HasSubstr("never given out or was freed"));
-  EXPECT_THAT(session
-                  .ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloat32))
-                  .exception(),
-              HasSubstr("does not lie within"));
+  EXPECT_THAT(
+      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloat32))
+          .exception(),
+      HasSubstr("does not lie within"));
   EXPECT_THAT(session
                   .ask(call(session, "echo")
                            .codes({kTypeTensorHandle})
                            .tensor(memory, {std::int64_t{1} << 62, 64}, kFloat32))
                   .exception(),
               Not(IsEmpty()));
-  EXPECT_THAT(
-      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {4}, kFloat32, 0, kDLCUDA))
-          .exception(),
-      HasSubstr("only the CPU"));
+  EXPECT_THAT(session
+                  .ask(call(session, "echo")
+                           .codes({kTypeTensorHandle})
+                           .tensor(memory, {4}, kFloat32, 0, kDLCUDA))
+                  .exception(),
+              HasSubstr("only the CPU"));
   // The session goes on.
   EXPECT_EQ(copy(memory, 0, 16), "");
 }
@@ -162,7 +169,10 @@ TEST_F(SessionTest, FreedHandlesAreNoticed) {
   const std::uint64_t memory = session.allocate(4);
   const auto free_memory = [&] {
     return session
-        .ask(FrameBuilder(RequestCode::kDevFreeData).codes({kTypeDevice, kTypeOpaqueHandle}).device().number(memory))
+        .ask(FrameBuilder(RequestCode::kDevFreeData)
+                 .codes({kTypeDevice, kTypeOpaqueHandle})
+                 .device()
+                 .number(memory))
         .exception();
   };
   EXPECT_EQ(free_memory(), "");
@@ -177,11 +187,13 @@ TEST_F(SessionTest, FreedHandlesAreNoticed) {
                  .number(type_code))
         .exception();
   };
-  EXPECT_THAT(free_function(kTypeModuleHandle), HasSubstr("is a function, but was to be freed as a module"));
+  EXPECT_THAT(free_function(kTypeModuleHandle),
+              HasSubstr("is a function, but was to be freed as a module"));
   EXPECT_THAT(free_function(99), HasSubstr("cannot be freed"));
   EXPECT_EQ(free_function(kTypePackedFunctionHandle), "");
-  EXPECT_THAT(session.ask(FrameBuilder(RequestCode::kCallFunc).number(function).codes({})).exception(),
-              HasSubstr("was freed"));
+  EXPECT_THAT(
+      session.ask(FrameBuilder(RequestCode::kCallFunc).number(function).codes({})).exception(),
+      HasSubstr("was freed"));
 }
 
 TEST_F(SessionTest, ObjectsLiveAsLongAsTheirHandles) {
@@ -213,8 +225,10 @@ TEST_F(SessionTest, LimitsTheHandlesOfASession) {
   SessionThread session(functions_, limits);
   session.initialize();
   for (int i = 0; i < 3; ++i) session.function("echo");
-  EXPECT_THAT(session.ask(FrameBuilder(RequestCode::kGetGlobalFunc).codes({kTypeString}).text("echo")).exception(),
-              HasSubstr("3 handles"));
+  EXPECT_THAT(
+      session.ask(FrameBuilder(RequestCode::kGetGlobalFunc).codes({kTypeString}).text("echo"))
+          .exception(),
+      HasSubstr("3 handles"));
 }
 
 TEST_F(SessionTest, FunctionsThatDoNotExistAreNull) {
@@ -226,8 +240,10 @@ TEST_F(SessionTest, FunctionsThatDoNotExistAreNull) {
 TEST_F(SessionTest, AFailureReachesTheClientAndTheSessionGoesOn) {
   SessionThread session(functions_);
   session.initialize();
-  EXPECT_EQ(session.ask(call(session, "fail").codes({kTypeString}).text("x")).exception(), "it went wrong with x");
-  EXPECT_EQ(session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{1})).exception(), "");
+  EXPECT_EQ(session.ask(call(session, "fail").codes({kTypeString}).text("x")).exception(),
+            "it went wrong with x");
+  EXPECT_EQ(
+      session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{1})).exception(), "");
 }
 
 TEST_F(SessionTest, UploadsAreStreamedIntoTheFolder) {
@@ -235,11 +251,15 @@ TEST_F(SessionTest, UploadsAreStreamedIntoTheFolder) {
   session.initialize();
   const std::string content(700000, 'x');
   EXPECT_EQ(session
-                .ask(call(session, "tvm.rpc.server.upload").codes({kTypeString, kTypeBytes}).text("a.bin").text(content))
+                .ask(call(session, "tvm.rpc.server.upload")
+                         .codes({kTypeString, kTypeBytes})
+                         .text("a.bin")
+                         .text(content))
                 .exception(),
             "");
   EXPECT_EQ(std::filesystem::file_size(folder_.path() / "a.bin"), content.size());
-  AnswerParts back = session.ask(call(session, "tvm.rpc.server.download").codes({kTypeString}).text("a.bin"));
+  AnswerParts back =
+      session.ask(call(session, "tvm.rpc.server.download").codes({kTypeString}).text("a.bin"));
   back.code();
   back.codes();
   back.number<std::int64_t>();
@@ -251,17 +271,24 @@ TEST_F(SessionTest, ARefusedUploadLeavesNothingAndTheSessionGoesOn) {
   session.initialize();
   const std::string content((1 << 20) + 1, 'x');
   for (const char* name : {"../a", "/tmp/a", ".a", "a/b", ""}) {
-    EXPECT_THAT(
-        session.ask(call(session, "tvm.rpc.server.upload").codes({kTypeString, kTypeBytes}).text(name).text("1"))
-            .exception(),
-        HasSubstr("is refused"));
+    EXPECT_THAT(session
+                    .ask(call(session, "tvm.rpc.server.upload")
+                             .codes({kTypeString, kTypeBytes})
+                             .text(name)
+                             .text("1"))
+                    .exception(),
+                HasSubstr("is refused"));
   }
-  EXPECT_THAT(
-      session.ask(call(session, "tvm.rpc.server.upload").codes({kTypeString, kTypeBytes}).text("a").text(content))
-          .exception(),
-      HasSubstr("does not fit"));
+  EXPECT_THAT(session
+                  .ask(call(session, "tvm.rpc.server.upload")
+                           .codes({kTypeString, kTypeBytes})
+                           .text("a")
+                           .text(content))
+                  .exception(),
+              HasSubstr("does not fit"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
-  EXPECT_EQ(session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{1})).exception(), "");
+  EXPECT_EQ(
+      session.ask(call(session, "echo").codes({kTypeInt}).number(std::int64_t{1})).exception(), "");
 }
 
 TEST_F(SessionTest, AnUploadThatBreaksOffLeavesNothing) {
@@ -287,12 +314,18 @@ TEST_F(SessionTest, MalformedRequestsAreAnsweredAndSkipped) {
   refused(FrameBuilder(static_cast<RequestCode>(99)).codes({}), "request code 99 is unknown");
   refused(FrameBuilder(static_cast<RequestCode>(-1)).codes({}), "is unknown");
   refused(FrameBuilder(RequestCode::kCallFunc), "shorter than what it says");
-  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).number(std::int32_t{-1}), "has -1 arguments");
-  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).number(std::int32_t{1 << 30}), "arguments");
+  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).number(std::int32_t{-1}),
+          "has -1 arguments");
+  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).number(std::int32_t{1 << 30}),
+          "arguments");
   refused(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({77}), "unknown type code 77");
-  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeString}).number(~std::uint64_t{0}),
+  refused(FrameBuilder(RequestCode::kCallFunc)
+              .number(echo)
+              .codes({kTypeString})
+              .number(~std::uint64_t{0}),
           "shorter than what it says");
-  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull}).raw("more"), "longer than what it holds");
+  refused(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull}).raw("more"),
+          "longer than what it holds");
   refused(FrameBuilder(RequestCode::kCallFunc)
               .number(echo)
               .codes({kTypeTensorHandle})
@@ -300,8 +333,11 @@ TEST_F(SessionTest, MalformedRequestsAreAnsweredAndSkipped) {
               .device()
               .number(std::int32_t{-5}),
           "-5");
-  refused(FrameBuilder(RequestCode::kInitServer).text(kProtocolVersion).codes({}), "initialised before");
-  EXPECT_EQ(session.ask(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull})).exception(), "");
+  refused(FrameBuilder(RequestCode::kInitServer).text(kProtocolVersion).codes({}),
+          "initialised before");
+  EXPECT_EQ(
+      session.ask(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull})).exception(),
+      "");
 }
 
 TEST_F(SessionTest, AFrameThatAnnouncesTooMuchEndsTheSession) {
@@ -316,14 +352,17 @@ TEST_F(SessionTest, AFrameThatAnnouncesTooMuchEndsTheSession) {
 
 TEST_F(SessionTest, RequestsBeforeTheStartAreRefused) {
   SessionThread session(functions_);
-  EXPECT_THAT(session.ask(FrameBuilder(RequestCode::kGetGlobalFunc).codes({kTypeString}).text("echo")).exception(),
-              HasSubstr("before the session was initialised"));
+  EXPECT_THAT(
+      session.ask(FrameBuilder(RequestCode::kGetGlobalFunc).codes({kTypeString}).text("echo"))
+          .exception(),
+      HasSubstr("before the session was initialised"));
 }
 
 TEST_F(SessionTest, AnotherProtocolVersionIsNamed) {
   SessionThread session(functions_);
-  EXPECT_THAT(session.ask(FrameBuilder(RequestCode::kInitServer).text("0.7.0").codes({})).exception(),
-              HasSubstr("version '0.7.0'"));
+  EXPECT_THAT(
+      session.ask(FrameBuilder(RequestCode::kInitServer).text("0.7.0").codes({})).exception(),
+      HasSubstr("version '0.7.0'"));
 }
 
 TEST_F(SessionTest, SessionConstructorsAreRefusedByName) {
@@ -374,8 +413,10 @@ TEST_F(SessionTest, AttributesOfDevices) {
   SessionThread session(functions_);
   session.initialize();
   const auto attribute = [&](std::int32_t device, std::int64_t kind) {
-    return session.ask(
-        FrameBuilder(RequestCode::kDevGetAttr).codes({kTypeDevice, kTypeInt}).device(device).number(kind));
+    return session.ask(FrameBuilder(RequestCode::kDevGetAttr)
+                           .codes({kTypeDevice, kTypeInt})
+                           .device(device)
+                           .number(kind));
   };
   AnswerParts exists = attribute(kDLCUDA, 0);
   exists.code();

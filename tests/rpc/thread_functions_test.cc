@@ -25,7 +25,9 @@ class ThreadFunctionsTest : public testing::Test {
     const std::vector<Value> arguments(numbers.begin(), numbers.end());
     return registry_.find("runtime.config_threadpool")->call(arguments);
   }
-  std::int64_t threads() { return std::get<std::int64_t>(registry_.find("runtime.NumThreads")->call({})); }
+  std::int64_t threads() {
+    return std::get<std::int64_t>(registry_.find("runtime.NumThreads")->call({}));
+  }
 
   const std::vector<int> allowed_ = allowed_cpus();
   const std::shared_ptr<ThreadPool> pool_ = ThreadPool::shared();

@@ -40,8 +40,8 @@ class TimeEvaluatorTest : public testing::Test {
   // Module or null and function, then as TVM 0.18 calls it: two rows of three calls.
   static std::vector<Value> measured(Value module, const std::string& function,
                                      const std::string& before = "") {
-    return {std::move(module), function,  number(kDLCPU), number(0), number(3), number(2), number(0),
-            number(100),       number(0), number(1),      number(0), before};
+    return {std::move(module), function,    number(kDLCPU), number(0), number(3), number(2),
+            number(0),         number(100), number(0),      number(1), number(0), before};
   }
 
   static std::vector<double> seconds(const Value& value) {
@@ -66,7 +66,8 @@ TEST_F(TimeEvaluatorTest, MeasuresAFunctionOfTheServer) {
 }
 
 TEST_F(TimeEvaluatorTest, MeasuresACompiledFunction) {
-  const Value library_module = std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
+  const Value library_module =
+      std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
   const FunctionPointer function = evaluator(measured(library_module, "fused_add"));
   const Tensor sum = vector_of({0, 0, 0, 0});
   const std::vector<Value> arguments{given({1, 2, 3, 4}), given({1, 1, 1, 1}), TensorArgument{sum}};
@@ -90,11 +91,12 @@ TEST_F(TimeEvaluatorTest, CallsAFunctionBeforeEachRow) {
 }
 
 TEST_F(TimeEvaluatorTest, TakesTheArgumentsOfOlderReleases) {
-  const std::vector<Value> head = {Value(), "count", number(kDLCPU), number(0), number(3), number(2), number(0)};
+  const std::vector<Value> head = {Value(),   "count",   number(kDLCPU), number(0),
+                                   number(3), number(2), number(0)};
   for (const std::vector<Value>& tail :
-       {std::vector<Value>{""},                                           // 0.8
-        std::vector<Value>{number(0), number(1), ""},                      // 0.9
-        std::vector<Value>{number(100), number(0), number(1), ""}}) {      // 0.10 to 0.13
+       {std::vector<Value>{""},                                        // 0.8
+        std::vector<Value>{number(0), number(1), ""},                  // 0.9
+        std::vector<Value>{number(100), number(0), number(1), ""}}) {  // 0.10 to 0.13
     std::vector<Value> arguments = head;
     arguments.insert(arguments.end(), tail.begin(), tail.end());
     counted_ = 0;
@@ -107,8 +109,9 @@ TEST_F(TimeEvaluatorTest, RefusesWhatIsNotThere) {
   const auto executor = make_graph_executor(library(), graph());
   EXPECT_THAT([&] { evaluator(measured({}, "missing")); },
               ThrowsError(ErrorCode::kMismatch, "no function 'missing'"));
-  EXPECT_THAT([&] { evaluator(measured(executor, "missing")); },
-              ThrowsError(ErrorCode::kMismatch, "the module (GraphExecutor) has no function 'missing'"));
+  EXPECT_THAT(
+      [&] { evaluator(measured(executor, "missing")); },
+      ThrowsError(ErrorCode::kMismatch, "the module (GraphExecutor) has no function 'missing'"));
   EXPECT_THAT([&] { evaluator(measured({}, "count", "missing")); },
               ThrowsError(ErrorCode::kMismatch, "no function 'missing'"));
   std::vector<Value> arguments = measured({}, "count");
@@ -117,11 +120,13 @@ TEST_F(TimeEvaluatorTest, RefusesWhatIsNotThere) {
   arguments.resize(9);
   EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorCode::kMismatch, ""));
   arguments.resize(3);
-  EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorCode::kMismatch, "8 to 12 arguments"));
+  EXPECT_THAT([&] { evaluator(arguments); },
+              ThrowsError(ErrorCode::kMismatch, "8 to 12 arguments"));
 }
 
 TEST_F(TimeEvaluatorTest, PassesFailuresOn) {
-  const Value library_module = std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
+  const Value library_module =
+      std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
   const FunctionPointer function = evaluator(measured(library_module, "fused_fail"));
   EXPECT_THAT([&] { function->call({}); }, ThrowsError(ErrorCode::kModel, "always fails"));
 }

@@ -29,7 +29,8 @@ TEST(Timing, WarmsUpThenCallsInRows) {
   Timing timing;
   timing.number = 2;
   timing.repeat = 2;
-  const auto seconds = measure([&] { calls.push_back("call"); }, timing, [&] { calls.push_back("before"); });
+  const auto seconds =
+      measure([&] { calls.push_back("call"); }, timing, [&] { calls.push_back("before"); });
   EXPECT_THAT(calls, ElementsAre("call", "before", "call", "call", "before", "call", "call"));
   EXPECT_THAT(seconds, SizeIs(2));
 }
@@ -69,8 +70,9 @@ TEST(Timing, FlushesBeforeRows) {
 
 TEST(Timing, ReadsTheArgumentsOfEveryRelease) {
   const std::string name = "f";
-  const std::vector<Value> values = {std::int64_t{9}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3},
-                                     std::int64_t{4}, std::int64_t{5}, std::int64_t{6}};
+  const std::vector<Value> values = {std::int64_t{9}, std::int64_t{1}, std::int64_t{2},
+                                     std::int64_t{3}, std::int64_t{4}, std::int64_t{5},
+                                     std::int64_t{6}};
   const Arguments arguments(name, values);
   const Timing of08 = timing_arguments(arguments, 1, 3);
   EXPECT_EQ(of08.number, 1);

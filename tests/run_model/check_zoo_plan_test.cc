@@ -147,9 +147,9 @@ TEST_F(CheckZooPlanTest, PicturesChooseCases) {
 
 TEST_F(CheckZooPlanTest, RefusesUnknownNames) {
   settings_.pictures = {"bird"};
-  EXPECT_THAT([&] { plan(); }, ThrowsError(ErrorCode::kUsage,
-                                           "'bird', of which there is no golden case; there are "
-                                           "cases of cat, dog"));
+  EXPECT_THAT([&] { plan(); },
+              ThrowsError(ErrorCode::kUsage, "'bird', of which there is no golden case; there are "
+                                             "cases of cat, dog"));
   settings_.pictures.clear();
   settings_.targets = {"vax"};
   EXPECT_THAT([&] { plan(); }, ThrowsError(ErrorCode::kUsage, "it has native, v9, board, unused"));

@@ -145,11 +145,8 @@ TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {
   EXPECT_EQ(layout({1, 224, 224, 3}), Layout::kNhwc);
   EXPECT_EQ(layout({1, 3, 224, 3}, "NCHW"), Layout::kNchw);
   EXPECT_THAT([&] { layout({1, 3, 224, 3}); }, ThrowsError(ErrorCode::kUsage, "--layout"));
-  EXPECT_THAT(
-      [&] {
-        layout({1, 4, 224, 224});
-      },
-      ThrowsError(ErrorCode::kMismatch, "'data' has the shape [1, 4, 224, 224]"));
+  EXPECT_THAT([&] { layout({1, 4, 224, 224}); },
+              ThrowsError(ErrorCode::kMismatch, "'data' has the shape [1, 4, 224, 224]"));
   EXPECT_THAT([&] { layout({1, 1000}); }, ThrowsError(ErrorCode::kMismatch, "--inputs"));
   EXPECT_THAT([&] { layout({2, 3, 224, 224}); }, ThrowsError(ErrorCode::kMismatch, "[2, 3, 224"));
 }

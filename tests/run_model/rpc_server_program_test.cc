@@ -79,11 +79,8 @@ TEST_F(RpcServerSettingsTest, ReadsTheKeyFile) {
   ::chmod(file.c_str(), 0600);
   EXPECT_EQ(read({"--auth-key-file", file.string()}).server.auth_key.size(), 16u);
   ::chmod(file.c_str(), 0644);
-  EXPECT_THAT(
-      [&] {
-        read({"--auth-key-file", file.string()});
-      },
-      ThrowsError(ErrorCode::kFile, "others"));
+  EXPECT_THAT([&] { read({"--auth-key-file", file.string()}); },
+              ThrowsError(ErrorCode::kFile, "others"));
 }
 
 TEST_F(RpcServerSettingsTest, NamesTheFlagThatMakesNoSense) {

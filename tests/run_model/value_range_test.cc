@@ -30,11 +30,8 @@ TEST(ValueRangeTest, EmptyTensorsHaveZeroes) {
 
 TEST(ValueRangeTest, RefusesWhatIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_THAT(
-      [&] {
-        finite_range(tensor_of({1, infinity, -infinity}), "output_0");
-      },
-      ThrowsError(ErrorCode::kModel, "output_0 holds NaN or infinity in 2 of 3 values"));
+  EXPECT_THAT([&] { finite_range(tensor_of({1, infinity, -infinity}), "output_0"); },
+              ThrowsError(ErrorCode::kModel, "output_0 holds NaN or infinity in 2 of 3 values"));
   EXPECT_THAT([] { finite_range(tensor_of({std::numeric_limits<float>::quiet_NaN()}), "x"); },
               ThrowsError(ErrorCode::kModel, "1 of 1"));
 }

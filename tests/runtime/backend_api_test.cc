@@ -77,15 +77,15 @@ TEST_P(ParallelTest, EveryTaskRunsOnceOnThePoolOfThisThread) {
   ASSERT_EQ(call("fused_parallel", {pointer(counts.data()), integer(0)}), 0);
   const bool slots = std::string(GetParam()) == "slots.so";
   const std::vector<std::int32_t> expected =
-      slots ? std::vector<std::int32_t>{1, 1, 1, 0, 0, 0, 0, 0}    // counts the runs
-            : std::vector<std::int32_t>{0, 1, 2, 0, 0, 0, 0, 0};   // adds the index
+      slots ? std::vector<std::int32_t>{1, 1, 1, 0, 0, 0, 0, 0}   // counts the runs
+            : std::vector<std::int32_t>{0, 1, 2, 0, 0, 0, 0, 0};  // adds the index
   EXPECT_EQ(counts, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ParallelTest, testing::Values("slots.so", "direct.so"),
-                         [](const auto& instance) {
-                           return std::string(instance.param).substr(0, std::string(instance.param).find('.'));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, ParallelTest, testing::Values("slots.so", "direct.so"), [](const auto& instance) {
+      return std::string(instance.param).substr(0, std::string(instance.param).find('.'));
+    });
 
 TEST(BackendApiTest, NumberOfTasksCanBeAskedFor) {
   Caller call("slots.so");
@@ -149,9 +149,10 @@ TEST(BackendApiTest, FunctionsOfTheSameLibraryCanBeCalledByName) {
 TEST(BackendApiTest, FunctionsOfTvmsRuntimeAreNamed) {
   Caller call("slots.so");
   EXPECT_EQ(call("fused_call_by_name", {pointer("tvm.contrib.cblas.matmul"), integer(0)}), -1);
-  EXPECT_EQ(last_packed_error(),
-            "the model calls the function 'tvm.contrib.cblas.matmul', which is part of TVM's own runtime "
-            "and not of run_model; compile without -libs=… in the target");
+  EXPECT_EQ(
+      last_packed_error(),
+      "the model calls the function 'tvm.contrib.cblas.matmul', which is part of TVM's own runtime "
+      "and not of run_model; compile without -libs=… in the target");
   EXPECT_EQ(call("fused_call_by_name", {pointer("tvm.contrib.sort.topk"), integer(0)}), -1);
   EXPECT_NE(last_packed_error().find("sorting operators"), std::string::npos);
   void* function = nullptr;
@@ -173,7 +174,8 @@ TEST(BackendApiTest, HalvesInIntegers) {
     const float doubled = 2 * half_to_float(half);
     ASSERT_EQ(call.result().v_int64, float_to_half(doubled)) << bits;
   }
-  ASSERT_EQ(call("fused_round_double", {number(1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40))}), 0);
+  ASSERT_EQ(call("fused_round_double", {number(1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40))}),
+            0);
   EXPECT_EQ(call.result().v_int64, 0x3c01);
 }
 

@@ -17,8 +17,8 @@ std::array<std::byte, sizeof...(Values)> bytes_of(Values... values) {
 }
 
 TEST(ByteReaderTest, ReadsLittleEndianNumbers) {
-  const auto data = bytes_of(0x01, 0x02, 0x01, 0x04, 0x03, 0x02, 0x01, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xff,
-                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
+  const auto data = bytes_of(0x01, 0x02, 0x01, 0x04, 0x03, 0x02, 0x01, 0xff, 0xff, 0xff, 0xff, 0xfe,
+                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
   ByteReader reader(data, "file");
   EXPECT_EQ(reader.u8("a"), 0x01);
   EXPECT_EQ(reader.u16("b"), 0x0102);
@@ -32,9 +32,10 @@ TEST(ByteReaderTest, ShortReadNamesSourceOffsetAndField) {
   const auto data = bytes_of(1, 2, 3);
   ByteReader reader(data, "parameters file 'x'", 100);
   reader.u8("first");
-  expect_error([&] { reader.u32("the number of tensors"); }, ErrorCode::kFormat,
-               {"parameters file 'x' is malformed at byte 101: the number of tensors takes 4 bytes, but "
-                "only 2 are left"});
+  expect_error(
+      [&] { reader.u32("the number of tensors"); }, ErrorCode::kFormat,
+      {"parameters file 'x' is malformed at byte 101: the number of tensors takes 4 bytes, but "
+       "only 2 are left"});
   EXPECT_EQ(reader.offset(), 101u) << "a failed read must not move the reader";
 }
 

@@ -29,19 +29,23 @@ constexpr std::uint64_t kAvx512State = 0xE7;
 
 // Read from an AMD EPYC of the fourth generation.
 X86Words zen4() {
-  return {.leaf1_ecx = 0xFFFA3203, .leaf7_ebx = 0xF1BF07AB, .leaf7_ecx = 0x00405FC6,
-          .leaf7_edx = 0x00000010, .leaf7_1_eax = 0x00000020, .extended1_ecx = 0x004003F3,
+  return {.leaf1_ecx = 0xFFFA3203,
+          .leaf7_ebx = 0xF1BF07AB,
+          .leaf7_ecx = 0x00405FC6,
+          .leaf7_edx = 0x00000010,
+          .leaf7_1_eax = 0x00000020,
+          .extended1_ecx = 0x004003F3,
           .xcr0 = kAvx512State};
 }
 
 TEST(CpuFeatures, KnowsX86ByItsRegisters) {
   EXPECT_THAT(present(x86_features({})), IsEmpty());
-  EXPECT_THAT(
-      present(x86_features(zen4())),
-      ElementsAre("adx", "avx", "avx2", "avx512bf16", "avx512bitalg", "avx512bw", "avx512cd",
-                  "avx512dq", "avx512f", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vl",
-                  "avx512vnni", "avx512vpopcntdq", "bmi", "bmi2", "cx16", "f16c", "fma", "gfni",
-                  "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "sse4a", "ssse3"));
+  EXPECT_THAT(present(x86_features(zen4())),
+              ElementsAre("adx", "avx", "avx2", "avx512bf16", "avx512bitalg", "avx512bw",
+                          "avx512cd", "avx512dq", "avx512f", "avx512ifma", "avx512vbmi",
+                          "avx512vbmi2", "avx512vl", "avx512vnni", "avx512vpopcntdq", "bmi", "bmi2",
+                          "cx16", "f16c", "fma", "gfni", "lzcnt", "movbe", "popcnt", "sahf", "sse3",
+                          "sse4.1", "sse4.2", "sse4a", "ssse3"));
 }
 
 TEST(CpuFeatures, NeedsTheSystemToSaveTheRegisters) {
@@ -104,10 +108,10 @@ TEST(CpuFeatures, MissesWhatIsKnownToBeAbsent) {
 TEST(CpuFeatures, AgreesWithTheKernel) {
 #if defined(__x86_64__)
   const std::map<std::string, std::string> names{
-      {"sse4.2", "sse4_2"}, {"avx", "avx"},         {"avx2", "avx2"},          {"fma", "fma"},
-      {"f16c", "f16c"},     {"bmi2", "bmi2"},       {"lzcnt", "abm"},          {"movbe", "movbe"},
-      {"popcnt", "popcnt"}, {"avx512f", "avx512f"}, {"avx512vl", "avx512vl"},
-      {"avx512vnni", "avx512_vnni"}};
+      {"sse4.2", "sse4_2"},   {"avx", "avx"},           {"avx2", "avx2"},
+      {"fma", "fma"},         {"f16c", "f16c"},         {"bmi2", "bmi2"},
+      {"lzcnt", "abm"},       {"movbe", "movbe"},       {"popcnt", "popcnt"},
+      {"avx512f", "avx512f"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}};
   std::ifstream file("/proc/cpuinfo");
   std::string line;
   while (std::getline(file, line) && !line.starts_with("flags")) {

@@ -83,7 +83,8 @@ TEST_F(CgroupLimit, Version1) {
 
 TEST_F(CgroupLimit, NonsenseIsNoLimit) {
   write("proc/self/cgroup", "0::/");
-  for (const char* text : {"", "max", "0 100000", "5 0", "x y", "-5 -5", "99999999999999999999 1"}) {
+  for (const char* text :
+       {"", "max", "0 100000", "5 0", "x y", "-5 -5", "99999999999999999999 1"}) {
     write("sys/fs/cgroup/cpu.max", text);
     EXPECT_EQ(cgroup_cpu_limit(root_), std::nullopt) << text;
   }

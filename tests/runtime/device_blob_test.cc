@@ -46,9 +46,7 @@ std::string graph_module(const std::string& key = "GraphExecutorFactory") {
          tensor_record({}, kFloat32, "abcd") + text("default");
 }
 
-std::string import_tree() {
-  return text("_import_tree") + numbers({0, 1, 1}) + numbers({1});
-}
+std::string import_tree() { return text("_import_tree") + numbers({0, 1, 1}) + numbers({1}); }
 
 std::string blob(const std::vector<std::string>& modules) {
   std::string content;
@@ -134,10 +132,12 @@ TEST(DeviceBlobTest, CountsThatDoNotAgreeAreRefused) {
                {"3 parameters, but 1 names"});
   expect_error([] { parse(blob({graph_module(), graph_module()})); }, ErrorCode::kFormat,
                {"a second graph"});
-  expect_error([] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
-               ErrorCode::kFormat, {"rows and children do not fit together"});
-  expect_error([] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
-               ErrorCode::kFormat, {"names module 7 of 1"});
+  expect_error(
+      [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
+      ErrorCode::kFormat, {"rows and children do not fit together"});
+  expect_error(
+      [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
+      ErrorCode::kFormat, {"names module 7 of 1"});
 }
 
 TEST(DeviceBlobTest, LeftoverBytesAreRefused) {
@@ -168,7 +168,8 @@ TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
         if (graph) {
           const auto* begin = reinterpret_cast<const std::byte*>(damaged.data());
           EXPECT_GE(graph->param_records.data(), begin);
-          EXPECT_LE(graph->param_records.data() + graph->param_records.size(), begin + damaged.size());
+          EXPECT_LE(graph->param_records.data() + graph->param_records.size(),
+                    begin + damaged.size());
         }
       } catch (const Error& error) {
         EXPECT_TRUE(error.code() == ErrorCode::kFormat || error.code() == ErrorCode::kIncompatible);

@@ -31,8 +31,9 @@ TEST(Dtype, CountsLanesAndPartialBytes) {
 }
 
 TEST(Dtype, RefusesWhatIsNoType) {
-  for (const char* name : {"", "float", "float31", "float0", "int-8", "int8x", "int8x0", "int8x9999",
-                           "uint65", "complex64", "float32 ", "xfloat32", "int99999999999999"}) {
+  for (const char* name :
+       {"", "float", "float31", "float0", "int-8", "int8x", "int8x0", "int8x9999", "uint65",
+        "complex64", "float32 ", "xfloat32", "int99999999999999"}) {
     EXPECT_THROW(parse_dtype(name), Error) << name;
   }
 }

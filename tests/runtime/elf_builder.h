@@ -1,5 +1,5 @@
-// Writes small shared libraries for any machine, class and byte order, to test reading them where there
-// is no compiler for that machine. They have no code: symbols point at zero bytes.
+// Writes small shared libraries for any machine, class and byte order, to test reading them where
+// there is no compiler for that machine. They have no code: symbols point at zero bytes.
 #pragma once
 
 #include <elf.h>
@@ -39,9 +39,10 @@ class ElfBuilder {
   std::vector<BuiltSymbol> symbols;
   std::vector<std::pair<std::string, std::string>> version_needs;  // library, version
   std::vector<BuiltRelocation> relocations;
-  std::optional<std::size_t> function_addresses = 0;  // where their addresses begin, from code_address()
+  std::optional<std::size_t> function_addresses =
+      0;                            // where their addresses begin, from code_address()
   std::size_t plt_relocations = 0;  // so many of the last are listed as function references too
-  std::string arm_attributes;  // content of a section of that type, if not empty
+  std::string arm_attributes;       // content of a section of that type, if not empty
   std::vector<std::pair<std::uint64_t, std::uint64_t>> more_dynamic;
 
   // Where symbols point: 64 zero bytes.
@@ -115,7 +116,8 @@ class ElfBuilder {
     for (const BuiltRelocation& relocation : relocations) {
       put(tables, code + relocation.place, word);
       const std::uint64_t symbol = relocation.symbol;
-      put(tables, bits == 64 ? symbol << 32 | relocation.kind : symbol << 8 | relocation.kind, word);
+      put(tables, bits == 64 ? symbol << 32 | relocation.kind : symbol << 8 | relocation.kind,
+          word);
       put(tables, relocation.addend, word);
     }
     const std::size_t string_table = version_table + tables.size();
@@ -149,7 +151,8 @@ class ElfBuilder {
     const std::size_t image_bytes = dynamic_table + dynamic_bytes;
 
     std::vector<std::byte> out;
-    for (const unsigned byte : {0x7f, 0x45, 0x4c, 0x46, bits == 64 ? 2 : 1, little_endian ? 1 : 2, 1}) {
+    for (const unsigned byte :
+         {0x7f, 0x45, 0x4c, 0x46, bits == 64 ? 2 : 1, little_endian ? 1 : 2, 1}) {
       put(out, byte, 1);
     }
     out.resize(EI_NIDENT);

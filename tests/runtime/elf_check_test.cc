@@ -86,9 +86,9 @@ TEST(ElfCheckTest, OtherFloatAbi) {
                   "armv7a-linux-gnueabihf"});
   ElfBuilder hard = model(EM_ARM, 32);
   hard.flags = EF_ARM_EABI_VER5 | EF_ARM_ABI_FLOAT_HARD;
-  expect_refused(hard, host_of(EM_ARM, 32, FloatAbi::kSoft), ErrorCode::kIncompatible,
-                 {"armv7l hard-float, but this machine is armv7l soft-float",
-                  "arm-linux-gnueabi\""});
+  expect_refused(
+      hard, host_of(EM_ARM, 32, FloatAbi::kSoft), ErrorCode::kIncompatible,
+      {"armv7l hard-float, but this machine is armv7l soft-float", "arm-linux-gnueabi\""});
   ElfBuilder riscv = model(EM_RISCV);
   expect_refused(riscv, host_of(EM_RISCV, 64, FloatAbi::kHard), ErrorCode::kIncompatible,
                  {"riscv64 soft-float, but this machine is riscv64 double-float"});
@@ -136,10 +136,11 @@ TEST(ElfCheckTest, MissingFunctionsAreListed) {
   for (const char* name : {"cblas_sgemm", "f2", "f3", "f4", "f5", "f6", "f7"}) {
     builder.symbols.push_back({name, STT_NOTYPE, false, false});
   }
-  expect_refused(builder, host_of(EM_AARCH64, 64, {}, {"expf"}), ErrorCode::kIncompatible,
-                 {"needs functions that are nowhere to be found: 'cblas_sgemm', 'f2', 'f3', 'f4', 'f5' and "
-                  "2 more",
-                  "-libs="});
+  expect_refused(
+      builder, host_of(EM_AARCH64, 64, {}, {"expf"}), ErrorCode::kIncompatible,
+      {"needs functions that are nowhere to be found: 'cblas_sgemm', 'f2', 'f3', 'f4', 'f5' and "
+       "2 more",
+       "-libs="});
   Host undecided = aarch64();
   undecided.find_symbol = [](const std::string&, std::span<const std::string_view>) {
     return SymbolSearch::kUnknown;

@@ -173,9 +173,16 @@ TEST(ElfFileTest, FloatAbiOfArmByAttributes) {
     return parse(builder.build()).target().float_abi;
   };
   // CPU name "7-A" (a string), FP architecture (10), VFP arguments (28).
-  EXPECT_EQ(float_abi(arm_attributes("\5" "7-A\0\x0a\3\x1c\1"s)), FloatAbi::kHard);
-  EXPECT_EQ(float_abi(arm_attributes("\5" "7-A\0\x0a\3\x1c\0"s)), FloatAbi::kSoft);
-  EXPECT_EQ(float_abi(arm_attributes("\5" "7-A\0\x0a\3"s)), FloatAbi::kSoft) << "0 is the default";
+  EXPECT_EQ(float_abi(arm_attributes("\5"
+                                     "7-A\0\x0a\3\x1c\1"s)),
+            FloatAbi::kHard);
+  EXPECT_EQ(float_abi(arm_attributes("\5"
+                                     "7-A\0\x0a\3\x1c\0"s)),
+            FloatAbi::kSoft);
+  EXPECT_EQ(float_abi(arm_attributes("\5"
+                                     "7-A\0\x0a\3"s)),
+            FloatAbi::kSoft)
+      << "0 is the default";
   EXPECT_EQ(float_abi(arm_attributes("\x1c\3"s)), FloatAbi::kUnspecified) << "fits both";
   EXPECT_EQ(float_abi("B" + arm_attributes("\x1c\1").substr(1)), FloatAbi::kUnspecified);
   builder.little_endian = false;
@@ -183,10 +190,12 @@ TEST(ElfFileTest, FloatAbiOfArmByAttributes) {
 }
 
 TEST(ElfFileTest, DamagedArmAttributesSayNothing) {
-  const std::string section = arm_attributes(std::string("\5" "7-A\0\x0a\3\x1c\1", 9));
+  const std::string section = arm_attributes(std::string("\5"
+                                                         "7-A\0\x0a\3\x1c\1",
+                                                         9));
   for (std::size_t length = 0; length < section.size(); ++length) {
-    const FloatAbi abi = arm_attributes_float_abi(
-        std::as_bytes(std::span(section)).first(length), true);
+    const FloatAbi abi =
+        arm_attributes_float_abi(std::as_bytes(std::span(section)).first(length), true);
     EXPECT_NE(abi, FloatAbi::kHard) << length;
   }
 }
@@ -211,8 +220,8 @@ TEST(ElfFileTest, TruncatedLibraryIsNoticedAtEveryLength) {
   }
 }
 
-// Whatever byte is changed: parsing and checking end, in an Error or with views inside the file. Run
-// under AddressSanitizer and UBSan this also shows that nothing is read outside of it.
+// Whatever byte is changed: parsing and checking end, in an Error or with views inside the file.
+// Run under AddressSanitizer and UBSan this also shows that nothing is read outside of it.
 TEST(ElfFileTest, NoChangedByteLeadsOutside) {
   Host host = Host::current();
   host.find_symbol = [](const std::string&, std::span<const std::string_view>) {
@@ -237,7 +246,8 @@ TEST(ElfFileTest, NoChangedByteLeadsOutside) {
           check_library(elf, host);
         } catch (const Error& error) {
           EXPECT_TRUE(error.code() == ErrorCode::kFormat ||
-                      error.code() == ErrorCode::kIncompatible) << error.what();
+                      error.code() == ErrorCode::kIncompatible)
+              << error.what();
           ++refused;
         }
       }

@@ -34,7 +34,8 @@ void check(ElfBuilder builder) {
 }
 
 void expect_damaged(const ElfBuilder& builder, const std::string& problem) {
-  expect_error([&] { check(builder); }, ErrorCode::kFormat, {"'m.so' is a damaged ELF file", problem});
+  expect_error([&] { check(builder); }, ErrorCode::kFormat,
+               {"'m.so' is a damaged ELF file", problem});
 }
 
 TEST(ElfLoadableTest, AcceptsWhatLinkersMake) {
@@ -77,7 +78,8 @@ TEST(ElfLoadableTest, RelocationsAreOfKindsThatLibrariesHave) {
 }
 
 TEST(ElfLoadableTest, DynamicSectionIsComplete) {
-  for (const std::uint64_t tag : {DT_RELA, DT_JMPREL, DT_PLTREL, DT_INIT_ARRAY, DT_VERNEED, DT_VERDEF}) {
+  for (const std::uint64_t tag :
+       {DT_RELA, DT_JMPREL, DT_PLTREL, DT_INIT_ARRAY, DT_VERNEED, DT_VERDEF}) {
     ElfBuilder builder = riscv();
     builder.more_dynamic = {{tag, builder.code_address()}};
     expect_damaged(builder, "its dynamic section lacks an entry");

@@ -7,11 +7,15 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string kind(const std::string& content) { return file_kind(std::as_bytes(std::span(content))); }
+std::string kind(const std::string& content) {
+  return file_kind(std::as_bytes(std::span(content)));
+}
 
 TEST(FileKindTest, KnowsWhatPeopleMixUp) {
   EXPECT_EQ(kind(""), "empty");
-  EXPECT_EQ(kind("\x7f" "ELF\2\1\1"), "an ELF file (a compiled library or program)");
+  EXPECT_EQ(kind("\x7f"
+                 "ELF\2\1\1"),
+            "an ELF file (a compiled library or program)");
   EXPECT_EQ(kind("\xb7\x9c\x04\x05\x4f\x8d\xe5\xf7"s + "\0\0"s), "TVM parameters (.params)");
   EXPECT_EQ(kind("  {\"nodes\": []}"), "JSON text");
   EXPECT_EQ(kind("tabby\ntiger cat\n"), "text");

@@ -14,8 +14,8 @@ namespace {
 double value_of(std::uint16_t half) {
   const int exponent = half >> 10 & 0x1f;
   const int significand = half & 0x3ff;
-  const double magnitude = exponent == 0 ? std::ldexp(significand, -24)
-                                         : std::ldexp(1024 + significand, exponent - 25);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(significand, -24) : std::ldexp(1024 + significand, exponent - 25);
   return (half & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
@@ -52,8 +52,8 @@ TEST(Float16Test, EveryHalfSurvivesTheWayThereAndBack) {
   }
 }
 
-// Between two neighbours the half-way point goes to the even one, and what lies a hair to either side
-// of it to the nearer one.
+// Between two neighbours the half-way point goes to the even one, and what lies a hair to either
+// side of it to the nearer one.
 TEST(Float16Test, RoundsToNearestAndTiesToEven) {
   for (int bits = 0; bits < 0x7c00; ++bits) {
     const auto low = static_cast<std::uint16_t>(bits);
@@ -73,9 +73,11 @@ TEST(Float16Test, RoundsToNearestAndTiesToEven) {
       const auto middle_float = static_cast<float>(middle);
       ASSERT_EQ(float_to_half(static_cast<float>(sign) * middle_float), with_sign(even)) << bits;
       ASSERT_EQ(float_to_half(static_cast<float>(sign) * std::nextafter(middle_float, 0.0f)),
-                with_sign(low)) << bits;
+                with_sign(low))
+          << bits;
       ASSERT_EQ(float_to_half(static_cast<float>(sign) * std::nextafter(middle_float, 1e9f)),
-                with_sign(high)) << bits;
+                with_sign(high))
+          << bits;
     }
   }
 }

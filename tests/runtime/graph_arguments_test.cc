@@ -33,8 +33,12 @@ class SingleFile : public Module {
     const std::size_t start = 2 * kTensorAlignment - (record.size() - 4 * sizeof(float));
     char* const place = static_cast<char*>(memory_.data()) + start;
     std::copy(record.begin(), record.end(), place);
-    embedded_ = EmbeddedGraph{"default", std::move(graph), {std::move(name)},
-                              std::as_bytes(std::span(place, record.size())), 0, nullptr};
+    embedded_ = EmbeddedGraph{"default",
+                              std::move(graph),
+                              {std::move(name)},
+                              std::as_bytes(std::span(place, record.size())),
+                              0,
+                              nullptr};
   }
   const fs::path& path() const override { return library_->path(); }
   PackedFunction find(const std::string& name) const override { return library_->find(name); }
@@ -50,7 +54,8 @@ TEST_F(GraphArgumentsTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
   GraphExecutor executor(library(), add_graph().dump());
   ASSERT_EQ(executor.inputs().size(), 2u);
   EXPECT_EQ(executor.inputs()[1].name, "w");
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run(); }), HasSubstr("'x' (float32 [4]), 'w'"));
+  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run(); }),
+              HasSubstr("'x' (float32 [4]), 'w'"));
   executor.set_input(0, vector_of({1, 2, 3, 4}));
   executor.set_argument(1, vector_of({10, 20, 30, 40}));
   executor.run();
@@ -60,8 +65,9 @@ TEST_F(GraphArgumentsTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
 TEST_F(GraphArgumentsTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
   json graph = add_graph();
   graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library(), graph.dump()); }),
-              HasSubstr(fs::path(EXECUTOR_MODEL).filename()));
+  EXPECT_THAT(
+      refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library(), graph.dump()); }),
+      HasSubstr(fs::path(EXECUTOR_MODEL).filename()));
   EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library()); }),
               HasSubstr("holds no graph"));
   EXPECT_THAT(refusal(ErrorCode::kFormat, [&] { GraphExecutor executor(library(), "{"); }),
@@ -71,7 +77,8 @@ TEST_F(GraphArgumentsTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
 TEST_F(GraphArgumentsTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
   const std::vector<float> w{1, 2, 3, 4};
   const std::string record = testing_params::tensor_record(
-      {4}, kFloat32, std::string(reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float)));
+      {4}, kFloat32,
+      std::string(reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float)));
   const std::string text = add_graph().dump();
   const auto module = std::make_shared<SingleFile>(text, "w", record);
   for (const bool given : {false, true}) {

@@ -61,8 +61,9 @@ class GraphExecutorTest : public testing::Test {
 
   // y = x + w with w = (1, 2, 3, 4) from the parameter file.
   static json add_graph() {
-    return graph_of({input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})},
-                    {0, 1, 2}, {{2, 0}});
+    return graph_of(
+        {input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})},
+        {0, 1, 2}, {{2, 0}});
   }
   static std::string add_params(bool aligned) {
     return testing_params::float_params({{"w", {1, 2, 3, 4}}}, aligned);

@@ -105,10 +105,10 @@ TEST_F(GraphExecutorTest, RefusesMisalignedZeroCopyMemory) {
 
 // x → reshape → add(reshaped, w) → reshape → output: both ends go through a reshape.
 TEST_F(GraphExecutorTest, ZeroCopyFollowsReshapes) {
-  json graph = graph_of(
-      {input_node("x"), input_node("w"), call_node("r", "__nop", {{0, 0}}),
-       call_node("y", "fused_add", {{2, 0}, {1, 0}}), call_node("out", "__nop", {{3, 0}})},
-      {0, 1, 0, 2, 2}, {{4, 0}});
+  json graph =
+      graph_of({input_node("x"), input_node("w"), call_node("r", "__nop", {{0, 0}}),
+                call_node("y", "fused_add", {{2, 0}, {1, 0}}), call_node("out", "__nop", {{3, 0}})},
+               {0, 1, 0, 2, 2}, {{4, 0}});
   graph["attrs"]["shape"][1][0] = {2, 2};
   graph["attrs"]["shape"][1][4] = {1, 4};
   GraphExecutor executor = make(graph, add_params(true));
@@ -123,11 +123,11 @@ TEST_F(GraphExecutorTest, ZeroCopyFollowsReshapes) {
 
 TEST_F(GraphExecutorTest, CopiesWhereAReshapeOrACopyNodeMovesTheTensor) {
   for (const char* function : {"__nop", "__copy"}) {
-    GraphExecutor executor = make(
-        graph_of({input_node("x"), input_node("w"), call_node("moved", function, {{0, 0}}),
-                  call_node("y", "fused_add", {{2, 0}, {1, 0}})},
-                 {0, 1, 2, 3}, {{3, 0}, {2, 0}}),
-        add_params(true));
+    GraphExecutor executor =
+        make(graph_of({input_node("x"), input_node("w"), call_node("moved", function, {{0, 0}}),
+                       call_node("y", "fused_add", {{2, 0}, {1, 0}})},
+                      {0, 1, 2, 3}, {{3, 0}, {2, 0}}),
+             add_params(true));
     executor.set_input(0, vector_of({5, 6, 7, 8}));
     executor.run();
     EXPECT_THAT(values_of(executor.output(0)), ElementsAre(6, 8, 10, 12)) << function;
@@ -188,10 +188,11 @@ TEST_F(GraphExecutorTest, RunsNodeByNode) {
 
 // (x, w) and (w, x) are joined to the output; 32 floats each, so that the parts are aligned.
 json join_graph(const std::string& function) {
-  json graph = graph_of({input_node("x"), input_node("w"), call_node("a", "fused_concatenate", {{0, 0}, {1, 0}}),
-                         call_node("b", "fused_concatenate", {{1, 0}, {0, 0}}),
-                         call_node("joined", function, {{2, 0}, {3, 0}})},
-                        {0, 1, 2, 3, 4}, {{4, 0}});
+  json graph = graph_of(
+      {input_node("x"), input_node("w"), call_node("a", "fused_concatenate", {{0, 0}, {1, 0}}),
+       call_node("b", "fused_concatenate", {{1, 0}, {0, 0}}),
+       call_node("joined", function, {{2, 0}, {3, 0}})},
+      {0, 1, 2, 3, 4}, {{4, 0}});
   graph["attrs"]["shape"][1] = {{1, 16}, {1, 16}, {1, 32}, {1, 32}, {1, 64}};
   return graph;
 }
@@ -211,7 +212,8 @@ std::vector<float> join_inputs(GraphExecutor& executor) {
   executor.set_input(0, vector_of(x).reshape({1, 16}));
   executor.set_input(1, vector_of(w).reshape({1, 16}));
   std::vector<float> expected;
-  for (const auto* part : {&x, &w, &w, &x}) expected.insert(expected.end(), part->begin(), part->end());
+  for (const auto* part : {&x, &w, &w, &x})
+    expected.insert(expected.end(), part->begin(), part->end());
   return expected;
 }
 
@@ -253,7 +255,8 @@ TEST_F(GraphExecutorTest, NoticesAConcatenationThatIsNone) {
 }
 
 TEST_F(GraphExecutorTest, FlattensWhereTheGraphSaysSo) {
-  json graph = graph_of({input_node("x"), call_node("n", "fused_ndim", {{0, 0}})}, {0, 1}, {{1, 0}});
+  json graph =
+      graph_of({input_node("x"), call_node("n", "fused_ndim", {{0, 0}})}, {0, 1}, {{1, 0}});
   graph["attrs"]["shape"][1][0] = {2, 2};
   for (bool flatten : {false, true}) {
     graph["nodes"][1]["attrs"]["flatten_data"] = flatten ? "1" : "0";
@@ -277,24 +280,28 @@ TEST_F(GraphExecutorTest, RefusesPiecesThatDoNotFitTogether) {
   graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
   EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { make(graph); }),
               HasSubstr("calls the function 'fused_other', which library"));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch,
-                      [&] { make(add_graph(), testing_params::float_params({{"v", {1, 2}}}, true)); }),
-              HasSubstr("parameter 'v', which the graph does not use"));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch,
-                      [&] { make(add_graph(), testing_params::float_params({{"w", {1, 2}}}, true)); }),
-              HasSubstr("'w' as float32 [2], the graph expects float32 [4]"));
+  EXPECT_THAT(
+      refusal(ErrorCode::kMismatch,
+              [&] { make(add_graph(), testing_params::float_params({{"v", {1, 2}}}, true)); }),
+      HasSubstr("parameter 'v', which the graph does not use"));
+  EXPECT_THAT(
+      refusal(ErrorCode::kMismatch,
+              [&] { make(add_graph(), testing_params::float_params({{"w", {1, 2}}}, true)); }),
+      HasSubstr("'w' as float32 [2], the graph expects float32 [4]"));
   ModelFiles swapped = files(add_graph(), add_params(true));
   std::swap(swapped.graph, swapped.params);
   EXPECT_THAT(refusal(ErrorCode::kFormat, [&] { GraphExecutor executor(swapped); }),
               HasSubstr("swapped"));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor({EXECUTOR_MODEL, "", ""}); }),
-              HasSubstr("holds no graph"));
+  EXPECT_THAT(
+      refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor({EXECUTOR_MODEL, "", ""}); }),
+      HasSubstr("holds no graph"));
 }
 
 TEST_F(GraphExecutorTest, RefusesTensorsLargerThanTheMachine) {
   json graph = add_graph();
   for (int i = 0; i < 3; ++i) graph["attrs"]["shape"][1][i] = {std::int64_t{1} << 50};
-  EXPECT_THAT(refusal(ErrorCode::kIncompatible, [&] { make(graph); }), HasSubstr("this machine has"));
+  EXPECT_THAT(refusal(ErrorCode::kIncompatible, [&] { make(graph); }),
+              HasSubstr("this machine has"));
 }
 
 TEST_F(GraphExecutorTest, TellsWhenEverythingIsLoaded) {

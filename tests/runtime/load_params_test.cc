@@ -22,9 +22,9 @@ using testing_graphs::input_node;
 
 // y = x + w
 GraphExecutor adder() {
-  const auto graph = graph_of(
-      {input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})}, {0, 1, 2},
-      {{2, 0}});
+  const auto graph =
+      graph_of({input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}})},
+               {0, 1, 2}, {{2, 0}});
   ExecutorOptions options;
   options.require_inputs = false;
   return GraphExecutor(Module::open(EXECUTOR_MODEL), graph.dump(), options);
@@ -54,10 +54,14 @@ TEST(LoadParams, CopiesThoseThatTheGraphHas) {
 TEST(LoadParams, SetsNothingWhenOneDoesNotFit) {
   GraphExecutor executor = adder();
   EXPECT_THAT(
-      [&] { load(executor, testing_params::float_params({{"w", {1, 2, 3, 4}}, {"x", {1}}}, true)); },
-      ThrowsError(ErrorCode::kMismatch, "parameter 'x' as float32 [1], the graph expects float32 [4]"));
+      [&] {
+        load(executor, testing_params::float_params({{"w", {1, 2, 3, 4}}, {"x", {1}}}, true));
+      },
+      ThrowsError(ErrorCode::kMismatch,
+                  "parameter 'x' as float32 [1], the graph expects float32 [4]"));
   EXPECT_THAT(argument(executor, 1), Each(0));
-  EXPECT_THAT([&] { load(executor, "no parameters"); }, ThrowsError(ErrorCode::kFormat, "the parameters"));
+  EXPECT_THAT([&] { load(executor, "no parameters"); },
+              ThrowsError(ErrorCode::kFormat, "the parameters"));
 }
 
 }  // namespace

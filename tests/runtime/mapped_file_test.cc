@@ -18,8 +18,8 @@ using testing_errors::expect_error;
 class MappedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("mapped_file_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::path(testing::TempDir()) / ("mapped_file_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

@@ -37,8 +37,8 @@ json shaped(json document, const std::vector<std::vector<std::int64_t>>& shapes)
   return document;
 }
 
-// Runs the graph on bytes that name who wrote them: the value of an entry is its number over all of its
-// bytes, and a reader must find the bytes of what it reads as they were written.
+// Runs the graph on bytes that name who wrote them: the value of an entry is its number over all of
+// its bytes, and a reader must find the bytes of what it reads as they were written.
 void expect_nothing_is_overwritten(const Planned& planned) {
   const Graph& graph = planned.graph;
   const MemoryPlan& plan = planned.plan;
@@ -103,8 +103,9 @@ TEST(MemoryPlan, ReusesMemoryOfFinishedTensors) {
 }
 
 TEST(MemoryPlan, KeepsParametersOutOfTheBlock) {
-  const json document = graph_of(
-      {input_node("x"), input_node("w"), call_node("a", "f", {{0, 0}, {1, 0}})}, {0, 1, 2}, {{2, 0}});
+  const json document =
+      graph_of({input_node("x"), input_node("w"), call_node("a", "f", {{0, 0}, {1, 0}})}, {0, 1, 2},
+               {{2, 0}});
   const Planned tight = plan(document, MemoryPlanning::kTight, {1});
   EXPECT_EQ(tight.plan.offset[1], MemoryPlan::kNotPlaced);
   EXPECT_EQ(tight.plan.bytes, 2 * kTensorAlignment);
@@ -113,16 +114,17 @@ TEST(MemoryPlan, KeepsParametersOutOfTheBlock) {
 
 // x → a, b → joined → c; the tensors have 32 and 64 floats.
 json join_graph(const std::string& function = "tvmgen_default_fused_concatenate_2") {
-  return shaped(graph_of({input_node("x"), call_node("a", "f", {{0, 0}}), call_node("b", "f", {{0, 0}}),
-                          call_node("joined", function, {{1, 0}, {2, 0}}),
-                          call_node("c", "f", {{3, 0}})},
-                         {0, 1, 2, 3, 4}, {{4, 0}}),
-                {{1, 64}, {1, 32}, {1, 64}, {1, 96}, {1, 96}});
+  return shaped(
+      graph_of({input_node("x"), call_node("a", "f", {{0, 0}}), call_node("b", "f", {{0, 0}}),
+                call_node("joined", function, {{1, 0}, {2, 0}}), call_node("c", "f", {{3, 0}})},
+               {0, 1, 2, 3, 4}, {{4, 0}}),
+      {{1, 64}, {1, 32}, {1, 64}, {1, 96}, {1, 96}});
 }
 
 TEST(MemoryPlan, PutsTheInputsOfAConcatenationBehindEachOther) {
-  for (const char* name : {"fused_concatenate", "fused_concatenate_12", "tvmgen_default_fused_concatenate",
-                           "tvmgen_default_fused_concatenate_2"}) {
+  for (const char* name :
+       {"fused_concatenate", "fused_concatenate_12", "tvmgen_default_fused_concatenate",
+        "tvmgen_default_fused_concatenate_2"}) {
     const Planned planned = plan(join_graph(name));
     EXPECT_TRUE(planned.plan.joined[3]) << name;
     EXPECT_EQ(planned.plan.offset[1], planned.plan.offset[3]);
@@ -134,9 +136,10 @@ TEST(MemoryPlan, PutsTheInputsOfAConcatenationBehindEachOther) {
 }
 
 TEST(MemoryPlan, RunsFunctionsThatDoMoreThanConcatenate) {
-  for (const char* name : {"fused_concatenate_nn_relu", "tvmgen_default_fused_concatenate_layout_transform_1",
-                           "fused_layout_transform_concatenate", "fused_qnn_concatenate", "concatenate",
-                           "my_fused_concatenate_x"}) {
+  for (const char* name :
+       {"fused_concatenate_nn_relu", "tvmgen_default_fused_concatenate_layout_transform_1",
+        "fused_layout_transform_concatenate", "fused_qnn_concatenate", "concatenate",
+        "my_fused_concatenate_x"}) {
     const Planned planned = plan(join_graph(name));
     EXPECT_FALSE(planned.plan.joined[3]) << name;
     expect_nothing_is_overwritten(planned);
@@ -168,13 +171,13 @@ TEST(MemoryPlan, LeavesWhatACallerPlacesOrReadsAlone) {
 }
 
 TEST(MemoryPlan, JoinsWhatWasJoined) {
-  const json document =
-      shaped(graph_of({input_node("x"), call_node("a", "f", {{0, 0}}), call_node("b", "f", {{0, 0}}),
-                       call_node("ab", "fused_concatenate", {{1, 0}, {2, 0}}),
-                       call_node("c", "f", {{3, 0}}),
-                       call_node("cab", "fused_concatenate_1", {{4, 0}, {3, 0}})},
-                      {0, 1, 2, 3, 4, 5}, {{5, 0}}),
-             {{1, 32}, {1, 32}, {1, 64}, {1, 96}, {1, 32}, {1, 128}});
+  const json document = shaped(
+      graph_of(
+          {input_node("x"), call_node("a", "f", {{0, 0}}), call_node("b", "f", {{0, 0}}),
+           call_node("ab", "fused_concatenate", {{1, 0}, {2, 0}}), call_node("c", "f", {{3, 0}}),
+           call_node("cab", "fused_concatenate_1", {{4, 0}, {3, 0}})},
+          {0, 1, 2, 3, 4, 5}, {{5, 0}}),
+      {{1, 32}, {1, 32}, {1, 64}, {1, 96}, {1, 32}, {1, 128}});
   const Planned planned = plan(document);
   EXPECT_TRUE(planned.plan.joined[3]);
   EXPECT_TRUE(planned.plan.joined[5]);
@@ -224,7 +227,8 @@ TEST(MemoryPlan, OverwritesNothingInRandomGraphs) {
       for (int i = 0; i < outputs; ++i) entries.push_back({n, i});
     }
     const std::size_t inside = static_cast<std::size_t>(below(entries.size()));
-    const Planned planned = plan(shaped(graph_of(nodes, storages, {entries.back(), entries[inside]}), shapes));
+    const Planned planned =
+        plan(shaped(graph_of(nodes, storages, {entries.back(), entries[inside]}), shapes));
     expect_nothing_is_overwritten(planned);
     joined += static_cast<std::size_t>(
         std::count(planned.plan.joined.begin(), planned.plan.joined.end(), true));
@@ -240,7 +244,8 @@ TEST(MemoryPlan, LeavesHugeGraphsToTheCompiler) {
     nodes.push_back(call_node("n" + std::to_string(i), "f", {{i - 1, 0}}));
     storages.push_back(1 + i % 2);
   }
-  const Planned planned = plan(graph_of(nodes, storages, {{static_cast<int>(kMostTightEntries), 0}}));
+  const Planned planned =
+      plan(graph_of(nodes, storages, {{static_cast<int>(kMostTightEntries), 0}}));
   EXPECT_EQ(planned.plan.bytes, 3 * kTensorAlignment);
   EXPECT_EQ(planned.plan.root[5], 5u);
 }

@@ -132,21 +132,24 @@ TEST(ModuleTest, OpensFromManyThreads) {
 }
 
 TEST(ModuleTest, SingleFileExport) {
-  for (const char* name : {"single_file_GraphExecutorFactory.so", "single_file_GraphRuntimeFactory.so"}) {
+  for (const char* name :
+       {"single_file_GraphExecutorFactory.so", "single_file_GraphRuntimeFactory.so"}) {
     const auto module = Module::open(library(name));
     const auto& graph = module->embedded_graph();
     ASSERT_TRUE(graph.has_value()) << name;
     EXPECT_EQ(graph->graph_json, "{\"nodes\": []}");
     EXPECT_EQ(graph->param_names, std::vector<std::string>{"p0"});
     ASSERT_NE(graph->file, nullptr);
-    EXPECT_EQ(graph->param_records.data(), graph->file->bytes().data() + graph->param_records_offset);
+    EXPECT_EQ(graph->param_records.data(),
+              graph->file->bytes().data() + graph->param_records_offset);
     EXPECT_NE(module->find("tvmgen_default_fused_add"), nullptr);
   }
 }
 
 TEST(ModuleTest, RefusesOtherGenerations) {
-  expect_refused("tvm021.so", ErrorCode::kIncompatible,
-                 {"tvm021.so' was compiled by TVM 0.21", "recompile the model with TVM 0.19 or older"});
+  expect_refused(
+      "tvm021.so", ErrorCode::kIncompatible,
+      {"tvm021.so' was compiled by TVM 0.21", "recompile the model with TVM 0.19 or older"});
   expect_refused("tvm022.so", ErrorCode::kIncompatible,
                  {"was compiled by TVM 0.22 or later", "recompile"});
   expect_refused("new_slot.so", ErrorCode::kIncompatible, {"calls 'TVMBackendTeleport'"});
@@ -175,8 +178,8 @@ TEST(ModuleTest, RefusesASlotThatCannotBeWritten) {
                  {"'__TVMFuncCall' is not a pointer that can be written to"});
 }
 
-// Opens copies of a library, each with one damaged byte, in a child process. Gives the offset at which
-// the child died, or -1.
+// Opens copies of a library, each with one damaged byte, in a child process. Gives the offset at
+// which the child died, or -1.
 long first_fatal_damage(const std::vector<char>& original, unsigned char mask,
                         const std::filesystem::path& folder) {
   int channel[2];

@@ -50,9 +50,8 @@ TEST(ParamsFile, ReadsNamesShapesTypesAndData) {
 }
 
 TEST(ParamsFile, LeavesPaddingOut) {
-  std::string text =
-      params_bytes({{"__align0", tensor_record({3}, parse_dtype("uint8"), "xxx")},
-                    {"w", tensor_record({1}, parse_dtype("float32"), "abcd")}});
+  std::string text = params_bytes({{"__align0", tensor_record({3}, parse_dtype("uint8"), "xxx")},
+                                   {"w", tensor_record({1}, parse_dtype("float32"), "abcd")}});
   std::vector<Param> params = parse(text);
   ASSERT_EQ(params.size(), 1u);
   EXPECT_EQ(params[0].name, "w");
@@ -68,7 +67,8 @@ TEST(ParamsFile, RefusesEveryTruncationAndAppendedBytes) {
   EXPECT_THAT(refusal(text + "x"), HasSubstr("1 bytes are left over"));
 }
 
-// A changed byte may change a value, but must never read outside the bytes or accept a changed layout.
+// A changed byte may change a value, but must never read outside the bytes or accept a changed
+// layout.
 TEST(ParamsFile, SurvivesEveryChangedByte) {
   std::string text = two_params();
   int refused = 0;
@@ -91,7 +91,8 @@ TEST(ParamsFile, SurvivesEveryChangedByte) {
 TEST(ParamsFile, NamesWhatIsWrong) {
   std::string record = tensor_record({1}, parse_dtype("float32"), "abcd");
   EXPECT_THAT(refusal("{\"nodes\": []}  "), HasSubstr("swapped"));
-  EXPECT_THAT(refusal(params_bytes({{"w", record}, {"w", record}})), HasSubstr("'w' is there twice"));
+  EXPECT_THAT(refusal(params_bytes({{"w", record}, {"w", record}})),
+              HasSubstr("'w' is there twice"));
   EXPECT_THAT(refusal(params_bytes({{"w", tensor_record({2}, parse_dtype("float32"), "abcd")}})),
               HasSubstr("says that it has 4 bytes"));
   EXPECT_THAT(refusal(params_bytes({{"w", tensor_record({-1}, parse_dtype("float32"), "abcd")}})),

@@ -18,10 +18,10 @@ TEST(QuotedTest, EscapesControlCharacters) {
 
 TEST(QuotedTest, EscapesWhatIsNoUtf8) {
   EXPECT_EQ(in_quotes("\xff\xe4x"), "'\\xff\\xe4x'");
-  EXPECT_EQ(in_quotes("\xc3"), "'\\xc3'");                  // cut short
-  EXPECT_EQ(in_quotes("\xc0\xaf"), "'\\xc0\\xaf'");          // overlong '/'
-  EXPECT_EQ(in_quotes("\xe0\x80\xaf"), "'\\xe0\\x80\\xaf'");  // overlong
-  EXPECT_EQ(in_quotes("\xed\xa0\x80"), "'\\xed\\xa0\\x80'");  // a surrogate
+  EXPECT_EQ(in_quotes("\xc3"), "'\\xc3'");                             // cut short
+  EXPECT_EQ(in_quotes("\xc0\xaf"), "'\\xc0\\xaf'");                    // overlong '/'
+  EXPECT_EQ(in_quotes("\xe0\x80\xaf"), "'\\xe0\\x80\\xaf'");           // overlong
+  EXPECT_EQ(in_quotes("\xed\xa0\x80"), "'\\xed\\xa0\\x80'");           // a surrogate
   EXPECT_EQ(in_quotes("\xf4\x90\x80\x80"), "'\\xf4\\x90\\x80\\x80'");  // beyond U+10FFFF
 }
 

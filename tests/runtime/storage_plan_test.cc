@@ -44,8 +44,8 @@ TEST(StoragePlan, AReshapeIntoAnotherStorageIsNoAlias) {
 }
 
 TEST(StoragePlan, TakesTheLargestTensorOfAStorage) {
-  json document = graph_of({input_node("x"), call_node("f", "f", {{0, 0}}), call_node("g", "g", {{1, 0}}),
-                            call_node("h", "h", {{2, 0}})},
+  json document = graph_of({input_node("x"), call_node("f", "f", {{0, 0}}),
+                            call_node("g", "g", {{1, 0}}), call_node("h", "h", {{2, 0}})},
                            {0, 1, 2, 1}, {{3, 0}});
   document["attrs"]["shape"][1][1] = {100};
   EXPECT_THAT(plan(document).storage_bytes, ElementsAre(16, 400, 16));
@@ -53,17 +53,17 @@ TEST(StoragePlan, TakesTheLargestTensorOfAStorage) {
 
 // f's result is given to g's output's storage, yet h reads f.
 TEST(StoragePlan, RefusesReadingAfterReuse) {
-  EXPECT_THAT(refusal(graph_of({input_node("x"), call_node("f", "f", {{0, 0}}),
-                                call_node("g", "g", {{0, 0}}),
-                                call_node("h", "h", {{1, 0}, {2, 0}})},
-                               {0, 1, 1, 2}, {{3, 0}})),
-              HasSubstr("the storage of 'f' is overwritten by 'g' before node 'h' reads it"));
+  EXPECT_THAT(
+      refusal(graph_of({input_node("x"), call_node("f", "f", {{0, 0}}),
+                        call_node("g", "g", {{0, 0}}), call_node("h", "h", {{1, 0}, {2, 0}})},
+                       {0, 1, 1, 2}, {{3, 0}})),
+      HasSubstr("the storage of 'f' is overwritten by 'g' before node 'h' reads it"));
 }
 
 TEST(StoragePlan, RefusesReusingAnOutput) {
-  EXPECT_THAT(refusal(graph_of({input_node("x"), call_node("f", "f", {{0, 0}}),
-                                call_node("g", "g", {{0, 0}})},
-                               {0, 1, 1}, {{1, 0}, {2, 0}})),
+  EXPECT_THAT(refusal(graph_of(
+                  {input_node("x"), call_node("f", "f", {{0, 0}}), call_node("g", "g", {{0, 0}})},
+                  {0, 1, 1}, {{1, 0}, {2, 0}})),
               HasSubstr("before the caller reads it"));
 }
 
@@ -86,9 +86,9 @@ TEST(StoragePlan, AllowsReuseAfterTheLastReadAndInPlaceWork) {
   EXPECT_NO_THROW(plan(graph_of({input_node("x"), call_node("f", "f", {{0, 0}}),
                                  call_node("g", "g", {{1, 0}}), call_node("h", "h", {{2, 0}})},
                                 {0, 1, 2, 1}, {{3, 0}})));
-  EXPECT_NO_THROW(plan(graph_of(
-      {input_node("x"), call_node("f", "f", {{0, 0}}), call_node("g", "g", {{1, 0}})}, {0, 1, 1},
-      {{2, 0}})));
+  EXPECT_NO_THROW(
+      plan(graph_of({input_node("x"), call_node("f", "f", {{0, 0}}), call_node("g", "g", {{1, 0}})},
+                    {0, 1, 1}, {{2, 0}})));
 }
 
 }  // namespace

@@ -53,14 +53,15 @@ inline std::string params_bytes(const NamedRecords& named_records) {
 inline std::string float_params(
     const std::vector<std::pair<std::string, std::vector<float>>>& params, bool aligned) {
   for (std::size_t padding = 0;; ++padding) {
-    NamedRecords records{{"__align", tensor_record({static_cast<std::int64_t>(padding)}, {kDLUInt, 8, 1},
-                                                   std::string(padding, '\0'))}};
+    NamedRecords records{{"__align", tensor_record({static_cast<std::int64_t>(padding)},
+                                                   {kDLUInt, 8, 1}, std::string(padding, '\0'))}};
     std::size_t last_bytes = 0;
     for (const auto& [name, values] : params) {
       last_bytes = values.size() * sizeof(float);
       records.emplace_back(
-          name, tensor_record({static_cast<std::int64_t>(values.size())}, {kDLFloat, 32, 1},
-                              std::string(reinterpret_cast<const char*>(values.data()), last_bytes)));
+          name,
+          tensor_record({static_cast<std::int64_t>(values.size())}, {kDLFloat, 32, 1},
+                        std::string(reinterpret_cast<const char*>(values.data()), last_bytes)));
     }
     std::string bytes = params_bytes(records);
     if (((bytes.size() - last_bytes) % kTensorAlignment == 0) == aligned) return bytes;

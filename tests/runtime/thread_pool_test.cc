@@ -78,7 +78,8 @@ TEST_P(PoolOf, BarrierSeparatesPhases) {
       ThreadPool::barrier(group);
       phases->read[static_cast<std::size_t>(index)] = phases->sum;
       ThreadPool::barrier(group);
-      if (phases->read[static_cast<std::size_t>(index)] != round * count * (count + 1) / 2) return 1;
+      if (phases->read[static_cast<std::size_t>(index)] != round * count * (count + 1) / 2)
+        return 1;
     }
     return 0;
   };

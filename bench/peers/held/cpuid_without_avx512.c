@@ -20,10 +20,10 @@ static const uint32_t kEdx = BIT(2) | BIT(3) | BIT(8) | BIT(22) | BIT(23) | BIT(
 static const uint32_t kEax1 = BIT(5) | BIT(21);
 static const uint32_t kEdx1 = BIT(19);
 
-static void answer(int signal_number, siginfo_t *info, void *context) {
+static void answer(int signal_number, siginfo_t* info, void* context) {
   (void)info;
-  greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-  const uint8_t *code = (const uint8_t *)registers[REG_RIP];
+  greg_t* registers = ((ucontext_t*)context)->uc_mcontext.gregs;
+  const uint8_t* code = (const uint8_t*)registers[REG_RIP];
   if (code[0] != 0x06 || code[1] != 0x06) {
     signal(signal_number, SIG_DFL);  // the instruction runs again and ends the process
     return;

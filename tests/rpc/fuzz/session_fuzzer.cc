@@ -70,7 +70,8 @@ void run_session(const std::uint8_t* data, std::size_t size) {
   });
   SessionOptions options;
   options.functions = &functions.registry();
-  options.limits = {.message_bytes = 1 << 16, .allocation_bytes = 1 << 16, .handles = 64, .spin_microseconds = 0};
+  options.limits = {
+      .message_bytes = 1 << 16, .allocation_bytes = 1 << 16, .handles = 64, .spin_microseconds = 0};
   serve_session(sockets[1], options);
   ::shutdown(sockets[1], SHUT_RDWR);
   client.join();

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(argv[1]);
   int number = 0;
   for (const std::string& seed : run_model::rpc::session_seeds()) {
-    std::ofstream file(std::filesystem::path(argv[1]) / ("seed" + std::to_string(number++)), std::ios::binary);
+    std::ofstream file(std::filesystem::path(argv[1]) / ("seed" + std::to_string(number++)),
+                       std::ios::binary);
     file << seed;
     if (!file.flush()) {
       std::cerr << "cannot write into " << argv[1] << "\n";

@@ -410,14 +410,9 @@ TEST(ServerTest, TellsClientsWhenItStops) {
 
 TEST(ServerTest, SaysWhatOptionsMakeNoSense) {
   const auto try_options = [](const std::function<void(ServerOptions&)>& change) {
-    return [change] {
-      Server(
-          with(change), [](const ServerEvent&) {}, SessionBody(obey_all));
-    };
+    return [change] { Server(with(change), [](const ServerEvent&) {}, SessionBody(obey_all)); };
   };
-  EXPECT_THAT(try_options([](auto& o) {
-                o.tracker = HostPort{"h", 1};
-              }),
+  EXPECT_THAT(try_options([](auto& o) { o.tracker = HostPort{"h", 1}; }),
               ThrowsError(ErrorCode::kUsage, "key"));
   EXPECT_THAT(try_options([](auto& o) { o.key = "a b"; }), ThrowsError(ErrorCode::kUsage, "'a b'"));
   EXPECT_THAT(try_options([](auto& o) { o.key = std::string(1000, 'k'); }),

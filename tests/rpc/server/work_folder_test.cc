@@ -20,7 +20,7 @@ TEST(WorkFolderTest, IsItsOwnersAloneAndGoneAtTheEnd) {
   const fs::path path = folder->path();
   const fs::path session = folder->make_session_folder(7);
   for (const fs::path& made : {path, session}) {
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(::stat(made.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
   }

@@ -48,11 +48,13 @@ TEST(CpuName, OldKernelsNameTheCoreOnce) {
 
 TEST(CpuName, X86AndRiscV) {
   const Board x86 = server_with_hyper_threads();
-  x86.write("proc/cpuinfo",
-            "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.2GHz\n");
+  x86.write(
+      "proc/cpuinfo",
+      "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.2GHz\n");
   EXPECT_EQ(name_of(x86), "Intel(R) Xeon(R) CPU @ 2.2GHz");
   const Board riscv(std::vector<BoardCpu>(4));
-  riscv.write("proc/cpuinfo", "processor\t: 0\nhart\t: 1\nisa\t: rv64imafdc\nuarch\t: sifive,u74-mc\n");
+  riscv.write("proc/cpuinfo",
+              "processor\t: 0\nhart\t: 1\nisa\t: rv64imafdc\nuarch\t: sifive,u74-mc\n");
   EXPECT_EQ(name_of(riscv), "sifive,u74-mc");
 }
 

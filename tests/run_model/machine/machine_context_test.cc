@@ -148,8 +148,8 @@ TEST_F(MachineTest, WarnsOfWhatChanged) {
 TEST_F(MachineTest, WhatTheBoardDidBeforeIsSaidAsSuch) {
   write("sys/devices/platform/soc/soc:firmware/get_throttled", "80000");
   write("sys/class/thermal/thermal_zone0/temp", "85000");
-  EXPECT_THAT(warnings_after(sample()), ElementsAre(HasSubstr("since it was started"),
-                                                    HasSubstr("sensor is at 85 degrees")));
+  EXPECT_THAT(warnings_after(sample()),
+              ElementsAre(HasSubstr("since it was started"), HasSubstr("sensor is at 85 degrees")));
 }
 
 }  // namespace

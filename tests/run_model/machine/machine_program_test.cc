@@ -56,8 +56,8 @@ TEST_F(MachineProgramTest, APlainReportHasThePlanAndTheMachineInBrief) {
 }
 
 TEST_F(MachineProgramTest, APlainTextSaysNothingOfThem) {
-  EXPECT_THAT(classify({}).out,
-              AllOf(Not(HasSubstr("Machine")), Not(HasSubstr("Threads:")), Not(HasSubstr("Memory"))));
+  EXPECT_THAT(classify({}).out, AllOf(Not(HasSubstr("Machine")), Not(HasSubstr("Threads:")),
+                                      Not(HasSubstr("Memory"))));
 }
 
 TEST_F(MachineProgramTest, AMeasurementHasThemAsText) {
@@ -111,11 +111,11 @@ TEST_F(MachineProgramTest, MemoryStageByStage) {
     EXPECT_LE(stage.at("resident"), memory.at("peak_resident"));
     if (stage.at("anonymous").is_null()) continue;
     EXPECT_EQ(stage.at("resident").get<std::size_t>(),
-              stage.at("anonymous").get<std::size_t>() + stage.at("file_backed").get<std::size_t>() +
+              stage.at("anonymous").get<std::size_t>() +
+                  stage.at("file_backed").get<std::size_t>() +
                   stage.at("shared").get<std::size_t>());
   }
-  EXPECT_THAT(names,
-              ElementsAre("start", "loaded", "parameters bound", "first run", "steady"));
+  EXPECT_THAT(names, ElementsAre("start", "loaded", "parameters bound", "first run", "steady"));
   // The bias: three float32, copied because nothing aligns it in the file.
   const json& own = memory.at("own");
   EXPECT_EQ(own.at("parameters_mapped").get<int>() + own.at("parameters_copied").get<int>(), 12);
@@ -174,8 +174,9 @@ TEST_F(MachineProgramTest, SweepsWithTensorsToo) {
                                 artifact_.path("in.npz"), "--sweep=threads", "--repeat=5"});
   EXPECT_EQ(filled.exit_code, 0) << filled.err;
   EXPECT_THAT(filled.out, HasSubstr("\nRecommended: --threads "));
-  const ProgramResult given = spawn(RUN_MODEL_PROGRAM, {"net", folder, "--inputs", artifact_.path("in.npz"),
-                                                        "--sweep=threads", "--repeat=5"});
+  const ProgramResult given =
+      spawn(RUN_MODEL_PROGRAM,
+            {"net", folder, "--inputs", artifact_.path("in.npz"), "--sweep=threads", "--repeat=5"});
   EXPECT_EQ(given.exit_code, 0) << given.err;
   EXPECT_THAT(given.out, HasSubstr("\nThread sweep, 5 rounds"));
 }

@@ -15,9 +15,10 @@ constexpr std::size_t kKiB = 1024;
 
 TEST(ProcessMemory, ReadsTheKernelsWords) {
   const TemporaryFolder root;
-  root.write("proc/self/status",
-             "Name:\tx\nVmPeak:\t  999999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1696 kB\n"
-             "RssAnon:\t     112 kB\nRssFile:\t    1584 kB\nRssShmem:\t       0 kB\nVmSwap:\t 8 kB\n");
+  root.write(
+      "proc/self/status",
+      "Name:\tx\nVmPeak:\t  999999 kB\nVmHWM:\t    2048 kB\nVmRSS:\t    1696 kB\n"
+      "RssAnon:\t     112 kB\nRssFile:\t    1584 kB\nRssShmem:\t       0 kB\nVmSwap:\t 8 kB\n");
   root.write("proc/self/smaps_rollup", "55-7f ---p 0 0:0 0 [rollup]\nRss: 1696 kB\nPss: 312 kB\n");
   const ProcessMemory memory = read_process_memory(root.path());
   EXPECT_EQ(memory.resident, 1696 * kKiB);
@@ -31,7 +32,8 @@ TEST(ProcessMemory, ReadsTheKernelsWords) {
 
 TEST(ProcessMemory, WhatAnOldKernelDoesNotTellIsNothing) {
   const TemporaryFolder root;
-  root.write("proc/self/status", "VmRSS:\t 4 kB\nRssAnon:\t kB\nRssFile:\t99999999999999999999 kB\n");
+  root.write("proc/self/status",
+             "VmRSS:\t 4 kB\nRssAnon:\t kB\nRssFile:\t99999999999999999999 kB\n");
   const ProcessMemory memory = read_process_memory(root.path());
   EXPECT_EQ(memory.resident, 4 * kKiB);
   EXPECT_EQ(memory.anonymous, std::nullopt);

@@ -113,8 +113,7 @@ TEST_F(ThreadPlanTest, ChosenCpus) {
 TEST_F(ThreadPlanTest, RefusesCpusThatAreNotAllowed) {
   const Board board = rk3399();
   EXPECT_THAT([&] { make_thread_plan({.cpus = {1, 4, 9}}, {0, 2, 3, 4}, board.root()); },
-              ThrowsError(ErrorCode::kUsage,
-                          "CPU 1,9, but this process may use only 0,2-4"));
+              ThrowsError(ErrorCode::kUsage, "CPU 1,9, but this process may use only 0,2-4"));
 }
 
 TEST_F(ThreadPlanTest, ClustersAreMadeOfAllowedCpusOnly) {

@@ -20,9 +20,8 @@ std::vector<std::string> flags_of(const Board& board, const ThreadSettings& sett
 }
 
 TEST(SweepSettings, EachNumberOfThreads) {
-  EXPECT_THAT(flags_of(raspberry_pi_4()),
-              ElementsAre("--threads 1", "--threads 2", "--threads 3", "--threads 4",
-                          "--threads 4 --spin 0"));
+  EXPECT_THAT(flags_of(raspberry_pi_4()), ElementsAre("--threads 1", "--threads 2", "--threads 3",
+                                                      "--threads 4", "--threads 4 --spin 0"));
 }
 
 TEST(SweepSettings, OneCpuIsOneSetting) {
@@ -31,8 +30,8 @@ TEST(SweepSettings, OneCpuIsOneSetting) {
 
 TEST(SweepSettings, HyperThreadsAreTriedOnceAllTogether) {
   EXPECT_THAT(flags_of(server_with_hyper_threads()),
-              ElementsAre("--threads 1", "--threads 2", "--threads 3", "--threads 4",
-                          "--threads 8", "--threads 8 --spin 0"));
+              ElementsAre("--threads 1", "--threads 2", "--threads 3", "--threads 4", "--threads 8",
+                          "--threads 8 --spin 0"));
 }
 
 TEST(SweepSettings, ManyCoresInPowersOfTwo) {
@@ -56,12 +55,12 @@ TEST(SweepSettings, EachClusterThenAll) {
 
 TEST(SweepSettings, ThreeClusters) {
   const std::vector<std::string> flags = flags_of(snapdragon_865(), {.threads = 2});
-  EXPECT_THAT(flags, ElementsAre("--threads 1 --cluster prime", "--threads 1 --cluster middle",
-                                 "--threads 2 --cluster middle",
-                                 "--threads 2 --cluster middle --spin 0",
-                                 "--threads 2 --cluster big", "--threads 2 --cluster big --spin 0",
-                                 "--threads 1 --cluster little", "--threads 2 --cluster little",
-                                 "--threads 2 --cluster little --spin 0"));
+  EXPECT_THAT(flags,
+              ElementsAre("--threads 1 --cluster prime", "--threads 1 --cluster middle",
+                          "--threads 2 --cluster middle", "--threads 2 --cluster middle --spin 0",
+                          "--threads 2 --cluster big", "--threads 2 --cluster big --spin 0",
+                          "--threads 1 --cluster little", "--threads 2 --cluster little",
+                          "--threads 2 --cluster little --spin 0"));
 }
 
 TEST(SweepSettings, OnlyWhereAskedFor) {

@@ -28,8 +28,8 @@ Graph make_graph(const std::vector<Step>& steps, std::vector<std::size_t> output
     node.first_output = graph.entries.size();
     if (step.kind == NodeKind::kInput) graph.inputs.push_back(graph.nodes.size());
     graph.nodes.push_back(node);
-    graph.entries.push_back({{static_cast<std::int64_t>(step.bytes)}, {kDLUInt, 8, 1}, step.bytes,
-                             step.storage});
+    graph.entries.push_back(
+        {{static_cast<std::int64_t>(step.bytes)}, {kDLUInt, 8, 1}, step.bytes, step.storage});
     graph.num_storages = std::max(graph.num_storages, step.storage + 1);
   }
   graph.outputs = std::move(outputs);

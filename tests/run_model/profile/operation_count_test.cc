@@ -45,9 +45,9 @@ TEST(OperationCountTest, ConvolutionNhwc) {
   expect(work("fused_nn_conv2d_add_clip", {{1, 15, 15, 4}, {3, 3, 4, 8}, {1, 1, 1, 8}},
               {1, 7, 7, 8}, {1, 2}),
          OperatorFamily::kConv2d, 7ull * 7 * 8 * 3 * 3 * 4);
-  expect(work("fused_nn_conv2d_add", {{1, 7, 7, 8}, {3, 3, 8, 1}, {1, 1, 1, 8}}, {1, 7, 7, 8},
-              {1, 2}),
-         OperatorFamily::kConv2dDepthwise, 7ull * 7 * 8 * 3 * 3);
+  expect(
+      work("fused_nn_conv2d_add", {{1, 7, 7, 8}, {3, 3, 8, 1}, {1, 1, 1, 8}}, {1, 7, 7, 8}, {1, 2}),
+      OperatorFamily::kConv2dDepthwise, 7ull * 7 * 8 * 3 * 3);
 }
 
 TEST(OperationCountTest, ConvolutionNchwc) {
@@ -55,10 +55,10 @@ TEST(OperationCountTest, ConvolutionNchwc) {
               {{1, 4, 56, 56, 16}, {8, 4, 3, 3, 16, 16}, {1, 8, 1, 1, 16}}, {1, 8, 28, 28, 16},
               {1, 2}),
          OperatorFamily::kConv2d, 28ull * 28 * 128 * 3 * 3 * 64);
-  expect(work("fused_nn_contrib_depthwise_conv2d_NCHWc_add",
-              {{1, 2, 56, 56, 15}, {2, 1, 3, 3, 1, 15}, {1, 2, 1, 1, 15}}, {1, 2, 28, 28, 15},
-              {1, 2}),
-         OperatorFamily::kConv2dDepthwise, 28ull * 28 * 30 * 3 * 3);
+  expect(
+      work("fused_nn_contrib_depthwise_conv2d_NCHWc_add",
+           {{1, 2, 56, 56, 15}, {2, 1, 3, 3, 1, 15}, {1, 2, 1, 1, 15}}, {1, 2, 28, 28, 15}, {1, 2}),
+      OperatorFamily::kConv2dDepthwise, 28ull * 28 * 30 * 3 * 3);
   // Eight-bit: OIHW1i16o4i.
   expect(work("fused_nn_contrib_conv2d_NCHWc", {{1, 1, 18, 18, 4}, {1, 1, 3, 3, 1, 16, 4}},
               {1, 1, 16, 16, 16}),
@@ -99,9 +99,9 @@ TEST(OperationCountTest, TransposedConvolution) {
 }
 
 TEST(OperationCountTest, WinogradCountsTheDirectConvolution) {
-  const Work nchw = work("fused_nn_contrib_conv2d_winograd_without_weight_transform_add",
-                         {{1, 64, 56, 56}, {6, 6, 16, 64, 8}, {1, 128, 1, 1}}, {1, 128, 56, 56},
-                         {1, 2});
+  const Work nchw =
+      work("fused_nn_contrib_conv2d_winograd_without_weight_transform_add",
+           {{1, 64, 56, 56}, {6, 6, 16, 64, 8}, {1, 128, 1, 1}}, {1, 128, 56, 56}, {1, 2});
   expect(nchw, OperatorFamily::kConv2d, 56ull * 56 * 128 * 3 * 3 * 64);
   EXPECT_EQ(nchw.operations->rule, "of the direct 3x3 convolution");
   expect(work("fused_nn_contrib_conv2d_winograd_without_weight_transform",
@@ -124,7 +124,8 @@ TEST(OperationCountTest, Dense) {
   expect(work("fused_nn_matmul_add", {{3, 512}, {512, 1000}, {1, 1000}}, {3, 1000}, {1, 2}),
          OperatorFamily::kDense, 3ull * 512 * 1000);
   // No parameter at all: both are inputs of the model.
-  expect(work("fused_nn_dense", {{2, 5}, {7, 5}}, {2, 7}, {}), OperatorFamily::kDense, 2ull * 5 * 7);
+  expect(work("fused_nn_dense", {{2, 5}, {7, 5}}, {2, 7}, {}), OperatorFamily::kDense,
+         2ull * 5 * 7);
 }
 
 TEST(OperationCountTest, BatchMatmul) {
@@ -134,12 +135,13 @@ TEST(OperationCountTest, BatchMatmul) {
   expect(work("fused_nn_batch_matmul", {{4, 12, 12}, {4, 8, 12}}, {4, 12, 8}, {}),
          OperatorFamily::kBatchMatmul, 4ull * 12 * 12 * 8);
   // A matrix by its own transpose.
-  expect(work("fused_nn_batch_matmul", {{4, 12, 8}}, {4, 12, 12}, {}),
-         OperatorFamily::kBatchMatmul, 4ull * 12 * 12 * 8);
+  expect(work("fused_nn_batch_matmul", {{4, 12, 8}}, {4, 12, 12}, {}), OperatorFamily::kBatchMatmul,
+         4ull * 12 * 12 * 8);
 }
 
 TEST(OperationCountTest, PoolingWhereTheWindowIsKnown) {
-  const Work global = work("fused_nn_global_avg_pool2d", {{1, 32, 7, 7, 16}}, {1, 32, 1, 1, 16}, {});
+  const Work global =
+      work("fused_nn_global_avg_pool2d", {{1, 32, 7, 7, 16}}, {1, 32, 1, 1, 16}, {});
   ASSERT_TRUE(global.operations);
   EXPECT_EQ(global.operations->operations, 32u * 7 * 7 * 16);
   EXPECT_TRUE(work("fused_nn_adaptive_avg_pool2d", {{1, 5, 18, 15}}, {1, 5, 1, 1}, {}).operations);
@@ -152,13 +154,15 @@ TEST(OperationCountTest, SaysNothingRatherThanGuess) {
   EXPECT_FALSE(work("fused_nn_conv2d", {{1, 2, 7, 3}, {4, 2, 3, 6}}, {1, 4, 5, 6}).operations);
   EXPECT_FALSE(work("fused_nn_conv2d", {{1, 3, 8, 8}, {5, 3, 3, 3}}, {1, 4, 8, 8}).operations);
   EXPECT_FALSE(work("fused_nn_contrib_conv2d_gemm_without_weight_transform",
-                    {{1, 8, 8, 16}, {4, 4, 4, 16}}, {1, 8, 8, 16}).operations);
+                    {{1, 8, 8, 16}, {4, 4, 4, 16}}, {1, 8, 8, 16})
+                   .operations);
   EXPECT_FALSE(work("fused_nn_bitserial_conv2d", {{1, 8, 10, 10}, {16, 8, 3, 3}}, {1, 16, 10, 10})
                    .operations);
   EXPECT_FALSE(work("fused_nn_dense", {{2, 5}, {7, 6}}, {2, 7}).operations);
   // The bias has the shape of weights of a depthwise 1x1 convolution.
   EXPECT_FALSE(work("fused_nn_conv2d_add", {{1, 9, 9, 4}, {3, 3, 2, 7, 4}, {1, 1, 1, 8}},
-                    {1, 9, 9, 8}, {1, 2}).operations);
+                    {1, 9, 9, 8}, {1, 2})
+                   .operations);
   EXPECT_FALSE(work("my_conv2d", {{1, 3, 8, 8}, {4, 3, 3, 3}}, {1, 4, 8, 8}).operations);
 }
 
@@ -168,8 +172,9 @@ TEST(OperationCountTest, SurvivesShapesThatMakeNoSense) {
        {"fused_nn_conv2d", "fused_nn_contrib_conv2d_NCHWc", "fused_nn_conv2d_transpose",
         "fused_nn_contrib_conv2d_winograd_without_weight_transform", "fused_nn_dense",
         "fused_nn_batch_matmul", "fused_nn_global_avg_pool2d", "fused_nn_contrib_dense_pack"}) {
-    for (const Shape& odd : {Shape{}, Shape{0}, Shape{1}, Shape{0, huge, 4, 4}, Shape{1, 1, 1, 1, 0},
-                             Shape{huge}, Shape{1, huge, 1}, Shape{1, 1, 1, 1, 1, 1, 1}}) {
+    for (const Shape& odd :
+         {Shape{}, Shape{0}, Shape{1}, Shape{0, huge, 4, 4}, Shape{1, 1, 1, 1, 0}, Shape{huge},
+          Shape{1, huge, 1}, Shape{1, 1, 1, 1, 1, 1, 1}}) {
       for (const Shape& out : {Shape{}, Shape{0, 0}, Shape{1, 4, 4, 4}, Shape{4, 4, 4}, odd}) {
         EXPECT_NO_FATAL_FAILURE(work(function, {odd, odd}, out)) << function;
         EXPECT_NO_FATAL_FAILURE(work(function, {odd}, out, {})) << function;
@@ -181,8 +186,8 @@ TEST(OperationCountTest, SurvivesShapesThatMakeNoSense) {
 
 TEST(OperationCountTest, DoesNotOverflow) {
   const std::int64_t large = std::int64_t{1} << 31;
-  EXPECT_FALSE(work("fused_nn_dense", {{large, large / 2}, {large, large / 2}}, {large, large})
-                   .operations);
+  EXPECT_FALSE(
+      work("fused_nn_dense", {{large, large / 2}, {large, large / 2}}, {large, large}).operations);
 }
 
 TEST(OperationCountTest, TakesWhatTheArtifactStates) {
@@ -195,10 +200,9 @@ TEST(OperationCountTest, TakesWhatTheArtifactStates) {
 }
 
 TEST(OperationCountTest, TakesNoStatementThatIsNoNumber) {
-  for (const char* text :
-       {"", "0", "-1", "+1", " 1", "1 ", "1.5", "1e6", "0x10", "nan", "many", "1,000",
-        "9223372036854775808", "18446744073709551615", "18446744073709551616",
-        "100000000000000000000000000000000000000000"}) {
+  for (const char* text : {"", "0", "-1", "+1", " 1", "1 ", "1.5", "1e6", "0x10", "nan", "many",
+                           "1,000", "9223372036854775808", "18446744073709551615",
+                           "18446744073709551616", "100000000000000000000000000000000000000000"}) {
     EXPECT_FALSE(stated_operations(text)) << text;
   }
   EXPECT_FALSE(stated_operations(std::string_view("1\0", 2)));

@@ -99,7 +99,9 @@ TEST(ProfileTextTest, KeepsTheRunningOrderAndCutsTheTable) {
 TEST(ProfileTextTest, SaysWhatThereIs) {
   const std::string text = profile_text(make_profile(), {}, 100);
   EXPECT_THAT(text, HasSubstr("Profile: 2 nodes, 10 runs after 3 to warm up, 2 threads\n"));
-  EXPECT_THAT(text, HasSubstr("Sum of the nodes 4.000 ms; a run 3.900 ms, node by node 4.100 ms (medians)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Sum of the nodes 4.000 ms; a run 3.900 ms, node by node 4.100 ms (medians)"));
   EXPECT_THAT(text, HasSubstr("Running node by node costs +0.200 ms (+5.1 %)"));
   EXPECT_THAT(text, HasSubstr("parameters 300 B, activations 4.0 KiB\n"));
   EXPECT_THAT(text, HasSubstr("at most 1.8 KiB of activations needed at once (node 0)\n"));
@@ -110,8 +112,9 @@ TEST(ProfileTextTest, SaysWhatThereIs) {
 TEST(ProfileTextTest, AGraphMayComputeNothing) {
   Profile profile;
   profile.threads = 1;
-  EXPECT_EQ(profile_text(profile, {}, 100),
-            "Profile: 0 nodes, 0 runs after 0 to warm up, 1 thread\n\nThe graph computes nothing.\n");
+  EXPECT_EQ(
+      profile_text(profile, {}, 100),
+      "Profile: 0 nodes, 0 runs after 0 to warm up, 1 thread\n\nThe graph computes nothing.\n");
   EXPECT_EQ(profile_json(profile)["nodes"].size(), 0u);
   EXPECT_EQ(lines_of(profile_csv(profile)).size(), 1u);
   EXPECT_EQ(json::parse(profile_trace(profile))["traceEvents"].size(), 2u);

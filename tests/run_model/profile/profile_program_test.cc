@@ -33,8 +33,8 @@ class ProfileProgramTest : public ::testing::Test {
     return json::parse(result.out).at("profile");
   }
 
-  // Nodes after the input "data" and the parameter "bias", each with the output of the one before (the
-  // first with "data"); all in the shape of "data".
+  // Nodes after the input "data" and the parameter "bias", each with the output of the one before
+  // (the first with "data"); all in the shape of "data".
   void write_graph(const Strings& functions, std::vector<int> storages) const {
     using testing_graphs::call_node;
     using testing_graphs::input_node;
@@ -116,15 +116,15 @@ TEST_F(ProfileProgramTest, AGraphThatComputesNothing) {
 }
 
 TEST_F(ProfileProgramTest, FilesAloneLeaveTheReportAsItIs) {
-  const ProgramResult result = run({"--profile-csv", artifact_.path("p.csv"), "--profile-trace",
-                                    artifact_.path("p.trace"), "--profile-html",
-                                    artifact_.path("p.html"), "--profile-json",
-                                    artifact_.path("p.json")});
+  const ProgramResult result =
+      run({"--profile-csv", artifact_.path("p.csv"), "--profile-trace", artifact_.path("p.trace"),
+           "--profile-html", artifact_.path("p.html"), "--profile-json", artifact_.path("p.json")});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, Not(HasSubstr("Profile: ")));
   EXPECT_THAT(TemporaryFolder::read(artifact_.path("p.csv")), HasSubstr("\"fused_channel_sums\""));
   EXPECT_EQ(json::parse(TemporaryFolder::read(artifact_.path("p.json"))).at("model"), "net");
-  EXPECT_TRUE(json::parse(TemporaryFolder::read(artifact_.path("p.trace"))).contains("traceEvents"));
+  EXPECT_TRUE(
+      json::parse(TemporaryFolder::read(artifact_.path("p.trace"))).contains("traceEvents"));
   EXPECT_THAT(TemporaryFolder::read(artifact_.path("p.html")), HasSubstr("fused_channel_sums"));
 }
 

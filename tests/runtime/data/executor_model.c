@@ -1,4 +1,5 @@
-// A stand-in for a compiled model: functions as TVM's code generator makes them, float32 of 4 elements.
+// A stand-in for a compiled model: functions as TVM's code generator makes them, float32 of 4
+// elements.
 #include <dlpack/dlpack.h>
 #include <stdint.h>
 

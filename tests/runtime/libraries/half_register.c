@@ -1,5 +1,6 @@
-/* A model whose halves travel in floating-point registers: LLVM from 15 on, and this compiler. Built
-   so that the conversions are calls of __extendhfsf2, __extendhfdf2, __truncsfhf2 and __truncdfhf2. */
+/* A model whose halves travel in floating-point registers: LLVM from 15 on, and this compiler.
+   Built so that the conversions are calls of __extendhfsf2, __extendhfdf2, __truncsfhf2 and
+   __truncdfhf2. */
 #include "packed.h"
 
 void* __tvm_module_ctx = 0;

@@ -25,7 +25,7 @@ typedef int (*Call)(void* function, Value* args, int* codes, int count, Value* r
                     int* result_code);
 typedef void (*SetError)(const char* message);
 
-#define PACKED(name)                                                                     \
+#define PACKED(name) \
   int name(Value* args, int* codes, int count, Value* result, int* result_code, void* resource)
 
 #endif

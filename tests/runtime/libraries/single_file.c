@@ -1,9 +1,10 @@
 /* A single-file export: the graph and one parameter inside the library. The layout is that of TVM's
-   ModuleSerializer, little-endian. FACTORY is the name that the release gave to the graph's module. */
+   ModuleSerializer, little-endian. FACTORY is the name that the release gave to the graph's module.
+ */
 #include "packed.h"
 
-#define NAME(field, text)      \
-  uint64_t field##_length;     \
+#define NAME(field, text)  \
+  uint64_t field##_length; \
   char field[sizeof(text) - 1]
 #define GRAPH "{\"nodes\": []}"
 
@@ -37,10 +38,30 @@ struct __attribute__((packed)) Blob {
 
 #define TEXT(text) sizeof(text) - 1, text
 
-const struct Blob __tvm_dev_mblob = {
-    sizeof(struct Blob) - 8, 3,
-    TEXT(FACTORY), TEXT(GRAPH), 1, 1, TEXT("p0"),
-    0xDD5E40F096B4A13F, 0, 1, 0, 1, 2, 32, 1, {3}, sizeof(float) * 3, {0.5f, 1.5f, 2.5f},
-    TEXT("default"), TEXT("_lib"), TEXT("_import_tree"), 3, {0, 1, 1}, 1, {1}};
+const struct Blob __tvm_dev_mblob = {sizeof(struct Blob) - 8,
+                                     3,
+                                     TEXT(FACTORY),
+                                     TEXT(GRAPH),
+                                     1,
+                                     1,
+                                     TEXT("p0"),
+                                     0xDD5E40F096B4A13F,
+                                     0,
+                                     1,
+                                     0,
+                                     1,
+                                     2,
+                                     32,
+                                     1,
+                                     {3},
+                                     sizeof(float) * 3,
+                                     {0.5f, 1.5f, 2.5f},
+                                     TEXT("default"),
+                                     TEXT("_lib"),
+                                     TEXT("_import_tree"),
+                                     3,
+                                     {0, 1, 1},
+                                     1,
+                                     {1}};
 
 PACKED(tvmgen_default_fused_add) { return 0; }

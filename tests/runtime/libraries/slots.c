@@ -1,4 +1,5 @@
-/* A model that reaches the runtime through pointer variables, as TVM's LLVM code generator makes it. */
+/* A model that reaches the runtime through pointer variables, as TVM's LLVM code generator makes
+ * it. */
 #include "packed.h"
 
 __attribute__((weak)) void* __tvm_module_ctx = 0;

@@ -1,5 +1,5 @@
-/* What the C code that TVM's compiler writes needs of the header of this name: the functions that the
- * program which loads the library supplies. */
+/* What the C code that TVM's compiler writes needs of the header of this name: the functions that
+ * the program which loads the library supplies. */
 #ifndef TVM_RUNTIME_C_BACKEND_API_H_
 #define TVM_RUNTIME_C_BACKEND_API_H_
 
@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-typedef int (*TVMBackendPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMValue* result,
-                                     int* result_type_code, void* resource_handle);
+typedef int (*TVMBackendPackedCFunc)(TVMValue* args, int* type_codes, int num_args,
+                                     TVMValue* result, int* result_type_code,
+                                     void* resource_handle);
 
 TVM_DLL void* TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t bytes,
                                        int type_code_hint, int type_bits_hint);

@@ -1,6 +1,6 @@
-/* What the C code that TVM's compiler writes (target "c", releases up to 0.19) needs of the header of
- * this name: the types of a packed function's arguments.  Sizes and order are those of TVM's C ABI and
- * of DLPack's DLTensor; the program that loads the library agrees on them. */
+/* What the C code that TVM's compiler writes (target "c", releases up to 0.19) needs of the header
+ * of this name: the types of a packed function's arguments.  Sizes and order are those of TVM's C
+ * ABI and of DLPack's DLTensor; the program that loads the library agrees on them. */
 #ifndef TVM_RUNTIME_C_RUNTIME_API_H_
 #define TVM_RUNTIME_C_RUNTIME_API_H_
 

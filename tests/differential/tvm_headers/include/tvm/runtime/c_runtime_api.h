@@ -20,4 +20,5 @@ typedef union {
 #ifdef __cplusplus
 extern "C"
 #endif
-void TVMAPISetLastError(const char* message);
+    void
+    TVMAPISetLastError(const char* message);
