@@ -1,7 +1,5 @@
 #include "run_model/check_zoo/program.h"
 
-#include <gflags/gflags.h>
-
 #include <cstdio>
 
 #include <run_model/error.h>
@@ -9,7 +7,7 @@
 #include "artifacts/tolerance_table.h"
 #include "base/atomic_file.h"
 #include "base/quoted.h"
-#include "run_model/check_zoo/help.h"
+#include "run_model/check_zoo/flags.h"
 #include "run_model/check_zoo/junit.h"
 #include "run_model/check_zoo/plan.h"
 #include "run_model/check_zoo/pool.h"
@@ -111,21 +109,12 @@ int run_check_zoo(const char* program_name, std::span<const std::string> args) {
     prepare_logging();
     const CheckSettings settings = read_check_settings(args);
     start_logging(program_name);
-    switch (settings.action) {
-      case CheckAction::kCheck:
-        return check(program_name, settings);
-      case CheckAction::kWorker:
-        return run_worker(settings, worker_task(settings));
-      case CheckAction::kVersion:
-        write_standard_output(check_zoo_version_text());
-        return 0;
-      case CheckAction::kHelp:
-      case CheckAction::kFullHelp:
-        break;
+    if (settings.help != HelpRequest::kNone) {
+      print_help(kCheckManual, settings.help);
+      return 0;
     }
-    write_standard_output(check_zoo_help_text());
-    if (settings.action == CheckAction::kFullHelp) gflags::ShowUsageWithFlags(program_name);
-    return 0;
+    return settings.worker ? run_worker(settings, worker_task(settings))
+                           : check(program_name, settings);
   });
 }
 

@@ -9,7 +9,7 @@
 #include <run_model/error.h>
 #include <run_model/rpc/server.h>
 #include "run_model/rpc_server/event_text.h"
-#include "run_model/rpc_server/help.h"
+#include "run_model/rpc_server/flags.h"
 #include "run_model/rpc_server/settings.h"
 #include "run_model/rpc_server/stop_signal.h"
 #include "run_model/shared/failure_report.h"
@@ -50,16 +50,8 @@ int serve(const RpcServerSettings& settings,
 int run(std::span<const std::string> args,
         const std::function<void(rpc::Registry&)>& add_functions) {
   const RpcServerSettings settings = read_rpc_server_settings(args);
-  switch (settings.action) {
-    case RpcServerAction::kServe:
-      return serve(settings, add_functions);
-    case RpcServerAction::kHelp:
-      write_standard_output(rpc_server_help_text());
-      break;
-    case RpcServerAction::kVersion:
-      write_standard_output(rpc_server_version_text());
-      break;
-  }
+  if (settings.help == HelpRequest::kNone) return serve(settings, add_functions);
+  print_help(kServerManual, settings.help);
   return 0;
 }
 

@@ -1,11 +1,9 @@
 #include "run_model/run_model/program.h"
 
-#include <gflags/gflags.h>
-
 #include <string>
 
 #include "run_model/run_model/compare/compare.h"
-#include "run_model/run_model/help_text.h"
+#include "run_model/run_model/flags.h"
 #include "run_model/run_model/inspect.h"
 #include "run_model/run_model/report_json.h"
 #include "run_model/run_model/report_text.h"
@@ -45,14 +43,10 @@ std::string report_for(const Settings& settings) {
       const Inspection inspection = inspect(settings);
       return settings.json ? inspection_json(inspection) : inspection_text(inspection);
     }
-    case Action::kVersion:
-      return version_text();
     case Action::kCompare:
-    case Action::kHelp:
-    case Action::kFullHelp:
       break;
   }
-  return help_text();
+  return "";
 }
 
 }  // namespace
@@ -62,10 +56,13 @@ int run_program(const char* program_name, std::span<const std::string> args) {
     prepare_logging();
     const Settings settings = read_settings(args);
     start_logging(program_name);
+    if (settings.help != HelpRequest::kNone) {
+      print_help(kRunManual, settings.help);
+      return 0;
+    }
     const Result result =
         settings.action == Action::kCompare ? compare(settings) : Result{report_for(settings)};
     write_standard_output(result.text);
-    if (settings.action == Action::kFullHelp) gflags::ShowUsageWithFlags(program_name);
     return result.exit_code;
   });
 }

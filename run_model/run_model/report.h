@@ -15,7 +15,7 @@
 #include "run_model/run_model/machine/thread_sweep.h"
 #include "run_model/run_model/measure/timing.h"
 #include "run_model/run_model/profile/profile.h"
-#include "run_model/run_model/profile/profile_flags.h"
+#include "run_model/run_model/setting_groups.h"
 #include "run_model/run_model/value_range.h"
 #include "run_model/shared/memory_stages.h"
 #include "run_model/shared/thread_plan.h"

@@ -15,6 +15,8 @@
 namespace run_model {
 namespace {
 
+[[maybe_unused]] const bool kRegistered = register_flags(kRunManual);
+
 constexpr char kUsageHint[] = "run_model --help shows the usage";
 
 [[noreturn]] void fail(const std::string& message, const std::string& hint = kUsageHint) {
@@ -24,7 +26,7 @@ constexpr char kUsageHint[] = "run_model --help shows the usage";
 std::optional<int> positive_flag(const char* name, int value) {
   if (!flag_is_set(name)) return std::nullopt;
   if (value < 1 || value > kMaxImageSide) {
-    fail("--" + std::string(name) + " is " + std::to_string(value) + ", expected 1 to " +
+    fail(flag_spelling(name) + " is " + std::to_string(value) + ", expected 1 to " +
          std::to_string(kMaxImageSide));
   }
   return value;
@@ -32,23 +34,20 @@ std::optional<int> positive_flag(const char* name, int value) {
 
 PreprocessingFlags read_preprocessing_flags() {
   PreprocessingFlags flags;
-  if (flag_is_set("normalize")) flags.normalize = FLAGS_normalize;
-  if (FLAGS_rgb && FLAGS_bgr) fail("--rgb and --bgr contradict each other", "give one of them");
-  if (FLAGS_rgb) flags.color_order = "RGB";
-  if (FLAGS_bgr) flags.color_order = "BGR";
-  if (flag_is_set("mean")) flags.mean = parse_triple("mean", FLAGS_mean);
-  if (flag_is_set("std")) flags.std = parse_triple("std", FLAGS_std);
-  if (FLAGS_mean_order != "network" && FLAGS_mean_order != "rgb") {
-    fail("--mean-order is " + in_quotes(FLAGS_mean_order) + ", expected network or rgb");
-  }
-  flags.mean_in_rgb_order = FLAGS_mean_order == "rgb";
-  flags.resizer = FLAGS_resizer;
+  if (flag_is_set("normalize")) flags.normalize = run_flags.normalize;
+  if (run_flags.rgb && run_flags.bgr) fail("--rgb and --bgr contradict each other", "give one of them");
+  if (run_flags.rgb) flags.color_order = "RGB";
+  if (run_flags.bgr) flags.color_order = "BGR";
+  if (flag_is_set("mean")) flags.mean = parse_triple("mean", run_flags.mean);
+  if (flag_is_set("std")) flags.std = parse_triple("std", run_flags.std);
+  flags.mean_in_rgb_order = run_flags.mean_order == "rgb";
+  flags.resizer = run_flags.resizer;
   if (!flags.resizer.empty()) parse_resizer(flags.resizer);
-  flags.fit = FLAGS_fit;
+  flags.fit = run_flags.fit;
   if (!flags.fit.empty()) parse_fit(flags.fit);
-  flags.resize = positive_flag("resize", FLAGS_resize);
-  flags.crop = positive_flag("crop", FLAGS_crop);
-  flags.layout = FLAGS_layout;
+  flags.resize = positive_flag("resize", run_flags.resize);
+  flags.crop = positive_flag("crop", run_flags.crop);
+  flags.layout = run_flags.layout;
   if (!flags.layout.empty()) parse_layout(flags.layout);
   return flags;
 }
@@ -57,9 +56,7 @@ PreprocessingFlags read_preprocessing_flags() {
 void refuse_flags(std::initializer_list<const char*> names, const std::string& where) {
   for (const char* name : names) {
     if (!flag_is_set(name)) continue;
-    std::string spelling = name;
-    std::replace(spelling.begin(), spelling.end(), '_', '-');
-    fail("--" + spelling + " has no meaning " + where);
+    fail(flag_spelling(name) + " has no meaning " + where);
   }
 }
 
@@ -133,8 +130,8 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
 }
 
 void read_fill_flags(Settings& settings) {
-  if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(FLAGS_fill_mode);
-  settings.seed = FLAGS_seed;
+  if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(run_flags.fill_mode);
+  settings.seed = run_flags.seed;
   if (settings.fill_mode != FillMode::kRandom) {
     refuse_flags({"seed"}, "without --fill-mode random");
   }
@@ -142,14 +139,8 @@ void read_fill_flags(Settings& settings) {
 
 // Without a picture there are two arguments.
 Action requested_action(std::size_t arguments) {
-  const auto is_on = [](const char* name) {
-    return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
-  };
-  if (is_on("help")) return Action::kHelp;
-  if (is_on("helpfull")) return Action::kFullHelp;
-  if (is_on("version")) return Action::kVersion;
-  if (FLAGS_compare) return Action::kCompare;
-  if (FLAGS_inspect) return Action::kInspect;
+  if (run_flags.compare) return Action::kCompare;
+  if (run_flags.inspect) return Action::kInspect;
   const bool tensors = flag_is_set("inputs") || (flag_is_set("fill_mode") && arguments <= 2);
   return tensors ? Action::kRunTensors : Action::kRunPicture;
 }
@@ -166,29 +157,31 @@ PackageRequest package_request(const Settings& settings) {
 }
 
 Settings read_settings(std::span<const std::string> args) {
-  const Arguments arguments = split_arguments(args);
-  set_flags(arguments.flags);
+  const Arguments arguments = split_arguments(kRunManual, args);
+  set_flags(kRunManual, arguments.flags);
 
   Settings settings;
+  settings.help = help_request();
+  if (settings.help != HelpRequest::kNone) return settings;
   settings.action = requested_action(arguments.positional.size());
-  settings.inputs = FLAGS_inputs;
-  settings.outputs = FLAGS_outputs;
-  settings.dump_input = FLAGS_dump_input;
-  settings.save_inputs = FLAGS_save_inputs;
+  settings.inputs = run_flags.inputs;
+  settings.outputs = run_flags.outputs;
+  settings.dump_input = run_flags.dump_input;
+  settings.save_inputs = run_flags.save_inputs;
   read_fill_flags(settings);
-  settings.target = FLAGS_target;
-  settings.verify = FLAGS_verify;
-  settings.plan_memory = FLAGS_plan_memory;
-  settings.json = FLAGS_json;
-  settings.topk = FLAGS_topk;
-  settings.print_memory = FLAGS_print_memory;
+  settings.target = run_flags.target;
+  settings.verify = run_flags.verify;
+  settings.plan_memory = run_flags.plan_memory;
+  settings.json = run_flags.json;
+  settings.topk = run_flags.topk;
+  settings.print_memory = run_flags.print_memory;
   settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
   settings.profile = read_profile_settings();
   for (const char* name :
        {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
-    if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {
-      fail("--" + std::string(name) + " is given an empty value");
+    if (flag_is_set(name) && flag_value(name).empty()) {
+      fail(flag_spelling(name) + " is given an empty value");
     }
   }
   if (settings.topk < 1)
@@ -212,10 +205,6 @@ Settings read_settings(std::span<const std::string> args) {
       break;
     case Action::kCompare:
       read_compare_arguments(positional, settings);
-      break;
-    case Action::kHelp:
-    case Action::kFullHelp:
-    case Action::kVersion:
       break;
   }
   return settings;

@@ -1,7 +1,5 @@
 #include "run_model/shared/failure_report.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -24,26 +22,7 @@ int report_failure(const char* program, const Error& error, bool json) {
   return exit_code(error.kind());
 }
 
-// In the order of their exit codes, which begin at 1.
-constexpr std::array kKinds{ErrorKind::kInternal, ErrorKind::kUsage,        ErrorKind::kFile,
-                            ErrorKind::kFormat,   ErrorKind::kIncompatible, ErrorKind::kMismatch,
-                            ErrorKind::kImage,    ErrorKind::kModel};
-
 }  // namespace
-
-int exit_code(ErrorKind kind) {
-  return static_cast<int>(std::find(kKinds.begin(), kKinds.end(), kind) - kKinds.begin()) + 1;
-}
-
-std::string exit_codes_text(ErrorKind last) {
-  std::string text;
-  for (const ErrorKind kind : kKinds) {
-    text +=
-        "  " + std::to_string(exit_code(kind)) + "  " + std::string(error_kind_name(kind)) + "\n";
-    if (kind == last) break;
-  }
-  return text;
-}
 
 std::string error_json(const Error& error) {
   return json_text({{"schema_version", kReportSchema},

@@ -1,19 +1,13 @@
 // How a program says that it failed.
 #pragma once
 
-#include <run_model/error.h>
-
 #include <functional>
 #include <string>
 
+#include <run_model/error.h>
+#include "run_model/shared/manual.h"
+
 namespace run_model {
-
-// The exit code that the programs document for a kind of failure: 1 to 8, none of them for success.
-int exit_code(ErrorKind kind);
-
-// The lines of --help on the exit codes of the kinds from kInternal to `last`: "  1  internal
-// error".
-std::string exit_codes_text(ErrorKind last);
 
 // {"schema_version": 1, "error": {"code": 3, "name": "…", "message": "…"}}
 std::string error_json(const Error& error);

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "run_model/run_model/measure/measure_flags.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/thread_pool.h>
-#include "run_model/run_model/measure/measure_flags.h"
+#include "run_model/run_model/setting_groups.h"
 #include "run_model/run_model/measure/pacing.h"
 #include "run_model/run_model/measure/statistics.h"
 #include "run_model/run_model/measure/stop_rule.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "run_model/run_model/profile/profile.h"
-#include "run_model/run_model/profile/profile_flags.h"
+#include "run_model/run_model/setting_groups.h"
 #include "run_model/shared/json_values.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "run_model/run_model/measure/measure_flags.h"
+#include "run_model/run_model/setting_groups.h"
 
 #include <gflags/gflags.h>
 #include <gmock/gmock.h>

@@ -1,23 +1,11 @@
-// The flags that say how runs are timed.
+// What the flags of one group ask for: how runs are timed, the profile, the comparison, the threads.
 #pragma once
-
-#include <gflags/gflags.h>
 
 #include <cstddef>
 #include <filesystem>
 #include <optional>
 
-DECLARE_int32(repeat);
-DECLARE_int32(number);
-DECLARE_int32(warmup);
-DECLARE_double(warmup_seconds);
-DECLARE_double(min_seconds);
-DECLARE_double(max_seconds);
-DECLARE_string(until_ci);
-DECLARE_bool(cold_cache);
-DECLARE_double(fps);
-DECLARE_bool(print_time);
-DECLARE_string(times);
+#include "run_model/shared/thread_plan.h"
 
 namespace run_model {
 
@@ -43,8 +31,31 @@ struct MeasureSettings {
   std::filesystem::path times;  // write the samples there; empty: nowhere
 };
 
-// From gflags' flags. Throws Error(kUsage) for values out of range and flags that contradict each
-// other.
+enum class ProfileOrder { kTime, kRunning };
+
+struct ProfileSettings {
+  bool wanted = false;  // --profile, or any of the files
+  bool table = false;   // --profile: part of the report; the files alone leave the report as it is
+  ProfileOrder order = ProfileOrder::kTime;
+  std::size_t top = 0;  // rows of the table; 0: all
+  // Empty: not written.
+  std::filesystem::path csv;
+  std::filesystem::path trace;
+  std::filesystem::path html;
+  std::filesystem::path json;
+};
+
+struct CompareSettings {
+  double atol = 1e-8;  // of arrays: numpy.allclose's
+  double rtol = 1e-5;
+  double noise = 0.02;  // of times: the smallest difference that counts
+};
+
+// All read run_flags, and throw Error(kUsage) for values out of range and flags that contradict each
+// other: one file given twice, --profile-sort or --profile-top without a table to sort.
 MeasureSettings read_measure_settings();
+ThreadSettings read_thread_settings();
+ProfileSettings read_profile_settings();
+CompareSettings read_compare_settings();
 
 }  // namespace run_model
