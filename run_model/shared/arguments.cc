@@ -9,7 +9,7 @@
 #include <optional>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/shared/help_text.h"
 #include "run_model/shared/standard_output.h"
 
