@@ -10,25 +10,24 @@ constexpr std::int64_t kMaxIndex = std::int64_t{1} << 40;
 Json ranked_json(const std::vector<RankedScore>& ranked) {
   Json list = Json::array();
   for (const RankedScore& item : ranked) {
-    list.push_back(
-        {{"index", item.index}, {"label", text_or_null(item.label)}, {"score", item.score}});
+    list.add(Json::object(
+        {{"index", item.index}, {"label", text_or_null(item.label)}, {"score", item.score}}));
   }
   return list;
 }
 
 Json scores_json(const CaseScores& scores) {
-  return {{"kind", score_kind_name(scores.kind)},
-          {"top1_equal", scores.top1_equal},
-          {"top5_equal", scores.top5_equal},
-          {"largest_error", scores.largest_error},
-          {"largest_error_index", scores.largest_error_index},
-          {"tolerance",
-           {{"atol", scores.tolerance.atol},
-            {"rtol", scores.tolerance.rtol},
-            {"order", scores.tolerance.order}}},
-          {"tolerance_used", scores.tolerance_used},
-          {"expected_top", ranked_json(scores.expected_top)},
-          {"actual_top", ranked_json(scores.actual_top)}};
+  return Json::object({{"kind", score_kind_name(scores.kind)},
+                       {"top1_equal", scores.top1_equal},
+                       {"top5_equal", scores.top5_equal},
+                       {"largest_error", scores.largest_error},
+                       {"largest_error_index", scores.largest_error_index},
+                       {"tolerance", Json::object({{"atol", scores.tolerance.atol},
+                                                   {"rtol", scores.tolerance.rtol},
+                                                   {"order", scores.tolerance.order}})},
+                       {"tolerance_used", scores.tolerance_used},
+                       {"expected_top", ranked_json(scores.expected_top)},
+                       {"actual_top", ranked_json(scores.actual_top)}});
 }
 
 std::size_t parse_index(const JsonField& field) {
@@ -64,17 +63,18 @@ CaseScores parse_scores(const JsonField& field) {
 }  // namespace
 
 Json case_json(const CaseResult& result) {
-  Json json = {{"picture", result.picture}, {"status", case_status_name(result.status)}};
-  if (!result.skipped_because.empty()) json["skipped_because"] = result.skipped_because;
+  Json json = Json::object(
+      {{"picture", result.picture}, {"status", case_status_name(result.status)}});
+  if (!result.skipped_because.empty()) json.put("skipped_because", result.skipped_because);
   Json failures = Json::array();
   for (const CaseFailure& failure : result.failures) {
-    failures.push_back({{"rule", failure.rule}, {"message", failure.message}});
+    failures.add(Json::object({{"rule", failure.rule}, {"message", failure.message}}));
   }
-  json["failures"] = failures;
-  json["input_compared"] = result.input_compared;
-  json["scores"] = result.compared ? scores_json(result.scores) : Json();
-  json["timing"] = {{"preprocess", result.preprocess_ms}, {"run", result.run_ms}};
-  if (!result.location.empty()) json["location"] = result.location;
+  json.put("failures", failures);
+  json.put("input_compared", result.input_compared);
+  json.put("scores", result.compared ? scores_json(result.scores) : Json());
+  json.put("timing", Json::object({{"preprocess", result.preprocess_ms}, {"run", result.run_ms}}));
+  if (!result.location.empty()) json.put("location", result.location);
   return json;
 }
 

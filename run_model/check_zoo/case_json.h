@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "run_model/check_zoo/result.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <new>
 
 #include <run_model/error.h>
@@ -19,8 +20,8 @@
 namespace run_model {
 namespace {
 
-void say(const Json& event) {
-  write_standard_output(event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+void say(std::initializer_list<Json::Member> event) {
+  write_standard_output(Json::object(event).compact() + "\n");
 }
 
 std::string joined(const std::vector<std::string>& words) {

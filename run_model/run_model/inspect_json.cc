@@ -1,17 +1,17 @@
 #include "run_model/run_model/inspect.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
 
 Json tensors_json(const std::vector<TensorInfo>& tensors) {
   Json list = Json::array();
-  for (const TensorInfo& tensor : tensors) list.push_back(tensor_json(tensor));
+  for (const TensorInfo& tensor : tensors) list.add(tensor_json(tensor));
   return list;
 }
 
 Json library_json(const LibraryFacts& library) {
-  return {{"bytes", library.bytes},
+  return Json::object({{"bytes", library.bytes},
           {"machine", library.machine},
           {"triple", text_or_null(library.triple)},
           {"compiled_by", library_kind_name(library.kind)},
@@ -19,33 +19,33 @@ Json library_json(const LibraryFacts& library) {
           {"needed", library.needed},
           {"missing_symbols", library.missing},
           {"functions", library.functions},
-          {"single_file", library.single_file}};
+          {"single_file", library.single_file}});
 }
 
 Json graph_json(const GraphFacts& graph) {
-  return {{"nodes", graph.nodes},
+  return Json::object({{"nodes", graph.nodes},
           {"function_calls", graph.function_calls},
           {"activation_bytes", graph.activation_bytes},
           {"params", graph.params},
           {"param_bytes", graph.param_bytes},
           {"inputs", tensors_json(graph.inputs)},
-          {"outputs", tensors_json(graph.outputs)}};
+          {"outputs", tensors_json(graph.outputs)}});
 }
 
 }  // namespace
 
 std::string inspection_json(const Inspection& inspection) {
   const Package& package = inspection.package;
-  Json json = {{"schema_version", kReportSchema},
+  Json json = Json::object({{"schema_version", kReportSchema},
                {"model", package.model},
                {"artifact", package_json(package)},
-               {"library", library_json(inspection.library)}};
-  json["graph"] = inspection.has_graph ? graph_json(inspection.graph) : Json();
+               {"library", library_json(inspection.library)}});
+  json.put("graph", inspection.has_graph ? graph_json(inspection.graph) : Json());
   const bool described = package.metadata && package.metadata->preprocessing;
-  json["preprocessing"] = described ? preprocessing_json(*package.metadata->preprocessing) : Json();
-  json["runs_here"] = inspection.problems.empty();
-  json["problems"] = inspection.problems;
-  return json_text(json);
+  json.put("preprocessing", described ? preprocessing_json(*package.metadata->preprocessing) : Json());
+  json.put("runs_here", inspection.problems.empty());
+  json.put("problems", inspection.problems);
+  return json.text();
 }
 
 }  // namespace run_model

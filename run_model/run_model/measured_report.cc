@@ -7,7 +7,7 @@
 #include "run_model/run_model/machine/machine_reports.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/profile_formats.h"
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
@@ -48,17 +48,17 @@ std::string run_report_text(const RunReport& report) {
 
 Json run_report_start(const RunReport& report) {
   Json json = Json::object();
-  put(json, "schema_version", kReportSchema);
-  put(json, "model", report.package.model);
-  put_json(json, "artifact", package_json(report.package));
-  put(json, "threads", report.threads);
-  put_json(json, "thread_plan", thread_plan_json(report.thread_plan));
-  put_json(json, "machine", report.machine ? machine_json(*report.machine) : Json());
+  json.put("schema_version", kReportSchema);
+  json.put("model", report.package.model);
+  json.put("artifact", package_json(report.package));
+  json.put("threads", report.threads);
+  json.put("thread_plan", thread_plan_json(report.thread_plan));
+  json.put("machine", report.machine ? machine_json(*report.machine) : Json());
   if (report.measurement) {
     Json fingerprints = Json::object();
-    put(fingerprints, "library", report.library_fingerprint);
-    put(fingerprints, "inputs", report.inputs_fingerprint);
-    put_json(json, "fingerprints", std::move(fingerprints));
+    fingerprints.put("library", report.library_fingerprint);
+    fingerprints.put("inputs", report.inputs_fingerprint);
+    json.put("fingerprints", std::move(fingerprints));
   }
   return json;
 }
@@ -66,18 +66,18 @@ Json run_report_start(const RunReport& report) {
 void add_measurements(Json& json, const RunReport& report) {
   const Timing& timing = report.timing;
   Json times = Json::object();
-  put(times, "load", timing.load);
+  times.put("load", timing.load);
   if (timing.preprocess > 0) {
-    put(times, "decode", timing.decode);
-    put(times, "preprocess", timing.preprocess);
+    times.put("decode", timing.decode);
+    times.put("preprocess", timing.preprocess);
   }
-  put(times, "run", timing.run);
-  if (report.measurement) put_json(times, "repeated", timing_json(*report.measurement));
-  put_json(json, "timing", std::move(times));
-  if (report.memory.enabled()) put_json(json, "memory", memory_json(report.memory));
-  if (report.sweep) put_json(json, "sweep", thread_sweep_json(*report.sweep));
+  times.put("run", timing.run);
+  if (report.measurement) times.put("repeated", timing_json(*report.measurement));
+  json.put("timing", std::move(times));
+  if (report.memory.enabled()) json.put("memory", memory_json(report.memory));
+  if (report.sweep) json.put("sweep", thread_sweep_json(*report.sweep));
   if (report.profile && report.profile_settings.table) {
-    put_json(json, "profile", profile_json(*report.profile));
+    json.put("profile", profile_json(*report.profile));
   }
 }
 

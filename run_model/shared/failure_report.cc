@@ -4,7 +4,7 @@
 #include <exception>
 #include <new>
 
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 #include "run_model/shared/standard_output.h"
 
 namespace run_model {
@@ -25,11 +25,11 @@ int report_failure(const char* program, const Error& error, bool json) {
 }  // namespace
 
 std::string error_json(const Error& error) {
-  return json_text({{"schema_version", kReportSchema},
-                    {"error",
-                     {{"code", exit_code(error.kind())},
-                      {"name", error_kind_name(error.kind())},
-                      {"message", error.what()}}}});
+  Json failure = Json::object({{"code", exit_code(error.kind())},
+                               {"name", error_kind_name(error.kind())},
+                               {"message", error.what()}});
+  Json json = Json::object({{"schema_version", kReportSchema}, {"error", std::move(failure)}});
+  return json.text();
 }
 
 int run_reporting_failures(const char* program, bool json, const std::function<int()>& body) {

@@ -2,84 +2,84 @@
 
 #include "base/text.h"
 #include "run_model/run_model/compare/compare.h"
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
 
 Json side_json(const std::filesystem::path& path, const Statistics& run) {
   Json json = Json::object();
-  put(json, "file", shown_path(path));
-  put(json, "samples", run.count);
-  put(json, "median", run.median);
-  put(json, "min", run.min);
-  put(json, "mean", run.mean);
-  put(json, "std", run.std);
+  json.put("file", shown_path(path));
+  json.put("samples", run.count);
+  json.put("median", run.median);
+  json.put("min", run.min);
+  json.put("mean", run.mean);
+  json.put("std", run.std);
   return json;
 }
 
 Json file_json(const std::filesystem::path& path) {
   Json json = Json::object();
-  put(json, "file", shown_path(path));
+  json.put("file", shown_path(path));
   return json;
 }
 
 void add_times(Json& json, const Comparison& comparison) {
   const TimesComparison& times = *comparison.times;
-  put(json, "kind", "times");
-  put_json(json, "first", side_json(comparison.first, times.first));
-  put_json(json, "second", side_json(comparison.second, times.second));
+  json.put("kind", "times");
+  json.put("first", side_json(comparison.first, times.first));
+  json.put("second", side_json(comparison.second, times.second));
   Json ratio = Json::object();
-  put(ratio, "estimate", times.ratio.estimate);
-  put(ratio, "low", times.ratio.low);
-  put(ratio, "high", times.ratio.high);
-  put(ratio, "confidence", 0.95);
-  put(ratio, "widened", times.ratio.widened);
-  put(ratio, "of_medians", times.ratio.of_medians);
-  put_json(json, "ratio", std::move(ratio));
-  put(json, "noise", comparison.settings.noise);
-  put(json, "differences", times.differences);
-  put(json, "warnings", times.warnings);
-  put(json, "verdict", time_verdict_name(times.ratio.verdict));
+  ratio.put("estimate", times.ratio.estimate);
+  ratio.put("low", times.ratio.low);
+  ratio.put("high", times.ratio.high);
+  ratio.put("confidence", 0.95);
+  ratio.put("widened", times.ratio.widened);
+  ratio.put("of_medians", times.ratio.of_medians);
+  json.put("ratio", std::move(ratio));
+  json.put("noise", comparison.settings.noise);
+  json.put("differences", times.differences);
+  json.put("warnings", times.warnings);
+  json.put("verdict", time_verdict_name(times.ratio.verdict));
 }
 
 Json array_json(const ArrayComparison& array) {
   Json json = Json::object();
-  put(json, "name", array.name);
-  put_text_or_null(json, "first", array.first_form);
-  put_text_or_null(json, "second", array.second_form);
-  put(json, "verdict", array_verdict_name(array.verdict));
-  put(json, "elements", array.elements);
-  put(json, "beyond", array.beyond);
-  put(json, "not_finite", array.not_finite);
-  put(json, "max_absolute", array.max_absolute);
-  put(json, "max_relative", array.max_relative);
+  json.put("name", array.name);
+  json.put("first", text_or_null(array.first_form));
+  json.put("second", text_or_null(array.second_form));
+  json.put("verdict", array_verdict_name(array.verdict));
+  json.put("elements", array.elements);
+  json.put("beyond", array.beyond);
+  json.put("not_finite", array.not_finite);
+  json.put("max_absolute", array.max_absolute);
+  json.put("max_relative", array.max_relative);
   return json;
 }
 
 void add_arrays(Json& json, const Comparison& comparison) {
-  put(json, "kind", "arrays");
-  put_json(json, "first", file_json(comparison.first));
-  put_json(json, "second", file_json(comparison.second));
-  put(json, "atol", comparison.settings.atol);
-  put(json, "rtol", comparison.settings.rtol);
+  json.put("kind", "arrays");
+  json.put("first", file_json(comparison.first));
+  json.put("second", file_json(comparison.second));
+  json.put("atol", comparison.settings.atol);
+  json.put("rtol", comparison.settings.rtol);
   Json arrays = Json::array();
-  for (const ArrayComparison& array : comparison.arrays) arrays.push_back(array_json(array));
-  put_json(json, "arrays", std::move(arrays));
-  put(json, "verdict", comparison.worse() ? "different" : "within tolerance");
+  for (const ArrayComparison& array : comparison.arrays) arrays.add(array_json(array));
+  json.put("arrays", std::move(arrays));
+  json.put("verdict", comparison.worse() ? "different" : "within tolerance");
 }
 
 }  // namespace
 
 std::string comparison_json(const Comparison& comparison) {
   Json json = Json::object();
-  put(json, "schema_version", kReportSchema);
+  json.put("schema_version", kReportSchema);
   if (comparison.times) {
     add_times(json, comparison);
   } else {
     add_arrays(json, comparison);
   }
-  return json_text(json);
+  return json.text();
 }
 
 }  // namespace run_model

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "run_model/run_model/compare/time_ratio.h"
 #include "run_model/run_model/measure/timing_report.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 #include "runtime/cpu/list.h"
 
 namespace run_model {
@@ -84,16 +84,16 @@ std::string system_text(const MachineContext& machine) {
 // Null for 0, which stands for what is not told.
 void put_known(Json& object, const char* key, std::uint64_t value) {
   if (value == 0) {
-    put_null(object, key);
+    object.put(key, Json());
   } else {
-    put(object, key, value);
+    object.put(key, value);
   }
 }
 
 Json cluster_json(const CpuCluster& cluster) {
   Json json;
-  put(json, "cpus", cluster.cpus);
-  put(json, "strength", cluster.strength);
+  json.put("cpus", cluster.cpus);
+  json.put("strength", cluster.strength);
   put_known(json, "capacity", static_cast<std::uint64_t>(cluster.capacity));
   put_known(json, "max_mhz", cluster.max_khz / 1000);
   return json;
@@ -103,21 +103,21 @@ void add_full_detail(Json& json, const MachineContext& machine) {
   Json caches = Json::array();
   for (const CpuCache& cache : machine.caches) {
     Json item;
-    put(item, "level", cache.level);
-    put(item, "type", cache.type);
-    put(item, "bytes", cache.bytes);
-    put(item, "shared_by", cache.shared_by);
-    caches.push_back(std::move(item));
+    item.put("level", cache.level);
+    item.put("type", cache.type);
+    item.put("bytes", cache.bytes);
+    item.put("shared_by", cache.shared_by);
+    caches.add(std::move(item));
   }
-  put_json(json, "caches", std::move(caches));
+  json.put("caches", std::move(caches));
   Json mhz;
   put_known(mhz, "min", machine.min_khz.value_or(0) / 1000);
   put_known(mhz, "max", machine.max_khz.value_or(0) / 1000);
   put_known(mhz, "lowest_now", machine.lowest_khz.value_or(0) / 1000);
   put_known(mhz, "highest_now", machine.highest_khz.value_or(0) / 1000);
-  put_json(json, "mhz", std::move(mhz));
-  put(json, "boost", machine.boost);
-  put_text_or_null(json, "virtual_machine", machine.virtual_machine);
+  json.put("mhz", std::move(mhz));
+  json.put("boost", machine.boost);
+  json.put("virtual_machine", text_or_null(machine.virtual_machine));
 }
 
 }  // namespace
@@ -135,13 +135,13 @@ std::string thread_plan_text(const ThreadPlan& plan) {
 
 Json thread_plan_json(const ThreadPlan& plan) {
   Json json;
-  put(json, "threads", plan.threads);
-  put(json, "cpus", plan.cpus);
-  put(json, "restricted", plan.restricted);
-  put_text_or_null(json, "cluster", plan.cluster);
-  put(json, "spin_microseconds", plan.spin_microseconds);
-  put(json, "reason", plan.reason);
-  put(json, "notices", plan.notices);
+  json.put("threads", plan.threads);
+  json.put("cpus", plan.cpus);
+  json.put("restricted", plan.restricted);
+  json.put("cluster", text_or_null(plan.cluster));
+  json.put("spin_microseconds", plan.spin_microseconds);
+  json.put("reason", plan.reason);
+  json.put("notices", plan.notices);
   return json;
 }
 
@@ -172,21 +172,21 @@ std::string machine_text(const MachineContext& machine) {
 
 Json machine_json(const MachineContext& machine) {
   Json json;
-  put_text_or_null(json, "architecture", machine.architecture);
-  put_text_or_null(json, "cpu", machine.cpu);
-  put_text_or_null(json, "board", machine.board);
-  put(json, "features", machine.features);
-  put(json, "allowed_cpus", machine.allowed_cpus);
-  put(json, "physical_cores", machine.physical_cores);
-  put(json, "quota_cpus", machine.quota_cpus);
+  json.put("architecture", text_or_null(machine.architecture));
+  json.put("cpu", text_or_null(machine.cpu));
+  json.put("board", text_or_null(machine.board));
+  json.put("features", machine.features);
+  json.put("allowed_cpus", machine.allowed_cpus);
+  json.put("physical_cores", machine.physical_cores);
+  json.put("quota_cpus", machine.quota_cpus);
   Json clusters = Json::array();
-  for (const CpuCluster& cluster : machine.clusters) clusters.push_back(cluster_json(cluster));
-  put_json(json, "clusters", std::move(clusters));
-  put_text_or_null(json, "governor", machine.governor);
-  put(json, "load_average", machine.load_average);
-  put_text_or_null(json, "kernel", machine.kernel);
+  for (const CpuCluster& cluster : machine.clusters) clusters.add(cluster_json(cluster));
+  json.put("clusters", std::move(clusters));
+  json.put("governor", text_or_null(machine.governor));
+  json.put("load_average", machine.load_average);
+  json.put("kernel", text_or_null(machine.kernel));
   if (machine.detail == MachineDetail::kFull) add_full_detail(json, machine);
-  put(json, "warnings", machine.warnings);
+  json.put("warnings", machine.warnings);
   return json;
 }
 
@@ -214,24 +214,24 @@ Json memory_json(const MemoryStages& memory) {
   for (const MemoryStages::Stage& stage : memory.stages()) {
     const ProcessMemory& now = stage.memory;
     Json item;
-    put(item, "stage", stage.name);
-    put(item, "resident", now.resident);
-    put(item, "anonymous", now.anonymous);
-    put(item, "file_backed", now.file_backed);
-    put(item, "shared", now.shared);
-    put(item, "proportional", now.proportional);
-    put(item, "swapped", now.swapped);
-    stages.push_back(std::move(item));
+    item.put("stage", stage.name);
+    item.put("resident", now.resident);
+    item.put("anonymous", now.anonymous);
+    item.put("file_backed", now.file_backed);
+    item.put("shared", now.shared);
+    item.put("proportional", now.proportional);
+    item.put("swapped", now.swapped);
+    stages.add(std::move(item));
   }
   Json own;
-  put(own, "parameters_mapped", memory.own().executor.params_mapped);
-  put(own, "parameters_copied", memory.own().executor.params_copied);
-  put(own, "activations", memory.own().executor.activations);
-  put(own, "workspaces", memory.own().workspaces);
+  own.put("parameters_mapped", memory.own().executor.params_mapped);
+  own.put("parameters_copied", memory.own().executor.params_copied);
+  own.put("activations", memory.own().executor.activations);
+  own.put("workspaces", memory.own().workspaces);
   Json json;
-  put_json(json, "stages", std::move(stages));
-  put(json, "peak_resident", memory.peak_resident());
-  put_json(json, "own", std::move(own));
+  json.put("stages", std::move(stages));
+  json.put("peak_resident", memory.peak_resident());
+  json.put("own", std::move(own));
   return json;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "run_model/run_model/machine/machine_context.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 #include "run_model/shared/memory_stages.h"
 #include "run_model/shared/thread_plan.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "run_model/run_model/measure/timing.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 #include "run_model/shared/thread_plan.h"
 
 namespace run_model {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "run_model/run_model/machine/thread_sweep.h"
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 #include "runtime/cpu/list.h"
 
 namespace run_model {
@@ -35,35 +35,35 @@ Json thread_sweep_json(const ThreadSweep& sweep) {
   Json rows = Json::array();
   for (const SweepRow& row : sweep.rows) {
     Json item;
-    put(item, "threads", row.plan.threads);
-    put(item, "cpus", row.plan.cpus);
-    put_text_or_null(item, "cluster", row.plan.cluster);
-    put(item, "spin_microseconds", row.plan.spin_microseconds);
-    put(item, "flags", row.flags);
-    put(item, "samples", row.run.count);
-    put(item, "min", row.run.min);
-    put(item, "median", row.run.median);
+    item.put("threads", row.plan.threads);
+    item.put("cpus", row.plan.cpus);
+    item.put("cluster", text_or_null(row.plan.cluster));
+    item.put("spin_microseconds", row.plan.spin_microseconds);
+    item.put("flags", row.flags);
+    item.put("samples", row.run.count);
+    item.put("min", row.run.min);
+    item.put("median", row.run.median);
     std::optional<double> low, high;
     if (row.run.interval) {
       low = row.run.interval->low;
       high = row.run.interval->high;
     }
-    put(item, "median_low", low);
-    put(item, "median_high", high);
-    put(item, "p95", row.run.p95);
-    put(item, "cpu_time", row.cpu_per_run);
-    put(item, "speed_up", row.speed_up);
-    put(item, "efficiency", row.efficiency);
-    rows.push_back(std::move(item));
+    item.put("median_low", low);
+    item.put("median_high", high);
+    item.put("p95", row.run.p95);
+    item.put("cpu_time", row.cpu_per_run);
+    item.put("speed_up", row.speed_up);
+    item.put("efficiency", row.efficiency);
+    rows.add(std::move(item));
   }
   Json recommended;
-  put(recommended, "row", sweep.recommended);
-  put(recommended, "flags", sweep.rows[sweep.recommended].flags);
-  put(recommended, "why", sweep.why);
+  recommended.put("row", sweep.recommended);
+  recommended.put("flags", sweep.rows[sweep.recommended].flags);
+  recommended.put("why", sweep.why);
   Json json;
-  put(json, "rounds", sweep.rounds);
-  put_json(json, "rows", std::move(rows));
-  put_json(json, "recommended", std::move(recommended));
+  json.put("rounds", sweep.rounds);
+  json.put("rows", std::move(rows));
+  json.put("recommended", std::move(recommended));
   return json;
 }
 

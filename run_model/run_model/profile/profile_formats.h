@@ -5,7 +5,7 @@
 
 #include "run_model/run_model/profile/profile.h"
 #include "run_model/run_model/setting_groups.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 

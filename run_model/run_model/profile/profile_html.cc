@@ -10,7 +10,7 @@ namespace {
 // "</script>" or "<!--" in it would end the element. Other characters than ASCII are escaped by
 // dump().
 std::string script_json(const Json& json) {
-  const std::string plain = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string plain = json.compact(true);
   std::string safe;
   safe.reserve(plain.size());
   for (const char c : plain) {
