@@ -141,7 +141,8 @@ constexpr FlagGroup kGroups[] = {
 
 constexpr Entry kTopics[] = {
     {.name = "The table",
-     .words = R"(pictures passed of those run; best class and best five equal; the largest error of any
+     .words =
+         R"(pictures passed of those run; best class and best five equal; the largest error of any
 score for lossless pictures, and for lossy ones; the largest share of its tolerance that an error is
 (100% is the limit); mean time of a run.)"},
 };

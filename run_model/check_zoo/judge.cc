@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "run_model/run_model/stopwatch.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {

@@ -10,7 +10,7 @@
 #include <run_model/thread_pool.h>
 #include "base/text.h"
 #include "run_model/check_zoo/flags.h"
-#include "run_model/check_zoo/forms.h"
+#include "run_model/check_zoo/plan.h"
 #include "run_model/shared/arguments.h"
 
 namespace run_model {
@@ -72,7 +72,8 @@ Shard shard() {
       return {index - 1, count};
     }
   }
-  fail("--shard is " + in_quotes(check_flags.shard) + ", expected I/N, as in 1/4 for the first of four");
+  fail("--shard is " + in_quotes(check_flags.shard) +
+       ", expected I/N, as in 1/4 for the first of four");
 }
 
 bool is_there(const fs::path& path) {

@@ -9,13 +9,11 @@
 #include <run_model/labels.h>
 #include "artifacts/checksum.h"
 #include "base/text.h"
-#include "run_model/check_zoo/case_json.h"
-#include "run_model/check_zoo/forms.h"
-#include "run_model/check_zoo/golden.h"
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate.h"
-#include "run_model/shared/failure_report.h"
-#include "run_model/shared/standard_output.h"
+#include "run_model/check_zoo/plan.h"
+#include "run_model/check_zoo/result.h"
+#include "run_model/shared/program.h"
 
 namespace run_model {
 namespace {

@@ -72,8 +72,8 @@ std::string synopsis(std::string_view usage) {
   return result;
 }
 
-// A sentence out of words that begin in lower case, unless with one of `names`, and end without a full
-// stop.
+// A sentence out of words that begin in lower case, unless with one of `names`, and end without a
+// full stop.
 std::string sentence(std::string_view words, std::string_view names = "") {
   std::string text(words);
   const std::string first = text.substr(0, text.find_first_of(" ,:;"));
@@ -98,7 +98,8 @@ void add_blocks(std::string& page, std::string_view words, std::string_view sepa
   }
 }
 
-// An entry of a list; kept lines of its words are indented with it. Words may begin with one of `names`.
+// An entry of a list; kept lines of its words are indented with it. Words may begin with one of
+// `names`.
 void add_item(std::string& page, const std::string& tag, const std::string& words,
               std::string_view more, std::string_view names = "") {
   page += ".TP\n" + tag + "\n";
@@ -152,7 +153,8 @@ std::string upper_case(std::string_view text) {
 
 std::string man_page(const Manual& manual) {
   const std::string program = manual.program;
-  std::string page = ".TH " + upper_case(program) + " 1 \"\" \"run_model " RUN_MODEL_VERSION "\"\n.ad l\n.nh\n";
+  std::string page =
+      ".TH " + upper_case(program) + " 1 \"\" \"run_model " RUN_MODEL_VERSION "\"\n.ad l\n.nh\n";
   page += ".SH NAME\n" + program + " \\- " + escaped(manual.summary, false) + "\n.SH SYNOPSIS\n";
   for (std::size_t i = 0; i < manual.usages.size(); ++i) {
     page += (i > 0 ? ".br\n" : "") + bold(program) + synopsis(manual.usages[i].name) + "\n";

@@ -45,9 +45,7 @@ std::string time_text(std::int64_t time, bool universal) {
   return text.data();
 }
 
-std::string line(const Json& json) {
-  return json.compact() + "\n";
-}
+std::string line(const Json& json) { return json.compact() + "\n"; }
 
 }  // namespace
 

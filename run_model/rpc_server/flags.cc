@@ -119,7 +119,8 @@ constexpr FlagGroup kGroups[] = {
 
 constexpr Entry kTopics[] = {
     {.name = "Security",
-     .words = R"(A model is machine code. Whoever can open a session can do all that this program's user
+     .words =
+         R"(A model is machine code. Whoever can open a session can do all that this program's user
 can do, so run it as a user of its own, not as root. The limits keep mistakes of models from harming
 the board, not attackers. --auth-key-file keeps strangers out but encrypts nothing; across networks
 that others are in, leave --host alone and use ssh -L 9090:localhost:9090 BOARD.)"},
@@ -144,7 +145,8 @@ constexpr Entry kExamples[] = {
 constexpr Manual kServerManual{
     .program = "rpc_server",
     .summary = "run models on this board for TVM's Python on another machine",
-    .description = R"(rpc_server lets TVM's own Python (0.8 to 0.20) upload, run and time models on this
+    .description =
+        R"(rpc_server lets TVM's own Python (0.8 to 0.20) upload, run and time models on this
 board. The board needs no TVM: this one file is all. On the host:
 
   remote = tvm.rpc.connect("BOARD", 9090)

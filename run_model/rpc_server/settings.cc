@@ -34,13 +34,16 @@ rpc::ServerOptions server_options() {
   const bool beyond = !flag_is_set("port_end") && server_flags.port >= server_flags.port_end;
   options.port_end = beyond ? server_flags.port + 1 : server_flags.port_end;
   options.key = server_flags.key;
-  if (!server_flags.tracker.empty()) options.tracker = rpc::parse_host_port("--tracker", server_flags.tracker);
-  if (!server_flags.proxy.empty()) options.proxy = rpc::parse_host_port("--proxy", server_flags.proxy);
+  if (!server_flags.tracker.empty())
+    options.tracker = rpc::parse_host_port("--tracker", server_flags.tracker);
+  if (!server_flags.proxy.empty())
+    options.proxy = rpc::parse_host_port("--proxy", server_flags.proxy);
   if (!server_flags.custom_addr.empty()) {
     if (!options.tracker) fail("--custom-addr is for the tracker, but there is no --tracker");
     options.advertise = parse_custom_address(server_flags.custom_addr);
   }
-  if (!server_flags.auth_key_file.empty()) options.auth_key = rpc::read_auth_key(server_flags.auth_key_file);
+  if (!server_flags.auth_key_file.empty())
+    options.auth_key = rpc::read_auth_key(server_flags.auth_key_file);
   options.work_folder = server_flags.work_dir;
   options.max_sessions = server_flags.max_sessions;
   options.session_seconds = server_flags.session_timeout;

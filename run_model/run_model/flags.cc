@@ -20,15 +20,17 @@ constexpr Entry kUsages[] = {
 constexpr Entry kArguments[] = {
     {.name = "NAME", .words = "the model's name, as in ARTIFACTS/NAME/<target>/model.so"},
     {.name = "ARTIFACTS",
-     .words = R"(a folder of artifacts, a library (.so), the start of flat file names, or an archive:
+     .words =
+         R"(a folder of artifacts, a library (.so), the start of flat file names, or an archive:
 DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params}, one .so that holds
 graph and parameters too, or a package of tvmc (.tar, .tar.gz))",
      .more = "They are looked for in this order."},
     {.name = "IMAGE", .words = "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA"},
     {.name = "LABELS",
      .words = "a text file with one class name a line; an installed run_model brings imagenet.txt",
-     .more = "The names are in the order of the network's outputs. A plain file name that is not in "
-             "the current folder is looked for among the installed lists, see FILES."},
+     .more =
+         "The names are in the order of the network's outputs. A plain file name that is not in "
+         "the current folder is looked for among the installed lists, see FILES."},
     {.name = "INPUT", .words = "the model's input for the picture, where it has several"},
 };
 
@@ -109,8 +111,9 @@ constexpr Flag kTensorFlags[] = {
     {.name = "fill_mode",
      .storage = &f.fill_mode,
      .value = "NAME",
-     .words = "fill inputs that nothing else gives with zeros, ones or random values: floats from 0 "
-              "to 1, bytes of any value, 0 or 1 for wider integers",
+     .words =
+         "fill inputs that nothing else gives with zeros, ones or random values: floats from 0 "
+         "to 1, bytes of any value, 0 or 1 for wider integers",
      .more = "Wider integers mostly are indices.",
      .choices = "zeros ones random"},
     {.name = "seed",
@@ -177,8 +180,9 @@ constexpr Flag kThreadFlags[] = {
      .storage = &f.sweep,
      .value = "threads",
      .words = "measure every sensible setting of these flags by turns, and recommend one",
-     .more = "Each is measured as the flags of the next group say. Of those that are as fast as the "
-             "fastest, the one with the fewest threads is recommended.",
+     .more =
+         "Each is measured as the flags of the next group say. Of those that are as fast as the "
+         "fastest, the one with the fewest threads is recommended.",
      .choices = "threads"},
 };
 
@@ -296,8 +300,9 @@ constexpr Flag kProfileFlags[] = {
 constexpr Flag kCompareFlags[] = {
     {.name = "compare",
      .storage = &f.compare,
-     .words = "of times, the ratio with its 95 % interval, and whether the second is faster, slower, "
-              "or neither; of arrays, the largest differences",
+     .words =
+         "of times, the ratio with its 95 % interval, and whether the second is faster, slower, "
+         "or neither; of arrays, the largest differences",
      .more = "The ratio is that of the second to the first. What is not the same about the two "
              "measurements is named."},
     {.name = "noise",
@@ -342,10 +347,11 @@ constexpr FlagGroup kGroups[] = {
     {.heading = "Threads", .flags = kThreadFlags},
     {.heading = "Time",
      .note = "Each of these has the run repeated; statistics and progress are in milliseconds.",
-     .more = "The report then has the times of loading, of decoding and preprocessing the picture, "
-             "and of the first run besides. Percentiles are interpolated as numpy.percentile does. "
-             "Outputs that are not bit by bit those of the first run end the program with exit code "
-             "8.",
+     .more =
+         "The report then has the times of loading, of decoding and preprocessing the picture, "
+         "and of the first run besides. Percentiles are interpolated as numpy.percentile does. "
+         "Outputs that are not bit by bit those of the first run end the program with exit code "
+         "8.",
      .flags = kTimeFlags},
     {.heading = "Memory", .flags = kMemoryFlags},
     {.heading = "Profile",
@@ -358,7 +364,8 @@ constexpr FlagGroup kGroups[] = {
     {.heading = "Output", .flags = kOutputFlags},
 };
 
-constexpr ExitCode kExitCodes[] = {{kExitWorse, "--compare: the second file is slower, or differs"}};
+constexpr ExitCode kExitCodes[] = {
+    {kExitWorse, "--compare: the second file is slower, or differs"}};
 
 constexpr Entry kEnvironment[] = {
     {.name = "TVM_NUM_THREADS", .words = "The number of threads where --threads is not given."},
@@ -396,7 +403,8 @@ constexpr Manual kRunManual{
     .summary = "run a model that TVM has compiled, without TVM",
     .description = "run_model runs a model that TVM (0.6 to 0.19, graph executor) has compiled, "
                    "without TVM.",
-    .more = R"(In the first form it classifies a picture on the CPU and prints the most likely classes;
+    .more =
+        R"(In the first form it classifies a picture on the CPU and prints the most likely classes;
 in the second it takes tensors from a file and writes the outputs to another; in the third it measures
 how long a model takes; in the fourth it shows what an artifact is without loading any of its code; in
 the fifth it compares two results. Flags may stand anywhere.)",

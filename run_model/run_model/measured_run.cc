@@ -13,11 +13,10 @@
 #include "artifacts/checksum.h"
 #include "base/text.h"
 #include "base/write_file.h"
-#include "run_model/run_model/machine/machine_watch.h"
-#include "run_model/run_model/profile/profile_formats.h"
-#include "run_model/run_model/stopwatch.h"
-#include "run_model/run_model/value_range.h"
-#include "run_model/shared/fingerprint.h"
+#include "run_model/run_model/machine/watch.h"
+#include "run_model/run_model/profile/formats.h"
+#include "run_model/run_model/tensor_values.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {

@@ -1,9 +1,10 @@
-#include "run_model/run_model/report_json.h"
-
 #include <utility>
 
-#include "run_model/run_model/measured_report.h"
-#include "run_model/shared/json.h"
+#include "run_model/run_model/artifact_json.h"
+#include "run_model/run_model/machine/reports.h"
+#include "run_model/run_model/measure/timing_report.h"
+#include "run_model/run_model/profile/formats.h"
+#include "run_model/run_model/report.h"
 
 namespace run_model {
 namespace {
@@ -52,6 +53,43 @@ Json input_json(const PictureReport& report) {
   return input;
 }
 
+// Begins an object with the artifact, the threads and the machine.
+Json run_report_start(const RunReport& report) {
+  Json json = Json::object();
+  json.put("schema_version", kReportSchema);
+  json.put("model", report.package.model);
+  json.put("artifact", package_json(report.package));
+  json.put("threads", report.threads);
+  json.put("thread_plan", thread_plan_json(report.thread_plan));
+  json.put("machine", report.machine ? machine_json(*report.machine) : Json());
+  if (report.measurement) {
+    Json fingerprints = Json::object();
+    fingerprints.put("library", report.library_fingerprint);
+    fingerprints.put("inputs", report.inputs_fingerprint);
+    json.put("fingerprints", std::move(fingerprints));
+  }
+  return json;
+}
+
+// Adds "timing", and "memory", "sweep" and "profile" where they were asked for.
+void add_measurements(Json& json, const RunReport& report) {
+  const Timing& timing = report.timing;
+  Json times = Json::object();
+  times.put("load", timing.load);
+  if (timing.preprocess > 0) {
+    times.put("decode", timing.decode);
+    times.put("preprocess", timing.preprocess);
+  }
+  times.put("run", timing.run);
+  if (report.measurement) times.put("repeated", timing_json(*report.measurement));
+  json.put("timing", std::move(times));
+  if (report.memory.enabled()) json.put("memory", memory_json(report.memory));
+  if (report.sweep) json.put("sweep", thread_sweep_json(*report.sweep));
+  if (report.profile && report.profile_settings.table) {
+    json.put("profile", profile_json(*report.profile));
+  }
+}
+
 }  // namespace
 
 std::string picture_report_json(const PictureReport& report) {
@@ -77,9 +115,7 @@ std::string picture_report_json(const PictureReport& report) {
 
 std::string tensors_report_json(const TensorsReport& report) {
   Json json = run_report_start(report.run);
-  Json inputs = Json::array();
-  for (const TensorInfo& input : report.inputs) inputs.add(tensor_json(input));
-  json.put("inputs", std::move(inputs));
+  json.put("inputs", tensors_json(report.inputs));
   Json outputs = Json::array();
   for (const TensorReport& output : report.outputs) {
     Json item = tensor_json(output.info);

@@ -1,7 +1,5 @@
 #include "run_model/run_model/setting_groups.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -128,7 +126,6 @@ MeasureSettings read_measure_settings() {
   settings.cold_cache = run_flags.cold_cache;
   settings.fps = run_flags.fps;
   settings.times = run_flags.times;
-  settings.show_progress = isatty(STDERR_FILENO) == 1;
   if (flag_is_set("until_ci")) {
     settings.until_interval = parse_percentage("until-ci", run_flags.until_ci);
     if (*settings.until_interval == 0) fail("--until-ci is 0: no interval is that narrow");

@@ -1,4 +1,5 @@
-// What the flags of one group ask for: how runs are timed, the profile, the comparison, the threads.
+// What the flags of one group ask for: how runs are timed, the profile, the comparison, the
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ struct MeasureSettings {
   bool cold_cache = false;  // empty the caches before every sample
   double fps = 0.0;         // start runs on a grid of 1/fps seconds; 0: straight after each other
 
-  bool show_progress = false;   // on standard error
+  bool show_progress = true;    // on standard error, where that is a terminal
   std::filesystem::path times;  // write the samples there; empty: nowhere
 };
 
@@ -51,8 +52,8 @@ struct CompareSettings {
   double noise = 0.02;  // of times: the smallest difference that counts
 };
 
-// All read run_flags, and throw Error(kUsage) for values out of range and flags that contradict each
-// other: one file given twice, --profile-sort or --profile-top without a table to sort.
+// All read run_flags, and throw Error(kUsage) for values out of range and flags that contradict
+// each other: one file given twice, --profile-sort or --profile-top without a table to sort.
 MeasureSettings read_measure_settings();
 ThreadSettings read_thread_settings();
 ProfileSettings read_profile_settings();

@@ -35,7 +35,8 @@ std::optional<int> positive_flag(const char* name, int value) {
 PreprocessingFlags read_preprocessing_flags() {
   PreprocessingFlags flags;
   if (flag_is_set("normalize")) flags.normalize = run_flags.normalize;
-  if (run_flags.rgb && run_flags.bgr) fail("--rgb and --bgr contradict each other", "give one of them");
+  if (run_flags.rgb && run_flags.bgr)
+    fail("--rgb and --bgr contradict each other", "give one of them");
   if (run_flags.rgb) flags.color_order = "RGB";
   if (run_flags.bgr) flags.color_order = "BGR";
   if (flag_is_set("mean")) flags.mean = parse_triple("mean", run_flags.mean);

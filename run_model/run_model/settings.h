@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <run_model/package.h>
-#include "run_model/run_model/fill_tensor.h"
 #include "run_model/run_model/setting_groups.h"
+#include "run_model/run_model/tensor_values.h"
 #include "run_model/shared/arguments.h"
 
 namespace run_model {

@@ -11,7 +11,7 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "run_model/shared/help_text.h"
-#include "run_model/shared/standard_output.h"
+#include "run_model/shared/program.h"
 
 namespace run_model {
 namespace {
@@ -59,8 +59,8 @@ const std::string kListHint = "--help lists the flags";
   throw Error(ErrorKind::kUsage, message, hint);
 }
 
-// How many letters have to be put in, left out, changed or swapped with their neighbour (the optimal
-// string alignment distance).
+// How many letters have to be put in, left out, changed or swapped with their neighbour (the
+// optimal string alignment distance).
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> edits(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) edits[i][0] = i;
@@ -68,7 +68,8 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + change});
+      edits[i][j] =
+          std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + change});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
       }
@@ -147,7 +148,8 @@ class Splitter {
                       const std::optional<std::string>& value) {
     for (const std::string_view prefix : {"no_", "no"}) {
       if (!name.starts_with(prefix) || flag_type(name.substr(prefix.size())) != "bool") continue;
-      if (value) fail(flag_spelling(name) + " takes no value, but " + in_quotes(*value) + " was given");
+      if (value)
+        fail(flag_spelling(name) + " takes no value, but " + in_quotes(*value) + " was given");
       add(name.substr(prefix.size()), "false");
       return;
     }
@@ -194,8 +196,8 @@ class Splitter {
   Arguments result_;
 };
 
-// Tells gflags of one flag: where its value is kept, and what it is by default. gflags keeps copies of
-// neither name nor words, which are literals here, but owns the place of the default.
+// Tells gflags of one flag: where its value is kept, and what it is by default. gflags keeps copies
+// of neither name nor words, which are literals here, but owns the place of the default.
 struct Registration {
   const Flag& flag;
 
@@ -278,9 +280,7 @@ void print_help(const Manual& manual, HelpRequest request) {
   if (request == HelpRequest::kFullHelp) gflags::ShowUsageWithFlags(manual.program);
 }
 
-bool flag_is_set(const char* name) {
-  return !gflags::GetCommandLineFlagInfoOrDie(name).is_default;
-}
+bool flag_is_set(const char* name) { return !gflags::GetCommandLineFlagInfoOrDie(name).is_default; }
 
 std::string flag_value(const char* name) {
   return gflags::GetCommandLineFlagInfoOrDie(name).current_value;

@@ -22,13 +22,13 @@ struct Arguments {
   std::vector<FlagArgument> flags;
 };
 
-// Tells gflags of the flags of a program and their defaults. Once, before main(): what is told later
-// is not put back by gflags::FlagSaver. Returns true.
+// Tells gflags of the flags of a program and their defaults. Once, before main(): what is told
+// later is not put back by gflags::FlagSaver. Returns true.
 bool register_flags(const Manual& manual);
 
 // Understands one or two dashes, - or _ inside names, --name=value and --name value (also where the
-// value is a negative number), --no-name and --noname for switches, separate values after flags that
-// take several, aliases, and -- before arguments that begin with a dash. Flags and positional
+// value is a negative number), --no-name and --noname for switches, separate values after flags
+// that take several, aliases, and -- before arguments that begin with a dash. Flags and positional
 // arguments may be mixed. `args` does not hold the program's name. Throws Error(kUsage) for a flag
 // that does not exist, with the nearest one that does, or lacks its values.
 Arguments split_arguments(const Manual& manual, std::span<const std::string> args);

@@ -11,7 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/npz.h>
 #include "base/text.h"
-#include "run_model/run_model/stopwatch.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {

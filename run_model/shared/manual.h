@@ -1,9 +1,10 @@
-// What a program says about itself, once: the table of its flags and the words around it. The command
-// line is read by it, and --help, the manual page and the completion of bash are laid out from it.
+// What a program says about itself, once: the table of its flags and the words around it. The
+// command line is read by it, and --help, the manual page and the completion of bash are laid out
+// from it.
 //
-// Words are plain text. A blank line ends a paragraph; lines that begin with a space are kept as they
-// are, all others are filled. Neither this header nor the tables know gflags, so that a tool of the
-// machine that builds can write the pages of programs for another one.
+// Words are plain text. A blank line ends a paragraph; lines that begin with a space are kept as
+// they are, all others are filled. Neither this header nor the tables know gflags, so that a tool
+// of the machine that builds can write the pages of programs for another one.
 #pragma once
 
 #include <cstdint>
@@ -69,14 +70,14 @@ struct Manual {
   std::span<const Entry> usages{};
   std::span<const Entry> arguments{};
   std::span<const FlagGroup> groups{};
-  std::span<const Entry> topics{};  // after the flags
-  const char* success = "done";   // exit code 0
+  std::span<const Entry> topics{};           // after the flags
+  const char* success = "done";              // exit code 0
   ErrorKind last_error = ErrorKind::kModel;  // of the kinds in the order of their exit codes
-  std::span<const ExitCode> exit_codes{};      // besides, or instead
+  std::span<const ExitCode> exit_codes{};    // besides, or instead
   std::span<const Entry> environment{};
   std::span<const Entry> files{};
   std::span<const Entry> examples{};  // the command, and what it is for
-  const char* see_also = "";        // "check_zoo rpc_server", all in section 1
+  const char* see_also = "";          // "check_zoo rpc_server", all in section 1
 };
 
 // The exit code that the programs document for a kind of failure: 1 to 8, none of them for success.

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "run_model/run_model/compare/compare_arrays.h"
-#include "run_model/run_model/setting_groups.h"
-#include "run_model/run_model/compare/time_ratio.h"
-#include "run_model/run_model/compare/timed_report.h"
+#include "run_model/run_model/compare/arrays.h"
+#include "run_model/run_model/compare/times.h"
 #include "run_model/run_model/measure/statistics.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
 
