@@ -21,6 +21,8 @@
 namespace run_model {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Measured for 64-bit Arm under qemu-user, on a machine that was busy with other work: 3 s for a
 // picture with ShuffleNet to 190 s with ResNet-18, which take this CPU 0.02 to 0.2 s.
 constexpr double kEmulatorTimeout = 10;
@@ -44,8 +46,6 @@ JobResult empty_result(const PlannedJob& job) {
 // A worker process as check_zoo sees it: what it has said so far, and what becomes of it.
 class RunningWorker {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Starts the process. `job` and `settings` must outlive it.
   RunningWorker(const PlannedJob& job, const CheckSettings& settings);
 

@@ -119,10 +119,9 @@ int count_flag(const char* name, int value, int limit) {
 
 std::vector<std::string> given_flags() {
   std::vector<std::string> flags;
-  for (const std::string name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
+  for (const char* name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
                                  "programs", "threads", "timeout"}) {
-    const auto info = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
-    if (!info.is_default) flags.push_back("--" + name + "=" + info.current_value);
+    if (flag_is_set(name)) flags.push_back(std::string("--") + name + "=" + flag_value(name));
   }
   return flags;
 }

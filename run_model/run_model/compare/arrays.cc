@@ -8,6 +8,7 @@
 #include <run_model/npy.h>
 #include <run_model/npz.h>
 #include "base/file.h"
+#include "base/text.h"
 #include "runtime/tensor_values.h"
 
 namespace run_model {

@@ -207,7 +207,7 @@ void write_profile_files(const Profile& profile, const ProfileSettings& settings
   if (!settings.csv.empty()) write_text(settings.csv, profile_csv(profile));
   if (!settings.trace.empty()) write_text(settings.trace, profile_trace(profile));
   if (!settings.html.empty()) write_text(settings.html, profile_html(profile));
-  if (!settings.json.empty()) write_text(settings.json, json_text(profile_json(profile)));
+  if (!settings.json.empty()) write_text(settings.json, profile_json(profile).text());
 }
 
 }  // namespace run_model

@@ -1,4 +1,4 @@
-#include "run_model/run_model/machine/thread_sweep.h"
+#include "run_model/run_model/machine/sweep.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "run_model/run_model/profile/profile_formats.h"
+#include "run_model/run_model/profile/formats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,17 +133,17 @@ TEST(ProfileTextTest, CutsBetweenCharacters) {
 }
 
 TEST(ProfileJsonTest, HoldsWhatIsKnownAndNullForTheRest) {
-  const Json profile = profile_json(make_profile());
+  const json profile = json::parse(profile_json(make_profile()).text());
   EXPECT_EQ(profile["schema_version"], 1);
   EXPECT_EQ(profile["target"], nullptr);
-  const Json& conv = profile["nodes"][0];
+  const json& conv = profile["nodes"][0];
   EXPECT_EQ(conv["family"], "conv2d");
   EXPECT_EQ(conv["operations"], 2000000);
   EXPECT_EQ(conv["kernel"], R"({"kernel": "direct"})");
   EXPECT_DOUBLE_EQ(conv["gflop_per_s"].get<double>(), 2.0);
   EXPECT_DOUBLE_EQ(conv["gb_per_s"].get<double>(), 1792 / 1e6);
-  EXPECT_EQ(conv["inputs"][0]["shape"], Json::array({1, 3, 8, 8}));
-  const Json& other = profile["nodes"][1];
+  EXPECT_EQ(conv["inputs"][0]["shape"], json::array({1, 3, 8, 8}));
+  const json& other = profile["nodes"][1];
   EXPECT_EQ(other["operations"], nullptr);
   EXPECT_EQ(other["kernel"], nullptr);
   EXPECT_EQ(other["gflop_per_s"], nullptr);

@@ -1,4 +1,4 @@
-#include "run_model/run_model/compare/compare_arrays.h"
+#include "run_model/run_model/compare/arrays.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

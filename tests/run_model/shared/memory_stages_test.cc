@@ -1,11 +1,10 @@
-#include "run_model/shared/process_memory.h"
+#include "run_model/shared/memory_stages.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cstring>
 
-#include "run_model/shared/memory_stages.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model {

@@ -1,8 +1,8 @@
-#include "run_model/run_model/machine/machine_context.h"
+#include "run_model/run_model/machine/context.h"
 
 #include <gmock/gmock.h>
 
-#include "run_model/run_model/machine/machine_watch.h"
+#include "run_model/run_model/machine/watch.h"
 #include "runtime/cpu/topology.h"
 #include "tests/temporary_folder.h"
 
