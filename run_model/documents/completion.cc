@@ -5,7 +5,7 @@ namespace {
 
 // What bash has to know of a value, in its own words.
 std::string offer(const Flag& flag) {
-  std::string words = *flag.choices != '\0' ? std::string("compgen -W '") + flag.choices + "'"
+  std::string words = flag.choices != nullptr ? std::string("compgen -W '") + flag.choices + "'"
                       : flag.kind == ValueKind::kFile   ? "compgen -f"
                       : flag.kind == ValueKind::kFolder ? "compgen -d"
                                                         : "";
@@ -21,11 +21,11 @@ std::string all_flags(const Manual& manual) {
   for (const FlagGroup& group : manual.groups) {
     for (const Flag& flag : group.flags) {
       if (!flag.is_shown()) continue;
-      for (const std::string& alias : split_words(flag.aliases)) {
+      for (const std::string& alias : flag_aliases(flag)) {
         words += flag_spelling(alias) + " ";
       }
-      if (*flag.words != '\0') words += flag_spelling(flag.name) + " ";
-      if (*flag.negated != '\0') words += flag_spelling("no_" + std::string(flag.name)) + " ";
+      if (flag.words != nullptr) words += flag_spelling(flag.name) + " ";
+      if (flag.negated != nullptr) words += flag_spelling("no_" + std::string(flag.name)) + " ";
     }
   }
   words.pop_back();
@@ -40,7 +40,7 @@ std::string value_cases(const Manual& manual) {
     for (const Flag& flag : group.flags) {
       if (flag.is_switch() || !flag.is_shown()) continue;
       std::string names = flag_spelling(flag.name);
-      for (const std::string& alias : split_words(flag.aliases)) {
+      for (const std::string& alias : flag_aliases(flag)) {
         names += "|" + flag_spelling(alias);
       }
       const std::string words = offer(flag);

@@ -74,11 +74,11 @@ std::string synopsis(std::string_view usage) {
 
 // A sentence out of words that begin in lower case, unless with one of `names`, and end without a
 // full stop.
-std::string sentence(std::string_view words, std::string_view names = "") {
+std::string sentence(std::string_view words, const std::string& names = "") {
   std::string text(words);
   const std::string first = text.substr(0, text.find_first_of(" ,:;"));
   const bool is_word = first.find_first_not_of("abcdefghijklmnopqrstuvwxyz'") == first.npos;
-  if (is_word && (" " + std::string(names) + " ").find(" " + first + " ") == text.npos) {
+  if (is_word && (" " + names + " ").find(" " + first + " ") == text.npos) {
     text[0] = static_cast<char>(std::toupper(text[0]));
   }
   if (std::string_view(".:?!").find(text.back()) == text.npos) text += ".";
@@ -100,8 +100,8 @@ void add_blocks(std::string& page, std::string_view words, std::string_view sepa
 
 // An entry of a list; kept lines of its words are indented with it. Words may begin with one of
 // `names`.
-void add_item(std::string& page, const std::string& tag, const std::string& words,
-              std::string_view more, std::string_view names = "") {
+void add_item(std::string& page, const std::string& tag, const std::string& words, const char* more,
+              const std::string& names = "") {
   page += ".TP\n" + tag + "\n";
   const std::vector<Block> parts = blocks(words);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -111,28 +111,29 @@ void add_item(std::string& page, const std::string& tag, const std::string& word
       page += with_flags(sentence(parts[i].text, names)) + "\n";
     }
   }
-  if (!more.empty()) page += with_flags(more) + "\n";
+  if (more != nullptr) page += with_flags(more) + "\n";
 }
 
 std::string tag_of(const Flag& flag) {
   std::string tag;
-  for (const std::string& alias : split_words(flag.aliases)) {
+  for (const std::string& alias : flag_aliases(flag)) {
     if (alias.size() == 1) tag += bold(flag_spelling(alias)) + ", ";
   }
   tag += bold(flag_spelling(flag.name));
-  return *flag.value == '\0' ? tag : tag + " " + italic(flag.value);
+  return flag.value == nullptr ? tag : tag + " " + italic(flag.value);
 }
 
 void add_flags(std::string& page, const FlagGroup& group) {
   page += ".SS " + escaped(group.heading, false) + "\n";
-  if (*group.note != '\0') page += with_flags(group.note) + "\n";
-  if (*group.more != '\0') page += with_flags(group.more) + "\n";
+  if (group.note != nullptr) page += with_flags(group.note) + "\n";
+  if (group.more != nullptr) page += with_flags(group.more) + "\n";
   for (const Flag& flag : group.flags) {
-    if (*flag.words != '\0') {
-      add_item(page, tag_of(flag), flag_words(flag, flag.words), flag.more, flag.choices);
+    if (flag.words != nullptr) {
+      add_item(page, tag_of(flag), flag_words(flag, flag.words), flag.more,
+               flag.choices == nullptr ? "" : flag.choices);
     }
-    if (*flag.negated != '\0') {
-      add_item(page, bold(flag_spelling("no_" + std::string(flag.name))), flag.negated, "");
+    if (flag.negated != nullptr) {
+      add_item(page, bold(flag_spelling("no_" + std::string(flag.name))), flag.negated, nullptr);
     }
   }
 }
@@ -161,7 +162,7 @@ std::string man_page(const Manual& manual) {
   }
   page += ".SH DESCRIPTION\n";
   add_blocks(page, manual.description, ".PP\n");
-  if (*manual.more != '\0') page += ".PP\n", add_blocks(page, manual.more, ".PP\n");
+  if (manual.more != nullptr) page += ".PP\n", add_blocks(page, manual.more, ".PP\n");
   for (const Entry& argument : manual.arguments) {
     add_item(page, italic(argument.name), argument.words, argument.more);
   }

@@ -94,8 +94,8 @@ std::string nearest_flag(const Manual& manual, std::string_view name) {
     for (const Flag& flag : group.flags) {
       if (!flag.is_shown()) continue;
       consider(flag.name);
-      if (*flag.negated != '\0') consider("no_" + std::string(flag.name));
-      for (const std::string& alias : split_words(flag.aliases)) consider(alias);
+      if (flag.negated != nullptr) consider("no_" + std::string(flag.name));
+      for (const std::string& alias : flag_aliases(flag)) consider(alias);
     }
   }
   return nearest.empty() ? "" : flag_spelling(nearest);
@@ -205,8 +205,9 @@ struct Registration {
 
   template <typename Value>
   void operator()(Value* value) const {
-    const gflags::FlagRegisterer registerer(flag.name, flag.words, "", value, new Value());
-    if (*flag.standard == '\0') return;
+    const gflags::FlagRegisterer registerer(flag.name, flag.words == nullptr ? "" : flag.words, "",
+                                            value, new Value());
+    if (flag.standard == nullptr) return;
     gflags::SetCommandLineOptionWithMode(flag.name, flag.standard, gflags::SET_FLAGS_DEFAULT);
   }
 };
@@ -221,7 +222,7 @@ std::string joined_choices(const std::vector<std::string>& choices) {
 }
 
 void check_choice(const Flag& flag, std::string_view value) {
-  const std::vector<std::string> choices = split_words(flag.choices);
+  const std::vector<std::string> choices = flag_choices(flag);
   if (choices.empty() || flag.list || contains(choices, value)) return;
   fail(flag_spelling(flag.name) + " is " + in_quotes(value) + ", expected " +
        joined_choices(choices));

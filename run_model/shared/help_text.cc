@@ -61,10 +61,10 @@ void add_entry(std::string& text, const std::string& name, std::string_view word
 }
 
 void add_flag(std::string& text, const Flag& flag) {
-  if (*flag.words != '\0') {
+  if (flag.words != nullptr) {
     add_entry(text, flag_usage(flag), flag_words(flag, flag.words), kFlagColumn);
   }
-  if (*flag.negated != '\0') {
+  if (flag.negated != nullptr) {
     add_entry(text, flag_spelling("no_" + std::string(flag.name)), flag.negated, kFlagColumn);
   }
 }
@@ -77,7 +77,7 @@ void add_usages(std::string& text, const Manual& manual) {
   text += "\nUsage:\n";
   for (const Entry& usage : manual.usages) {
     text += std::string("  ") + manual.program + " " + usage.name;
-    if (*usage.words != '\0') {
+    if (*usage.words != 0) {
       text.append(longest - std::string_view(usage.name).size() + 1, ' ').append(usage.words);
     }
     text += "\n";
@@ -95,9 +95,8 @@ std::string help_text(const Manual& manual) {
     add_entry(text, argument.name, argument.words, kArgumentColumn);
   }
   for (const FlagGroup& group : manual.groups) {
-    if (*group.heading == '\0') continue;
     text += "\n" + std::string(group.heading) + ":\n";
-    if (*group.note != '\0') add_words(text, group.note, 2, true);
+    if (group.note != nullptr) add_words(text, group.note, 2, true);
     for (const Flag& flag : group.flags) add_flag(text, flag);
   }
   for (const Entry& topic : manual.topics) {

@@ -90,6 +90,16 @@ std::string decimal(double value) {
 
 }  // namespace
 
+// Out of line: what the compiler makes of each in place takes hundreds of bytes, and a report sets
+// a hundred members.
+Json::Json() = default;
+Json::~Json() = default;
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::Json(Kind kind) : kind_(kind) {}
+
 Json::Json(std::string_view text) : scalar_(quoted(text)) {}
 
 Json::Json(double number) : scalar_(decimal(number)) {}

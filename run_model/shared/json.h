@@ -20,13 +20,19 @@ inline constexpr int kReportSchema = 1;
 
 class Json {
  public:
-  Json() = default;  // null
+  Json();  // null
+  ~Json();
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+
   Json(std::string_view text);
   Json(const std::string& text) : Json(std::string_view(text)) {}
   Json(const char* text) : Json(std::string_view(text)) {}
   Json(double number);  // null for NaN and infinity
   template <std::integral T>
-  Json(T value) {
+  Json(T value) : Json() {
     if constexpr (std::same_as<T, bool>) {
       scalar_ = value ? "true" : "false";
     } else if constexpr (std::signed_integral<T>) {
@@ -36,12 +42,12 @@ class Json {
     }
   }
   template <typename T>
-  Json(const std::vector<T>& list) : kind_(kArray) {
+  Json(const std::vector<T>& list) : Json(kArray) {
     for (const T& item : list) add(item);
   }
   // Null for nothing.
   template <typename T>
-  Json(const std::optional<T>& value) {
+  Json(const std::optional<T>& value) : Json() {
     if (value) *this = Json(*value);
   }
 
@@ -65,7 +71,7 @@ class Json {
  private:
   enum Kind { kScalar, kArray, kObject };
 
-  explicit Json(Kind kind) : kind_(kind) {}
+  explicit Json(Kind kind);
   void set_integer(std::int64_t value);
   void set_count(std::uint64_t value);
 

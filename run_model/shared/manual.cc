@@ -12,7 +12,7 @@ constexpr std::array kKinds{ErrorKind::kInternal, ErrorKind::kUsage,        Erro
                             ErrorKind::kImage,    ErrorKind::kModel};
 
 bool has_alias(const Flag& flag, std::string_view name) {
-  const std::vector<std::string> aliases = split_words(flag.aliases);
+  const std::vector<std::string> aliases = flag_aliases(flag);
   return std::find(aliases.begin(), aliases.end(), name) != aliases.end();
 }
 
@@ -47,19 +47,27 @@ std::string flag_spelling(std::string_view name) {
   return text;
 }
 
+std::vector<std::string> flag_aliases(const Flag& flag) {
+  return flag.aliases == nullptr ? std::vector<std::string>() : split_words(flag.aliases);
+}
+
+std::vector<std::string> flag_choices(const Flag& flag) {
+  return flag.choices == nullptr ? std::vector<std::string>() : split_words(flag.choices);
+}
+
 std::string flag_usage(const Flag& flag) {
   std::string text;
-  for (const std::string& alias : split_words(flag.aliases)) {
+  for (const std::string& alias : flag_aliases(flag)) {
     if (alias.size() == 1) text += flag_spelling(alias) + ", ";
   }
   text += flag_spelling(flag.name);
-  return *flag.value == '\0' ? text : text + " " + flag.value;
+  return flag.value == nullptr ? text : text + " " + flag.value;
 }
 
 std::string flag_words(const Flag& flag, std::string_view words) {
   std::string text(words);
   const std::size_t place = text.find("{}");
-  if (place != text.npos) text.replace(place, 2, flag.standard);
+  if (place != text.npos && flag.standard != nullptr) text.replace(place, 2, flag.standard);
   return text;
 }
 

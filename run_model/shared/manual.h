@@ -25,28 +25,31 @@ using FlagStorage =
 // What a value is, for what bash offers.
 enum class ValueKind { kOther, kFile, kFolder };
 
+// Texts are null where there is nothing to say: that takes no relocation.
 struct Flag {
-  const char* name = "";   // as gflags has it: print_time is written --print-time, or --print_time
-  FlagStorage storage{};   // a switch is a bool
-  const char* value = "";  // what stands for the value in texts: "FILE"; empty for a switch
-  const char* standard = "";  // the default as a user would write it; empty for none, 0 and false
-  const char* words = "";     // "{}" in them is the default; empty for a flag that is not shown
-  const char* more = "";      // further sentences, for the manual page only
-  const char* negated = "";   // the words for --no-NAME; empty where that is not shown
-  const char* choices = "";   // the values that it takes, "crop squash"; empty for any
-  bool list = false;          // several values in one argument, with commas between them
-  int values = 1;             // arguments that it takes
-  const char* aliases = "";   // other names, "o save_outputs"
+  const char* name =
+      nullptr;            // as gflags has it: print_time is written --print-time, or --print_time
+  FlagStorage storage{};  // a switch is a bool
+  const char* value = nullptr;  // what stands for the value in texts: "FILE"; null for a switch
+  const char* standard =
+      nullptr;                  // the default as a user would write it; null for none, 0 and false
+  const char* words = nullptr;  // "{}" in them is the default; null for a flag that is not shown
+  const char* more = nullptr;   // further sentences, for the manual page only
+  const char* negated = nullptr;  // the words for --no-NAME; null where that is not shown
+  const char* choices = nullptr;  // the values that it takes, "crop squash"; null for any
+  bool list = false;              // several values in one argument, with commas between them
+  int values = 1;                 // arguments that it takes
+  const char* aliases = nullptr;  // other names, "o save_outputs"
   ValueKind kind = ValueKind::kOther;
 
-  bool is_switch() const { return std::holds_alternative<bool*>(storage) || *value == '\0'; }
-  bool is_shown() const { return *words != '\0' || *negated != '\0'; }
+  bool is_switch() const { return value == nullptr; }
+  bool is_shown() const { return words != nullptr || negated != nullptr; }
 };
 
 struct FlagGroup {
   const char* heading = "";
-  const char* note = "";  // what is true of all of them
-  const char* more = "";  // for the manual page only
+  const char* note = nullptr;  // what is true of all of them
+  const char* more = nullptr;  // for the manual page only
   std::span<const Flag> flags{};
 };
 
@@ -54,7 +57,7 @@ struct FlagGroup {
 struct Entry {
   const char* name = "";
   const char* words = "";
-  const char* more = "";  // for the manual page only
+  const char* more = nullptr;  // for the manual page only
 };
 
 struct ExitCode {
@@ -66,7 +69,7 @@ struct Manual {
   const char* program = "";
   const char* summary = "";      // one line without a full stop
   const char* description = "";  // what --help begins with
-  const char* more = "";         // for the manual page only
+  const char* more = nullptr;    // for the manual page only
   std::span<const Entry> usages{};
   std::span<const Entry> arguments{};
   std::span<const FlagGroup> groups{};
@@ -97,6 +100,10 @@ std::string flag_usage(const Flag& flag);
 
 // The words with the default put in.
 std::string flag_words(const Flag& flag, std::string_view words);
+
+// The flag's other names in gflags' spelling, and the values that it takes; none for any.
+std::vector<std::string> flag_aliases(const Flag& flag);
+std::vector<std::string> flag_choices(const Flag& flag);
 
 // "a b" as {"a", "b"}.
 std::vector<std::string> split_words(std::string_view text);

@@ -41,10 +41,10 @@ TEST_P(ManualTest, EveryFlagIsDescribedOnce) {
   for (const FlagGroup& group : manual().groups) {
     for (const Flag& flag : group.flags) {
       EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
-      for (const std::string& alias : split_words(flag.aliases)) {
+      for (const std::string& alias : flag_aliases(flag)) {
         EXPECT_TRUE(names.insert(alias).second) << alias;
       }
-      if (*flag.words != '\0') EXPECT_THAT(help(), HasSubstr("  " + flag_usage(flag)));
+      if (flag.words != nullptr) EXPECT_THAT(help(), HasSubstr("  " + flag_usage(flag)));
     }
   }
   EXPECT_GT(names.size(), 10u);
@@ -54,8 +54,8 @@ TEST_P(ManualTest, EveryFlagIsDescribedOnce) {
 TEST_P(ManualTest, DefaultsAreValuesOfTheirFlags) {
   for (const FlagGroup& group : manual().groups) {
     for (const Flag& flag : group.flags) {
-      const std::vector<std::string> choices = split_words(flag.choices);
-      if (choices.empty() || *flag.standard == '\0') continue;
+      const std::vector<std::string> choices = flag_choices(flag);
+      if (choices.empty() || flag.standard == nullptr) continue;
       EXPECT_THAT(choices, testing::Contains(flag.standard)) << flag.name;
     }
   }
@@ -73,16 +73,16 @@ INSTANTIATE_TEST_SUITE_P(Programs, ManualTest,
                          [](const auto& info) { return std::string(info.param->program); });
 
 TEST(ManualChoicesTest, AreWhatTheLibrariesKnow) {
-  for (const auto& name : split_words(find_flag(kRunManual, "resizer")->choices)) {
+  for (const auto& name : flag_choices(*find_flag(kRunManual, "resizer"))) {
     EXPECT_EQ(resizer_name(parse_resizer(name)), name);
   }
-  for (const auto& name : split_words(find_flag(kRunManual, "fit")->choices)) {
+  for (const auto& name : flag_choices(*find_flag(kRunManual, "fit"))) {
     EXPECT_EQ(fit_name(parse_fit(name)), name);
   }
-  for (const auto& name : split_words(find_flag(kRunManual, "layout")->choices)) {
+  for (const auto& name : flag_choices(*find_flag(kRunManual, "layout"))) {
     EXPECT_EQ(layout_name(parse_layout(name)), name);
   }
-  for (const auto& name : split_words(find_flag(kRunManual, "fill_mode")->choices)) {
+  for (const auto& name : flag_choices(*find_flag(kRunManual, "fill_mode"))) {
     EXPECT_NO_THROW(parse_fill_mode(name));
   }
 }
