@@ -41,11 +41,11 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
   LoadedPackage loaded =
       load_package(locate_form(settings.artifacts, task.model, task.target, task.form).request,
                    {.threads = settings.threads, .cluster = ClusterChoice::kAll});
-  const std::filesystem::path& library = loaded.report.package.files.library;
+  const std::filesystem::path& library = loaded.package.files.library;
   say({{"event", "loaded"},
        {"library", shown_path(library)},
        {"checksum", hex(file_xxh3_64(library))},
-       {"load", loaded.report.timing.load}});
+       {"load", loaded.load_milliseconds}});
 
   const std::vector<GoldenFile> files = golden_files(settings.golden, task.model);
   for (const std::string& picture : task.pictures) {

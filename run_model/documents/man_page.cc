@@ -62,12 +62,13 @@ bool is_placeholder(std::string_view word) {
 
 std::string synopsis(std::string_view usage) {
   std::string result;
-  for (std::string word : split_words(usage)) {
-    const bool optional = word.front() == '[' && word.back() == ']';
-    if (optional) word = word.substr(1, word.size() - 2);
-    const bool placeholder = is_placeholder(word) || word == "flags";
-    word = placeholder ? italic(word) : bold(word);
-    result += " " + (optional ? "[" + word + "]" : word);
+  for (const std::string& word : split_words(usage)) {
+    const std::size_t start = word.find_first_not_of('[');
+    const std::size_t end = word.find_last_not_of(']') + 1;
+    const std::string name = word.substr(start, end - start);
+    const bool placeholder = is_placeholder(name) || name == "flags";
+    result +=
+        " " + word.substr(0, start) + (placeholder ? italic(name) : bold(name)) + word.substr(end);
   }
   return result;
 }

@@ -9,10 +9,9 @@ namespace {
 constexpr RunFlags& f = run_flags;
 
 constexpr Entry kUsages[] = {
-    {.name = "NAME ARTIFACTS IMAGE LABELS [INPUT] [flags]", .words = "classify a picture"},
+    {.name = "NAME ARTIFACTS IMAGE [LABELS [INPUT]] [flags]", .words = "classify a picture"},
     {.name = "NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz", .words = "run on tensors"},
-    {.name = "NAME ARTIFACTS --fill-mode random --print-time",
-     .words = "measure, without a picture"},
+    {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
     {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},
     {.name = "--compare FIRST SECOND", .words = "compare two results"},
 };
@@ -27,7 +26,7 @@ graph and parameters too, or a package of tvmc (.tar, .tar.gz))",
      .more = "They are looked for in this order."},
     {.name = "IMAGE", .words = "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA"},
     {.name = "LABELS",
-     .words = "a text file with one class name a line; an installed run_model brings imagenet.txt",
+     .words = "a text file with one class name a line (default: the installed imagenet.txt)",
      .more =
          "The names are in the order of the network's outputs. A plain file name that is not in "
          "the current folder is looked for among the installed lists, see FILES."},
@@ -201,6 +200,15 @@ constexpr Flag kTimeFlags[] = {
      .standard = "1",
      .words = "a sample is the mean of N runs (default: {})",
      .more = "They are started one straight after the other."},
+    {.name = "instances",
+     .storage = &f.instances,
+     .value = "N",
+     .standard = "1",
+     .words =
+         "run N copies of the model at once, each with its own threads, and show the throughput "
+         "of all besides (default: {})",
+     .more = "Without --threads they share the cores. The samples are those of all copies, and the "
+             "first one's are counted by --repeat."},
     {.name = "warmup",
      .storage = &f.warmup,
      .value = "N",
@@ -388,9 +396,10 @@ constexpr Entry kExamples[] = {
      .words = "A Caffe network:"},
     {.name = "run_model detector artifacts --inputs in.npz --outputs out.npz --json",
      .words = "Any model, on tensors that Python has saved with numpy.savez:"},
-    {.name = "run_model squeezenet1_1 artifacts --fill-mode random --print-time --repeat 100",
+    {.name = "run_model squeezenet1_1 artifacts --print-time --repeat 100",
      .words = "How long does a run take?"},
-    {.name = "run_model squeezenet1_1 artifacts --fill-mode random --sweep threads",
+    {.name = "run_model net.tar --print-time", .words = "And with what tvmc has packed?"},
+    {.name = "run_model squeezenet1_1 artifacts --sweep threads",
      .words = "With how many threads is it fastest?"},
     {.name = "run_model --inspect artifacts/squeezenet1_1/native/model.so",
      .words = "Will this library run here?"},
@@ -406,7 +415,7 @@ constexpr Manual kRunManual{
     .more =
         R"(In the first form it classifies a picture on the CPU and prints the most likely classes;
 in the second it takes tensors from a file and writes the outputs to another; in the third it measures
-how long a model takes; in the fourth it shows what an artifact is without loading any of its code; in
+how long a model takes, on random values unless others are given; in the fourth it shows what an artifact is without loading any of its code; in
 the fifth it compares two results. Flags may stand anywhere.)",
     .usages = kUsages,
     .arguments = kArguments,

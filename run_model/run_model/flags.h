@@ -24,7 +24,7 @@ struct RunFlags {
   std::string cluster, cpus, sweep;
 
   bool print_time = false, cold_cache = false;
-  std::int32_t repeat = 0, number = 0, warmup = 0;
+  std::int32_t repeat = 0, number = 0, warmup = 0, instances = 0;
   double warmup_seconds = 0, min_seconds = 0, max_seconds = 0, fps = 0;
   std::string until_ci, times;
 

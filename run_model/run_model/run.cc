@@ -22,18 +22,6 @@
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {
-namespace fs = std::filesystem;
-
-fs::path find_labels(const fs::path& given) {
-  std::error_code error;
-  if (given.empty() || given.has_parent_path() || fs::exists(given, error)) return given;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return given;
-  const fs::path installed =
-      program.parent_path().parent_path() / "share" / "run_model" / "labels" / given;
-  return fs::exists(installed, error) ? installed : given;
-}
-
 namespace {
 
 const Metadata* metadata_of(const Package& package) {
@@ -108,14 +96,15 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 }  // namespace
 
 PictureReport run_picture(const Settings& settings) {
-  const std::filesystem::path labels_path = find_labels(settings.labels);
+  const std::filesystem::path labels_path = settings.labels;
   const std::vector<std::string> labels = read_labels(labels_path);
   LoadedPackage loaded = load_package(package_request(settings), settings.threading,
                                       {settings.print_memory, settings.plan_memory});
   GraphExecutor& executor = loaded.executor;
-  const Package& package = loaded.report.package;
+  const Package& package = loaded.package;
 
   PictureReport report;
+  report.run = begin_report(loaded);
   const std::size_t input = choose_input(executor, settings.input_name);
   report.input.info = executor.inputs()[input];
   const std::size_t output = choose_output(executor, labels.size(), labels_path);
@@ -127,10 +116,10 @@ PictureReport run_picture(const Settings& settings) {
 
   Stopwatch stopwatch;
   const Picture picture = load_picture(settings.image.string());
-  loaded.report.timing.decode = stopwatch.lap();
+  report.run.timing.decode = stopwatch.lap();
   const Tensor input_tensor = executor.input(input);
   preprocess_into(picture.image, choice.preprocessing, choice.layout, input_tensor, &report.sides);
-  loaded.report.timing.preprocess = loaded.report.timing.decode + stopwatch.lap();
+  report.run.timing.preprocess = report.run.timing.decode + stopwatch.lap();
   report.image = settings.image;
   report.format = picture.format;
   report.image_channels = picture.channels;
@@ -139,14 +128,13 @@ PictureReport run_picture(const Settings& settings) {
   if (!settings.dump_input.empty()) write_npy(settings.dump_input, input_tensor);
   fill_other_inputs(executor, input, settings);
 
-  run_and_measure(loaded, settings);
+  run_and_measure(loaded, settings, report.run);
   const Tensor result = executor.output(output);
   const std::vector<double> scores =
       class_scores(result, quantization_of(package, report.output.info, output));
   report.output.range = finite_range(result, "the model's output");
   report.output_is_distribution = is_distribution(scores);
   report.top = rank(scores, labels, settings.topk);
-  report.run = loaded.report;
   return report;
 }
 
@@ -217,14 +205,14 @@ TensorsReport run_tensors(const Settings& settings) {
   set_inputs(executor, settings);
 
   TensorsReport report;
+  report.run = begin_report(loaded);
   report.inputs = executor.inputs();
-  run_and_measure(loaded, settings);
+  run_and_measure(loaded, settings, report.run);
   report.outputs_file = settings.outputs;
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
     const TensorInfo& info = executor.outputs()[i];
     report.outputs.push_back({info, finite_range(executor.output(i), "the model's " + info.name)});
   }
-  report.run = std::move(loaded.report);
   return report;
 }
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int kMaxRepeat = 1'000'000;
 constexpr int kMaxNumber = 1'000'000;
+// Each takes the memory of its activations and a thread at least.
+constexpr int kMaxInstances = 256;
 constexpr double kMaxSeconds = 1e6;
 constexpr double kMaxFps = 1e5;
 // Enough for any useful interval, and a limit to what --until-ci takes where it is never reached.
@@ -61,6 +63,11 @@ void refuse_contradictions() {
   if (run_flags.fps > 0 && run_flags.cold_cache) {
     fail("--fps and --cold-cache contradict each other: emptying the caches takes the time between "
          "the runs");
+  }
+  for (const char* other : {"cold_cache", "fps"}) {
+    if (run_flags.instances == 1 || !flag_is_set(other)) continue;
+    fail("--instances and " + flag_spelling(other) +
+         " contradict each other: what one of them does disturbs the others");
   }
   if (run_flags.max_seconds > 0 && run_flags.min_seconds > run_flags.max_seconds) {
     fail("--min-seconds is greater than --max-seconds");
@@ -106,6 +113,7 @@ double tolerance(const char* name, double value) {
 MeasureSettings read_measure_settings() {
   check_range("repeat", run_flags.repeat, 1, kMaxRepeat);
   check_range("number", run_flags.number, 1, kMaxNumber);
+  check_range("instances", run_flags.instances, 1, kMaxInstances);
   check_range("warmup", run_flags.warmup, 0, kMaxRepeat);
   check_positive("warmup_seconds", run_flags.warmup_seconds, kMaxSeconds);
   check_positive("min_seconds", run_flags.min_seconds, kMaxSeconds);
@@ -114,11 +122,12 @@ MeasureSettings read_measure_settings() {
   refuse_contradictions();
 
   MeasureSettings settings;
-  settings.wanted = any_set({"repeat", "number", "warmup", "warmup_seconds", "min_seconds",
-                             "max_seconds", "until_ci", "times"}) ||
+  settings.wanted = any_set({"repeat", "number", "instances", "warmup", "warmup_seconds",
+                             "min_seconds", "max_seconds", "until_ci", "times"}) ||
                     run_flags.print_time || run_flags.cold_cache || run_flags.fps > 0;
   settings.repeat = static_cast<std::size_t>(run_flags.repeat);
   settings.number = run_flags.number;
+  settings.instances = run_flags.instances;
   settings.min_seconds = run_flags.min_seconds;
   settings.max_seconds = run_flags.max_seconds;
   settings.warm_up_runs = static_cast<std::size_t>(run_flags.warmup);
@@ -141,6 +150,7 @@ ThreadSettings read_thread_settings() {
   ThreadSettings settings;
   check_range("threads", run_flags.threads, 0, ThreadPool::kMaxThreads);
   settings.threads = run_flags.threads;
+  settings.instances = run_flags.instances;
   if (flag_is_set("cpus")) {
     const std::optional<std::vector<int>> cpus = parse_cpu_list(run_flags.cpus);
     if (!cpus) {
@@ -157,8 +167,8 @@ ThreadSettings read_thread_settings() {
     settings.spin_microseconds = run_flags.spin;
   }
   if (flag_is_set("sweep")) {
-    for (const char* other :
-         {"times", "profile", "profile_csv", "profile_trace", "profile_html", "profile_json"}) {
+    for (const char* other : {"times", "instances", "profile", "profile_csv", "profile_trace",
+                              "profile_html", "profile_json"}) {
       if (flag_is_set(other)) {
         fail("--sweep and " + flag_spelling(other) + " do not go together",
              "run again with the flags that the sweep recommends");

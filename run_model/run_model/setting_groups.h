@@ -16,6 +16,7 @@ struct MeasureSettings {
 
   std::size_t repeat = 100;  // samples
   int number = 1;            // runs in a sample
+  int instances = 1;         // executors that run at once
   double min_seconds = 0.0;  // go on beyond `repeat` until this time has been measured
   double max_seconds = 0.0;  // stop before `repeat` after this time; 0: never
   // Stop when the 95 % interval of the median is at most this share of it wide; `repeat` and

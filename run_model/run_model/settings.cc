@@ -17,6 +17,7 @@ namespace {
 
 [[maybe_unused]] const bool kRegistered = register_flags(kRunManual);
 
+constexpr char kUsualLabels[] = "imagenet.txt";
 constexpr char kUsageHint[] = "run_model --help shows the usage";
 
 [[noreturn]] void fail(const std::string& message, const std::string& hint = kUsageHint) {
@@ -61,21 +62,47 @@ void refuse_flags(std::initializer_list<const char*> names, const std::string& w
   }
 }
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// `given` itself; but where it is a plain file name that is not there, and the program's
+// installation
+// (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels, that one.
+std::filesystem::path find_labels(const std::filesystem::path& given) {
+  if (given.empty() || given.has_parent_path() || is_there(given)) return given;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "run_model" / "labels" / given;
+  return !error && is_there(installed) ? installed : given;
+}
+
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  settings.labels = find_labels(positional.size() > 3 ? positional[3] : kUsualLabels);
   static constexpr std::string_view kNames[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
-  if (positional.size() < std::size(kNames)) {
+  const bool labels_found = positional.size() == 3 && is_there(settings.labels);
+  if (positional.size() < std::size(kNames) && !labels_found) {
     fail("the argument " + std::string(kNames[positional.size()]) + " is missing",
          "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
          "more");
   }
   if (positional.size() > 5) fail("there is no use for the argument " + in_quotes(positional[5]));
   settings.image = positional[2];
-  settings.labels = positional[3];
   if (positional.size() == 5) settings.input_name = positional[4];
 }
 
-void read_tensor_arguments(const std::vector<std::string>& positional) {
-  if (positional.size() < 2) {
+// A library, an archive or a folder, which a model's name alone is not.
+bool is_artifact(const std::string& argument) {
+  return argument.find_first_of("/.") != argument.npos || is_there(argument);
+}
+
+void read_tensor_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  if (positional.size() == 1 && is_artifact(positional[0])) {
+    settings.model.clear();
+    settings.artifacts = positional[0];
+  } else if (positional.size() < 2) {
     fail("NAME or ARTIFACTS is missing",
          "run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz runs a model on tensors");
   }
@@ -94,8 +121,8 @@ void refuse_run_flags(const std::string& where) {
                 "seed", "save_inputs", "plan_memory"},
                where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
-                "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci", "cold_cache",
-                "fps", "print_time", "times"},
+                "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
+                "cold_cache", "fps", "print_time", "times"},
                where);
   refuse_flags({"profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
                 "profile_sort", "profile_top"},
@@ -132,17 +159,24 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
 
 void read_fill_flags(Settings& settings) {
   if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(run_flags.fill_mode);
+  // What nothing at all is said of is measured on random values.
+  if (settings.action == Action::kRunTensors && settings.inputs.empty() && !settings.fill_mode) {
+    settings.fill_mode = FillMode::kRandom;
+  }
   settings.seed = run_flags.seed;
   if (settings.fill_mode != FillMode::kRandom) {
     refuse_flags({"seed"}, "without --fill-mode random");
   }
 }
 
-// Without a picture there are two arguments.
-Action requested_action(std::size_t arguments) {
+// Without a picture there are two arguments, or one; flags that ask for a measurement need no more.
+Action requested_action(std::size_t arguments, const Settings& settings) {
   if (run_flags.compare) return Action::kCompare;
   if (run_flags.inspect) return Action::kInspect;
-  const bool tensors = flag_is_set("inputs") || (flag_is_set("fill_mode") && arguments <= 2);
+  const bool measures = arguments > 0 && (settings.measure.wanted || settings.profile.wanted ||
+                                          settings.threading.sweep || settings.print_memory);
+  const bool tensors =
+      flag_is_set("inputs") || ((flag_is_set("fill_mode") || measures) && arguments <= 2);
   return tensors ? Action::kRunTensors : Action::kRunPicture;
 }
 
@@ -164,12 +198,10 @@ Settings read_settings(std::span<const std::string> args) {
   Settings settings;
   settings.help = help_request();
   if (settings.help != HelpRequest::kNone) return settings;
-  settings.action = requested_action(arguments.positional.size());
   settings.inputs = run_flags.inputs;
   settings.outputs = run_flags.outputs;
   settings.dump_input = run_flags.dump_input;
   settings.save_inputs = run_flags.save_inputs;
-  read_fill_flags(settings);
   settings.target = run_flags.target;
   settings.verify = run_flags.verify;
   settings.plan_memory = run_flags.plan_memory;
@@ -179,6 +211,8 @@ Settings read_settings(std::span<const std::string> args) {
   settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
   settings.profile = read_profile_settings();
+  settings.action = requested_action(arguments.positional.size(), settings);
+  read_fill_flags(settings);
   for (const char* name :
        {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
     if (flag_is_set(name) && flag_value(name).empty()) {
@@ -198,7 +232,7 @@ Settings read_settings(std::span<const std::string> args) {
       settings.preprocessing = read_preprocessing_flags();
       break;
     case Action::kRunTensors:
-      read_tensor_arguments(positional);
+      read_tensor_arguments(positional, settings);
       refuse_flags({"atol", "rtol", "noise"}, "without --compare");
       break;
     case Action::kInspect:

@@ -16,6 +16,7 @@ enum class ClusterChoice { kDefault, kBig, kLittle, kMiddle, kPrime, kAll };
 
 struct ThreadSettings {
   int threads = 0;          // --threads; 0: as many as suit this machine
+  int instances = 1;        // executors at once, which share the cores unless --threads says
   std::vector<int> cpus{};  // --cpus, ascending; empty: not given
   ClusterChoice cluster = ClusterChoice::kDefault;
   std::optional<int> spin_microseconds{};  // --spin; nothing: the pool's default

@@ -37,6 +37,11 @@ double clock_overhead() {
   return std::chrono::duration<double, std::milli>(*middle).count();
 }
 
+double TimingMeasurement::runs_per_second() const {
+  const double runs = static_cast<double>(samples.size()) * number;
+  return measured > 0 ? 1000 * runs / measured : 0.0;
+}
+
 std::string_view stopped_by_name(StoppedBy stopped_by) {
   switch (stopped_by) {
     case StoppedBy::kCount:

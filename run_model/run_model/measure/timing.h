@@ -83,6 +83,7 @@ struct TimingMeasurement {
   Statistics run;               // of the samples
   std::vector<double> samples;  // each the mean time of `number` runs
   int number = 1;
+  int instances = 1;  // executors that ran at once, of all of which the samples are
   std::size_t warm_up_runs = 0;
   double warm_up = 0.0;   // all of the warm-up
   double measured = 0.0;  // from the start of the first sample to the end of the last
@@ -90,6 +91,9 @@ struct TimingMeasurement {
   double clock_overhead = 0.0;         // of timing a sample; contained in it, not subtracted
   std::size_t cold_cache_bytes = 0;    // walked before every sample; 0: caches as they were
   std::optional<PacingResult> pacing;  // with --fps
+
+  // Throughput: runs of all samples by the time measured; 0 where that was too short to tell.
+  double runs_per_second() const;
 };
 
 // Calls `run` as the settings say: warm-up, then samples. What `run` throws passes through. With

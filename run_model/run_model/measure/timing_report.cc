@@ -118,11 +118,17 @@ std::string timing_text(const TimingMeasurement& measurement) {
   if (measurement.number > 1) {
     result += " of " + count(static_cast<std::size_t>(measurement.number), "run");
   }
+  if (measurement.instances > 1) {
+    result += " by " + std::to_string(measurement.instances) + " instances at once";
+  }
   result += " after " + count(measurement.warm_up_runs, "warm-up run") + ", in milliseconds\n";
   result += table(run, shown) + interval_line(run, shown);
   result += "  Stopped by " + std::string(stopped_by_name(measurement.stopped_by)) + " after " +
             text("%.3g s", measurement.measured / 1000) +
             "; outputs are those of the first run, bit by bit\n";
+  if (measurement.instances > 1) {
+    result += "  Throughput: " + text("%.4g", measurement.runs_per_second()) + " runs a second\n";
+  }
   if (measurement.cold_cache_bytes > 0) {
     result += "  Caches emptied before each run by reading " +
               std::to_string(measurement.cold_cache_bytes >> 20) + " MiB\n";
@@ -139,6 +145,8 @@ std::string timing_text(const TimingMeasurement& measurement) {
 Json timing_json(const TimingMeasurement& measurement) {
   Json json = statistics_json(measurement.run);
   json.put("number", measurement.number);
+  json.put("instances", measurement.instances);
+  json.put("runs_per_second", measurement.runs_per_second());
   json.put("warm_up_runs", measurement.warm_up_runs);
   json.put("warm_up", measurement.warm_up);
   json.put("measured", measurement.measured);

@@ -151,11 +151,29 @@ TEST(SettingsTest, RefusesWhatMakesNoSense) {
   }
 }
 
+TEST(SettingsTest, MeasuringNeedsNoPicture) {
+  const Settings library = read({"dir/model.so", "--print-time"});
+  EXPECT_EQ(library.action, Action::kRunTensors);
+  EXPECT_EQ(library.model, "");
+  EXPECT_EQ(library.artifacts, "dir/model.so");
+  EXPECT_EQ(library.fill_mode, FillMode::kRandom);
+  for (const char* flag : {"--repeat=3", "--profile", "--sweep=threads", "--print-memory"}) {
+    const Settings settings = read({"net", "dir", flag});
+    EXPECT_EQ(settings.action, Action::kRunTensors) << flag;
+    EXPECT_EQ(settings.model, "net");
+    EXPECT_EQ(settings.fill_mode, FillMode::kRandom);
+  }
+  EXPECT_EQ(read({"net.tar", "--repeat=3", "--seed=5"}).seed, 5u);
+  EXPECT_EQ(read({"net", "dir", "--repeat=3", "--inputs=x.npz"}).fill_mode, std::nullopt);
+  EXPECT_EQ(read(picture_with({"--print-time"})).action, Action::kRunPicture);
+  EXPECT_THAT([] { read({"net", "--print-time"}); },
+              ThrowsError(ErrorKind::kUsage, "NAME or ARTIFACTS is missing"));
+}
+
 TEST(SettingsTest, KnowsThatJsonIsAskedFor) {
   EXPECT_TRUE(asks_for_json(Strings{"--nope", "--json"}));
   EXPECT_FALSE(asks_for_json(Strings{"--nope", "json"}));
 }
-
 
 // gflags' flags are global: each reading starts afresh.
 Settings read_run(Strings flags) {
@@ -176,7 +194,7 @@ TEST(MeasureFlagsTest, NothingIsMeasuredUnlessAsked) {
 TEST(MeasureFlagsTest, ReadsEveryFlag) {
   const MeasureSettings settings =
       read_run({"--repeat=7", "--number=3", "--warmup=0", "--warmup-seconds=0.5", "--min-seconds=1",
-            "--max-seconds=2", "--times=t.txt"})
+                "--max-seconds=2", "--times=t.txt"})
           .measure;
   EXPECT_EQ(settings.repeat, 7U);
   EXPECT_EQ(settings.number, 3);
@@ -217,6 +235,10 @@ TEST(MeasureFlagsTest, RefusesWhatMakesNoSense) {
       {{"--until-ci=101%"}, "--until-ci is '101%'"},
       {{"--cold-cache", "--number=2"}, "--cold-cache and --number"},
       {{"--fps=5", "--number=2"}, "--fps and --number"},
+      {{"--instances=0"}, "--instances is 0"},
+      {{"--instances=2", "--fps=5"}, "--instances and --fps"},
+      {{"--instances=2", "--cold-cache"}, "--instances and --cold-cache"},
+      {{"--instances=2", "--sweep=threads"}, "--sweep and --instances"},
       {{"--fps=5", "--cold-cache"}, "--fps and --cold-cache"},
       {{"--noise=1%"}, "--noise has no meaning without --compare"},
       {{"--topk=3"}, "--topk has no meaning without a picture"},
@@ -278,7 +300,8 @@ TEST(ProfileFlagsTest, IsOffByDefault) {
 }
 
 TEST(ProfileFlagsTest, ReadsTheFlags) {
-  const ProfileSettings settings = read_profile({"--profile", "--profile-sort=order", "--profile-top=5"});
+  const ProfileSettings settings =
+      read_profile({"--profile", "--profile-sort=order", "--profile-top=5"});
   EXPECT_TRUE(settings.wanted);
   EXPECT_TRUE(settings.table);
   EXPECT_EQ(settings.order, ProfileOrder::kRunning);

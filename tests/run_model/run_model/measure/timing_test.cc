@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "run_model/run_model/measure/cold_cache.h"
+#include "run_model/run_model/measure/instances.h"
 
 namespace run_model {
 namespace {
@@ -165,6 +169,42 @@ TEST(StopRuleTest, LooksAtTheIntervalMoreAndMoreRarely) {
   // The next look is at 45 samples.
   EXPECT_EQ(rule.after(alternating(44, 5, 5), 1), std::nullopt);
   EXPECT_EQ(rule.after(alternating(45, 5, 5), 1), StoppedBy::kInterval);
+}
+
+TEST(InstancesTest, AllOfThemRunUntilTheFirstHasEnough) {
+  std::array<std::atomic<int>, 3> counts{};
+  std::vector<std::function<void()>> runs;
+  for (std::atomic<int>& count : counts) {
+    runs.push_back([&count] {
+      ++count;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  const TimingMeasurement result =
+      measure_instances(runs, {.repeat = 10, .warm_up_runs = 2, .show_progress = false});
+  EXPECT_EQ(result.instances, 3);
+  EXPECT_EQ(result.warm_up_runs, 2u);
+  EXPECT_EQ(result.stopped_by, StoppedBy::kCount);
+  EXPECT_EQ(counts[0], 12);
+  EXPECT_GE(result.samples.size(), 10u);
+  EXPECT_LE(result.samples.size(), static_cast<std::size_t>(counts[0] + counts[1] + counts[2] - 6));
+  EXPECT_GT(counts[1], 2);
+  EXPECT_GE(result.run.min, 1.0);
+  EXPECT_NEAR(result.runs_per_second(),
+              1000.0 * static_cast<double>(result.samples.size()) / result.measured, 1e-9);
+}
+
+TEST(InstancesTest, WhatOneThrowsEndsAll) {
+  for (const int fails_at : {1, 5}) {
+    std::atomic<int> count = 0;
+    const std::vector<std::function<void()>> runs{[] { std::this_thread::yield(); },
+                                                  [&] {
+                                                    if (++count == fails_at)
+                                                      throw std::runtime_error("no");
+                                                  }};
+    EXPECT_THROW(measure_instances(runs, {.repeat = 1'000'000, .warm_up_runs = 3}),
+                 std::runtime_error);
+  }
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST(ProfileTextTest, AGraphMayComputeNothing) {
   EXPECT_EQ(
       profile_text(profile, {}, 100),
       "Profile: 0 nodes, 0 runs after 0 to warm up, 1 thread\n\nThe graph computes nothing.\n");
-  EXPECT_EQ(profile_json(profile)["nodes"].size(), 0u);
+  EXPECT_THAT(profile_json(profile).compact(), HasSubstr("\"nodes\":[]"));
   EXPECT_EQ(lines_of(profile_csv(profile)).size(), 1u);
   EXPECT_EQ(json::parse(profile_trace(profile))["traceEvents"].size(), 2u);
   EXPECT_THAT(profile_html(profile), HasSubstr("\"nodes\":[]"));
