@@ -9,20 +9,29 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 import networks
+import numpy as np
 from networks import Network
+
 from peers.agreement import check_agreement
 from peers.held.holding import OURS as OURS_HELD
 from peers.held.holding import CannotHold, Hold
 from peers.processes import Process, Runner, RunnerFailed
 from peers.results import starts_json, steady_json
 from peers.rounds import StopRule, steady_times
-from peers.runners import (OURS, STOCK, TITLES, TVM, NotThere, PeerEnvironment, our_runner,
-                           tvm_runner)
+from peers.runners import (
+    OURS,
+    STOCK,
+    TITLES,
+    TVM,
+    NotThere,
+    PeerEnvironment,
+    our_runner,
+    tvm_runner,
+)
 from peers.starts import start_figures
-from run_model_tools import bootstrap, progress
+from run_model_tools import environment as bootstrap
+from run_model_tools import progress
 
 QUICK = StopRule(rounds=3, width=None)
 QUICK_STARTS = 3

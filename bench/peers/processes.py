@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from peers.held.avx512 import used_by
 from trials import clean_environment
+
+from peers.held.avx512 import used_by
 
 #: Stand in a Runner's command for what each process is given.
 OUTPUT = "{output}"

@@ -10,9 +10,8 @@ from typing import Callable
 
 import numpy as np
 import tvm
-from tvm import rpc, te
-
 from trials import Sample
+from tvm import rpc, te
 
 #: Side of the square matrices whose product is the kernel: about a millisecond's work.
 _SIDE = 256

@@ -7,9 +7,9 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from run_model_tools.environment import REPO_ROOT
 from run_model_tools.errors import WRONG_MACHINE, ToolError
 
 
@@ -46,7 +46,7 @@ class Target:
 
 
 # The one list of targets: the programs, the tests and the documentation read it too.
-TARGETS_FILE = Path(__file__).resolve().parents[2] / "artifacts" / "targets.json"
+TARGETS_FILE = REPO_ROOT / "artifacts" / "targets.json"
 _SCHEMA_VERSION = 1
 
 

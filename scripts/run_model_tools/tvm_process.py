@@ -1,4 +1,4 @@
-"""Starts tvm_worker.py under the interpreter that has TVM, and reads what it answers."""
+"""Starts inside_tvm/worker.py under the interpreter that has TVM, and reads what it answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,30 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
-from run_model_tools import bootstrap
-from run_model_tools.errors import FAILED_RUN, MALFORMED_FILE, MISMATCH, MISSING_FILE, USAGE, ToolError
+from run_model_tools.environment import (
+    BUILD_DIR,
+    PACKAGE,
+    REPO_ROOT,
+    TVM_DIR,
+    VENV_PYTHON,
+    tvm_environment,
+)
+from run_model_tools.errors import (
+    FAILED_RUN,
+    MALFORMED_FILE,
+    MISMATCH,
+    MISSING_FILE,
+    USAGE,
+    ToolError,
+)
 
-_WORKER = Path(__file__).with_name("tvm_worker.py")
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
+
+_START = """\
+from run_model_tools.inside_tvm.worker import main
+
+main()
+"""
 
 
 def own_tvm_python(flag: str | None) -> str | None:
@@ -27,7 +46,7 @@ def identity(python: str | None) -> str:
     """What stands for the compiler in a build key: the pinned one, or the user's interpreter."""
     if python:
         return python
-    stamp = bootstrap.BUILD_DIR / "stamps" / "compiler"
+    stamp = BUILD_DIR / "stamps" / "compiler"
     return stamp.read_text().strip() if stamp.exists() else "unknown"
 
 
@@ -42,25 +61,26 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         command, env = [python], dict(os.environ)
         env.setdefault("TOPHUB_LOCATION", "NONE")
     else:
-        if not (bootstrap.TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
+        if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
             raise ToolError(MISSING_FILE, (
-                f"the TVM compiler {bootstrap.TVM_DIR} is not there: run "
-                f"{bootstrap.REPO_ROOT}/scripts/setup.sh once, or name your own with "
+                f"the TVM compiler {TVM_DIR} is not there: run "
+                f"{REPO_ROOT}/scripts/setup.sh once, or name your own with "
                 f"--tvm-python."))
-        command, env = [str(bootstrap.VENV_PYTHON)], bootstrap.tvm_environment()
+        command, env = [str(VENV_PYTHON)], tvm_environment()
     for name, value in (environment or {}).items():
         # Lists of folders are added to; build/tvm's own come first.
         env[name] = f"{env[name]}:{value}" if name == "PYTHONPATH" and env.get(name) else value
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        command.append(str(_start_file(Path(folder, "packages"), env)))
         result_path = Path(folder, "result.json")
         request_path = Path(folder, "request.json")
         try:
             if on_event is None:
                 _write_request(request_path, {**request, "action": action}, result_path)
-                process = subprocess.run([*command, str(_WORKER), str(request_path)], env=env,
+                process = subprocess.run([*command, str(request_path)], env=env,
                                          capture_output=True, text=True, check=False)
             else:
-                process = _run_with_events([*command, str(_WORKER), str(request_path)], env,
+                process = _run_with_events([*command, str(request_path)], env,
                                            {**request, "action": action}, request_path, result_path,
                                            on_event)
         except OSError as error:
@@ -73,6 +93,20 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
     if "error" in result:
         raise _explain(result["error"], command[0], request)
     return result
+
+
+def _start_file(packages: Path, env: dict[str, str]) -> Path:
+    """A program in the folder `packages` that runs the worker; its processes can import us too.
+
+    This package is all that they see of what lies beside it: the interpreter may be another one
+    than this, with packages of its own.
+    """
+    packages.mkdir()
+    (packages / PACKAGE.name).symlink_to(PACKAGE)
+    env["PYTHONPATH"] = ":".join(filter(None, [str(packages), env.get("PYTHONPATH")]))
+    start = packages / "start.py"
+    start.write_text(_START)
+    return start
 
 
 def _write_request(path: Path, request: dict[str, Any], result: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-
 from machine import best_isa
 from networks import Network, compile_network
-from run_model_tools import bootstrap
+from onnx import TensorProto, helper, numpy_helper
 from trials import Subject
+
+from run_model_tools import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["RUN_MODEL_BUILD_FOLDER"])
@@ -62,10 +62,10 @@ def test_tvms_runtime_gives_the_same_bits(network):
     artifact = compile_network(network, network.onnx.parent / "work" / "artifacts")
     kernels = json.loads((artifact / "metadata.json").read_text(encoding="utf-8"))["kernels"]
     assert kernels["method"] == "ours" and kernels["layers"] >= 5
-    runtime = bootstrap.TVM_DIR / "python" / "tvm" / "libtvm_runtime.so"
+    runtime = environment.TVM_DIR / "python" / "tvm" / "libtvm_runtime.so"
     ours = Subject("run_model", BUILD / "bench" / "trial_run_model")
     tvm = Subject("tvm", BUILD / "bench" / "trial_tvm", (str(runtime),),
-                  {"LD_LIBRARY_PATH": str(bootstrap.TVM_DIR / "lib")})
+                  {"LD_LIBRARY_PATH": str(environment.TVM_DIR / "lib")})
     outputs = {subject.run(artifact, "x", runs=1, threads=threads)["output"]
                for subject in (ours, tvm) for threads in (1, 2)}
     assert len(outputs) == 1

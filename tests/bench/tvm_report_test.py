@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from trials import Sample
 from tvm_report import rows_of_model
 

@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "scripts")]
 from conftest import save_classifier
+
 from run_model_tools.targets import named_targets
 
 PROGRAM = os.environ["RUN_MODEL_PROGRAM"]

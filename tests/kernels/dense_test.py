@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import EPS
-from run_model_kernels import dense
-from run_model_kernels.dense import Dense
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import dense
+from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 
 def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Dense, Isa, dict]]:

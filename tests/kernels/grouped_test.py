@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import check, choose, random_conv
-from run_model_kernels import grouped
-from run_model_kernels.convolution import Convolution
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import grouped
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 
 def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-
 import reference
-from run_model_kernels.quantized import QuantizedConvolution
+
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 
 
 def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_kernels.layer import Layer
+from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 

@@ -12,9 +12,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from onnx_networks import NETWORKS, Network, random_network  # noqa: E402
-from run_model_tools import tvm_process, tvm_worker  # noqa: E402
 
-LEVEL = tvm_worker.x86_level(tvm_worker.cpu_flags())
+from run_model_tools import tvm_process
+from run_model_tools.inside_tvm import cpu  # noqa: E402
+
+LEVEL = cpu.x86_level(cpu.cpu_flags())
 TARGETS = [pytest.param(target, marks=pytest.mark.skipif(
     LEVEL < target, reason=f"this CPU is no {target}")) for target in ("x86-64-v4", "x86-64-v3")]
 

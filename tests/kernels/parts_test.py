@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from random_convolutions import random_conv
-from run_model_kernels import direct, pointwise
-from run_model_kernels.isa import AVX2, AVX512, NEON64
-from run_model_kernels.parts import best_parts, rounded
+
+from run_model_tools.kernels import direct, pointwise
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON64
+from run_model_tools.kernels.parts import best_parts, rounded
 
 PLAIN = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}
 

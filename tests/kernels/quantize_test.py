@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-
 import reference
 from layer_runner import run_layers
-from run_model_kernels import quantize
-from run_model_kernels.convolution import Convolution, plain_lanes
-from run_model_kernels.dense import Dense
-from run_model_kernels.isa import AVX2
-from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
-                                    RelayStep)
-from run_model_kernels.pooling import Pooling
-from run_model_kernels.quantized import Quantization
-from run_model_kernels.tensors import Tensor
+
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.int8 import quantize
+from run_model_tools.kernels.int8.quantized import Quantization
+from run_model_tools.kernels.isa import AVX2
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    LayerStep,
+    Plan,
+    PoolingStep,
+    RelayStep,
+)
+from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.tensors import Tensor
 
 LANES = AVX2.lanes
 

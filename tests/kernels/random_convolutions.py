@@ -7,12 +7,12 @@ import math
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-
 import layer_runner
+import numpy as np
 import reference
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import Isa
+
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.isa import Isa
 
 EPS = np.finfo(np.float32).eps / 2
 

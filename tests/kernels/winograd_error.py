@@ -16,9 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kernels"))
 
 import layer_runner
 import reference
-from run_model_kernels import direct, winograd, winograd_points
-from run_model_kernels.convolution import Convolution, plain_lanes
-from run_model_kernels.isa import AVX512, Isa
+
+from run_model_tools.kernels import direct, winograd, winograd_points
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.isa import AVX512, Isa
 
 # (height and width, input channels, output channels) of ResNet-18's and SqueezeNet's layers.
 LAYERS = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (55, 16, 64), (13, 48, 192))

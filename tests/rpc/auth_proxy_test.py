@@ -14,10 +14,9 @@ from typing import Callable, Iterator
 
 import pytest
 import tvm
-from tvm import rpc
-
 from conftest import ROOT
-from server_process import PATIENCE_SECONDS, ServerProcess, wait_until
+from server_process import PATIENCE_SECONDS, wait_until
+from tvm import rpc
 
 PROGRAM = ROOT / "scripts" / "rpc_auth_proxy"
 

@@ -10,12 +10,11 @@ import time
 import numpy as np
 import pytest
 import tvm
+from conftest import connect
+from server_process import wait_until
 from tvm import relay, rpc
 from tvm.contrib import graph_executor
 from tvm.contrib.debugger import debug_executor
-
-from conftest import connect
-from server_process import wait_until
 from workloads import IS_NATIVE, Network, check_result, run_network
 
 # The board is what this machine is, so that all is worth testing; elsewhere the selection below.

@@ -12,11 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from tvm import rpc  # noqa: E402
-from tvm.rpc.tracker import Tracker  # noqa: E402
-
 import workloads  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
+from tvm import rpc  # noqa: E402
+from tvm.rpc.tracker import Tracker  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from run_model_tools import bootstrap
-from run_model_tools.cpu_features import needed_features
+from run_model_tools import environment
+from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.targets import named_targets
 
 LLVM_TARGETS = [target for target in named_targets().values() if target.tvm.startswith("llvm")]
@@ -38,9 +38,9 @@ with tvm_worker.quiet_stderr():
 print(json.dumps([tvm_worker.llvm_features(tvm, tvm.target.Target(t)) for t in sys.argv[2:]]))
 """
     result = subprocess.run(
-        [sys.executable, "-c", script, str(bootstrap.REPO_ROOT / "scripts"),
+        [sys.executable, "-c", script, str(environment.REPO_ROOT / "scripts"),
          *(target.tvm for target in LLVM_TARGETS), "c"],
-        env=bootstrap.tvm_environment(), capture_output=True, text=True, check=True)
+        env=environment.tvm_environment(), capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 
 

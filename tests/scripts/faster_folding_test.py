@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
-from run_model_tools.faster_folding import evaluate, transform_layout
-from run_model_tools.params_file import read_params
+from run_model_tools.compiling.params_file import read_params
+from run_model_tools.inside_tvm.faster_folding import evaluate, transform_layout
 
 
 def save_block(path):

@@ -9,11 +9,11 @@ import tarfile
 import zipfile
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import pypi
+
 from run_model_tools.errors import ToolError
-from run_model_tools.pypi import Package
+from run_model_tools.setup import pypi
+from run_model_tools.setup.pypi import Package
 
 
 @pytest.fixture

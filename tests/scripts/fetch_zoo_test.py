@@ -6,12 +6,12 @@ import os
 
 import onnx
 import pytest
-
 from conftest import ROOT, save_classifier
-from run_model_tools import zoo
+
 from run_model_tools.errors import ToolError
-from run_model_tools.zoo_manifest import read_manifest
-from run_model_tools.zoo_sources import Cache, Fetcher
+from run_model_tools.zoo import models as zoo
+from run_model_tools.zoo.manifest import read_manifest
+from run_model_tools.zoo.sources import Cache, Fetcher
 
 
 def digest(data):

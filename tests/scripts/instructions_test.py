@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import instructions
+
+from run_model_tools.boards import instructions
 
 PAGE = """# Title
 

@@ -5,10 +5,10 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import apt_sources, sysroot
+
 from run_model_tools.errors import ToolError
+from run_model_tools.setup import apt_sources, sysroot
 
 ONE_LINE = """\
 # deb http://old.example/debian bookworm main

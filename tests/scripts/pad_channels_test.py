@@ -5,14 +5,14 @@ Reference: ONNX Runtime on the model as it was.
 
 import collections
 
+import conftest  # noqa: F401  (puts scripts/ on the path)
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import conftest  # noqa: F401  (puts scripts/ on the path)
-from run_model_tools.pad_channels import pad_channels, padded_channels
+from run_model_tools.inside_tvm.pad_channels import pad_channels, padded_channels
 
 RANDOM = np.random.default_rng(3)
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from run_model_tools import preprocessing
 from run_model_tools.errors import ToolError
-from run_model_tools.preprocessing import PRESETS, from_json
+from run_model_tools.pictures import preprocessing
+from run_model_tools.pictures.preprocessing import PRESETS, from_json
 
 CAFFE = {"resizer": "pil-bilinear", "fit": "crop", "resize": 256, "crop": 224,
          "color_order": "BGR", "divide_by": 1.0, "mean": [104.0, 117.0, 123.0],

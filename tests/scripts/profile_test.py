@@ -15,10 +15,10 @@ from pathlib import Path
 
 import onnx
 import pytest
+from conftest import ROOT
 from onnx import shape_inference
 
-from conftest import ROOT
-from run_model_tools.pad_channels import pad_channels
+from run_model_tools.inside_tvm.pad_channels import pad_channels
 
 PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
 RELEASES = ("0.7.0", "0.8.0", "0.10.0", "0.12.0", "0.14.0", "0.18.0")

@@ -5,14 +5,15 @@ import shutil
 
 import numpy as np
 import pytest
-
 from conftest import save_classifier
-from run_model_tools import tuning_records, tuning_selection
-from run_model_tools.targets import find_target
-from run_model_tools.tuning_progress import Progress
 from tuning_records_test import line
 
-TARGET = tuning_selection.record_target(find_target("native"))
+from run_model_tools.targets import find_target
+from run_model_tools.tuning import records as tuning_records
+from run_model_tools.tuning import selection
+from run_model_tools.tuning.progress import Progress
+
+TARGET = selection.record_target(find_target("native"))
 QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",
          "--min-repeat-ms", "1", "--minutes", "2", "--no-evaluate", "--json")
 
@@ -207,7 +208,7 @@ def test_committed_records_decide_whether_an_artifact_is_up_to_date(workshop, mo
     untuned = workshop.compile("--tuning", "none", "--no-verify")
     assert "tuning" not in untuned
     metadata = workshop.compile("--no-verify")
-    if tuning_selection.choose("auto", None, find_target(TARGET)).files:
+    if selection.choose("auto", None, find_target(TARGET)).files:
         assert metadata["build_key"] != untuned["build_key"]
         assert metadata["tuning"]["layers"] == 2
         assert np.all([entry["records"] > 0 for entry in metadata["tuning"]["files"]])

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from run_model_tools import tuning_records
+from run_model_tools.tuning import records as tuning_records
 
 LAYER = [["TENSOR", [1, 3, 8, 8], "float32"], ["TENSOR", [4, 3, 3, 3], "float32"], [1, 1],
          [1, 1, 1, 1], [1, 1], "NCHW", "NCHW", "float32"]

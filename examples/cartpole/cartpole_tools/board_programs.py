@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Iterator
 
-from run_model_tools import bootstrap
+from run_model_tools import environment
 from run_model_tools.errors import FAILED_RUN, MISSING_FILE, USAGE, ToolError
 from run_model_tools.targets import NamedTarget, aliases, named_targets
 
@@ -37,7 +37,7 @@ def emulated(target: NamedTarget, program: str, build: Path | None) -> list[str]
 
     `build`: the build folder, by default that of the target's preset. Raises ToolError (3).
     """
-    path = (build or bootstrap.BUILD_DIR / target.preset) / program
+    path = (build or environment.BUILD_DIR / target.preset) / program
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there: build it with cmake --preset "
                                       f"{target.preset} && cmake --build --preset {target.preset} "

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run_model_tools.errors import FAILED_RUN, ToolError
-from cartpole_tools.policy_file import INPUT
-from cartpole_tools.quiet_tvm import tvm
 from tvm import rpc
 from tvm.contrib.graph_executor import GraphModule
+
+from cartpole_tools.policy_file import INPUT
+from cartpole_tools.quiet_tvm import tvm
+from run_model_tools.errors import FAILED_RUN, ToolError
 
 _NAME = "policy.so"
 
