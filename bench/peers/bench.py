@@ -30,8 +30,8 @@ from peers.runners import (
     tvm_runner,
 )
 from peers.starts import start_figures
-from run_model_tools import environment as bootstrap
 from run_model_tools import progress
+from run_model_tools.environment import TVM_DIR
 
 QUICK = StopRule(rounds=3, width=None)
 QUICK_STARTS = 3
@@ -110,7 +110,7 @@ class Bench:
                 untuned = networks.compile_network(network, self._artifacts, kernels="stock",
                                                    tuned=False, target=self._target)
             try:
-                runners[TVM] = tvm_runner(self._program("trial_tvm"), bootstrap.TVM_DIR, untuned,
+                runners[TVM] = tvm_runner(self._program("trial_tvm"), TVM_DIR, untuned,
                                           input_name, input_file)
                 self.runners.setdefault(TVM, {
                     "version": "", "settings": _describe(untuned) +

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +17,7 @@ import onnxruntime
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "scripts")]
-from conftest import save_classifier
+from small_networks import save_classifier
 
 from run_model_tools.targets import named_targets
 

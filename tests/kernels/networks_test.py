@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from onnx_networks import NETWORKS, Network, random_network  # noqa: E402
+from onnx_networks import NETWORKS, Network, random_network
 
 from run_model_tools import tvm_process
-from run_model_tools.inside_tvm import cpu  # noqa: E402
+from run_model_tools.inside_tvm import cpu
 
 LEVEL = cpu.x86_level(cpu.cpu_flags())
 TARGETS = [pytest.param(target, marks=pytest.mark.skipif(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kernels"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import layer_runner
 import reference

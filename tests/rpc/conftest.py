@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import gc
-import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import workloads  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
-from tvm import rpc  # noqa: E402
-from tvm.rpc.tracker import Tracker  # noqa: E402
+import workloads
+from server_process import ServerProcess
+from tvm import rpc
+from tvm.rpc.tracker import Tracker
 
 
 def pytest_configure(config: pytest.Config) -> None:

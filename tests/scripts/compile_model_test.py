@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT, save_classifier, save_two_by_two
+from conftest import ROOT
+from small_networks import save_classifier, save_two_by_two
 
 from run_model_tools import environment
 from run_model_tools.compiling import params_file

@@ -31,15 +31,13 @@ def llvm_features():
     """LLVM's features of each named target, from TVM as the compile side asks it."""
     script = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
-from run_model_tools import tvm_worker
-with tvm_worker.quiet_stderr():
+from run_model_tools.inside_tvm import cpu, quiet_stderr
+with quiet_stderr():
     import tvm
-print(json.dumps([tvm_worker.llvm_features(tvm, tvm.target.Target(t)) for t in sys.argv[2:]]))
+print(json.dumps([cpu.llvm_features(tvm, tvm.target.Target(t)) for t in sys.argv[1:]]))
 """
     result = subprocess.run(
-        [sys.executable, "-c", script, str(environment.REPO_ROOT / "scripts"),
-         *(target.tvm for target in LLVM_TARGETS), "c"],
+        [sys.executable, "-c", script, *(target.tvm for target in LLVM_TARGETS), "c"],
         env=environment.tvm_environment(), capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 

@@ -6,7 +6,8 @@ import os
 
 import onnx
 import pytest
-from conftest import ROOT, save_classifier
+from conftest import ROOT
+from small_networks import save_classifier
 
 from run_model_tools.errors import ToolError
 from run_model_tools.zoo import models as zoo

@@ -9,7 +9,8 @@ import tarfile
 
 import numpy as np
 import pytest
-from conftest import ROOT, save_classifier
+from conftest import ROOT
+from small_networks import save_classifier
 
 from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError

@@ -1,13 +1,9 @@
 """The search among a layer's kernels, with made-up times: what is tried, chosen and refused."""
 
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import ROOT
-
-sys.path += [str(ROOT / "kernels"), str(ROOT / "scripts" / "run_model_tools")]
 
 from run_model_tools.inside_tvm.tuning import kernel_search, kernel_trials
 from run_model_tools.kernels import registry

@@ -5,7 +5,6 @@ Reference: ONNX Runtime on the model as it was.
 
 import collections
 
-import conftest  # noqa: F401  (puts scripts/ on the path)
 import numpy as np
 import onnx
 import onnxruntime

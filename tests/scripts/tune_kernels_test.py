@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import save_classifier
+from small_networks import save_classifier
 
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import choices, evaluation, selection

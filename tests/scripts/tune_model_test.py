@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import save_classifier
+from small_networks import save_classifier
 from tuning_records_test import line
 
 from run_model_tools.targets import find_target

@@ -2,7 +2,9 @@
 
 import pytest
 
-from run_model_tools.inside_tvm.worker import Refusal, cpu_flags, record_kind, x86_level
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.compile import record_kind
+from run_model_tools.inside_tvm.cpu import cpu_flags, x86_level
 
 V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}
 V3 = V2 | {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}

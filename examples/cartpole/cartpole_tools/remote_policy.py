@@ -1,6 +1,6 @@
 """The compiled policy on a board, step by step with TVM's own Python over RPC.
 
-Import it where TVM can be imported: after bootstrap.enter_venv(tvm=True).
+Import it where TVM can be imported: after run_model_tools.environment.enter_venv(tvm=True).
 """
 
 from __future__ import annotations
