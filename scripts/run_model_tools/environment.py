@@ -21,8 +21,10 @@ PACKAGE = Path(__file__).resolve().parent
 IS_INSTALLED = (PACKAGE / "share").is_dir()
 """Whether this is an installed package, and not the one of a repository."""
 
-REPO_ROOT = PACKAGE / "share" if IS_INSTALLED else PACKAGE.parents[1]
-"""The repository, or those of its folders that an installed package has (pyproject.toml)."""
+REPO_ROOT = Path.cwd() if IS_INSTALLED else PACKAGE.parents[1]
+"""The repository; of an installed package, the folder that has artifacts/ and images/ in its place."""
+DATA_ROOT = PACKAGE / "share" if IS_INSTALLED else REPO_ROOT
+"""Where what belongs to the tools is: the repository, or what pyproject.toml takes of it."""
 
 
 def _build_folder() -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import WRONG_MACHINE, ToolError
 
 
@@ -46,7 +46,7 @@ class Target:
 
 
 # The one list of targets: the programs, the tests and the documentation read it too.
-TARGETS_FILE = REPO_ROOT / "artifacts" / "targets.json"
+TARGETS_FILE = DATA_ROOT / "artifacts" / "targets.json"
 _SCHEMA_VERSION = 1
 
 

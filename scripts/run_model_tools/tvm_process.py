@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from run_model_tools.environment import (
     BUILD_DIR,
+    IS_INSTALLED,
     PACKAGE,
     REPO_ROOT,
     TVM_DIR,
@@ -62,10 +63,11 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         env.setdefault("TOPHUB_LOCATION", "NONE")
     else:
         if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
+            first = ("name the build/ of a repository whose scripts/setup.sh was run in RUN_MODEL_BUILD"
+                     if IS_INSTALLED else f"run {REPO_ROOT}/scripts/setup.sh once")
             raise ToolError(MISSING_FILE, (
-                f"the TVM compiler {TVM_DIR} is not there: run "
-                f"{REPO_ROOT}/scripts/setup.sh once, or name your own with "
-                f"--tvm-python."))
+                f"the TVM compiler {TVM_DIR} is not there: {first}, or name your own with "
+                "--tvm-python."))
         command, env = [str(VENV_PYTHON)], tvm_environment()
     for name, value in (environment or {}).items():
         # Lists of folders are added to; build/tvm's own come first.

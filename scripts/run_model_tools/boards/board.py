@@ -33,8 +33,8 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
 
     Raises ToolError (2) for a name that is not known, (3) naming what is missing and what makes it.
     """
-    root = environment.REPO_ROOT
-    target = _target(root / "artifacts" / "targets.json", target_name)
+    root, data = environment.REPO_ROOT, environment.DATA_ROOT / "artifacts"
+    target = _target(data / "targets.json", target_name)
     files: dict[str, Path] = {}
     programs = programs or environment.BUILD_DIR / target["preset"] / "bin"
     for program in PROGRAMS:
@@ -46,7 +46,7 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
     more = tuple(name for name in _MORE_PROGRAMS if (programs / name).is_file())
     files |= {name: programs / name for name in more}
     for table in _TABLES:
-        files[f"artifacts/{table}"] = root / "artifacts" / table
+        files[f"artifacts/{table}"] = data / table
     files["labels/imagenet.txt"] = root / "labels" / "imagenet.txt"
 
     compiled = sorted(p.parts[-3] for p in artifacts.glob(f"*/{target_name}/metadata.json"))

@@ -76,5 +76,5 @@ def board_environment(scratch: Path, target: str) -> dict[str, str]:
 
 
 def emulators() -> dict[str, list[str]]:
-    table = json.loads((environment.REPO_ROOT / "artifacts" / "targets.json").read_text())
+    table = json.loads((environment.DATA_ROOT / "artifacts" / "targets.json").read_text())
     return {t["name"]: t.get("emulator") or [] for t in table["targets"]}

@@ -1,1 +1,1 @@
-"""TODO"""
+"""ONNX -> an artifact, and what the files of an artifact hold."""

@@ -117,7 +117,7 @@ class Job:
 @functools.cache
 def _kernel_sources() -> str:
     """A hash of everything that decides what our kernels are."""
-    files = [path for folder in (environment.REPO_ROOT / "kernels", environment.PACKAGE / "kernels")
+    files = [path for folder in (environment.DATA_ROOT / "kernels", environment.PACKAGE / "kernels")
              for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".in", ".py", ".json")]
     parts = [[path.name, sha256_of(path)] for path in files]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -7,9 +7,9 @@ import re
 import shutil
 import subprocess
 
-from run_model_tools.environment import REPO_ROOT, TVM_DIR
+from run_model_tools.environment import DATA_ROOT, TVM_DIR
 
-C_FOLDER = REPO_ROOT / "kernels" / "c"
+C_FOLDER = DATA_ROOT / "kernels" / "c"
 
 # What the C code may assume, and how it is optimised.  Contracting lets a * b + c become one fused
 # multiply-add.  No name of the C library is assumed to be there but memcpy and memset.

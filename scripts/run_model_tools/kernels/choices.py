@@ -21,12 +21,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Iterator, Mapping
 
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
 
-FOLDER = REPO_ROOT / "kernels" / "choices"
+FOLDER = DATA_ROOT / "kernels" / "choices"
 SCHEMA_VERSION = 1
 
 Kernel = tuple[str, dict[str, object]]

@@ -1,1 +1,1 @@
-"""TODO"""
+"""How pictures become tensors; where the committed pictures and labels come from."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Measures how to compile a network best, and keeps what was best."""

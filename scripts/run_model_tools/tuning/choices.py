@@ -8,13 +8,13 @@ from statistics import median
 from typing import Any
 
 from run_model_tools import tvm_process
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.files import json_text, locked, write_atomically
 from run_model_tools.tuning import session
 from run_model_tools.tuning.progress import Progress
 from run_model_tools.tuning.session import TuningJob
 
-FOLDER = REPO_ROOT / "kernels" / "choices"
+FOLDER = DATA_ROOT / "kernels" / "choices"
 
 # Of the form that kernels/run_model_kernels/choices.py reads.
 SCHEMA_VERSION = 1

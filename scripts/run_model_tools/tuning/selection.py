@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.inside_tvm import cpu
 from run_model_tools.targets import Target, named_targets
 from run_model_tools.tuning import records as tuning_records
 
-COMMITTED = REPO_ROOT / "kernels" / "records"
+COMMITTED = DATA_ROOT / "kernels" / "records"
 
 _NAME = re.compile(r"(?P<family>[A-Za-z0-9][A-Za-z0-9_+-]*)\.(?P<target>[a-z0-9_]+)\."
                    rf"(?P<kind>{'|'.join(tuning_records.KINDS)})")

@@ -211,7 +211,7 @@ def machine_name(job: TuningJob) -> str:
     return os.uname().machine
 
 
-REQUIREMENTS = environment.REPO_ROOT / "scripts" / "requirements-tuning.txt"
+REQUIREMENTS = environment.DATA_ROOT / "scripts" / "requirements-tuning.txt"
 FOLDER = environment.BUILD_DIR / "tuning" / "site"
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable
 
-from run_model_tools.environment import REPO_ROOT
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.setup.pypi import Package
 
-MANIFEST = REPO_ROOT / "artifacts" / "zoo.json"
+MANIFEST = DATA_ROOT / "artifacts" / "zoo.json"
 SCHEMA_VERSION = 1
 KINDS = ("pypi", "url", "cache", "seed")
 
