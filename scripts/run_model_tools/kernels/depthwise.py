@@ -1,4 +1,4 @@
-"""Depthwise convolution of any kernel, stride, dilation and padding (kernels/c/depthwise.h)."""
+"""Depthwise convolution of any kernel, stride, dilation and padding (kernels/c/f32-dwconv.c.in)."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> 
     shape = (1, blocks, height, width, isa.lanes)
     inputs = [(tuple(s), "float32") for s in conv.input_shapes]
     return Layer(
-        kind="conv2d_depthwise", header="depthwise.h", defines=defines,
+        kind="conv2d_depthwise", template="f32-dwconv.c.in", defines=defines,
         phases=(Phase("depthwise", tasks),),
         inputs=tuple(inputs + [(shape, "float32")] * conv.residual),
         constants=(packed_weights(conv, isa),), output_shape=shape,
+        variant=isa.variant(*[columns] if columns else []),
         note={"kernel": "depthwise", "columns": columns, "strips": strips, "tasks": tasks,
               "multiply_adds": conv.multiply_adds})
 

@@ -1,4 +1,4 @@
-"""Convolution of any kernel size, stride and dilation by its definition (c/direct.h)."""
+"""Convolution of any kernel size, stride and dilation by its definition (c/f32-conv-direct.c.in)."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1], "PAD_TOP": top,
         "PAD_LEFT": left, "ROW_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
         "CHANNELS_OUTSIDE": outside == "channels"}
-    return Layer(f"conv2d_{kernel}", "direct.h", defines, tuple(phases),
+    return Layer(f"conv2d_{kernel}", "f32-conv-direct.c.in", defines, tuple(phases),
                  conv.layer_inputs(isa.lanes),
                  (channels.weights, padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes), shared_bytes=shared_bytes,
-                 note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
+                 variant=isa.variant(*tile), note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
 
 

@@ -1,4 +1,4 @@
-"""Expansion, depthwise convolution and projection as one layer (kernels/c/inverted_residual.h)."""
+"""Expansion, depthwise convolution and projection as one layer (kernels/c/f32-inverted-residual.c.in)."""
 
 from __future__ import annotations
 
@@ -156,8 +156,9 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
         parameters |= {"group": group, "expand": expand}
     return Layer(
         kind=f"conv2d_{'expand_' if block.expand else ''}depthwise_project",
-        header="inverted_residual.h", defines=defines, phases=(Phase("inverted_residual", parts),),
+        template="f32-inverted-residual.c.in", defines=defines, phases=(Phase("inverted_residual", parts),),
         inputs=tuple(inputs), constants=tuple(constants), output_shape=shape, scratch_bytes=scratch,
+        variant=isa.variant(*project),
         note={"kernel": "inverted_residual", **parameters, "multiply_adds": block.multiply_adds})
 
 

@@ -22,6 +22,14 @@ class Isa:
     tiles: tuple[tuple[int, int], ...] = ()
     """The register tiles, if not all that fit (tiles.register_tiles())."""
 
+    def variant(self, *tile: int) -> str:
+        """What ends the names of C functions for it with such a register tile: "14x2_avx512"."""
+        return "_".join(filter(None, ["x".join(map(str, tile)), self.name]))
+
+    def variant_of_bytes(self, *tile: int) -> str:
+        """The same of layers of bytes: "14x2_avx512vnni"."""
+        return self.variant(*tile) + (self.dot or "")
+
     def defines(self) -> dict[str, object]:
         """The macros that every layer's C code has."""
         return {"LANES": self.lanes}

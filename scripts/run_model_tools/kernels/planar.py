@@ -1,4 +1,4 @@
-"""Convolution of a planar picture, a network's first layer (c/planar.h)."""
+"""Convolution of a planar picture, a network's first layer (c/f32-conv-planar.c.in)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
                        + (conv.kernel[0] - 1) * conv.dilation[0] + 1)
         defines.update(PADDED_WIDTH=padded_width, PADDED_ROWS=padded_rows)
         scratch = planes * padded_rows * padded_width * 4
-    return Layer("conv2d_planar", "planar.h", defines, (Phase("planar", parts),),
+    return Layer("conv2d_planar", "f32-conv-planar.c.in", defines, (Phase("planar", parts),),
                  conv.layer_inputs(isa.lanes),
                  (weights.astype(np.float32), padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes), scratch_bytes=scratch,
-                 note={"kernel": "planar", "tile": list(tile), "parts": parts,
+                 variant=isa.variant(*tile), note={"kernel": "planar", "tile": list(tile), "parts": parts,
                        "multiply_adds": conv.multiply_adds})

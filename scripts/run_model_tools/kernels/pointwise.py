@@ -1,4 +1,4 @@
-"""1 x 1 convolution with stride 1 as a product of matrices (c/pointwise.h)."""
+"""1 x 1 convolution with stride 1 as a product of matrices (c/f32-conv-pointwise.c.in)."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS"),
                "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
                "CHANNELS_OUTSIDE": outside == "channels"}
-    return Layer(f"conv2d_{kernel}", "pointwise.h", defines,
+    return Layer(f"conv2d_{kernel}", "f32-conv-pointwise.c.in", defines,
                  (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
                  (channels.weights, padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes),
-                 note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
+                 variant=isa.variant(*tile), note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
 
 

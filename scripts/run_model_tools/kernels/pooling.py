@@ -1,4 +1,4 @@
-"""Maximum, average and global average pooling (kernels/c/pooling.h, global_pooling.h)."""
+"""Maximum, average and global average pooling (kernels/c/f32-pool.c.in, f32-gavgpool.c.in)."""
 
 from __future__ import annotations
 
@@ -106,10 +106,11 @@ def make(pool: Pooling, isa: Isa, tasks: int, columns: int = 0, strips: int = 1)
     if pool.count_padding:
         defines["COUNT_PADDING"] = 1
     return Layer(
-        kind=f"{pool.kind}_pool2d", header="pooling.h", defines=defines,
+        kind=f"{pool.kind}_pool2d", template="f32-pool.c.in", defines=defines,
         phases=(Phase("pooling", tasks),),
         inputs=tuple((tuple(shape), "float32") for shape in pool.input_shapes), constants=(),
         output_shape=pool.output_shape(isa.lanes),
+        variant=isa.variant(*[columns] if columns else []),
         note={"kernel": "pooling", "columns": columns, "strips": strips, "tasks": tasks})
 
 
@@ -125,10 +126,11 @@ def _global_average(pool: Pooling, isa: Isa, tasks: int) -> Layer:
         "PIXELS": math.prod(pool.input_size), "TASKS": tasks,
     }
     return Layer(
-        kind="global_avg_pool2d", header="global_pooling.h", defines=defines,
+        kind="global_avg_pool2d", template="f32-gavgpool.c.in", defines=defines,
         phases=(Phase("global_average", tasks),),
         inputs=tuple((tuple(shape), "float32") for shape in pool.input_shapes), constants=(),
         output_shape=pool.output_shape(isa.lanes),
+        variant=isa.variant(),
         note={"kernel": "global_average", "tasks": tasks})
 
 

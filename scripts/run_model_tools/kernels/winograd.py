@@ -1,4 +1,4 @@
-"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3), F(6, 3) (kernels/c/winograd.h)."""
+"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3), F(6, 3) (kernels/c/f32-conv-winograd.c.in)."""
 
 from __future__ import annotations
 
@@ -59,18 +59,19 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
     parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels,
                   "vectors": vectors}
     return Layer(
-        kind=f"conv2d_winograd{tile}", header="winograd.h", defines=defines,
+        kind=f"conv2d_winograd{tile}", template="f32-conv-winograd.c.in", defines=defines,
         phases=(Phase("winograd", -(-tiles // group) * splits),),
         inputs=conv.layer_inputs(isa.lanes),
         constants=(transformed_weights(conv, isa, points, vectors),
                    _padded_bias(conv, isa, parts * vectors)),
         output_shape=conv.output_shape(isa.lanes),
         scratch_bytes=scratch_bytes(isa, tile, group, len(blocks), vectors),
+        variant=f"f{tile}x3_{isa.variant(pixels, vectors)}",
         note={"kernel": "winograd", **parameters, "multiply_adds": conv.multiply_adds})
 
 
 def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) -> int:
-    """A task's transformed input and products: winograd.h's VALUE_STRIDE and PRODUCT_STRIDE."""
+    """A task's transformed input and products: f32-conv-winograd.c.in's VALUE_STRIDE and PRODUCT_STRIDE."""
     return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
 
 

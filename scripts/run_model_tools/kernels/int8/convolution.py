@@ -1,4 +1,4 @@
-"""Quantized convolution, all but depthwise: kernels/c/int8_convolution.h."""
+"""Quantized convolution, all but depthwise: kernels/c/u8s8-conv.c.in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_TASK = 1 << 20
 
 
 def largest_tile(isa: Isa) -> tuple[int, int]:
-    """(pixels, vectors) of the register tile; see int8_convolution.h for the budget."""
+    """(pixels, vectors) of the register tile; see u8s8-conv.c.in for the budget."""
     if isa.registers < 32:
         return (4, 2) if isa.lanes == 8 else (3, 2)
     return isa.tile
@@ -128,12 +128,13 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
             defines["OUTPUT_COUNT"] = conv.output_channels
     tasks = -(-tiles // task_tiles) * -(-chunks // task_chunks)
     return Layer(
-        kind="conv2d_int8", header="int8_convolution.h", defines=defines,
+        kind="conv2d_int8", template="u8s8-conv.c.in", defines=defines,
         phases=(*source.phases, Phase("int8_convolve", tasks)),
         inputs=quantized.layer_inputs(lanes),
         constants=(np.concatenate(packed), *per_channel, *source.constants),
         output_shape=output_shape, output_dtype=quantized.output_dtype,
         shared_bytes=source.shared_bytes,
+        variant=isa.variant_of_bytes(tile[0] * tile[1], vectors),
         note={"kernel": "int8_convolution", "tile": list(tile), "vectors": vectors,
               "multiply_adds": conv.multiply_adds})
 

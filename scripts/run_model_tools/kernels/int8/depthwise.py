@@ -1,4 +1,4 @@
-"""Quantized depthwise convolution: kernels/c/int8_depthwise.h."""
+"""Quantized depthwise convolution: kernels/c/u8s8-dwconv.c.in."""
 
 from __future__ import annotations
 
@@ -74,11 +74,12 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         "OUT_HEIGHT": out_height, "OUT_WIDTH": out_width,
         "ROWS": rows, "COLUMNS": columns, "TASK_STEPS": task_steps}
     return Layer(
-        kind="depthwise_int8", header="int8_depthwise.h", defines=defines,
+        kind="depthwise_int8", template="u8s8-dwconv.c.in", defines=defines,
         phases=(Phase("int8_depthwise", blocks * -(-steps // task_steps)),),
         inputs=quantized.layer_inputs(lanes),
         constants=(np.ascontiguousarray(packed).reshape(-1), *per_channel),
         output_shape=(1, blocks, out_height, out_width, lanes), output_dtype=quantized.output_dtype,
         scratch_bytes=conv.input_size[1] * lanes,
+        variant=isa.variant_of_bytes(rows, columns),
         note={"kernel": "int8_depthwise", "rows": rows, "columns": columns,
               "multiply_adds": conv.multiply_adds})

@@ -1,4 +1,4 @@
-"""Pooling of bytes: kernels/c/int8_pooling.h."""
+"""Pooling of bytes: kernels/c/u8-pool.c.in."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def make(quantized: QuantizedPooling, isa: Isa) -> Layer:
         if (scales != 1).any() or biases.any():
             defines["RESCALE"] = 1
     return Layer(
-        kind=f"{pool.kind}_pool2d_int8", header="int8_pooling.h", defines=defines,
+        kind=f"{pool.kind}_pool2d_int8", template="u8-pool.c.in", defines=defines,
         phases=(Phase("int8_pool", tasks),),
         inputs=tuple((tuple(shape), "uint8") for shape in pool.input_shapes),
         constants=(scales, biases), output_shape=pool.output_shape(isa.lanes),
-        output_dtype="float32" if pool.planar else "uint8", note={"kernel": "int8_pooling"})
+        output_dtype="float32" if pool.planar else "uint8", variant=isa.variant(), note={"kernel": "int8_pooling"})

@@ -181,8 +181,8 @@ def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool
     if to_float:
         defines["TO_FLOAT"] = 1
     kinds = ("uint8", "float32") if to_float else ("float32", "uint8")
-    return Layer(kind="dequantize" if to_float else "quantize", header="int8_cast.h",
+    return Layer(kind="dequantize" if to_float else "quantize", template="f32-u8-cast.c.in",
                  defines=defines, phases=(Phase("int8_cast", blocks * -(-height * width // each)),),
                  inputs=((tuple(shape), kinds[0]),),
                  constants=(factors.astype(np.float32), offsets.astype(np.float32)),
-                 output_shape=tuple(shape), output_dtype=kinds[1], note={"kernel": "int8_cast"})
+                 output_shape=tuple(shape), output_dtype=kinds[1], variant=isa.variant(), note={"kernel": "int8_cast"})

@@ -177,7 +177,7 @@ class QuantizedConvolution:
             raise ValueError("a sum of this convolution does not fit into 32 bits")
 
     def output_defines(self) -> dict[str, object]:
-        """int8_output.h's macros."""
+        """int8.h's macros."""
         defines: dict[str, object] = {}
         if self.convolution.residual:
             tensors = len(self.convolution.input_shapes)
