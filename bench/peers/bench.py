@@ -9,10 +9,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import networks
 import numpy as np
-from networks import Network
 
+import networks
+from networks import Network
 from peers.agreement import check_agreement
 from peers.held.holding import OURS as OURS_HELD
 from peers.held.holding import CannotHold, Hold

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from networks import Network
-
 from peers.held.holding import CannotHold, Hold, hold
 from peers.processes import OUTPUT, THREADS, Runner
 

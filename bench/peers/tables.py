@@ -74,7 +74,7 @@ def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]]
     titles += [percent] * bool(percent) + ["to reach", ""]
     yield "| " + " | ".join(titles) + " |"
     yield "|---" * len(titles) + "|"
-    for name, network in report["networks"].items():
+    for network in report["networks"].values():
         for threads, figures, compared in rows(network):
             cells = [network["title"], str(threads)]
             cells += [_cell(figures.get(runner), runner == compared["best_peer"])

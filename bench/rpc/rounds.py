@@ -10,8 +10,9 @@ from typing import Callable
 
 import numpy as np
 import tvm
-from trials import Sample
 from tvm import rpc, te
+
+from trials import Sample
 
 #: Side of the square matrices whose product is the kernel: about a millisecond's work.
 _SIDE = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
-from typing import Callable, NoReturn, Optional
+from typing import Callable, NoReturn
 
 USAGE = 2
 MISSING_FILE = 3
@@ -28,7 +28,7 @@ class ToolError(Exception):
         self.code = code
 
 
-def command(main: Callable[[], Optional[int]]) -> Callable[[], NoReturn]:
+def command(main: Callable[[], int | None]) -> Callable[[], NoReturn]:
     """A command's main function as one that ends the process: see run_command()."""
     @functools.wraps(main)
     def run() -> NoReturn:
@@ -37,7 +37,7 @@ def command(main: Callable[[], Optional[int]]) -> Callable[[], NoReturn]:
     return run
 
 
-def run_command(main: Callable[[], Optional[int]]) -> NoReturn:
+def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Runs a command's main function and ends the process with its exit code."""
     try:
         sys.exit(main() or 0)

@@ -8,9 +8,10 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Collection, Iterator
+from typing import Any
 
 from run_model_tools.errors import MISMATCH, ToolError
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 from peers.processes import OUTPUT, THREADS, Runner
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # Speaks the workers' protocol. Each run takes MILLISECONDS, told and not slept.
 _FAKE = '''

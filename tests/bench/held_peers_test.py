@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from peers.held import holding
 from peers.held.avx512 import used_by
 from peers.held.libraries import build_preload, copy_patched, file_offsets, patched

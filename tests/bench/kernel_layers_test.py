@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
 from kernels.layers import NetworkLayer, read_layers
 from kernels.matching import match_others, match_ours
 from kernels.onnxruntime_profile import nodes_of_events
 from kernels.profiles import Node, ProfileFailed, fastest, nodes_of_onnxruntime, nodes_of_profile
 from kernels.table import as_markdown, make_table
-from onnx import TensorProto, helper, numpy_helper
 
 
 def save_network(path: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
 from machine import best_isa
 from networks import Network, compile_network
-from onnx import TensorProto, helper, numpy_helper
-from trials import Subject
-
 from run_model_tools import environment
+from trials import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["RUN_MODEL_BUILD_FOLDER"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from peers.agreement import check_agreement
 from peers.processes import Process, Runner, RunnerFailed
 from peers.starts import start_figures

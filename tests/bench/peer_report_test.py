@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from peers.results import compare, report_json, starts_json, steady_json
 from peers.rounds import Steady
 from peers.starts import FIGURES, Starts

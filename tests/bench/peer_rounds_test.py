@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
+
 from peers.intervals import median_interval
 from peers.processes import Process, RunnerFailed
 from peers.rounds import StopRule, in_turn, steady_times
-from scipy import stats
 
 
 @pytest.mark.parametrize("count", [6, 7, 10, 25, 26, 101, 400])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from networks import Network
 from peers.runners import NotThere, PeerEnvironment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from trials import Sample
 from tvm_report import rows_of_model
 

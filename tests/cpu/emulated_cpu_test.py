@@ -16,10 +16,10 @@ import numpy as np
 import onnxruntime
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from run_model_tools.targets import named_targets
 from small_networks import save_classifier
 
-from run_model_tools.targets import named_targets
+ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = os.environ["RUN_MODEL_PROGRAM"]
 MACHINE = os.environ["RUN_MODEL_MACHINE"]

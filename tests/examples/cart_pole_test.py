@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Iterable, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+
 from cartpole_tools import environment
 
 TOLERANCE = 1e-12

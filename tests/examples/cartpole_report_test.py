@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import CARTPOLE
+
 from cartpole_tools import board_programs, episodes, latency
 from cartpole_tools.reward_plot import reward_plot
 from cartpole_tools.run_arguments import parse_arguments
-from conftest import CARTPOLE
-
 from run_model_tools.errors import ToolError
 
 REPORT = {

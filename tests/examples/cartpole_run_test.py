@@ -9,14 +9,14 @@ import re
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
-from cartpole_tools.policy_file import policy_file
-from cartpole_tools.q_network import QNetwork
 from conftest import CARTPOLE
 
+from cartpole_tools.policy_file import policy_file
+from cartpole_tools.q_network import QNetwork
 from run_model_tools import environment
 
 BUILD = Path(os.environ["RUN_MODEL_BUILD"])

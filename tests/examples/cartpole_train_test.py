@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from conftest import CARTPOLE
+
 from cartpole_tools import environment
 from cartpole_tools.dqn import Learner, Settings
 from cartpole_tools.policy_file import policy_file, read_policy
 from cartpole_tools.q_network import Adam, QNetwork
 from cartpole_tools.replay import Replay
-from conftest import CARTPOLE
 
 POLICY = CARTPOLE / "policy.onnx"
 

@@ -27,7 +27,7 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[De
     return cases
 
 
-def check(cases, rng, folder, toolchain=layer_runner.Toolchain()) -> None:
+def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
     layers = [dense.make(layer, isa, **parameters) for layer, isa, parameters in cases]
     inputs = [rng.standard_normal(layer.inputs[0][0]).astype(np.float32) for layer in layers]
     outputs = layer_runner.run_layers([(layer, [x]) for layer, x in zip(layers, inputs)], folder,

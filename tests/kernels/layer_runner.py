@@ -44,6 +44,7 @@ class Toolchain:
     runner: tuple[str, ...] = ()
 
 
+NATIVE = Toolchain()
 SANITIZED = Toolchain(("gcc", "-O1", "-g", "-march=native", "-fsanitize=address,undefined",
                        "-fno-sanitize-recover=all"))
 AARCH64 = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static"), ("qemu-aarch64",))
@@ -55,7 +56,7 @@ RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64"
 
 
 def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
-               toolchain: Toolchain = Toolchain()) -> list[np.ndarray]:
+               toolchain: Toolchain = NATIVE) -> list[np.ndarray]:
     """The output of each (layer, its inputs).
 
     Outputs, shared and scratch memory hold NaNs before, so what is read without having been written

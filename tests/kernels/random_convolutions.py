@@ -80,7 +80,7 @@ def choose(rng: np.random.Generator, kernel: ModuleType, convs: list[tuple[Convo
 
 
 def check(kernel: ModuleType, cases: list[Case], folder: Path,
-          toolchain: layer_runner.Toolchain = layer_runner.Toolchain()) -> None:
+          toolchain: layer_runner.Toolchain = layer_runner.NATIVE) -> None:
     """Each result within what rounding of every product and sum can do."""
     rng = np.random.default_rng(len(cases))
     layers = [kernel.make(conv, isa, **parameters) for conv, isa, parameters in cases]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 import workloads
 from server_process import ServerProcess
 from tvm import rpc
 from tvm.rpc.tracker import Tracker
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_configure(config: pytest.Config) -> None:

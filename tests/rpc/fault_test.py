@@ -417,7 +417,7 @@ def test_a_port_that_is_taken(start_server):
 @native_only
 def test_a_tracker_that_restarts(start_server, network):
     first = Tracker(host="127.0.0.1", port=18190, port_end=18900, silent=True)
-    server = start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
+    start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
 
     def free() -> int | None:
         queues = rpc.connect_tracker("127.0.0.1", first.port).summary()["queue_info"]

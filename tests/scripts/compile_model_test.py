@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 from conftest import ROOT
-from small_networks import save_classifier, save_two_by_two
 
 from run_model_tools import environment
 from run_model_tools.compiling import params_file
 from run_model_tools.compiling.artifact import library_machine
 from run_model_tools.files import sha256_of
+from small_networks import save_classifier, save_two_by_two
 
 FLAGS = ("--name", "tiny", "--out", "out", "--preprocessing", "imagenet", "--resize", "8",
          "--crop", "8")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from small_networks import save_classifier
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,10 +4,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from small_networks import save_classifier, save_two_by_two
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model, resolve_shapes, run_onnx
+from small_networks import save_classifier, save_two_by_two
 
 
 def test_facts(classifier):

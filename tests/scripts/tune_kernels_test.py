@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from small_networks import save_classifier
 
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import choices, evaluation, selection
+from small_networks import save_classifier
 
 TARGET = selection.record_target(find_target("native"))
 

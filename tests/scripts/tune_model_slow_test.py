@@ -87,7 +87,7 @@ def test_the_other_methods_measure_and_are_applied(workshop, method):  # noqa: F
     header, records, unreadable = tuning_records.read(candidate)
     assert unreadable == 0 and {r.kind for r in records} == {method}
     assert header["layout"] == "NHWC" and len(header["network"]) == 64
-    if TARGET == selection.record_target(find_target("native")):
+    if selection.record_target(find_target("native")) == TARGET:
         metadata = workshop.compile("--tuning-records", candidate, "--target", "native")
         assert metadata["tuning"]["method"] == method
     # In the middle of a write, as a kill leaves it.

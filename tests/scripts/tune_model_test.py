@@ -5,13 +5,13 @@ import shutil
 
 import numpy as np
 import pytest
-from small_networks import save_classifier
 from tuning_records_test import line
 
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import selection
 from run_model_tools.tuning.progress import Progress
+from small_networks import save_classifier
 
 TARGET = selection.record_target(find_target("native"))
 QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",

@@ -9,9 +9,10 @@ import shlex
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Iterator
+from typing import IO
 
 from run_model_tools import environment
 from run_model_tools.errors import FAILED_RUN, MISSING_FILE, USAGE, ToolError

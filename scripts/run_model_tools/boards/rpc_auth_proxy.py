@@ -27,6 +27,7 @@ import stat
 import struct
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 # The protocol is described in rpc/server/challenge.h.
@@ -111,10 +112,8 @@ def pass_on(source: socket.socket, target: socket.socket) -> None:
     except OSError:
         # One side is gone: the other is to notice.
         for connection in (source, target):
-            try:
+            with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 def serve(client: socket.socket, address: tuple[str, int], key: bytes) -> None:

@@ -18,8 +18,8 @@ padding's names start with `__align`; TVM's own runtimes ignore names that the g
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Iterable
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 

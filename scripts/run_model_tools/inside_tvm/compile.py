@@ -24,7 +24,7 @@ def compile_model(tvm, request):
     try:
         target = tvm.target.Target(target_text)
     except Exception as error:
-        raise Refusal("target", str(error).strip().splitlines()[-1])
+        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
     is_c = target.kind.name == "c"
     try:
@@ -33,7 +33,7 @@ def compile_model(tvm, request):
         kernels = dict(rewritten.report, method="ours")
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
-            raise Refusal("kernels", str(error))
+            raise Refusal("kernels", str(error)) from error
         rewritten, kernels = None, {"method": "stock", "reason": str(error)}
     tuned = None
     if rewritten is not None:
@@ -90,7 +90,7 @@ def read_onnx(model, request):
         return relay.frontend.from_onnx(
             model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)[0]
     except Exception as error:
-        raise Refusal("model", str(error).strip().splitlines()[-1])
+        raise Refusal("model", str(error).strip().splitlines()[-1]) from error
 
 
 def build_tuned(tvm, mod, params, target, request):

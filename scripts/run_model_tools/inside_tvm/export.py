@@ -18,7 +18,7 @@ def export(module, path, request, whole=False):
     try:
         module.export_library(path, **options)
     except (RuntimeError, OSError, ValueError) as error:
-        raise Refusal("link", str(error).strip())
+        raise Refusal("link", str(error).strip()) from error
 
 
 def write_c_source(factory, directory):

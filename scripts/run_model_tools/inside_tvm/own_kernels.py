@@ -37,7 +37,7 @@ def rewrite(tvm, read, target, request):
     try:
         find_clang()
     except CompileError as error:
-        raise Unusable(str(error))
+        raise Unusable(str(error)) from error
     isa = isa_of(target)
     if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
         raise Unusable("they were not measured to be faster on this target")
@@ -48,7 +48,7 @@ def rewrite(tvm, read, target, request):
                 return _rewrite_in_8_bits(tvm, mod, target, request)
             return rewriting.rewrite(mod, target)
         except rewriting.NotForUs as error:
-            raise Unusable(str(error))
+            raise Unusable(str(error)) from error
 
 
 def simplify(tvm, mod, target):

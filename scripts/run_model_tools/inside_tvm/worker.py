@@ -44,7 +44,7 @@ def main():
                 import tvm
                 from tvm import relay  # noqa: F401 -- TVM 0.20 and later have none.
         except ImportError as error:
-            raise Refusal("import", str(error))
+            raise Refusal("import", str(error)) from error
         result = act(tvm, request)
         result["tvm_version"] = str(tvm.__version__)
     except Refusal as refusal:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Iterator, Mapping
 
 from run_model_tools.environment import DATA_ROOT
 from run_model_tools.kernels.convolution import Convolution, plain_lanes

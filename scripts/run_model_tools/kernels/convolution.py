@@ -107,7 +107,7 @@ class Convolution:
         bounds = {"CLAMP_LOW": self.low, "CLAMP_HIGH": self.high}
         return {name: float(value) for name, value in bounds.items() if math.isfinite(value)}
 
-    def without_data(self) -> "Convolution":
+    def without_data(self) -> Convolution:
         """The same with weights that take no memory, for keys of tables."""
         return replace(self, weight=np.broadcast_to(np.float32(0), self.weight.shape),
                        bias=np.broadcast_to(np.float32(0), self.bias.shape))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Blocked:
                 and np.array_equal(self.places[:, 1], np.arange(self.channels))
                 and self.channels > (tensor.shape[1] - 1) * tensor.shape[4])
 
-    def take(self, order: Sequence[int] | np.ndarray) -> "Blocked":
+    def take(self, order: Sequence[int] | np.ndarray) -> Blocked:
         """Some of the channels, in another order; tensors that are not used any more go."""
         places = self.places[np.asarray(order)]
         used = sorted(set(places[:, 0]))

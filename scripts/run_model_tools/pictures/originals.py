@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 from dataclasses import dataclass
-from typing import Union
 
 import numpy as np
 from PIL import Image
@@ -50,7 +49,7 @@ class Picture:
 
     file_name: str
     sha256: str
-    package: Union[Package, DebianPackage]
+    package: Package | DebianPackage
     member: str
     original_sha256: str
     title: str

@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 
@@ -32,9 +32,9 @@ class Preprocessing:
     divide_by: float
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
-    resize: Optional[int] = None
-    crop: Optional[int] = None
-    pad: Optional[int] = None
+    resize: int | None = None
+    crop: int | None = None
+    pad: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object in metadata.json; what does not belong to the fit is left out."""

@@ -73,13 +73,13 @@ def parse_stanzas(text: str) -> list[Source]:
                 name = title.strip().lower()
                 fields[name] = (title.strip(), value.strip())
 
-        def words(field: str) -> tuple[str, ...]:
-            return tuple(fields.get(field, ("", ""))[1].split())
-
-        if "deb" not in words("types") or words("enabled")[:1] in (("no",), ("false",), ("0",)):
+        words = {field: tuple(value.split()) for field, (_, value) in fields.items()}
+        if ("deb" not in words.get("types", ())
+                or words.get("enabled", ())[:1] in (("no",), ("false",), ("0",))):
             continue
         others = tuple(pair for field, pair in fields.items() if field not in _OWN_FIELDS)
-        sources.append(Source(words("uris"), words("suites"), words("components"), others))
+        sources.append(Source(*(words.get(field, ()) for field in ("uris", "suites", "components")),
+                              others))
     return sources
 
 

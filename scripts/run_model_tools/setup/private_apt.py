@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 from run_model_tools.errors import MISSING_FILE, ToolError
 from run_model_tools.setup.apt_sources import Source

@@ -135,7 +135,7 @@ def write(path, header, records):
     path = str(path)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".",
-                                         prefix=".%s." % os.path.basename(path))
+                                         prefix=f".{os.path.basename(path)}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")

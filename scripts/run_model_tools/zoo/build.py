@@ -65,8 +65,7 @@ class Builder:
             with locked(zoo.ZOO_DIR / f".{model.name}.golden.lock"):
                 result = subprocess.run(
                     [sys.executable, str(SCRIPTS / "make_golden"), "--missing", "--zoo",
-                     model.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                    check=False)
+                     model.name], capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 raise ToolError(result.returncode, _last_line(result.stderr))
 
@@ -88,8 +87,7 @@ class Builder:
                    "--name", model.name, "--target", target, "--out", str(self._out), *options]
         if self._forms:
             command += ["--forms", self._forms]
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 class _Progress:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any
 
 from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError

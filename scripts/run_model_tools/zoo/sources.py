@@ -24,7 +24,7 @@ class Cache:
         self._hashes: dict[Path, str] = {}
 
     @staticmethod
-    def of_user(option: Path | None) -> "Cache":
+    def of_user(option: Path | None) -> Cache:
         """--cache, or else the folder that the environment names."""
         named = option or os.environ.get(CACHE_VARIABLE)
         if named and not Path(named).is_dir():

@@ -133,7 +133,7 @@ class Application:
 
     def _choose(self, layers, left_out):
         """Place of a layer -> (record, file) for those that have one."""
-        wanted = {key for layer in layers for key in layer.keys()}
+        wanted = {key for layer in layers for key in layer.keys()}  # noqa: SIM118  (not a dictionary)
         found = []
         for entry in self._files():
             if entry["kind"] != "autotvm":
@@ -227,7 +227,8 @@ class Application:
                 continue
             records = entry["records"]
             if len(records) == len(convolutions) and all(
-                    record.key in layer.keys() for record, layer in zip(records, convolutions)):
+                    record.key in layer.keys()  # noqa: SIM118  (not a dictionary)
+                    for record, layer in zip(records, convolutions)):
                 return entry, records
         return None
 

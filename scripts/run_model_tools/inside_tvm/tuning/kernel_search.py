@@ -52,7 +52,7 @@ def tune_kernels(tvm, request):
     try:
         isa, plan = read_plan(mod, session.target)
     except NotForUs as error:
-        raise Refusal("kernels", str(error))
+        raise Refusal("kernels", str(error)) from error
     fuse(plan, isa)
 
     groups, network_bytes = _layers(plan, isa)
@@ -72,10 +72,10 @@ def tune_kernels(tvm, request):
             trials = kernel_trials.LayerTrials(tvm, session.target, conv, network_bytes,
                                                request.get("real_time", False))
             try:
-                layer = search_layer(trials, isa, request["options"], lambda candidate: (
+                layer = search_layer(trials, isa, request["options"], lambda candidate, index=index: (
                     session.emit("trial", index=index, seconds=candidate.seconds)))
             except kernel_trials.WrongResult as error:
-                raise Refusal("wrong", "%s: %s" % (name, error))
+                raise Refusal("wrong", "%s: %s" % (name, error)) from error
             trials.forget()
             log.put(name, code, layer)
         for key, occurrences in convs.items():

@@ -145,7 +145,9 @@ def _drop_broken_lines(folder):
 def _keep(path, good):
     if not os.path.exists(path):
         return 0
-    kept, lines = [], open(path, encoding="utf-8", errors="replace").readlines()
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.readlines()
+    kept = []
     for line in lines:
         try:
             if line.endswith("\n") and good(json.loads(line)):

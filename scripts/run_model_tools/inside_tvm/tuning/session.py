@@ -88,7 +88,7 @@ class Session:
         try:
             return self.tvm.target.Target(text)
         except Exception as error:
-            raise Refusal("target", str(error).strip().splitlines()[-1])
+            raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
 
 def require_release(tvm):
@@ -146,7 +146,7 @@ def check_device(tvm, session):
             known = tvm.rpc.connect_tracker(host, port).summary()["queue_info"]
         except Exception as error:
             raise Refusal("device", "%s does not answer as a tracker: %s" % (
-                session.tracker["address"], str(error).strip().splitlines()[-1]))
+                session.tracker["address"], str(error).strip().splitlines()[-1])) from error
         if key in known:
             return
         if time.monotonic() < end:

@@ -31,20 +31,20 @@ class Quantization:
     channels: tuple[float, ...] | None = None
     """Of each lane of a blocked tensor, in order, a factor of `scale`; None: 1 for all."""
 
-    def of_channel(self, channel: int) -> "Quantization":
+    def of_channel(self, channel: int) -> Quantization:
         """That of one lane: channel c of a tensor is lane c % lanes of block c // lanes."""
         if self.channels is None:
             return self
         return Quantization(self.scale * self.channels[channel], self.zero_point)
 
-    def scales(self, lanes: "np.ndarray | list[int] | range") -> np.ndarray:
+    def scales(self, lanes: np.ndarray | list[int] | range) -> np.ndarray:
         """float64, of some lanes."""
         if self.channels is None:
             return np.full(len(lanes), self.scale)
         return self.scale * np.array(self.channels)[np.asarray(lanes, int)]
 
     @staticmethod
-    def of_range(low: float, high: float) -> "Quantization":
+    def of_range(low: float, high: float) -> Quantization:
         """With all of [low, high] and exactly zero, which padding needs, among its numbers."""
         low, high = min(float(low), 0.0), max(float(high), 0.0)
         scale = (high - low) / 255 or 1.0

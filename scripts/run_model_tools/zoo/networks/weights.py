@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Mapping
 from enum import Enum
-from typing import Mapping, Protocol
+from typing import Protocol
 
 import numpy as np
 
