@@ -14,7 +14,8 @@ from pathlib import Path
 
 from trials import clean_environment
 
-#: Both get one thread for kernels, so that their times tell about the server and not about the pools.
+#: Both get one thread for kernels, so that their times tell about the server and not about the
+#: pools.
 _THREADS = {"TVM_NUM_THREADS": "1"}
 _START_SECONDS = 60
 

@@ -1,7 +1,7 @@
 """Where things are, and which Python runs: nobody activates an environment.
 
-A program of scripts/ calls ``launch()``, any other one of the repository ``enter_venv()`` before
-it imports more than the standard library.  Under another interpreter than build/venv's that replaces
+A program of scripts/ calls ``launch()``, any other one of the repository ``enter_venv()`` before it
+imports more than the standard library.  Under another interpreter than build/venv's that replaces
 the process, with the same arguments.  LD_LIBRARY_PATH is read when a process starts, so the
 compiler's libraries are set the same way.
 
@@ -22,7 +22,8 @@ IS_INSTALLED = (PACKAGE / "share").is_dir()
 """Whether this is an installed package, and not the one of a repository."""
 
 REPO_ROOT = Path.cwd() if IS_INSTALLED else PACKAGE.parents[1]
-"""The repository; of an installed package, the folder that has artifacts/ and images/ in its place."""
+"""The repository; of an installed package, the folder that has artifacts/ and images/ in its
+place."""
 DATA_ROOT = PACKAGE / "share" if IS_INSTALLED else REPO_ROOT
 """Where what belongs to the tools is: the repository, or what pyproject.toml takes of it."""
 

@@ -1,4 +1,5 @@
-"""Peers held to AVX2: libraries that see a CPU without AVX-512, and what the kernel says of its use."""
+"""Peers held to AVX2: libraries that see a CPU without AVX-512, and what the kernel says of its
+use."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ TARGETS: dict[str, dict[str, str | None]] = {
 
 @dataclass(frozen=True)
 class Cpu:
-    """A CPU of qemu's, the targets that run on it, the last of them the one to choose, and a feature
-    that the others are refused for."""
+    """A CPU of qemu's, the targets that run on it, the last of them the one to choose, and a
+    feature that the others are refused for."""
 
     name: str
     runs: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""The dynamics in C++ against Gymnasium's CartPole-v1, which computes in double and rounds to float32
-only what it gives as the observation."""
+"""The dynamics in C++ against Gymnasium's CartPole-v1, which computes in double and rounds to
+float32 only what it gives as the observation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def test_each_step_is_gymnasiums(command: list[str]) -> None:
 
 
 def test_whole_episodes_are_gymnasiums(command: list[str]) -> None:
-    """Without going back to Gymnasium's state: as long as a pole stands that is pushed at random."""
+    """Without going back to Gymnasium's state: as long as a pole stands that is pushed at
+    random."""
     cart = environment.make()
     random = np.random.default_rng(8)
     lengths = []
@@ -99,8 +100,8 @@ def test_whole_episodes_are_gymnasiums(command: list[str]) -> None:
 
 
 def test_limits_are_gymnasiums(command: list[str]) -> None:
-    """The last numbers within the limits and the first beyond, on both sides: only beyond them ends an
-    episode. At rest, positions do not move in the first step."""
+    """The last numbers within the limits and the first beyond, on both sides: only beyond them ends
+    an episode. At rest, positions do not move in the first step."""
     cart = environment.make()
     for index, limit in ((0, 2.4), (2, 12 * 2 * np.pi / 360)):
         for value in (limit, np.nextafter(limit, 9)):

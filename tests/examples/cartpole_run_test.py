@@ -1,4 +1,5 @@
-"""The ways in which examples/cartpole/run reaches a board, and what it says when something is wrong."""
+"""The ways in which examples/cartpole/run reaches a board, and what it says when something is
+wrong."""
 
 from __future__ import annotations
 

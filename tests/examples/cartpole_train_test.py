@@ -53,8 +53,8 @@ def test_the_policy_balances_from_other_starts_than_it_was_chosen_by() -> None:
 
 
 def test_trials_count_one_episode_each() -> None:
-    """Pushing to one side always: poles fall within some ten steps, and nothing of the episodes that
-    begin after that is counted."""
+    """Pushing to one side always: poles fall within some ten steps, and nothing of the episodes
+    that begin after that is counted."""
     trial = environment.try_policy(lambda seen: np.tile(np.float32([0, 1]), (len(seen), 1)), 50, 1)
     assert 8 <= trial.rewards.min() <= trial.rewards.max() <= 11
 

@@ -29,7 +29,8 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
 
 
 def test_functions_say_what_they_are():
-    """Type, algorithm, register tile, instruction set; then what tells it from other layers' code."""
+    """Type, algorithm, register tile, instruction set; then what tells it from other layers'
+    code."""
     weight = np.ones((32, 16, 3, 3), np.float32)
     conv = Convolution(weight, np.zeros(32, np.float32), ((1, 1, 30, 30, 16),), plain_lanes(16, 16))
     options = {"tile": [14, 2], "parts": [4, 1], "outside": "channels"}

@@ -1,4 +1,5 @@
-"""Quantized layers in whole numbers, and every float32 rounding of kernels/c/int8.h: equal bytes."""
+"""Quantized layers in whole numbers, and every float32 rounding of kernels/c/int8.h: equal
+bytes."""
 
 from __future__ import annotations
 

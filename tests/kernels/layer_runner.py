@@ -1,4 +1,5 @@
-"""Runs layers as plain C, without TVM: natively, under sanitizers, or for another CPU under QEMU."""
+"""Runs layers as plain C, without TVM: natively, under sanitizers, or for another CPU under
+QEMU."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ LANES = AVX2.lanes
 
 
 def make_plan(rng: np.random.Generator):
-    """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and the
-    numbers that float64 gives for every tensor."""
+    """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and
+    the numbers that float64 gives for every tensor."""
     def weights(*shape):
         return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 

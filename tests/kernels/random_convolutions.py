@@ -23,7 +23,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
     """A random convolution; `fixed` overrides what is drawn.
 
     kernel, strides, dilation, padding, size: as in Convolution; channels: of each input tensor;
-    outputs: output channels; groups; scattered: whether to read parts of blocks in any order; planar.
+    outputs: output channels; groups; scattered: whether to read parts of blocks in any order;
+    planar.
     """
     def pair(low: int, high: int) -> tuple[int, int]:
         return tuple(int(n) for n in rng.integers(low, high + 1, 2))

@@ -44,7 +44,8 @@ def made(conv: Convolution, isa: Isa, tile: int) -> object:
 
 
 def measure(isa: Isa, tiles: tuple[int, ...], seed: int) -> list[list[tuple[float, float]]]:
-    """For each of LAYERS and each tile: (root mean square, largest) error relative to sum |w||x|."""
+    """For each of LAYERS and each tile: (root mean square, largest) error relative to sum
+    |w||x|."""
     rng = np.random.default_rng(seed)
     convs = [layer(rng, *shape, isa) for shape in LAYERS]
     # What a ReLU leaves of normal sums.

@@ -16,8 +16,8 @@ from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, I
 
 EPS = np.finfo(np.float32).eps / 2
 
-# Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth of this;
-# sums of few channels, and pixels of an edge beside larger ones, average out less.
+# Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth
+# of this; sums of few channels, and pixels of an edge beside larger ones, average out less.
 TYPICAL_ERROR = {2: 1e-7, 4: 3e-7, 6: 1.2e-6}
 
 
@@ -29,7 +29,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
                                                                      rng.integers(1, 4))]
     pieces = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
     if fixed.get("scattered", rng.random() < 0.5):
-        # What splits and shuffles leave: parts of blocks, in any order, some blocks not read at all.
+        # What splits and shuffles leave: parts of blocks, in any order, some blocks not read at
+        # all.
         pieces = [Lanes(p.tensor, p.block, first, 1 + int(rng.integers(0, p.count - first)))
                   for p in pieces for first in sorted({0, int(rng.integers(0, p.count))})]
         rng.shuffle(pieces)
@@ -97,7 +98,8 @@ def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) ->
 
 
 def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convolution, Isa, dict]]:
-    """A random layer for each instruction set and each of `tiles`, with any of its parameter sets."""
+    """A random layer for each instruction set and each of `tiles`, with any of its parameter
+    sets."""
     rng, cases = np.random.default_rng(seed), []
     for isa in isas:
         for tile in tiles:

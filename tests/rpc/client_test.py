@@ -565,7 +565,8 @@ def requests_of_a_session(server, copies):
 
 @native_only
 def test_a_copy_takes_two_requests(server):
-    """The copy and the wait for the device: the client asks only once how much a request may hold."""
+    """The copy and the wait for the device: the client asks only once how much a request may
+    hold."""
     assert requests_of_a_session(server, 110) - requests_of_a_session(server, 10) == 2 * 100
 
 

@@ -1,4 +1,5 @@
-"""Added channels change nothing that a model gives, and only layers that can do without a difference.
+"""Added channels change nothing that a model gives, and only layers that can do without a
+difference.
 
 Reference: ONNX Runtime on the model as it was.
 """

@@ -141,7 +141,8 @@ def test_artifacts_of_every_release(old_artifacts: Path, release: str, network: 
 
 
 def live_bytes(graph: dict) -> list[int]:
-    """For each node, the bytes of the tensors that it or a later one needs, from the graph alone."""
+    """For each node, the bytes of the tensors that it or a later one needs, from the graph
+    alone."""
     rows, kinds = graph["node_row_ptr"], graph["attrs"]["dltype"][1]
     sizes = {"float32": 4, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "uint1": 1}
     bytes_of = [math.prod(shape) * sizes[kind]

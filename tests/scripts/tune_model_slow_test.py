@@ -1,5 +1,5 @@
-"""What of tune_model takes minutes: a tracker, the learned search, the methods other than AutoTVM, the
-graph tuner, an evaluation."""
+"""What of tune_model takes minutes: a tracker, the learned search, the methods other than AutoTVM,
+the graph tuner, an evaluation."""
 
 import json
 import socket

@@ -25,7 +25,8 @@ _LOOPBACK = "127.0.0.1"
 
 
 def emulated_target(name: str) -> NamedTarget:
-    """Raises ToolError (2) where there is no such target or this machine cannot run its programs."""
+    """Raises ToolError (2) where there is no such target or this machine cannot run its
+    programs."""
     target = named_targets().get(aliases().get(name, name))
     if target is None:
         raise ToolError(USAGE, f"'{name}' is no target of artifacts/targets.json, so nothing is known "
@@ -78,7 +79,8 @@ def _listening_port(process: subprocess.Popen, log: IO[bytes]) -> int:
 
 
 def run_local(command: list[str], episodes: int, seed: int) -> dict:
-    """What cartpole_local reports when `command` starts it with a policy. Raises ToolError (3, 8)."""
+    """What cartpole_local reports when `command` starts it with a policy. Raises ToolError (3,
+    8)."""
     command = [*command, "--episodes", str(episodes), "--seed", str(seed), "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

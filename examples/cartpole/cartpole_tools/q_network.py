@@ -42,8 +42,8 @@ class QNetwork:
         return values
 
     def gradient(self, values: list[np.ndarray], of_output: np.ndarray) -> list[np.ndarray]:
-        """The loss's gradient for each parameter; `values` are those of layers(), and `of_output` the
-        gradient [n, outputs] for the last of them."""
+        """The loss's gradient for each parameter; `values` are those of layers(), and `of_output`
+        the gradient [n, outputs] for the last of them."""
         gradients: list[np.ndarray] = []
         back = of_output
         for i in range(len(self.parameters) - 2, -1, -2):

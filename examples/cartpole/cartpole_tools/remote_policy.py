@@ -31,7 +31,8 @@ def connect(host: str, port: int, key: str) -> Any:
 
 
 def request(host: str, port: int, key: str) -> Any:
-    """A session with a board that a tracker knows; waits until one is free. Raises ToolError (8)."""
+    """A session with a board that a tracker knows; waits until one is free. Raises ToolError
+    (8)."""
     try:
         return rpc.connect_tracker(host, port).request(key)
     except (RuntimeError, OSError, tvm.error.TVMError) as error:
@@ -48,7 +49,8 @@ def reason(error: BaseException) -> str:
 
 
 class RemotePolicy:
-    """Chooses actions on the board, as TVM's documentation does it, and times each part of a step."""
+    """Chooses actions on the board, as TVM's documentation does it, and times each part of a
+    step."""
 
     def __init__(self, session: Any, library: Path) -> None:
         session.upload(str(library), _NAME)

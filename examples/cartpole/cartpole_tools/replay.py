@@ -11,8 +11,8 @@ class Replay:
     """The last `capacity` transitions of `lookahead` steps each.
 
     A transition is an observation, the action taken, the discounted rewards of the next steps, the
-    observation after them, and the weight of what follows that: discount^steps, or 0 where the episode
-    terminated.
+    observation after them, and the weight of what follows that: discount^steps, or 0 where the
+    episode terminated.
     """
 
     def __init__(self, capacity: int, observation_size: int, lookahead: int, discount: float) -> None:

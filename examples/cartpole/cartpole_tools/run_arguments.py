@@ -33,7 +33,8 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def parse_arguments(description: str, arguments: list[str] | None = None) -> Settings:
-    """Ends the program with exit code 2 where `arguments` (the program's, if None) make no sense."""
+    """Ends the program with exit code 2 where `arguments` (the program's, if None) make no
+    sense."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     board = parser.add_mutually_exclusive_group(required=True)

@@ -36,8 +36,9 @@ eval "$*"
 def read_sections(text: str) -> dict[str, str]:
     """The commands of each section, in the page's order.
 
-    A section starts at a heading whose text has a name in backquotes, and ends at the next heading of
-    the same or a higher level.  Other blocks than ```sh (```console, indented ones) are not commands.
+    A section starts at a heading whose text has a name in backquotes, and ends at the next heading
+    of the same or a higher level.  Other blocks than ```sh (```console, indented ones) are not
+    commands.
     """
     sections: dict[str, list[str]] = {}
     name, level, block, in_block = None, 0, "", False

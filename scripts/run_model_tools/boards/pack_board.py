@@ -4,8 +4,9 @@
 
 writes build/boards/raspi4_aarch64.tar.gz: a folder raspi4_aarch64/ with the programs run_model and
 check_zoo (and rpc_server, where it has been built), the compiled models, their reference results
-with the pictures, and the labels, laid out as in this repository.  On the board, in that folder, ./check_zoo checks every model, and
-./run_model MODEL artifacts images/PICTURE labels/imagenet.txt runs one.
+with the pictures, and the labels, laid out as in this repository.  On the board, in that folder,
+./check_zoo checks every model, and ./run_model MODEL artifacts images/PICTURE labels/imagenet.txt
+runs one.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
   run_instructions raspi4_aarch64 c     these
   run_instructions --list               the sections' names
 
-A section is a heading with a name in `backquotes`; its commands are the blocks marked ```sh, run one
-after another by one shell in the repository's root, the first failure ending it.  No board is at
-hand: ssh and scp are replaced by stand-ins that take an empty folder for the board's home, and that
-run what is for another machine under the target's emulator (artifacts/targets.json).
+A section is a heading with a name in `backquotes`; its commands are the blocks marked ```sh, run
+one after another by one shell in the repository's root, the first failure ending it.  No board is
+at hand: ssh and scp are replaced by stand-ins that take an empty folder for the board's home, and
+that run what is for another machine under the target's emulator (artifacts/targets.json).
 """
 
 from __future__ import annotations

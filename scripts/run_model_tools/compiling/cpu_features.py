@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# What the names stand for is in LLVM's X86.td, AArch64Features.td, ARMFeatures.td, RISCVFeatures.td.
+# What the names stand for is in LLVM's X86.td, AArch64Features.td, ARMFeatures.td,
+# RISCVFeatures.td.
 _X86 = frozenset("""
     sse3 ssse3 sse4.1 sse4.2 sse4a popcnt lzcnt movbe cx16 sahf
     avx avx2 f16c fma fma4 xop tbm bmi bmi2 adx gfni

@@ -55,7 +55,8 @@ def paths(form: str, name: str) -> list[str]:
 
 
 def arrange(folder: Path, names: tuple[str, ...], model: str) -> None:
-    """Adds the forms that consist of the files in `folder`, whose parameters are TVM's own still."""
+    """Adds the forms that consist of the files in `folder`, whose parameters are TVM's own
+    still."""
     pieces = [folder / piece for piece in (artifact.LIBRARY, artifact.GRAPH, artifact.PARAMS)]
     for form in ("flat", "mod"):
         if form in names:

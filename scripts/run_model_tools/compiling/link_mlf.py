@@ -3,8 +3,8 @@
   link_mlf model.tar --out FOLDER [--cc aarch64-linux-gnu-gcc]
 
 writes FOLDER/model.so, model.json and model.params, all or nothing.  Such an archive holds objects,
-which LLVM made for one kind of machine, or C sources, which suit any; the compiler has to be for the
-machine that is to run the model.  Packages of tvmc compile --output-format tar are taken too.
+which LLVM made for one kind of machine, or C sources, which suit any; the compiler has to be for
+the machine that is to run the model.  Packages of tvmc compile --output-format tar are taken too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What runs inside of TVM, in a process of its own that tvm_process.py starts.
 
-It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to understand this package: it
-has no annotations and no newer syntax, imports nothing of this project but itself and
+It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to understand this package:
+it has no annotations and no newer syntax, imports nothing of this project but itself and
 tuning/records.py, and TVM's modules where they are used.  What needs TVM 0.18 is left to it: tuning
 (the sub-package `tuning`) and our kernels (run_model_tools.kernels), which are imported when a
 request asks for them.

@@ -1,4 +1,5 @@
-"""What code may use of a CPU: of this machine's, as /proc/cpuinfo says, and of a target's, by LLVM."""
+"""What code may use of a CPU: of this machine's, as /proc/cpuinfo says, and of a target's, by
+LLVM."""
 
 import os
 

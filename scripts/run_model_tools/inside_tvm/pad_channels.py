@@ -1,10 +1,10 @@
 """Gives convolutions whose number of channels fits no vector register a few more: zeros.
 
-ShuffleNet v2 has 58, 116 and 232 channels.  TVM's schedules for x86 cut channels into blocks of equal
-size, and the divisors of 58 are 2, 29 and 58: a register of 16 numbers is mostly empty.  With 64
-channels, six of them computed from weights that are zero, all are full.  What reads such a channel
-multiplies it by zero, or gets only the real ones through a Slice, so results change by nothing but the
-order of additions.
+ShuffleNet v2 has 58, 116 and 232 channels.  TVM's schedules for x86 cut channels into blocks of
+equal size, and the divisors of 58 are 2, 29 and 58: a register of 16 numbers is mostly empty.  With
+64 channels, six of them computed from weights that are zero, all are full.  What reads such a
+channel multiplies it by zero, or gets only the real ones through a Slice, so results change by
+nothing but the order of additions.
 
 It is done to the ONNX model, before TVM reads it.
 """

@@ -1,4 +1,5 @@
-"""Convolution of any kernel size, stride and dilation by its definition (c/f32-conv-direct.c.in)."""
+"""Convolution of any kernel size, stride and dilation by its definition
+(c/f32-conv-direct.c.in)."""
 
 from __future__ import annotations
 

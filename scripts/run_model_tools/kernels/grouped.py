@@ -1,4 +1,5 @@
-"""Convolution in groups, by the code for all channels (c/f32-conv-pointwise.c.in, c/f32-conv-direct.c.in).
+"""Convolution in groups, by the code for all channels (c/f32-conv-pointwise.c.in,
+c/f32-conv-direct.c.in).
 
 A tile of output vectors reads the input channels of the groups that it has channels of, see
 channels.grouped_channels().  So groups need not fill vectors: only a vector that several groups

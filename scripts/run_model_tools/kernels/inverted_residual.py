@@ -1,4 +1,5 @@
-"""Expansion, depthwise convolution and projection as one layer (kernels/c/f32-inverted-residual.c.in)."""
+"""Expansion, depthwise convolution and projection as one layer
+(kernels/c/f32-inverted-residual.c.in)."""
 
 from __future__ import annotations
 

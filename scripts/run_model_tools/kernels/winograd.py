@@ -1,4 +1,5 @@
-"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3), F(6, 3) (kernels/c/f32-conv-winograd.c.in)."""
+"""3x3 convolution with stride 1 by Winograd's F(2, 3), F(4, 3), F(6, 3)
+(kernels/c/f32-conv-winograd.c.in)."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
 
 
 def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) -> int:
-    """A task's transformed input and products: f32-conv-winograd.c.in's VALUE_STRIDE and PRODUCT_STRIDE."""
+    """A task's transformed input and products: f32-conv-winograd.c.in's VALUE_STRIDE and
+    PRODUCT_STRIDE."""
     return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
 
 

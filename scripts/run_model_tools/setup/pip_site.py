@@ -1,4 +1,5 @@
-"""Python packages that one tool alone needs, in a folder of their own: build/venv stays as it is."""
+"""Python packages that one tool alone needs, in a folder of their own: build/venv stays as it
+is."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from run_model_tools.files import locked, sha256_of
 def pip_site(requirements: Path, folder: Path, what: str, otherwise: str = "") -> Path:
     """`folder`, to be added to PYTHONPATH, with just what the file `requirements` pins.
 
-    It is made where it is missing or of another `requirements`; what the packages themselves ask for
-    is not installed. `what` names the packages, and `otherwise` what to do without them, in the
+    It is made where it is missing or of another `requirements`; what the packages themselves ask
+    for is not installed. `what` names the packages, and `otherwise` what to do without them, in the
     message of the ToolError (3) that is raised if they cannot be had.
     """
     stamp = folder / ".requirements.sha256"

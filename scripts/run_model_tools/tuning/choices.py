@@ -1,4 +1,5 @@
-"""Measures which of this project's kernels are best for a network's layers, and keeps the choice."""
+"""Measures which of this project's kernels are best for a network's layers, and keeps the
+choice."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def settle(report: dict[str, Any], path: Path) -> str:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """For a person: a line for each layer, the times of the network and what became of the choice."""
+    """For a person: a line for each layer, the times of the network and what became of the
+    choice."""
     if "skipped" in report:
         print(f"our kernels: not measured, {report['skipped']}")
         return

@@ -2,10 +2,10 @@
 
   pick_tophub_records arm_cpu_v0.08.log --models resnet18.onnx,squeezenet1_1.onnx
 
-writes kernels/records/FAMILY.TARGET.autotvm for every target with a board in the log whose CPU is its
-own or near it, each line as TopHub has it.  The logs are public (github.com/tlc-pack/tophub, Apache
-License 2.0); none is downloaded.  bench/arm_records/count then drops what costs more instructions
-than untuned code.
+writes kernels/records/FAMILY.TARGET.autotvm for every target with a board in the log whose CPU is
+its own or near it, each line as TopHub has it.  The logs are public (github.com/tlc-pack/tophub,
+Apache License 2.0); none is downloaded.  bench/arm_records/count then drops what costs more
+instructions than untuned code.
 """
 
 from __future__ import annotations

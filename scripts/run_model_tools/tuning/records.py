@@ -202,7 +202,8 @@ def join_metaschedule(workloads, records):
 
 
 def split_metaschedule(records, folder):
-    """Writes the two tables, from Records of the kind metaschedule, as TVM wants them in `folder`."""
+    """Writes the two tables, from Records of the kind metaschedule, as TVM wants them in
+    `folder`."""
     indices = {}
     with open(os.path.join(str(folder), "database_workload.json"), "w") as workloads, \
             open(os.path.join(str(folder), "database_tuning_record.json"), "w") as table:

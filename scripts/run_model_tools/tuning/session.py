@@ -72,7 +72,8 @@ class TuningJob:
     def environment(self, needs_tuner: bool) -> dict[str, str]:
         """Variables for the worker.
 
-        TVM takes half of the CPUs it sees unless it is told, whether there are hyper-threads or not.
+        TVM takes half of the CPUs it sees unless it is told, whether there are hyper-threads or
+        not.
         """
         variables = {"TVM_NUM_THREADS": str(self.threads)}
         if needs_tuner and self.tuner == "xgb":
@@ -216,7 +217,8 @@ FOLDER = environment.BUILD_DIR / "tuning" / "site"
 
 
 def learning_packages() -> Path:
-    """A folder to add to PYTHONPATH, with the package that tuning learns with; made when asked for first.
+    """A folder to add to PYTHONPATH, with the package that tuning learns with; made when asked for
+    first.
 
     Raises ToolError (3) if the package cannot be had.
     """

@@ -15,7 +15,8 @@ kernels are not for, and with --kernels stock.
 Methods for TVM's schedules: autotvm (TVM's templates, layer by layer, and with --graph-tuner the
 layouts of the whole graph), auto_scheduler (Ansor) and metaschedule; all divides the time among the
 three.  Records of AutoTVM serve any network; those of the others and the graph's layouts are for
-networks of just these layers, and are kept only if they make the whole network faster than the rest.
+networks of just these layers, and are kept only if they make the whole network faster than the
+rest.
 """
 
 from __future__ import annotations

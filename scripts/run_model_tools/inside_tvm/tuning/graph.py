@@ -1,8 +1,8 @@
 """Choosing the layouts of a whole graph with AutoTVM's graph tuner; inside TVM's process.
 
-The fastest code of two layers that follow each other may want different layouts, and a conversion in
-between.  From AutoTVM's trials of each layer (request["trials_log"]) and measured conversions, the
-graph tuner takes for each layer what makes the sum least.
+The fastest code of two layers that follow each other may want different layouts, and a conversion
+in between.  From AutoTVM's trials of each layer (request["trials_log"]) and measured conversions,
+the graph tuner takes for each layer what makes the sum least.
 """
 
 import hashlib
