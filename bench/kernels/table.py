@@ -116,7 +116,8 @@ def _lines(title: str, threads: int, table: Table) -> Iterator[str]:
 def _kernel(note: dict) -> str:
     """"pointwise tile=[14, 2] parts=4" of {"kernel": "pointwise", "parts": 4, "tile": [14, 2]}."""
     return " ".join([str(note.get("kernel", ""))] + [
-        f"{name}={str(value).replace(' ', '')}" for name, value in note.items() if name != "kernel"])
+        f"{name}={str(value).replace(' ', '')}" for name, value in note.items()
+        if name != "kernel"])
 
 
 def _number(value: float | None) -> str:

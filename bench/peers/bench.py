@@ -76,8 +76,8 @@ class Bench:
         return {"title": network.name if network.name == network.model
                 else f"{network.name} ({network.model})", "model": network.model,
                 "tuning": _tuning_files(artifact),
-                "kernels": _metadata(artifact).get("kernels"), "agreement": agreement, "steady": steady,
-                "starts": starts}
+                "kernels": _metadata(artifact).get("kernels"), "agreement": agreement,
+                "steady": steady, "starts": starts}
 
     def _make_runners(self, network: Network, artifact: Path, input_name: str,
                       shape: tuple[int, ...], input_file: Path) -> dict[str, Runner]:

@@ -100,7 +100,8 @@ def _format(value: Any, depth: int) -> str:
     nested = isinstance(value, (dict, list)) and bool(value)
     # The outermost object is always spread; an inner one only where a line cannot hold it, or
     # where it has members of its own to show.
-    if not nested or (depth > 0 and len(flat) + len(inner) + 16 <= _WIDTH and not _has_objects(value)):
+    if not nested or (depth > 0 and len(flat) + len(inner) + 16 <= _WIDTH
+                      and not _has_objects(value)):
         return flat
     if isinstance(value, dict):
         items = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {_format(item, depth + 1)}"

@@ -88,7 +88,8 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return match[1], tuple(int(d) for d in re.split("[,x]", match[2]))
 
 
-def resolve_shapes(model: OnnxModel, given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def resolve_shapes(model: OnnxModel,
+                   given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The shape of each input, open extents filled from `given`.
 
     An open first extent alone is the batch, and taken as 1.  Raises ToolError (2, 6) for what

@@ -52,7 +52,8 @@ def identity(python: str | None) -> str:
 
 
 def call(action: str, python: str | None, *, environment: dict[str, str] | None = None,
-         on_event: Callable[[dict[str, Any]], None] | None = None, **request: Any) -> dict[str, Any]:
+         on_event: Callable[[dict[str, Any]], None] | None = None,
+         **request: Any) -> dict[str, Any]:
     """Runs one action of the worker and gives its result.
 
     environment: variables that are added.  on_event: gets what the action tells on its way.  Raises
@@ -117,7 +118,8 @@ def _write_request(path: Path, request: dict[str, Any], result: Path) -> None:
 
 def _run_with_events(command: list[str], env: dict[str, str], request: dict[str, Any],
                      request_path: Path, result_path: Path,
-                     on_event: Callable[[dict[str, Any]], None]) -> subprocess.CompletedProcess[str]:
+                     on_event: Callable[[dict[str, Any]],
+                                        None]) -> subprocess.CompletedProcess[str]:
     """The worker with a pipe for its events; an interrupt of ours ends it and its children."""
     reading, writing = os.pipe()
     _write_request(request_path, {**request, "events": writing}, result_path)
@@ -171,7 +173,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")
     if kind == "device":
-        return ToolError(MISSING_FILE, f"{message}; start TVM's tracker and an RPC server with that "
+        return ToolError(MISSING_FILE,
+                         f"{message}; start TVM's tracker and an RPC server with that "
                                        "key on the board.")
     if kind == "kernels":
         return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels auto "

@@ -62,7 +62,8 @@ def test_a_target_is_reached_to_the_digits_that_it_has(ours, reached):
 
 
 @pytest.mark.parametrize(("network", "threads", "isa", "target"), [
-    ("resnet18", 1, "avx512", 0.75), ("resnet18", 2, "avx512", 0.75), ("resnet18", 4, "avx512", None),
+    ("resnet18", 1, "avx512", 0.75), ("resnet18", 2, "avx512", 0.75),
+    ("resnet18", 4, "avx512", None),
     ("mobilenet_v2", 2, "avx512", 0.85), ("mobilenet_v2", 2, "avx2", 0.9),
     ("resnet18", 2, None, None), ("a_network", 2, "avx512", None)])
 def test_the_time_has_a_target_by_instruction_set(network, threads, isa, target):

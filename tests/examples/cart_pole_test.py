@@ -45,8 +45,8 @@ def steps_of(command: list[str], lines: list[str]) -> list[Step]:
 
 
 def starts_of(command: list[str], seed: int, count: int) -> np.ndarray:
-    output = subprocess.run(command, input=f"start {seed} {count}\n", capture_output=True, text=True,
-                            check=True).stdout
+    output = subprocess.run(command, input=f"start {seed} {count}\n", capture_output=True,
+                            text=True, check=True).stdout
     return np.array([line.split() for line in output.splitlines()], dtype=np.float64)
 
 
@@ -139,7 +139,8 @@ def test_starts_are_drawn_evenly(command: list[str]) -> None:
     starts = starts_of(command, 1, 4000)
     assert starts.shape == (4000, 4)
     assert np.all(np.abs(starts) < 0.05)
-    counts = np.array([np.histogram(column, bins=10, range=(-0.05, 0.05))[0] for column in starts.T])
+    counts = np.array([np.histogram(column, bins=10, range=(-0.05, 0.05))[0]
+                       for column in starts.T])
     # 400 expected in each; five standard deviations.
     assert np.all(np.abs(counts - 400) < 5 * np.sqrt(400 * 0.9))
     # Independent of each other: the correlation of 4000 pairs has a standard deviation of 0.016.

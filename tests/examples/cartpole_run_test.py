@@ -74,8 +74,8 @@ def test_server_that_runs_already_and_local_command(tmp_path: Path) -> None:
 
 def test_board_of_a_tracker(tmp_path: Path) -> None:
     port = free_port()
-    with started([environment.VENV_PYTHON, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port",
-                  port, "--port-end", port + 1], tmp_path / "tracker.log", "bind to",
+    with started([environment.VENV_PYTHON, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1",
+                  "--port", port, "--port-end", port + 1], tmp_path / "tracker.log", "bind to",
                  environment.tvm_environment()):
         with started([SERVER, "--port", 0, "--key", "pynq", "--tracker", f"127.0.0.1:{port}"],
                      tmp_path / "server.log", "listening on"):

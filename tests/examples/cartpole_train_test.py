@@ -128,7 +128,8 @@ def test_learning_brings_values_to_their_targets() -> None:
         observations = np.ones((32, 1), dtype=np.float32)
         learner.learn((observations, actions, actions.astype(np.float32), observations,
                        np.zeros(32, dtype=np.float32)), 3e-3)
-    np.testing.assert_allclose(learner.network(np.ones((1, 1), dtype=np.float32)), [[0, 1]], atol=0.05)
+    np.testing.assert_allclose(learner.network(np.ones((1, 1), dtype=np.float32)), [[0, 1]],
+                               atol=0.05)
 
 
 def test_files_keep_networks(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_key_is_the_layer_without_its_numbers():
     assert choices.key_of(CONV, AVX512) == "avx512 32x14x14 -> 32x14x14 kernel 1x1 clamp low"
-    other = dataclasses.replace(CONV, weight=np.zeros_like(CONV.weight), bias=CONV.bias + 1, low=-1.0)
+    other = dataclasses.replace(CONV, weight=np.zeros_like(CONV.weight), bias=CONV.bias + 1,
+                                low=-1.0)
     assert choices.key_of(other, AVX512) == choices.key_of(CONV, AVX512)
 
 

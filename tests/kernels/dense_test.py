@@ -21,7 +21,8 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[De
             outputs, inputs = int(rng.integers(1, 9 * isa.lanes)), int(rng.integers(1, 300))
             layer = Dense(rng.standard_normal((outputs, inputs)).astype(np.float32),
                           rng.standard_normal(outputs).astype(np.float32),
-                          low=[-math.inf, 0.0][rng.integers(2)], high=[math.inf, 6.0][rng.integers(2)])
+                          low=[-math.inf, 0.0][rng.integers(2)],
+                          high=[math.inf, 6.0][rng.integers(2)])
             options = dense.options(layer, isa)
             cases.append((layer, isa, options[rng.integers(len(options))]))
     return cases
@@ -50,7 +51,8 @@ def test_sanitized(tmp_path):
     check(draw(rng, [AVX512, NEON32], 5), rng, tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     rng = np.random.default_rng(3)
     check(draw(rng, [isa], 3), rng, tmp_path, getattr(layer_runner, name))

@@ -24,7 +24,8 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
     convs = []
     for isa in isas:
         convs += [(random_conv(rng, isa.lanes), isa) for _ in range(count)]
-        convs += [(random_conv(rng, isa.lanes, dilation=(1, 1), **fixed), isa) for fixed in ZOO[:zoo]]
+        convs += [(random_conv(rng, isa.lanes, dilation=(1, 1), **fixed), isa)
+                  for fixed in ZOO[:zoo]]
     return choose(rng, direct, convs)
 
 
@@ -49,7 +50,8 @@ def test_sanitized(tmp_path):
     check(direct, draw(2, [AVX512, NEON32], 3, 2), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(direct, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
 

@@ -22,7 +22,8 @@ WIDE_NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v4"))
 
 
 def random_quantization(rng: np.random.Generator) -> Quantization:
-    return Quantization(float(rng.uniform(0.005, 0.05)), int(rng.choice([0, 255, rng.integers(256)])))
+    return Quantization(float(rng.uniform(0.005, 0.05)),
+                        int(rng.choice([0, 255, rng.integers(256)])))
 
 
 def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = False,
@@ -80,7 +81,8 @@ def random_case(rng: np.random.Generator, isa: Isa, **fixed) -> Convolution:
         high=float(rng.choice([math.inf, 6.0])), residual=fixed.get("residual", False))
 
 
-def tensors_of(quantized: QuantizedConvolution, isa: Isa, rng: np.random.Generator) -> list[np.ndarray]:
+def tensors_of(quantized: QuantizedConvolution, isa: Isa,
+               rng: np.random.Generator) -> list[np.ndarray]:
     """Bytes anywhere; pictures go past what their bytes can stand for."""
     result = []
     for shape, dtype in quantized.layer_inputs(isa.lanes):

@@ -64,7 +64,8 @@ def cases(isa: Isa, rng: np.random.Generator) -> list[QuantizedPooling]:
         pieces = ((Lanes(1, 1, 2 if "planar" in extra else 0, lanes - 2), Lanes(0, 0, 0, 3))
                   if extra.get("planar") else (Lanes(1, 1, 0, lanes), Lanes(0, 0, 0, 3)))
         pool = Pooling(kind=kind, window=window, strides=stride, padding=padding, **extra,
-                       input_shapes=((1, 1, *size, lanes), (1, 2, *size, lanes)), input_lanes=pieces)
+                       input_shapes=((1, 1, *size, lanes), (1, 2, *size, lanes)),
+                       input_lanes=pieces)
         same = random_quantization(rng)
         differing = (same, random_quantization(rng))
         for inputs in ((same, same), differing):

@@ -51,7 +51,8 @@ SANITIZED = Toolchain(("gcc", "-O1", "-g", "-march=native", "-fsanitize=address,
 AARCH64 = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static"), ("qemu-aarch64",))
 AARCH64_DOT = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static", "-march=armv8.2-a+dotprod"),
                         ("qemu-aarch64", "-cpu", "max"))
-ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a", "-mfpu=neon-vfpv4"),
+ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a",
+                   "-mfpu=neon-vfpv4"),
                   ("qemu-arm",))
 RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
 
@@ -90,7 +91,8 @@ def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
     program = folder / "program"
     # Equal layers have equal names; the second would be a duplicate.
     unique = list({layer.symbol(0): source for (layer, _), source in zip(cases, sources)}.values())
-    _run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w", f"-I{KERNELS / 'c'}", "-o", str(program), str(main),
+    _run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w", f"-I{KERNELS / 'c'}",
+          "-o", str(program), str(main),
           *unique, "-lm"])
     results = folder / "results.bin"
     _run([*toolchain.runner, str(program), str(data), str(results)])

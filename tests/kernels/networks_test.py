@@ -65,7 +65,8 @@ def check(models: dict[str, onnx.ModelProto], folder: Path, target: str) -> None
         for a, b in zip(got, expected):
             assert a.shape == b.shape, name
             # Sums of some hundred products of numbers around 1, in float32.
-            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()), err_msg=name)
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()),
+                                       err_msg=name)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -34,7 +34,8 @@ def test_sanitized(tmp_path):
     check(pointwise, draw(2, [AVX512, NEON32], 4), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(pointwise, draw(3, [isa], 2), tmp_path, getattr(layer_runner, name))
 

@@ -31,16 +31,17 @@ def make_plan(rng: np.random.Generator):
     def weights(*shape):
         return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
-    picture, first, second = Tensor((1, 3, 9, 9)), Tensor((1, 2, 9, 9, LANES)), Tensor((1, 2, 9, 9, LANES))
+    picture, first, second = Tensor((1, 3, 9, 9)), Tensor((1, 2, 9, 9,
+                                                           LANES)), Tensor((1, 2, 9, 9, LANES))
     average, vector, result = Tensor((1, 12, 1, 1)), Tensor((1, 12)), Tensor((1, 5))
-    stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (), padding=(1, 1, 1, 1),
-                       low=0.0)
+    stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (),
+                       padding=(1, 1, 1, 1), low=0.0)
     block = Convolution(weights(12, 12, 1, 1), weights(12), (first.shape,), plain_lanes(12, LANES),
                         residual=True)
     pool = Pooling("average", (9, 9), (second.shape,), plain_lanes(12, LANES), planar=True)
     dense = Dense(weights(5, 12), weights(5))
-    steps = [ConvolutionStep([picture], first, stem), ConvolutionStep([first, first], second, block),
-             PoolingStep([second], average, pool),
+    steps = [ConvolutionStep([picture], first, stem),
+             ConvolutionStep([first, first], second, block), PoolingStep([second], average, pool),
              RelayStep([average], vector, lambda x: x.reshape(1, -1), "reshape"),
              DenseStep([vector], result, dense)]
     image = rng.standard_normal(picture.shape).astype(np.float32)
@@ -63,7 +64,8 @@ def run(plan: Plan, image: np.ndarray, folder) -> dict[Tensor, np.ndarray]:
     for index, step in enumerate(plan.steps):
         inputs = [known[t] for t in step.inputs]
         if isinstance(step, LayerStep):
-            inputs = [x.reshape(shape) for x, (shape, _) in zip(inputs, step.layer.inputs, strict=True)]
+            inputs = [x.reshape(shape)
+                      for x, (shape, _) in zip(inputs, step.layer.inputs, strict=True)]
             place = folder / str(index)
             place.mkdir()
             known[step.output] = run_layers([(step.layer, inputs)], place)[0]

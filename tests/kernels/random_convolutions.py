@@ -93,7 +93,8 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
         absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
                                        low=-math.inf, high=math.inf)
         terms = math.prod(conv.weight.shape[1:]) + 2
-        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors], isa.lanes)
+        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors],
+                                                       isa.lanes)
         error = abs(reference.unblocked(output, conv.output_channels) - want)
         assert (error <= bound).all(), (conv.without_data(), isa.name, parameters,
                                         float((error / bound).max()))

@@ -27,7 +27,8 @@ LAYERS = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (55, 16, 
 USUAL_POINTS = {4: (1.0, 2.0)}
 
 
-def layer(rng: np.random.Generator, size: int, channels: int, outputs: int, isa: Isa) -> Convolution:
+def layer(rng: np.random.Generator, size: int, channels: int, outputs: int,
+          isa: Isa) -> Convolution:
     """A convolution with normal weights of a trained network's scale."""
     weight = rng.standard_normal((outputs, channels, 3, 3)) * np.sqrt(2 / (9 * channels))
     return Convolution(
@@ -49,7 +50,8 @@ def measure(isa: Isa, tiles: tuple[int, ...], seed: int) -> list[list[tuple[floa
     rng = np.random.default_rng(seed)
     convs = [layer(rng, *shape, isa) for shape in LAYERS]
     # What a ReLU leaves of normal sums.
-    inputs = [np.maximum(rng.standard_normal(c.input_shapes[0]), 0).astype(np.float32) for c in convs]
+    inputs = [np.maximum(rng.standard_normal(c.input_shapes[0]), 0).astype(np.float32)
+              for c in convs]
     cases = [(made(conv, isa, tile), [x]) for conv, x in zip(convs, inputs) for tile in tiles]
     with tempfile.TemporaryDirectory() as folder:
         outputs = iter(layer_runner.run_layers(cases, Path(folder)))

@@ -68,7 +68,8 @@ def rounding_bound(conv: Convolution, tensors: list[np.ndarray], tile: int) -> n
             patch = padded[:, i * tile:i * tile + tile + 2, j * tile:j * tile + tile + 2]
             values = data @ patch @ data.T
             products = np.einsum("ocab,cab->oab", weights, values)
-            bound[:, i * tile:(i + 1) * tile, j * tile:(j + 1) * tile] = inverse @ products @ inverse.T
+            bound[:, i * tile:(i + 1) * tile,
+                  j * tile:(j + 1) * tile] = inverse @ products @ inverse.T
     bound = bound[:, :height, :width] + abs(conv.bias.astype(np.float64))[:, None, None]
     if conv.residual:
         bound += abs(reference.unblocked(tensors[-1], conv.output_channels))
@@ -106,7 +107,8 @@ def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convo
             conv = random_conv(rng, isa.lanes)
             choices = winograd.options(conv, isa)
             # A tile that options() does not offer can be made all the same.
-            choices = [o for o in choices if o["tile"] == tile] or [{**o, "tile": tile} for o in choices]
+            choices = [o for o in choices
+                       if o["tile"] == tile] or [{**o, "tile": tile} for o in choices]
             cases.append((conv, isa, choices[rng.integers(len(choices))]))
     return cases
 
@@ -121,7 +123,8 @@ def test_sanitized(tmp_path):
     check(cases, np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(draw(5, [isa], (2, 4)), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 

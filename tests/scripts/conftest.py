@@ -23,6 +23,6 @@ def command() -> Callable[..., subprocess.CompletedProcess]:
     """Runs a command of scripts/ as a user does, from another folder than the repository."""
     def run(name: str, *arguments: object, env: dict[str, str] | None = None,
             cwd: str | Path = "/") -> subprocess.CompletedProcess:
-        return subprocess.run([str(ROOT / "scripts" / name), *map(str, arguments)], env=env, cwd=cwd,
-                              capture_output=True, text=True, check=False)
+        return subprocess.run([str(ROOT / "scripts" / name), *map(str, arguments)], env=env,
+                              cwd=cwd, capture_output=True, text=True, check=False)
     return run

@@ -14,7 +14,8 @@ LLVM_TARGETS = [target for target in named_targets().values() if target.tvm.star
 
 
 def test_hints_and_cryptography_are_left_out():
-    listed = ["v8.2a", "neon", "a76", "aes", "sha2", "crc", "fuse-aes", "dotprod", "enable-select-opt"]
+    listed = ["v8.2a", "neon", "a76", "aes", "sha2", "crc", "fuse-aes", "dotprod",
+              "enable-select-opt"]
     assert needed_features(listed, "aarch64") == ["dotprod", "neon"]
     assert needed_features(["64bit", "avx2", "pclmul", "vzeroupper", "sse4.1"], "x86_64") \
         == ["avx2", "sse4.1"]

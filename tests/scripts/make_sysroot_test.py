@@ -112,7 +112,8 @@ needs_debian = pytest.mark.skipif(
 @needs_debian
 def test_a_failed_download_leaves_nothing_that_looks_finished(copy_of_scripts):
     run, folder = copy_of_scripts
-    result = run('case "$*" in *update*) exit 0;; esac; echo "E: no such host"; exit 100', "aarch64")
+    result = run('case "$*" in *update*) exit 0;; esac; echo "E: no such host"; exit 100',
+                 "aarch64")
     assert result.returncode == 3 and result.stdout == ""
     assert "E: no such host" in result.stderr and "exit status 100" in result.stderr
     assert [p.name for p in folder.iterdir()] == [".aarch64.lock"]

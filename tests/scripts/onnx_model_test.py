@@ -57,7 +57,8 @@ def test_shapes_that_contradict_the_model(classifier, given, says):
     assert caught.value.code == 6
 
 
-@pytest.mark.parametrize("data, code", [(None, 3), (b"", 4), (b"not a model", 4), (b"\x7fELF" * 9, 4)])
+@pytest.mark.parametrize("data, code",
+                         [(None, 3), (b"", 4), (b"not a model", 4), (b"\x7fELF" * 9, 4)])
 def test_what_is_no_model(tmp_path, data, code):
     path = tmp_path / "m.onnx"
     if data is not None:

@@ -54,7 +54,8 @@ def test_nothing_is_guessed(field):
 def test_sidecar_is_found_beside_the_model(tmp_path):
     model = tmp_path / "net.onnx"
     assert preprocessing.from_flags(parse(), model) == (None, None)
-    (tmp_path / "net.model.json").write_text(json.dumps({"preprocessing": CAFFE, "labels": "l.txt"}))
+    (tmp_path / "net.model.json").write_text(json.dumps({"preprocessing": CAFFE,
+                                                         "labels": "l.txt"}))
     assert preprocessing.from_flags(parse(), model) == (PRESETS["caffe"], "l.txt")
     assert preprocessing.from_flags(parse("--preprocessing", "none"), model) == (None, None)
 

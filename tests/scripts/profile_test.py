@@ -221,7 +221,8 @@ def test_trace_is_in_chromes_format(hostile: Path) -> None:
         assert event["ts"] >= end - 1e-6 and event["dur"] > 0
         end = event["ts"] + event["dur"]
     counters = [e for e in events if e["ph"] == "C"]
-    assert [e["args"]["live activations"] for e in counters[:-1]] == [n["live_bytes"] for n in nodes]
+    assert [e["args"]["live activations"]
+            for e in counters[:-1]] == [n["live_bytes"] for n in nodes]
 
 
 def test_page_holds_the_same_data_and_nothing_else(hostile: Path) -> None:

@@ -49,7 +49,8 @@ def measured(ratios):
     return {"family": "tiny", "target": "x86_64_v3", "instruction_set": "avx2", "threads": 2,
             "measured_on": "a CPU",
             "layers": {"avx2 b": layer, "avx2 a": layer, "avx2 c": {**layer, "kept": False}},
-            "network": {name: {"median_ms": ratio, "ratio": ratio} for name, ratio in ratios.items()}}
+            "network": {name: {"median_ms": ratio, "ratio": ratio}
+                        for name, ratio in ratios.items()}}
 
 
 @pytest.mark.parametrize("ratios, kept", [

@@ -16,7 +16,8 @@ from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import selection
 from run_model_tools.tuning.session import learning_packages
 
-pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+pytestmark = pytest.mark.skipif(TARGET is None,
+                                reason="this machine has no named target of its own")
 
 
 def free_port():

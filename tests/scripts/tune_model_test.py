@@ -17,7 +17,8 @@ TARGET = selection.record_target(find_target("native"))
 QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",
          "--min-repeat-ms", "1", "--minutes", "2", "--no-evaluate", "--json")
 
-pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+pytestmark = pytest.mark.skipif(TARGET is None,
+                                reason="this machine has no named target of its own")
 
 
 class Workshop:
@@ -36,8 +37,8 @@ class Workshop:
         return json.loads(result.stdout)
 
     def compile(self, *flags):
-        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--kernels", "stock",
-                               "--json", *flags,
+        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--kernels",
+                               "stock", "--json", *flags,
                                cwd=self.folder)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)["metadata"]
@@ -177,7 +178,8 @@ def test_a_log_of_tophub_by_its_path(workshop):
                               if "spatial_pack" in key))
     entity = [["tile_co", "sp", [-1, 4]], ["tile_oh", "sp", [-1, 1]], ["tile_ow", "sp", [-1, 4]],
               ["reorder_0", "re", [0, 1, 2, 3, 4, 5, 8, 6, 7, 9]],
-              ["ann_reduce", "an", ["none", "none"]], ["ann_spatial", "an", ["none", "none", "vec"]]]
+              ["ann_reduce", "an", ["none", "none"]],
+              ["ann_spatial", "an", ["none", "none", "vec"]]]
     assert arguments
 
     def record(model, seconds, knobs=entity, template=spatial[0], triple="armv7l-linux-gnueabihf"):

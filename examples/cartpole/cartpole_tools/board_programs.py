@@ -74,7 +74,8 @@ def _listening_port(process: subprocess.Popen, log: IO[bytes]) -> int:
         if found and not ended:
             return int(found[1])
         time.sleep(0.02)
-    raise ToolError(FAILED_RUN, f"{shlex.join(process.args)} did not say which port it listens on, but "
+    raise ToolError(FAILED_RUN,
+                    f"{shlex.join(process.args)} did not say which port it listens on, but "
                                 f"'{text.strip()[-400:]}'.")
 
 
@@ -85,17 +86,20 @@ def run_local(command: list[str], episodes: int, seed: int) -> dict:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise ToolError(MISSING_FILE, f"{command[0]} could not be started: {error.strerror}.") from None
+        raise ToolError(MISSING_FILE,
+                        f"{command[0]} could not be started: {error.strerror}.") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise ToolError(FAILED_RUN, f"{shlex.join(command)} failed with exit code {done.returncode}: "
+        raise ToolError(FAILED_RUN,
+                        f"{shlex.join(command)} failed with exit code {done.returncode}: "
                                     f"{lines[-1] if lines else 'it said nothing'}.")
     try:
         report = json.loads(done.stdout)
         if report["schema_version"] != 1 or len(report["rewards"]) != episodes:
             raise ValueError
     except (ValueError, KeyError, TypeError):
-        raise ToolError(FAILED_RUN, f"{shlex.join(command)} did not give cartpole_local's report, but "
+        raise ToolError(FAILED_RUN,
+                        f"{shlex.join(command)} did not give cartpole_local's report, but "
                                     f"'{done.stdout[:200].strip()}'.") from None
     del report["schema_version"]
     return report

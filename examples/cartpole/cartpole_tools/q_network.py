@@ -16,7 +16,8 @@ class QNetwork:
         for inputs, outputs in zip(sizes, sizes[1:]):
             # He et al. 2015, "Delving Deep into Rectifiers": keeps the variance through relus.
             scale = np.sqrt(2.0 / inputs)
-            self.parameters += [(random.standard_normal((inputs, outputs)) * scale).astype(np.float32),
+            self.parameters += [(random.standard_normal((inputs,
+                                                         outputs)) * scale).astype(np.float32),
                                 np.zeros(outputs, dtype=np.float32)]
 
     def copy(self) -> QNetwork:

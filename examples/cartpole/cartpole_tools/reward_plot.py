@@ -43,7 +43,8 @@ def reward_plot(title: str, series: Sequence[tuple[str, str, Sequence[int]]]) ->
               'text-anchor="middle">reward</text>',
               _line(down(SOLVED), "#777", ' stroke-dasharray="5 4"'),
               _text(_WIDTH - _RIGHT - 4, down(SOLVED) + 16,
-                    f"{SOLVED:.0f}: what the average has to reach", 'text-anchor="end" fill="#666"')]
+                    f"{SOLVED:.0f}: what the average has to reach",
+                    'text-anchor="end" fill="#666"')]
     beside = float(_LEFT)
     for kind, name, rewards in series:
         radius, look = _STYLES[kind]

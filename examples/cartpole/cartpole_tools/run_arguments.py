@@ -58,7 +58,8 @@ def parse_arguments(description: str, arguments: list[str] | None = None) -> Set
     parser.add_argument("--build", type=Path, metavar="FOLDER",
                         help="with --emulate: where the programs were built (default: the build "
                              "folder of the target's preset)")
-    parser.add_argument("--json", action="store_true", help="print results.json instead of a summary")
+    parser.add_argument("--json", action="store_true",
+                        help="print results.json instead of a summary")
     settings = parser.parse_args(arguments, Settings())
     if settings.tracker and not settings.key:
         parser.error("--tracker needs --key")

@@ -40,8 +40,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="the pictures that the reference results are of (default: images)")
     parser.add_argument("--programs", type=Path, metavar="FOLDER",
                         help="where the target's programs are (default: build/PRESET/bin)")
-    parser.add_argument("--out", type=Path, default=environment.BUILD_DIR / "boards", metavar="FOLDER",
-                        help="default: build/boards")
+    parser.add_argument("--out", type=Path, default=environment.BUILD_DIR / "boards",
+                        metavar="FOLDER", help="default: build/boards")
     args = parser.parse_args()
     args.golden = args.golden or [root / "artifacts" / "golden",
                                   environment.BUILD_DIR / "zoo" / "golden"]

@@ -52,6 +52,7 @@ def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tu
 def only_input(shapes: dict[str, tuple[int, ...]]) -> str:
     """The name of the input that takes the pictures.  Raises ToolError (6)."""
     if len(shapes) != 1:
-        raise ToolError(MISMATCH, f"--precision int8 is for models with one input, and this one has "
+        raise ToolError(MISMATCH,
+                        f"--precision int8 is for models with one input, and this one has "
                                   f"{len(shapes)}: {', '.join(shapes)}.")
     return next(iter(shapes))

@@ -65,7 +65,8 @@ def read(path: Path) -> UnlinkedModel:
         return UnlinkedModel(_code(inner, path), files["mod.json"], files.get("mod.params", b""))
     if "mod.so" in files:
         raise ToolError(USAGE, f"{path} is linked already: run_model takes it as it is.")
-    raise ToolError(MALFORMED_FILE, f"{path} has neither metadata.json, as the Model Library Format, "
+    raise ToolError(MALFORMED_FILE,
+                    f"{path} has neither metadata.json, as the Model Library Format, "
                                     "nor mod.tar and mod.json, as tvmc's packages.")
 
 
@@ -94,7 +95,8 @@ def _read_tar(path: Path, stream: BinaryIO | None = None) -> dict[str, bytes]:
     except FileNotFoundError:
         raise ToolError(MISSING_FILE, f"{path} is not there.") from None
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} cannot be read as a tar archive: {error}.") from None
+        raise ToolError(MALFORMED_FILE,
+                        f"{path} cannot be read as a tar archive: {error}.") from None
     return files
 
 
@@ -105,10 +107,12 @@ def _read_library_format(files: dict[str, bytes], path: Path) -> UnlinkedModel:
         models = list(metadata["modules"].values()) if "modules" in metadata else [metadata]
         executors = [e for m in models for e in m.get("executors", m.get("runtimes", []))]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ToolError(MALFORMED_FILE, f"{path}: its metadata.json is not that of the Model Library "
+        raise ToolError(MALFORMED_FILE,
+                        f"{path}: its metadata.json is not that of the Model Library "
                                         "Format.") from None
     if version > _NEWEST_VERSION:
-        raise ToolError(WRONG_MACHINE, f"{path} is in version {version} of the Model Library Format, "
+        raise ToolError(WRONG_MACHINE,
+                        f"{path} is in version {version} of the Model Library Format, "
                                        f"and 1 to {_NEWEST_VERSION} are known.")
     if "graph" not in executors:
         raise ToolError(WRONG_MACHINE, f"{path} was compiled for the executor "
@@ -116,7 +120,8 @@ def _read_library_format(files: dict[str, bytes], path: Path) -> UnlinkedModel:
                                        "has the graph executor: compile with --executor graph.")
     devices = {name.split("/")[1] for name in files if re.match(r"codegen/[^/]+/(lib|src)/", name)}
     if devices - {"host"}:
-        raise ToolError(WRONG_MACHINE, f"{path} has code for {', '.join(sorted(devices - {'host'}))}, "
+        raise ToolError(WRONG_MACHINE,
+                        f"{path} has code for {', '.join(sorted(devices - {'host'}))}, "
                                        "and run_model runs on the CPU alone.")
     code = {name: data for name, data in files.items() if name.startswith("codegen/host/")}
     return UnlinkedModel(

@@ -51,7 +51,8 @@ class _Padding:
     def __init__(self, model, lanes):
         self.graph = model.graph
         self.lanes = lanes
-        self.opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")] or [1])
+        self.opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+                         or [1])
         self.weights = {w.name: w for w in self.graph.initializer}
         self.names = set(self.weights)
         for node in self.graph.node:
@@ -100,7 +101,8 @@ class _Padding:
         from onnx import TensorProto
 
         tensors = [self.weights.get(name) for name in node.input[1:] if name]
-        return all(t is not None and t.data_type == TensorProto.FLOAT for t in tensors) and bool(tensors)
+        return all(t is not None and t.data_type == TensorProto.FLOAT
+                   for t in tensors) and bool(tensors)
 
     def _conv(self, node, may_grow):
         from onnx import numpy_helper

@@ -53,8 +53,10 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
     defines = {**isa.defines(), **{k: float(v) for k, v in bounds.items() if math.isfinite(v)},
                **tiles.defines("VECTOR", "VECTORS"), "INPUTS": inputs, "OUTPUTS": outputs,
                "PARTS": parts}
-    return Layer("dense", "f32-dense.c.in", defines, (Phase("dense", parts),), (((1, inputs), "float32"),),
+    return Layer("dense", "f32-dense.c.in", defines, (Phase("dense", parts),),
+                 (((1, inputs), "float32"),),
                  (np.concatenate(packed).astype(np.float32), padded_bias(dense.bias, isa.lanes)),
                  (1, outputs),
-                 variant=isa.variant(1, vectors), note={"kernel": "dense", "vectors": vectors, "parts": parts,
+                 variant=isa.variant(1, vectors),
+                 note={"kernel": "dense", "vectors": vectors, "parts": parts,
                        "multiply_adds": dense.multiply_adds})

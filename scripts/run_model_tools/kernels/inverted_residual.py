@@ -157,7 +157,8 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
         parameters |= {"group": group, "expand": expand}
     return Layer(
         kind=f"conv2d_{'expand_' if block.expand else ''}depthwise_project",
-        template="f32-inverted-residual.c.in", defines=defines, phases=(Phase("inverted_residual", parts),),
+        template="f32-inverted-residual.c.in", defines=defines,
+        phases=(Phase("inverted_residual", parts),),
         inputs=tuple(inputs), constants=tuple(constants), output_shape=shape, scratch_bytes=scratch,
         variant=isa.variant(*project),
         note={"kernel": "inverted_residual", **parameters, "multiply_adds": block.multiply_adds})

@@ -82,7 +82,8 @@ class Layer:
         text = repr((self.kind, self.template,
                      sorted((k, _c_value(v)) for k, v in self.defines.items()),
                      self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
-                     self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes, self.variant))
+                     self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes,
+                     self.variant))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = self.template.split(".")[0].replace("-", "_")
         return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))

@@ -66,5 +66,6 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
                  conv.layer_inputs(isa.lanes),
                  (weights.astype(np.float32), padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes), scratch_bytes=scratch,
-                 variant=isa.variant(*tile), note={"kernel": "planar", "tile": list(tile), "parts": parts,
+                 variant=isa.variant(*tile),
+                 note={"kernel": "planar", "tile": list(tile), "parts": parts,
                        "multiply_adds": conv.multiply_adds})

@@ -60,7 +60,8 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                  (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
                  (channels.weights, padded_bias(conv.bias, isa.lanes)),
                  conv.output_shape(isa.lanes),
-                 variant=isa.variant(*tile), note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
+                 variant=isa.variant(*tile),
+                 note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
 
 

@@ -30,7 +30,8 @@ LEMMAS = ("timm/data/_info/imagenet_synset_to_lemma.txt",
 def labels_text(archive: Path) -> bytes:
     """The file's bytes: for each class all the words of its synset, as "tabby, tabby cat"."""
     order = read_member(archive, *SYNSETS).decode().split()
-    words = dict(line.split("\t", 1) for line in read_member(archive, *LEMMAS).decode().splitlines())
+    words = dict(line.split("\t", 1)
+                 for line in read_member(archive, *LEMMAS).decode().splitlines())
     if len(order) != 1000 or len(set(order)) != 1000 or not set(order) <= set(words):
         raise ToolError(MALFORMED_FILE, f"{archive} does not name 1000 classes.")
     return "".join(f"{words[synset]}\n" for synset in order).encode()

@@ -35,7 +35,8 @@ def pip_site(requirements: Path, folder: Path, what: str, otherwise: str = "") -
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 lines = (result.stderr or result.stdout).strip().splitlines()
-                reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "nothing")
+                reason = next((line for line in lines if "ERROR" in line),
+                              lines[-1] if lines else "nothing")
                 raise ToolError(MISSING_FILE, (
                     f"{what} ({requirements.name}) could not be installed: pip says "
                     f"'{reason.strip()}'; check the network and the index in your pip "

@@ -54,7 +54,8 @@ def fetch(package: Package) -> Path:
         fetched = Path(folder, package.file_name)
         if result.returncode != 0 or not fetched.exists():
             lines = (result.stderr or result.stdout).strip().splitlines()
-            reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
+            reason = next((line for line in lines if "ERROR" in line),
+                          lines[-1] if lines else "no message")
             raise ToolError(MISSING_FILE, (
                 f"{package.file_name} ({package.requirement}) could not be fetched from the "
                 f"Python package index: pip says '{reason.strip()}'; check the network and the "

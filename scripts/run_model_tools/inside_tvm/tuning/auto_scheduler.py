@@ -100,7 +100,8 @@ def _runner(auto_scheduler, session):
         host, port = session.host_and_port()
         return auto_scheduler.RPCRunner(session.tracker["key"], host, port, **options)
     # Other threads and stale caches are what a network has too: no flush, no pause.
-    return auto_scheduler.LocalRunner(enable_cpu_cache_flush=False, cooldown_interval=0.0, **options)
+    return auto_scheduler.LocalRunner(enable_cpu_cache_flush=False, cooldown_interval=0.0,
+                                      **options)
 
 
 def _drop_broken_lines(path):

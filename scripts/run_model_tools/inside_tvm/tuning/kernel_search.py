@@ -72,7 +72,8 @@ def tune_kernels(tvm, request):
             trials = kernel_trials.LayerTrials(tvm, session.target, conv, network_bytes,
                                                request.get("real_time", False))
             try:
-                layer = search_layer(trials, isa, request["options"], lambda candidate, index=index: (
+                layer = search_layer(trials, isa, request["options"],
+                                     lambda candidate, index=index: (
                     session.emit("trial", index=index, seconds=candidate.seconds)))
             except kernel_trials.WrongResult as error:
                 raise Refusal("wrong", "%s: %s" % (name, error)) from error

@@ -111,4 +111,5 @@ def make(quantized: QuantizedPooling, isa: Isa) -> Layer:
         phases=(Phase("int8_pool", tasks),),
         inputs=tuple((tuple(shape), "uint8") for shape in pool.input_shapes),
         constants=(scales, biases), output_shape=pool.output_shape(isa.lanes),
-        output_dtype="float32" if pool.planar else "uint8", variant=isa.variant(), note={"kernel": "int8_pooling"})
+        output_dtype="float32" if pool.planar else "uint8", variant=isa.variant(),
+        note={"kernel": "int8_pooling"})

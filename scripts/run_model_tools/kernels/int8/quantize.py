@@ -169,7 +169,8 @@ class _Quantizer:
         return output
 
 
-def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool, isa: Isa) -> Layer:
+def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool,
+              isa: Isa) -> Layer:
     """The layer that makes float32 of a blocked tensor of bytes, or the other way."""
     _, blocks, height, width, lanes = shape
     each = min(height * width, max(256, -(-blocks * height * width // 8)))
@@ -185,4 +186,5 @@ def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool
                  defines=defines, phases=(Phase("int8_cast", blocks * -(-height * width // each)),),
                  inputs=((tuple(shape), kinds[0]),),
                  constants=(factors.astype(np.float32), offsets.astype(np.float32)),
-                 output_shape=tuple(shape), output_dtype=kinds[1], variant=isa.variant(), note={"kernel": "int8_cast"})
+                 output_shape=tuple(shape), output_dtype=kinds[1], variant=isa.variant(),
+                 note={"kernel": "int8_cast"})
