@@ -91,8 +91,8 @@ def as_markdown(title: str, threads: int, table: Table) -> str:
 
 def _lines(title: str, threads: int, table: Table) -> Iterator[str]:
     names = [name for name in TITLES if name in table.rest]
-    yield (f"{title}, {threads} thread{'s' * (threads > 1)}: microseconds of each layer; GFLOP/s of "
-           "its definition and their share of the FMA peak are ours:")
+    yield (f"{title}, {threads} thread{'s' * (threads > 1)}: microseconds of each layer; GFLOP/s "
+           "of its definition and their share of the FMA peak are ours:")
     yield ""
     yield "| layer | kernel | million multiply-adds | " + " | ".join(
         TITLES[name] for name in names) + " | ÷ TVM tuned | GFLOP/s | of the peak |"

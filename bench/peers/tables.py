@@ -43,8 +43,8 @@ def _lines(report: dict) -> Iterator[str]:
     yield ""
     judged = [target for target in report["targets"] if target["reached"] is not None]
     if judged:
-        yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that have "
-               "a target reach it")
+        yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that "
+               "have a target reach it")
     yield from _who(report, there)
     for item in report["left_out"]:
         where = f" on {item['network']}" if item["network"] else ""

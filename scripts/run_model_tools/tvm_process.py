@@ -64,7 +64,8 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         env.setdefault("TOPHUB_LOCATION", "NONE")
     else:
         if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
-            first = ("name the build/ of a repository whose scripts/setup.sh was run in RUN_MODEL_BUILD"
+            first = ("name the build/ of a repository whose scripts/setup.sh was run in "
+                     "RUN_MODEL_BUILD"
                      if IS_INSTALLED else f"run {REPO_ROOT}/scripts/setup.sh once")
             raise ToolError(MISSING_FILE, (
                 f"the TVM compiler {TVM_DIR} is not there: {first}, or name your own with "
@@ -118,8 +119,8 @@ def _write_request(path: Path, request: dict[str, Any], result: Path) -> None:
 
 def _run_with_events(command: list[str], env: dict[str, str], request: dict[str, Any],
                      request_path: Path, result_path: Path,
-                     on_event: Callable[[dict[str, Any]],
-                                        None]) -> subprocess.CompletedProcess[str]:
+                     on_event: Callable[[dict[str, Any]], None],
+                     ) -> subprocess.CompletedProcess[str]:
     """The worker with a pipe for its events; an interrupt of ours ends it and its children."""
     reading, writing = os.pipe()
     _write_request(request_path, {**request, "events": writing}, result_path)
@@ -177,8 +178,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
                          f"{message}; start TVM's tracker and an RPC server with that "
                                        "key on the board.")
     if kind == "kernels":
-        return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels auto "
-                                "or --kernels stock.")
+        return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels "
+                                "auto or --kernels stock.")
     if kind == "wrong":
         return ToolError(FAILED_RUN, f"a kernel computes something wrong: {message}")
     if kind == "link":

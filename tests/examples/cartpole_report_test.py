@@ -48,8 +48,8 @@ def test_table_is_markdown_in_columns() -> None:
 
 def test_cost_compares_medians() -> None:
     assert latency.cost_of_rpc(REPORT) == (
-        "RPC makes a step 400 times as long: 800 µs instead of 2.00 µs (medians), or 8.0 calls that do "
-        "nothing.")
+        "RPC makes a step 400 times as long: 800 µs instead of 2.00 µs (medians), or 8.0 calls "
+        "that do nothing.")
     assert latency.cost_of_rpc({**REPORT, "local": None}) is None
     assert "local" not in latency.table({**REPORT, "local": None})
 

@@ -33,7 +33,8 @@ def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = F
     inputs = tuple(random_quantization(rng) for _ in range(count))
     if not conv.planar and rng.integers(2):
         # Channels with scales of their own.
-        shapes = list(conv.input_shapes) + [conv.output_shape(conv.input_shapes[0][4])] * conv.residual
+        shapes = list(conv.input_shapes)
+        shapes += [conv.output_shape(conv.input_shapes[0][4])] * conv.residual
         inputs = tuple(replace(q, channels=tuple(rng.uniform(0.3, 1, s[1] * s[4])))
                        for q, s in zip(inputs, shapes))
     typical = np.mean([q.scale for q in inputs]) * 80 * np.sqrt(conv.weight[0].size)

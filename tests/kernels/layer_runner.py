@@ -32,7 +32,10 @@ static void *buffer(size_t bytes, int fill) {
 }
 
 static void read_all(FILE *file, void *to, size_t bytes) {
-  if (bytes && fread(to, 1, bytes, file) != bytes) { fprintf(stderr, "input ends early\n"); exit(2); }
+  if (bytes && fread(to, 1, bytes, file) != bytes) {
+    fprintf(stderr, "input ends early\n");
+    exit(2);
+  }
 }
 """
 
@@ -111,7 +114,8 @@ def _call(layer: Layer, sizes: list[int]) -> str:
     lines = ["  {"]
     for i, bytes_ in enumerate(sizes):
         lines.append(f"    void *b{i} = buffer({bytes_}, 0); read_all(in, b{i}, {bytes_});")
-    lines.append(f"    void *o = buffer({size}, 0xff), *shared = buffer({layer.shared_bytes}, 0xff);")
+    lines.append(f"    void *o = buffer({size}, 0xff), *shared = buffer({layer.shared_bytes}, "
+                 "0xff);")
     arguments = "".join(f"b{i}, " for i in range(len(sizes)))
     for phase, loop in enumerate(layer.phases):
         lines += [f"    for (int t = {loop.tasks} - 1; t >= 0; t--) {{",

@@ -78,7 +78,8 @@ def residual_of_two_convolutions() -> onnx.ModelProto:
     main = n.conv(n.relu(n.conv(stem, 20, 36, 3)), 36, 36, 3)
     short = n.conv(stem, 20, 36)
     joined = n.relu(n.add("Add", [main, short]))
-    again = n.add("Add", [n.relu(n.conv(joined, 36, 36, 3)), joined])  # not a plain residual: ReLU first
+    # Not a plain residual: ReLU first.
+    again = n.add("Add", [n.relu(n.conv(joined, 36, 36, 3)), joined])
     return n.model(n.add("Clip", [again, n.weight(np.float32(-0.5)), n.weight(np.float32(2))]))
 
 

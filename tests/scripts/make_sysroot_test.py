@@ -12,7 +12,8 @@ from run_model_tools.setup import apt_sources, sysroot
 
 ONE_LINE = """\
 # deb http://old.example/debian bookworm main
-deb [arch=amd64,i386 signed-by=/usr/share/keyrings/key.gpg] http://a.example/debian bookworm main non-free # c
+deb [arch=amd64,i386 signed-by=/usr/share/keyrings/key.gpg] \
+http://a.example/debian bookworm main non-free # c
 deb-src http://a.example/debian bookworm main
 deb cdrom:[Debian]/ bookworm main
   deb http://a.example/security bookworm-security/ main

@@ -29,8 +29,8 @@ def emulated_target(name: str) -> NamedTarget:
     programs."""
     target = named_targets().get(aliases().get(name, name))
     if target is None:
-        raise ToolError(USAGE, f"'{name}' is no target of artifacts/targets.json, so nothing is known "
-                               "to emulate it with: use --connect or --tracker.")
+        raise ToolError(USAGE, f"'{name}' is no target of artifacts/targets.json, so nothing is "
+                               "known to emulate it with: use --connect or --tracker.")
     return target
 
 

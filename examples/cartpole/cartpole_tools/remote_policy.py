@@ -26,8 +26,8 @@ def connect(host: str, port: int, key: str) -> Any:
         return rpc.connect(host, port, key)
     except (RuntimeError, tvm.error.TVMError) as error:
         raise ToolError(FAILED_RUN, (
-            f"there is no session with {host}:{port}: {reason(error)}; start rpc_server on the board "
-            "with --host 0.0.0.0, and give both sides the same --key or none.")) from None
+            f"there is no session with {host}:{port}: {reason(error)}; start rpc_server on the "
+            "board with --host 0.0.0.0, and give both sides the same --key or none.")) from None
 
 
 def request(host: str, port: int, key: str) -> Any:

@@ -39,8 +39,9 @@ def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tu
     preprocessing, (6) where its input takes no picture.
     """
     if spec is None:
-        raise ToolError(USAGE, "--precision int8 needs the model's preprocessing, to make inputs of "
-                               "the calibration pictures: state it with the flags or MODEL.model.json.")
+        raise ToolError(USAGE, "--precision int8 needs the model's preprocessing, to make inputs "
+                               "of the calibration pictures: state it with the flags or "
+                               "MODEL.model.json.")
     tensors = []
     for path in find_pictures(folder)[:MOST]:
         picture = load_picture(path)

@@ -54,15 +54,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
                         help="TVM's optimisation level (default: 3)")
     parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
-                        help="what computes convolutions and the like: ours, this project's kernels; "
-                             "stock, TVM's own schedules; auto (default): ours where they were "
-                             "measured to be faster")
+                        help="what computes convolutions and the like: ours, this project's "
+                             "kernels; stock, TVM's own schedules; auto (default): ours where they "
+                             "were measured to be faster")
     parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
-                        help="what the layers compute in (default: float32); int8 needs --calibration "
-                             "and our kernels")
+                        help="what the layers compute in (default: float32); int8 needs "
+                             "--calibration and our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
-                        help="with --precision int8: pictures like those that the network will see, "
-                             "some dozens; activations' ranges are taken from them")
+                        help="with --precision int8: pictures like those that the network will "
+                             "see, some dozens; activations' ranges are taken from them")
     parser.add_argument("--tuning", choices=("auto", "none"), default="auto",
                         help="auto (default): use the tuning records of kernels/records/ that are "
                              "for this target; none: use none")
@@ -95,7 +95,8 @@ def parse_arguments() -> argparse.Namespace:
 def parse_layout(text: str) -> tuple[str, str]:
     name, _, layout = text.rpartition(":")
     if not name or layout not in ("NCHW", "NHWC"):
-        raise ToolError(USAGE, f"--input-layout {text} is not of the form INPUT:NCHW or INPUT:NHWC.")
+        raise ToolError(USAGE, f"--input-layout {text} is not of the form INPUT:NCHW or "
+                               "INPUT:NHWC.")
     return name, layout
 
 
@@ -111,11 +112,11 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.no_build and args.flat:
         raise ToolError(USAGE, "--flat needs a library, and --no-build makes none: leave one out.")
     if (args.precision == "int8") != (args.calibration is not None):
-        raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both or "
-                               "neither.")
+        raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both "
+                               "or neither.")
     if args.precision == "int8" and args.kernels == "stock":
-        raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves them "
-                               "out: leave one out.")
+        raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
+                               "them out: leave one out.")
     model = read_model(args.model)
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
@@ -168,7 +169,8 @@ def print_report(job: Job, report: dict) -> None:
         print(f"  {job.directory / name}  {described['bytes']:,} bytes")
     print(f"  {job.directory / artifact.METADATA}")
     if job.is_c and job.build_c:
-        print(f"  {job.directory / artifact.LIBRARY}, built of it for {metadata['target']['machine']}")
+        print(f"  {job.directory / artifact.LIBRARY}, built of it for "
+              f"{metadata['target']['machine']}")
     if job.flat:
         print(f"  {job.out / job.name}_tvm.so, .json, .params, .metadata.json")
     for kind in ("inputs", "outputs"):
@@ -184,8 +186,8 @@ def print_report(job: Job, report: dict) -> None:
     if report["up_to_date"]:
         print("  up to date: nothing was compiled")
     elif checked["done"]:
-        print(f"  verified: differs from ONNX Runtime by {checked['relative_difference']:.1e} of the "
-              f"largest value at most ({checked['tolerance']:g} allowed)")
+        print(f"  verified: differs from ONNX Runtime by {checked['relative_difference']:.1e} of "
+              f"the largest value at most ({checked['tolerance']:g} allowed)")
     else:
         print(f"  not compared with ONNX Runtime: {checked['reason']}")
 

@@ -116,8 +116,9 @@ def _read_library_format(files: dict[str, bytes], path: Path) -> UnlinkedModel:
                                        f"and 1 to {_NEWEST_VERSION} are known.")
     if "graph" not in executors:
         raise ToolError(WRONG_MACHINE, f"{path} was compiled for the executor "
-                                       f"{', '.join(map(str, executors)) or 'unknown'}, and run_model "
-                                       "has the graph executor: compile with --executor graph.")
+                                       f"{', '.join(map(str, executors)) or 'unknown'}, and "
+                                       "run_model has the graph executor: compile with --executor "
+                                       "graph.")
     devices = {name.split("/")[1] for name in files if re.match(r"codegen/[^/]+/(lib|src)/", name)}
     if devices - {"host"}:
         raise ToolError(WRONG_MACHINE,

@@ -71,8 +71,8 @@ def verify(model: OnnxModel, directory: Path, shapes: dict[str, tuple[int, ...]]
         if not difference <= tolerance:
             raise ToolError(FAILED_RUN, (
                 f"output '{name}' of the compiled model differs from ONNX Runtime by "
-                f"{difference:.2g} of its largest value, and {tolerance:g} is allowed: the artifact "
-                "was not written; --tolerance allows more, --no-verify compares nothing."))
+                f"{difference:.2g} of its largest value, and {tolerance:g} is allowed: the "
+                "artifact was not written; --tolerance allows more, --no-verify compares nothing."))
         worst = max(worst, difference)
     return {"done": True, "reference": "onnxruntime", "relative_difference": worst,
             "tolerance": tolerance}

@@ -80,5 +80,6 @@ def read_member(archive: Path, member: str, sha256: str) -> bytes:
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise ToolError(MISMATCH, f"{member} in {archive} has the SHA-256 {found} and not {sha256}"
-                                  ": it is not the pinned file; remove the archive and run this again.")
+                                  ": it is not the pinned file; remove the archive and run this "
+                                  "again.")
     return data

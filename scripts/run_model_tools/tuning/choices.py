@@ -73,8 +73,9 @@ def print_report(report: dict[str, Any]) -> None:
     print(f"our kernels for {report['instruction_set']} (*: makes the whole network faster):")
     for key, layer in report["layers"].items():
         gain = layer["guess_microseconds"] / layer["microseconds"]
-        print(f"{'*' if layer['kept'] else ' '} {layer['microseconds']:8.1f} us, guess {gain:5.2f} of "
-              f"that, {layer['tried']} of {layer['offered']} tried  {key}: {layer['kernel']}")
+        print(f"{'*' if layer['kept'] else ' '} {layer['microseconds']:8.1f} us, guess {gain:5.2f} "
+              f"of that, {layer['tried']} of {layer['offered']} tried  {key}: {layer['kernel']}")
     for name, way in report["network"].items():
-        print(f"  network, {name}: {way['median_ms']:.3f} ms, {way['ratio']:.3f} of the guesses' time")
+        print(f"  network, {name}: {way['median_ms']:.3f} ms, {way['ratio']:.3f} of the guesses' "
+              "time")
     print(f"  choices: {report['outcome']}")

@@ -7,10 +7,11 @@ says where the times come from; TVM skips it.  The other lines are, by KIND:
   graph           the same, one for each convolution of one network in the order of its graph, as
                   AutoTVM's graph tuner chose them (a workload may have several layouts)
   auto_scheduler  the auto-scheduler's JSON lines, one for each workload
-  metaschedule    {"workload": [hash, module], "record": [trace, seconds, target, arguments]}, the two
-                  tables of MetaSchedule's database joined; `module` is zlib-packed base64
+  metaschedule    {"workload": [hash, module], "record": [trace, seconds, target, arguments]}, the
+                  two tables of MetaSchedule's database joined; `module` is zlib-packed base64
 
-Also imported inside TVM's process, under any interpreter from 3.7 on: the standard library only.
+Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.7 has to understand it;
+it needs the standard library only.
 """
 
 import base64

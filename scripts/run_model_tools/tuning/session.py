@@ -181,9 +181,9 @@ def merge(path: Path, made: dict[str, Any], records: list[tuning_records.Record]
                      if there.get(key) != made.get(key)]
         if differing and not replace:
             raise ToolError(MISMATCH, (
-                f"{path} was made with {differing[0]} {there.get(differing[0])!r}, and these records "
-                f"with {made.get(differing[0])!r}, so that their times cannot be compared: replace "
-                "the file with --replace, or write to another folder with --records-dir."))
+                f"{path} was made with {differing[0]} {there.get(differing[0])!r}, and these "
+                f"records with {made.get(differing[0])!r}, so that their times cannot be compared: "
+                "replace the file with --replace, or write to another folder with --records-dir."))
         if differing:
             path.unlink()
     new, faster, kept = tuning_records.merge(path, made, records)

@@ -44,8 +44,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--family", help="what the records are called after (default: the file's "
                                          "name, without seeded_)")
     parser.add_argument("--target", default="native",
-                        help="a name of artifacts/targets.json (default: native, which is x86_64_v3 "
-                             "or x86_64_v4)")
+                        help="a name of artifacts/targets.json (default: native, which is "
+                             "x86_64_v3 or x86_64_v4)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
                         help="shape of an input that the model leaves open; may be repeated")
     parser.add_argument("--kernels", choices=("ours", "stock", "both"), default="both",
@@ -75,8 +75,8 @@ def parse_arguments() -> argparse.Namespace:
                              "cost conversions before and after its layer, which --graph-tuner "
                              "weighs")
     parser.add_argument("--tuner", choices=TUNERS, default="xgb",
-                        help="how to search: by a learned model (default; installs xgboost-cpu into "
-                             "build/tuning/site), a genetic algorithm, at random or in order; "
+                        help="how to search: by a learned model (default; installs xgboost-cpu "
+                             "into build/tuning/site), a genetic algorithm, at random or in order; "
                              "auto_scheduler and metaschedule know xgb and random")
     parser.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
                         help="to which auto_scheduler and metaschedule convert convolutions "
@@ -101,11 +101,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--log-dir", type=Path, default=session.TUNING_DIR, metavar="FOLDER",
                         help="where trials are kept (default: build/tuning)")
     parser.add_argument("--replace", action="store_true",
-                        help="replace records that were measured on another machine or with another "
-                             "number of threads")
+                        help="replace records that were measured on another machine or with "
+                             "another number of threads")
     parser.add_argument("--evaluate", action=argparse.BooleanOptionalAction, default=None,
                         help="compile with and without the records and compare the times, before "
-                             "they are put into place (default: where this machine runs the target)")
+                             "they are put into place (default: where this machine runs the "
+                             "target)")
     parser.add_argument("--evaluate-seconds", type=float, default=10, metavar="S",
                         help="how long the versions are run in turn (default: 10)")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
@@ -139,7 +140,8 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     try:
         tasks = tuple(int(text) for text in args.tasks.split(",") if text)
     except ValueError:
-        raise ToolError(USAGE, f"--tasks {args.tasks} is not a list of numbers, as 0,3,4.") from None
+        raise ToolError(
+            USAGE, f"--tasks {args.tasks} is not a list of numbers, as 0,3,4.") from None
     for path in args.foreign:
         if not path.is_file():
             raise ToolError(MISSING_FILE, f"{path} is not there.")
