@@ -74,9 +74,12 @@ class NamedTarget:
 @cache
 def named_targets() -> dict[str, NamedTarget]:
     """The targets of targets.json by their names, in the file's order."""
-    return {entry["name"]: NamedTarget(**{key: tuple(value) if isinstance(value, list) else value
-                                          for key, value in entry.items()})
-            for entry in _read_list()["targets"]}
+    found = {}
+    for entry in _read_list()["targets"]:
+        members: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
+                                   for key, value in entry.items()}
+        found[entry["name"]] = NamedTarget(**members)
+    return found
 
 
 @cache

@@ -16,6 +16,7 @@ import argparse
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact, c_target, forms
@@ -199,6 +200,7 @@ def main() -> int:
     ready = is_up_to_date(job)
     if args.check:
         return 0 if ready else 1
+    report: dict[str, Any]
     if ready and not args.force:
         report = {"metadata": artifact.read_metadata(job.directory / artifact.METADATA),
                   "verification": {"done": False, "reason": "nothing was compiled"}, "seconds": {}}

@@ -64,9 +64,9 @@ def arrange(folder: Path, names: tuple[str, ...], model: str) -> None:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, folder / path)
     if "tar" in names:
-        path = folder / paths("tar", model)[0]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(path, "w") as archive:
+        package = folder / paths("tar", model)[0]
+        package.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(package, "w") as archive:
             for piece in pieces:
                 archive.add(piece, f"mod{piece.suffix}", filter=_anonymous)
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from typing import Any
 
 from run_model_tools.environment import DATA_ROOT, TVM_DIR
 
@@ -34,7 +35,7 @@ def find_clang() -> str:
                        "name one of release 19 or older in RUN_MODEL_CLANG")
 
 
-def target_flags(attributes: dict[str, object]) -> list[str]:
+def target_flags(attributes: dict[str, Any]) -> list[str]:
     """Clang's flags for the attributes of a TVM target (mtriple, mcpu, mattr, mfloat-abi, mabi)."""
     triple = str(attributes.get("mtriple") or "x86_64-unknown-linux-gnu")
     flags = [f"--target={triple}"]

@@ -82,8 +82,9 @@ class Convolution:
     @property
     def output_size(self) -> tuple[int, int]:
         """Height and width of the output."""
-        return tuple(map(positions, self.input_size, self.kernel, self.strides, self.dilation,
-                         self.padding[:2], self.padding[2:]))
+        height, width = map(positions, self.input_size, self.kernel, self.strides, self.dilation,
+                            self.padding[:2], self.padding[2:])
+        return height, width
 
     @property
     def multiply_adds(self) -> int:

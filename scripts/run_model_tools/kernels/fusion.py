@@ -21,11 +21,9 @@ def fuse(plan: Plan, isa: Isa) -> None:
             readers[tensor].append(step)
     kept = set(plan.outputs)
 
-    def only_between(maker: Step | None, reader: Step | None) -> bool:
-        """Whether both are 1x1 or depthwise convolutions and only the other reads the one's result.
-        """
-        return (isinstance(maker, ConvolutionStep) and isinstance(reader, ConvolutionStep)
-                and reader.inputs[0] is maker.output and readers[maker.output] == [reader]
+    def only_between(maker: ConvolutionStep, reader: ConvolutionStep) -> bool:
+        """Whether only the other reads the one's result."""
+        return (reader.inputs[0] is maker.output and readers[maker.output] == [reader]
                 and maker.output not in kept)
 
     replaced: dict[Step, FusedStep | None] = {}
@@ -35,19 +33,19 @@ def fuse(plan: Plan, isa: Isa) -> None:
             continue
         before = makers.get(step.inputs[0])
         after = readers[step.output][0] if readers[step.output] else None
-        before = before if only_between(before, step) and before not in replaced else None
-        after = after if only_between(step, after) else None
-        for first, last in ((before, after), (before, None), (None, after)):
-            parts = [part for part in (first, step, last) if part is not None]
-            if len(parts) == 1:
-                continue
+        if not isinstance(before, ConvolutionStep) or before in replaced or (
+                not only_between(before, step)):
+            before = None
+        if not isinstance(after, ConvolutionStep) or not only_between(step, after):
+            continue
+        for first in (before, None):
             block = InvertedResidual(first.convolution if first else None, step.convolution,
-                                     last.convolution if last else None)
+                                     after.convolution)
             if not inverted_residual.options(block, isa) or not inverted_residual.wins(block, isa):
                 continue
-            inputs = [*parts[0].inputs, *(last.inputs[1:] if last else ())]
+            parts = [first, step] if first else [step]
             replaced.update(dict.fromkeys(parts, None))
-            replaced[parts[-1]] = FusedStep(inputs, parts[-1].output, block)
+            replaced[after] = FusedStep([*parts[0].inputs, *after.inputs[1:]], after.output, block)
             break
     # The fused step stands where its last part stood: all that it reads has been made by then.
     plan.steps = [new for step in plan.steps if (new := replaced.get(step, step)) is not None]

@@ -8,6 +8,8 @@ share does more than it must.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from run_model_tools.kernels import direct, pointwise
 from run_model_tools.kernels.channels import grouped_channels, inputs_of_vectors
 from run_model_tools.kernels.convolution import Convolution
@@ -38,5 +40,5 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside
     return kernel.layer("grouped", conv, isa, channels, tile, parts, outside)
 
 
-def _kernel(conv: Convolution):
+def _kernel(conv: Convolution) -> ModuleType:
     return pointwise if pointwise.is_product(conv) else direct

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +54,8 @@ def options(block: InvertedResidual, isa: Isa) -> list[dict]:
     `group`: rows that are expanded at once; `expand`, `project`: register tiles [pixels, vectors].
     """
     between = block.depthwise
-    if (not block.project or not between.depthwise or between.residual
-            or between.dilation != (1, 1) or any(piece.first for piece in between.input_lanes)):
+    if (not between.depthwise or between.residual or between.dilation != (1, 1)
+            or any(piece.first for piece in between.input_lanes)):
         return []
     for conv in (block.expand, block.project):
         if conv and (conv.kernel != (1, 1) or conv.strides != (1, 1) or conv.groups != 1
@@ -80,7 +82,7 @@ def options(block: InvertedResidual, isa: Isa) -> list[dict]:
     return found
 
 
-def _expansion(block: InvertedResidual, isa: Isa, parts: int) -> dict[str, object]:
+def _expansion(block: InvertedResidual, isa: Isa, parts: int) -> dict[str, Any]:
     """`group` and `expand`."""
     between, depth = block.depthwise, len(block.depthwise.input_lanes)
     # With 32 registers, 28 sums of a single vector read the weights once for the most pixels.
@@ -114,7 +116,7 @@ def wins(block: InvertedResidual, isa: Isa) -> bool:
 
 
 def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: list[int],
-         group: int = 0, expand: list[int] | None = None) -> Layer:
+         group: int = 0, expand: Sequence[int] = ()) -> Layer:
     """The layer."""
     between, lanes = block.depthwise, isa.lanes
     blocks, (height, width) = len(between.input_lanes), between.output_size

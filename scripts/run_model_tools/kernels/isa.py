@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
     "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
 
 
-def isa_of(target) -> Isa | None:
+def isa_of(target: Any) -> Isa | None:
     """The instruction set of a TVM target; None where the kernels are of no use (C source, SSE).
 
     Asks LLVM, in TVM, what the target's CPU has.

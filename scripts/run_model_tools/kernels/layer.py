@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,7 @@ class Layer:
         return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))
 
 
-def _c_value(value: object) -> str:
+def _c_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, (int, np.integer)):

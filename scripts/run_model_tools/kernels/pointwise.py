@@ -8,7 +8,7 @@ from run_model_tools.kernels.channels import Channels, all_channels
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.parts import best_parts, rounded
+from run_model_tools.kernels.parts import Units, best_parts, rounded
 from run_model_tools.kernels.tiles import Even, best_tiles, common_defines, padded_bias, vectors
 
 _NEAR_BYTES = 24 << 10
@@ -67,7 +67,8 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
 
 def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
     pixels, count = math.prod(conv.output_size), vectors(conv.output_channels, isa)
-    units, vectors_ = {}, {}
+    units: dict[int, Units] = {}
+    vectors_: dict[int, list[int]] = {}
     for parts in (1, 2, 4, 8, 16):
         if parts <= pixels:
             units[parts] = [(len(r),) for r in rounded(pixels, tile[0], parts).spread()]

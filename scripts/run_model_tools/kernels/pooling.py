@@ -45,9 +45,9 @@ class Pooling:
     @property
     def output_size(self) -> tuple[int, int]:
         """Height and width of the output."""
-        return tuple(positions(*axis, self.round_up) for axis in zip(
-            self.input_size, self.window, self.strides, self.dilation, self.padding[:2],
-            self.padding[2:]))
+        height, width = map(positions, self.input_size, self.window, self.strides, self.dilation,
+                            self.padding[:2], self.padding[2:], (self.round_up, self.round_up))
+        return height, width
 
     @property
     def channels(self) -> int:

@@ -125,10 +125,10 @@ def channel_runs(pieces: tuple[Lanes, ...], lanes: int,
             pieces_.append(Lanes(tensor, block, lane, 1))
     runs: list[Run] = []
     for p in pieces_:
-        last = runs[-1] if runs else None
-        if last and (last.tensor, last.block + last.blocks, last.first, last.count) == (
-                p.tensor, p.block, p.first, p.count):
-            runs[-1] = Run(p.tensor, last.block, p.first, p.count, last.blocks + 1)
+        before = runs[-1] if runs else None
+        if before and (before.tensor, before.block + before.blocks, before.first,
+                       before.count) == (p.tensor, p.block, p.first, p.count):
+            runs[-1] = Run(p.tensor, before.block, p.first, p.count, before.blocks + 1)
         else:
             runs.append(Run(p.tensor, p.block, p.first, p.count, 1))
     return runs, order

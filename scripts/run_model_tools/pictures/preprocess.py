@@ -94,6 +94,7 @@ def fit_picture(image: np.ndarray, spec: Preprocessing,
         canvas[top:top + new_height, left:left + new_width] = resize(
             image, new_width, new_height, spec.resizer)
         return canvas, (new_width, new_height)
+    assert spec.resize is not None and spec.crop is not None  # the fit is "crop"
     new_width, new_height = short_side_size(old_width, old_height, spec.resize)
     resized = resize(image, new_width, new_height, spec.resizer)
     top = int(round((new_height - spec.crop) / 2.0))

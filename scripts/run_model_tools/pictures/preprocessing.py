@@ -104,7 +104,7 @@ def from_json(value: Any, what: str) -> Preprocessing:
         else None)
     if result.divide_by == 0 or 0 in result.std:
         raise refuse("divide_by" if result.divide_by == 0 else "std", "something other than 0")
-    if fit == "crop" and result.crop > result.resize:
+    if fit == "crop" and (result.crop or 0) > (result.resize or 0):
         raise refuse("crop", f"at most resize ({result.resize})")
     return result
 

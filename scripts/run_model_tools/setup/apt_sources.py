@@ -78,8 +78,8 @@ def parse_stanzas(text: str) -> list[Source]:
                 or words.get("enabled", ())[:1] in (("no",), ("false",), ("0",))):
             continue
         others = tuple(pair for field, pair in fields.items() if field not in _OWN_FIELDS)
-        sources.append(Source(*(words.get(field, ()) for field in ("uris", "suites", "components")),
-                              others))
+        sources.append(Source(words.get("uris", ()), words.get("suites", ()),
+                              words.get("components", ()), others))
     return sources
 
 

@@ -25,6 +25,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from run_model_tools.errors import MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
@@ -195,14 +196,15 @@ def tune_schedules(job: TuningJob, args: argparse.Namespace) -> dict:
         if job.records(args.records_dir, kind).exists():
             copy_atomically(job.records(args.records_dir, kind), job.records(candidates, kind))
     job = replace(job, minutes=job.minutes / len(methods))
-    report = {"methods": [run_method(job, method, args, candidates) for method in methods]}
+    report: dict[str, Any] = {
+        "methods": [run_method(job, method, args, candidates) for method in methods]}
     evaluate = args.evaluate
     if evaluate is None:
         evaluate = evaluation.can_run_here(job.target)
     if evaluate:
         report["evaluation"] = evaluation.evaluate(job, candidates, args.evaluate_seconds)
         report["outcome"] = evaluation.settle(job, candidates, args.records_dir,
-                                                     report["evaluation"])
+                                              report["evaluation"])
     else:
         report["outcome"] = put_into_place(job, candidates, args.records_dir)
     return report

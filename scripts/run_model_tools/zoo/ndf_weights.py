@@ -42,8 +42,8 @@ def load_weights(data: bytes, what: str) -> dict[str, np.ndarray]:
 
 # What NumPy's own __reduce__ names.  Neither calls anything that its arguments name.
 _ADMITTED = {
-    ("numpy.core.multiarray", "_reconstruct"): multiarray._reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): multiarray._reconstruct,
+    ("numpy.core.multiarray", "_reconstruct"): multiarray._reconstruct,  # type: ignore[attr-defined]
+    ("numpy._core.multiarray", "_reconstruct"): multiarray._reconstruct,  # type: ignore[attr-defined]
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
 }

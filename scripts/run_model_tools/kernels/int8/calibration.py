@@ -7,6 +7,7 @@ precision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -79,7 +80,7 @@ def activations(plan: Plan) -> list[Tensor]:
 
 
 def observe(plan: Plan, isa: Isa, host: tvm.target.Target,
-            pictures: list[dict[str, np.ndarray]], build) -> dict[Tensor, Observed]:
+            pictures: list[dict[str, np.ndarray]], build: Callable) -> dict[Tensor, Observed]:
     """Runs the plan on each picture: {input: array}.
 
     `isa` is that of the plan, whose C code any CPU can run; `host` is this machine's target and

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def largest_tile(isa: Isa) -> tuple[int, int]:
     return isa.tile
 
 
-def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]]:
+def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
     """Parameter sets worth trying, best guess first."""
     conv = quantized.convolution
     if conv.depthwise and conv.groups > 1:
@@ -89,7 +90,9 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
              for c in range(chunks)]
 
     pieces: list[tuple[int, int, int]] = []
-    first_and_end, offsets, packed, known = [], [], [], {}
+    first_and_end, offsets = [], []
+    packed: list[np.ndarray] = []
+    known: dict[tuple, int] = {}
     for c, need in enumerate(words):
         key = tuple(need.pieces)
         if key not in known:

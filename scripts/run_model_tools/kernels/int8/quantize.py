@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 
@@ -118,7 +119,7 @@ class _Quantizer:
             return None
         return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output)
 
-    def _kernel(self, quantized: QuantizedConvolution | None):
+    def _kernel(self, quantized: QuantizedConvolution | None) -> ModuleType | None:
         if quantized is None:
             return None
         for kernel in (depthwise, convolution):
@@ -146,8 +147,7 @@ class _Quantizer:
                            high=dense.high)
         quantized = QuantizedConvolution(
             conv, (self.known.tensors[step.inputs[0]],) * channels, None)
-        layer = convolution.make(quantized, self.isa,
-                                      **convolution.options(quantized, self.isa)[0])
+        layer = convolution.make(quantized, self.isa, **convolution.options(quantized, self.isa)[0])
         # The step's vector has two dimensions.
         return replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
 

@@ -8,6 +8,7 @@ import numpy as np
 import tvm
 
 from run_model_tools.kernels.int8 import calibration, quantize
+from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.plan import Plan
 from run_model_tools.kernels.relay import rewriting
 from run_model_tools.kernels.relay.emission import write_module
@@ -43,7 +44,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
 
 
 def _of_pictures(plan: Plan, runs: list[dict[str, np.ndarray]],
-                 ) -> dict[Tensor, tuple[quantize.Quantization, ...]]:
+                 ) -> dict[Tensor, tuple[Quantization, ...]]:
     result = {}
     for parameter, tensor in zip(plan.parameters, plan.parameter_tensors):
         if len(tensor.shape) == 4 and tensor.dtype == "float32":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tvm
 from tvm import relay, te, tir
@@ -58,7 +60,7 @@ def _register(name: str, inputs: int) -> None:
     relay_op.register_stateful(name, False)
     strategy = relay.op.OpStrategy
 
-    def choose(attrs, inputs, out_type, target):
+    def choose(attrs: Any, inputs: Any, out_type: Any, target: tvm.target.Target) -> Any:
         chosen = strategy()
         layer = _layers[str(attrs["layer"])]
         chosen.add_implementation(
@@ -71,7 +73,7 @@ def _register(name: str, inputs: int) -> None:
         name.replace(".", "_") + "_strategy")(choose), level=10)
 
 
-def _type_of_output(arguments, attributes):
+def _type_of_output(arguments: Any, attributes: Any) -> relay.TensorType:
     layer = _layers[str(attributes["layer"])]
     return relay.TensorType(layer.output_shape, layer.output_dtype)
 
@@ -85,7 +87,7 @@ def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
     """
     ir = _compiled(layer, target)
 
-    def body(ins, outs):
+    def body(ins: Any, outs: Any) -> Any:
         ib = tir.ir_builder.create()
         ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
         if runs == 1:
@@ -102,7 +104,7 @@ def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
                      tag="run_model_layer")
 
 
-def _emit(ib, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExpr) -> None:
+def _emit(ib: Any, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExpr) -> None:
     null = tir.call_intrin("handle", "tir.reinterpret", tir.const(0, "uint64"))
     shared = null
     if layer.shared_bytes:

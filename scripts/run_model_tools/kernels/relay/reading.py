@@ -7,7 +7,9 @@ typed, without batch normalisations, constants folded.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import tvm
@@ -35,6 +37,11 @@ _ELEMENTWISE = {"nn.relu", "clip", "sigmoid", "tanh", "exp", "nn.leaky_relu", "e
 _ELEMENTWISE_PAIRS = {"add", "multiply", "subtract", "maximum", "minimum"}
 
 
+# A Tensor, a Blocked, a relay.Constant, or a list of these; None where TVM's schedules are to
+# compute it.
+Value = Any
+
+
 class NotForUs(Exception):
     """Why a network is not for our kernels: it then goes through TVM's own schedules."""
 
@@ -54,7 +61,7 @@ class _Reader:
     def __init__(self, function: relay.Function, isa: Isa):
         self.function = function
         self.isa = isa
-        self.values: dict[relay.Expr, object] = {}
+        self.values: dict[relay.Expr, Value] = {}
         self.blocked: dict[Tensor, Blocked] = {}
         parameters = list(function.params)
         tensors = []
@@ -91,7 +98,7 @@ class _Reader:
                 kept.append(step)
         self.plan.steps = kept[::-1]
 
-    def _value(self, expr):
+    def _value(self, expr: relay.Expr) -> Value:
         if isinstance(expr, relay.Var):
             return self.values[expr]
         if isinstance(expr, relay.Constant):
@@ -115,13 +122,13 @@ class _Reader:
 
     # Layers of ours.
 
-    def _with_epilogue(self, epilogue: Epilogue):
+    def _with_epilogue(self, epilogue: Epilogue) -> Value:
         if operator(epilogue.call) == "nn.dense":
             return self._dense(epilogue)
         value = self._convolution(epilogue)
         return self._original(epilogue) if value is None else value
 
-    def _convolution(self, epilogue: Epilogue):
+    def _convolution(self, epilogue: Epilogue) -> Value:
         call, attrs = epilogue.call, epilogue.call.attrs
         weight = call.args[1]
         if (str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "OIHW"
@@ -143,7 +150,7 @@ class _Reader:
             return self._depthwise(conv, data, epilogue)
         return self._dense_convolution(conv, data, epilogue)
 
-    def _dense_convolution(self, conv: Convolution, data, epilogue: Epilogue):
+    def _dense_convolution(self, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
         """A convolution that sums over channels: any order of them will do within a group."""
         if isinstance(data, Tensor):
             planar = replace(conv, input_shapes=(data.shape,))
@@ -167,7 +174,7 @@ class _Reader:
             return None
         return self._add_convolution(conv, list(arranged.tensors), epilogue)
 
-    def _convolution_of_vector(self, conv: Convolution, data: Tensor, epilogue: Epilogue):
+    def _convolution_of_vector(self, conv: Convolution, data: Tensor, epilogue: Epilogue) -> Value:
         """A 1x1 convolution after a global pooling is a fully connected layer."""
         dense = Dense(conv.weight[:, :, 0, 0], conv.bias, conv.low, conv.high)
         if epilogue.residual is not None or not can_multiply(dense, self.isa):
@@ -177,7 +184,7 @@ class _Reader:
         self.plan.steps.append(DenseStep([vector], output, dense))
         return self._reshaped(output, (1, conv.output_channels, 1, 1))
 
-    def _depthwise(self, conv: Convolution, data, epilogue: Epilogue):
+    def _depthwise(self, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
         """A convolution of each channel by itself: it keeps the blocks of its input."""
         source = self._blocked(data)
         if source is None or source.channels != conv.output_channels:
@@ -196,7 +203,7 @@ class _Reader:
         return self._add_convolution(conv, list(source.tensors), epilogue, places)
 
     def _add_convolution(self, conv: Convolution, tensors: list[Tensor], epilogue: Epilogue,
-                         places: np.ndarray | None = None):
+                         places: np.ndarray | None = None) -> Value:
         channels = conv.output_channels
         places = np.arange(channels) if places is None else places
         output = Tensor(conv.output_shape(self.isa.lanes))
@@ -215,18 +222,18 @@ class _Reader:
         self.plan.steps.append(ConvolutionStep(tensors, output, conv))
         return result
 
-    def _add_and_clamp(self, result: Blocked, residual, epilogue: Epilogue):
+    def _add_and_clamp(self, result: Blocked, residual: Value, epilogue: Epilogue) -> Tensor:
         """What could not be done on the way, by TVM."""
         low, high = epilogue.low, epilogue.high
 
-        def build(a, b):
+        def build(a: relay.Expr, b: relay.Expr) -> relay.Expr:
             total = relay.add(a, b)
             return relay.clip(total, max(low, -3.4e38), min(high, 3.4e38)) if (
                 math.isfinite(low) or math.isfinite(high)) else total
         first, second = self._plain(result), self._plain(residual)
         return self._add_relay([first, second], first.shape, "float32", build, "add")
 
-    def _dense(self, epilogue: Epilogue):
+    def _dense(self, epilogue: Epilogue) -> Value:
         call = epilogue.call
         data, weight = self.values[call.args[0]], call.args[1]
         shape = shape_of(call)
@@ -240,7 +247,7 @@ class _Reader:
                 return output
         return self._original(epilogue)
 
-    def _window_pool(self, expr, kind: str, count_padding: bool):
+    def _window_pool(self, expr: relay.Expr, kind: str, count_padding: bool) -> Value:
         data, attrs = self.values[expr.args[0]], expr.attrs
         window, padding = _ints(attrs.pool_size), _ints(attrs.padding)
         if not isinstance(data, Blocked) or str(attrs.layout) != "NCHW":
@@ -259,28 +266,28 @@ class _Reader:
         self.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
         return Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
 
-    def _read_max_pool2d(self, expr):
+    def _read_max_pool2d(self, expr: relay.Expr) -> Value:
         return self._window_pool(expr, "max", False)
 
-    def _read_avg_pool2d(self, expr):
+    def _read_avg_pool2d(self, expr: relay.Expr) -> Value:
         return self._window_pool(expr, "average", bool(expr.attrs.count_include_pad))
 
-    def _read_global_avg_pool2d(self, expr):
+    def _read_global_avg_pool2d(self, expr: relay.Expr) -> Value:
         return self._global_average(expr, self.values[expr.args[0]])
 
-    def _read_adaptive_avg_pool2d(self, expr):
+    def _read_adaptive_avg_pool2d(self, expr: relay.Expr) -> Value:
         size = expr.attrs.output_size
         if size is None or any(int(s) != 1 for s in size):
             return None
         return self._global_average(expr, self.values[expr.args[0]])
 
-    def _read_mean(self, expr):
+    def _read_mean(self, expr: relay.Expr) -> Value:
         axes = sorted(int(a) % 4 for a in expr.attrs.axis) if expr.attrs.axis is not None else []
         if axes != [2, 3] or bool(expr.attrs.exclude) or len(shape_of(expr.args[0])) != 4:
             return None
         return self._global_average(expr, self.values[expr.args[0]])
 
-    def _global_average(self, expr, data):
+    def _global_average(self, expr: relay.Expr, data: Value) -> Value:
         if not isinstance(data, Blocked):
             return None
         pooling = Pooling("average", data.size, tuple(t.shape for t in data.tensors), data.pieces(),
@@ -293,16 +300,16 @@ class _Reader:
 
     # What moves channels only.
 
-    def _read_concatenate(self, expr):
+    def _read_concatenate(self, expr: relay.Expr) -> Value:
         values = self.values[expr.args[0]]
         if int(expr.attrs.axis) % 4 != 1 or len(shape_of(expr)) != 4:
             return None
         if not any(isinstance(v, Blocked) for v in values):
             return None
-        blocked = [self._blocked(v) for v in values]
-        return None if any(b is None for b in blocked) else concatenate(blocked)
+        blocked = [b for b in map(self._blocked, values) if b is not None]
+        return concatenate(blocked) if len(blocked) == len(values) else None
 
-    def _read_split(self, expr):
+    def _read_split(self, expr: relay.Expr) -> Value:
         data = self.values[expr.args[0]]
         if not isinstance(data, Blocked) or int(expr.attrs.axis) % 4 != 1:
             return None
@@ -313,7 +320,7 @@ class _Reader:
             ends = [int(i) for i in what] + [data.channels]
         return [data.take(range(a, b)) for a, b in zip([0, *ends[:-1]], ends)]
 
-    def _read_strided_slice(self, expr):
+    def _read_strided_slice(self, expr: relay.Expr) -> Value:
         data = self.values[expr.args[0]]
         attrs, shape, source = expr.attrs, shape_of(expr), shape_of(expr.args[0])
         if (not isinstance(data, Blocked) or str(attrs.slice_mode) not in ("end", "size")
@@ -332,16 +339,16 @@ class _Reader:
         begin += source[1] if begin < 0 else 0
         return data.take(range(begin, begin + shape[1]))
 
-    def _read_batch_flatten(self, expr):
+    def _read_batch_flatten(self, expr: relay.Expr) -> Value:
         return self._reshaped(self._plain(self.values[expr.args[0]]), shape_of(expr))
 
     _read_squeeze = _read_expand_dims = _read_batch_flatten
 
-    def _read_reshape(self, expr):
+    def _read_reshape(self, expr: relay.Expr) -> Value:
         shuffled = self._shuffle(expr)
         return self._read_batch_flatten(expr) if shuffled is None else shuffled
 
-    def _shuffle(self, expr):
+    def _shuffle(self, expr: relay.Expr) -> Value:
         """Channel shuffle's end: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
         transpose = expr.args[0]
         if operator(transpose) != "transpose" or operator(transpose.args[0]) != "reshape":
@@ -358,7 +365,7 @@ class _Reader:
 
     # What TVM computes.
 
-    def _elementwise(self, expr):
+    def _elementwise(self, expr: relay.Expr) -> Value:
         data = self.values[expr.args[0]]
         if not isinstance(data, Blocked) or str(expr.checked_type.dtype) != "float32":
             return None
@@ -368,7 +375,7 @@ class _Reader:
             for t in data.tensors)
         return Blocked(tensors, data.places)
 
-    def _elementwise_pair(self, expr):
+    def _elementwise_pair(self, expr: relay.Expr) -> Value:
         a, b = (self.values[x] for x in expr.args)
         if (not isinstance(a, Blocked) or not isinstance(b, Blocked) or not _lie_alike(a, b, (1, 1))
                 or str(expr.checked_type.dtype) != "float32"):
@@ -380,7 +387,7 @@ class _Reader:
                                  operator(expr))
         return Blocked((output,), a.places)
 
-    def _by_relay(self, call: relay.Call):
+    def _by_relay(self, call: relay.Call) -> Value:
         """The operator as it is, on tensors of the network's own layout."""
         arguments = [self.values[a] for a in call.args]
         flat: list[Tensor] = []
@@ -389,15 +396,15 @@ class _Reader:
                 if not isinstance(one, relay.Constant):
                     flat.append(self._plain(one))
 
-        def build(*given):
-            given = iter(given)
+        def build(*given: relay.Expr) -> relay.Expr:
+            rest = iter(given)
             built = []
             for argument in arguments:
                 if isinstance(argument, list):
-                    built.append(relay.Tuple([f if isinstance(f, relay.Constant) else next(given)
+                    built.append(relay.Tuple([f if isinstance(f, relay.Constant) else next(rest)
                                               for f in argument]))
                 else:
-                    built.append(argument if isinstance(argument, relay.Constant) else next(given))
+                    built.append(argument if isinstance(argument, relay.Constant) else next(rest))
             return relay.Call(call.op, built, call.attrs, call.type_args)
 
         kind = call.checked_type
@@ -408,13 +415,14 @@ class _Reader:
                                     operator(call)) for i, part in enumerate(kind.fields)]
         return self._add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
 
-    def _original(self, epilogue: Epilogue):
+    def _original(self, epilogue: Epilogue) -> Value:
         """A convolution or dense layer that we have no kernel for, operator by operator."""
         for call in epilogue.calls:
             self.values[call] = self._by_relay(call)
         return self.values[epilogue.last]
 
-    def _add_relay(self, inputs, shape, dtype, build, what):
+    def _add_relay(self, inputs: Iterable[Tensor], shape: Iterable[int], dtype: str,
+                   build: Callable[..., relay.Expr], what: str) -> Tensor:
         output = Tensor(tuple(shape), dtype)
         self.plan.steps.append(RelayStep(list(inputs), output, build, what))
         return output
@@ -428,7 +436,7 @@ class _Reader:
 
     # Between the layouts.
 
-    def _plain(self, value) -> Tensor:
+    def _plain(self, value: Value) -> Tensor:
         """The value as one tensor of the network's own layout."""
         if isinstance(value, relay.Constant):
             return self._add_relay([], value.data.shape, str(value.data.dtype), lambda: value,
@@ -439,7 +447,7 @@ class _Reader:
         return self._add_relay(value.tensors, shape, value.tensors[0].dtype,
                                lambda *given: operators.to_planar(value, given), "to_planar")
 
-    def _blocked(self, value) -> Blocked | None:
+    def _blocked(self, value: Value) -> Blocked | None:
         """The value in blocks, or None where it is no float32 picture of one batch."""
         if not isinstance(value, Tensor):
             return value if isinstance(value, Blocked) else None
@@ -473,7 +481,7 @@ def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray
     return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
 
 
-def _ints(values) -> tuple[int, ...]:
+def _ints(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(int(v) for v in values)
 
 

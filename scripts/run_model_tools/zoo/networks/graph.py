@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -63,7 +64,7 @@ class Graph:
                                      (channels, x.channels // groups, kernel, kernel))]
         if bias:
             inputs.append(self._take(f"{layer}.bias", Kind.BIAS, (channels,)))
-        attributes = {"kernel_shape": [kernel, kernel], "strides": [stride, stride],
+        attributes: dict[str, Any] = {"kernel_shape": [kernel, kernel], "strides": [stride, stride],
                       "pads": list(pads)}
         if groups != 1:
             attributes["group"] = groups
@@ -83,7 +84,8 @@ class Graph:
         return self._same_shape("Relu", [x], output or f"{x.name}.relu", rectified=True)
 
     def relu6(self, x: Tensor) -> Tensor:
-        limits = [self._constant("zero", np.float32(0)), self._constant("six", np.float32(6))]
+        limits = [self._constant("zero", np.array(0, np.float32)),
+                  self._constant("six", np.array(6, np.float32))]
         return self.add("Clip", [x.name, *limits],
                         Tensor(f"{x.name}.relu6", x.channels, x.size, True))
 

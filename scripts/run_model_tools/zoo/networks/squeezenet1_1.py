@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 
 from run_model_tools.zoo.networks.graph import CLASSES, Graph, Tensor, symmetric_pads
@@ -66,6 +68,6 @@ def _fire(graph: Graph, name: str, x: Tensor, squeeze: int, expand1: int, expand
                                pads=symmetric_pads(3))], f"{name}/concat")
 
 
-def _conv(graph: Graph, layer: str, x: Tensor, channels: int, **options: object) -> Tensor:
+def _conv(graph: Graph, layer: str, x: Tensor, channels: int, **options: Any) -> Tensor:
     y = graph.conv(layer, x, channels, bias=True, output=f"{layer}.conv", **options)
     return graph.relu(y, layer)
