@@ -176,7 +176,7 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "device":
         return ToolError(MISSING_FILE,
                          f"{message}; start TVM's tracker and an RPC server with that "
-                                       "key on the board.")
+                         "key on the board.")
     if kind == "kernels":
         return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels "
                                 "auto or --kernels stock.")

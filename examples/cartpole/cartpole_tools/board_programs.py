@@ -76,7 +76,7 @@ def _listening_port(process: subprocess.Popen, log: IO[bytes]) -> int:
         time.sleep(0.02)
     raise ToolError(FAILED_RUN,
                     f"{shlex.join(process.args)} did not say which port it listens on, but "
-                                f"'{text.strip()[-400:]}'.")
+                    f"'{text.strip()[-400:]}'.")
 
 
 def run_local(command: list[str], episodes: int, seed: int) -> dict:
@@ -92,7 +92,7 @@ def run_local(command: list[str], episodes: int, seed: int) -> dict:
         lines = done.stderr.strip().splitlines()
         raise ToolError(FAILED_RUN,
                         f"{shlex.join(command)} failed with exit code {done.returncode}: "
-                                    f"{lines[-1] if lines else 'it said nothing'}.")
+                        f"{lines[-1] if lines else 'it said nothing'}.")
     try:
         report = json.loads(done.stdout)
         if report["schema_version"] != 1 or len(report["rewards"]) != episodes:
@@ -100,6 +100,6 @@ def run_local(command: list[str], episodes: int, seed: int) -> dict:
     except (ValueError, KeyError, TypeError):
         raise ToolError(FAILED_RUN,
                         f"{shlex.join(command)} did not give cartpole_local's report, but "
-                                    f"'{done.stdout[:200].strip()}'.") from None
+                        f"'{done.stdout[:200].strip()}'.") from None
     del report["schema_version"]
     return report

@@ -55,5 +55,5 @@ def only_input(shapes: dict[str, tuple[int, ...]]) -> str:
     if len(shapes) != 1:
         raise ToolError(MISMATCH,
                         f"--precision int8 is for models with one input, and this one has "
-                                  f"{len(shapes)}: {', '.join(shapes)}.")
+                        f"{len(shapes)}: {', '.join(shapes)}.")
     return next(iter(shapes))

@@ -67,7 +67,7 @@ def read(path: Path) -> UnlinkedModel:
         raise ToolError(USAGE, f"{path} is linked already: run_model takes it as it is.")
     raise ToolError(MALFORMED_FILE,
                     f"{path} has neither metadata.json, as the Model Library Format, "
-                                    "nor mod.tar and mod.json, as tvmc's packages.")
+                    "nor mod.tar and mod.json, as tvmc's packages.")
 
 
 def _read_tar(path: Path, stream: BinaryIO | None = None) -> dict[str, bytes]:
@@ -109,11 +109,11 @@ def _read_library_format(files: dict[str, bytes], path: Path) -> UnlinkedModel:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ToolError(MALFORMED_FILE,
                         f"{path}: its metadata.json is not that of the Model Library "
-                                        "Format.") from None
+                        "Format.") from None
     if version > _NEWEST_VERSION:
         raise ToolError(WRONG_MACHINE,
                         f"{path} is in version {version} of the Model Library Format, "
-                                       f"and 1 to {_NEWEST_VERSION} are known.")
+                        f"and 1 to {_NEWEST_VERSION} are known.")
     if "graph" not in executors:
         raise ToolError(WRONG_MACHINE, f"{path} was compiled for the executor "
                                        f"{', '.join(map(str, executors)) or 'unknown'}, and "
@@ -123,7 +123,7 @@ def _read_library_format(files: dict[str, bytes], path: Path) -> UnlinkedModel:
     if devices - {"host"}:
         raise ToolError(WRONG_MACHINE,
                         f"{path} has code for {', '.join(sorted(devices - {'host'}))}, "
-                                       "and run_model runs on the CPU alone.")
+                        "and run_model runs on the CPU alone.")
     code = {name: data for name, data in files.items() if name.startswith("codegen/host/")}
     return UnlinkedModel(
         _code(code, path),
@@ -162,8 +162,8 @@ def link(model: UnlinkedModel, out: Path, compiler: str | None, flags: str | Non
             inputs[-1].write_bytes(data)
         with directory_in_the_making(out, WRITTEN) as folder:
             linker += [*shlex.split(DEFAULT_FLAGS if flags is None else flags), "-std=gnu11", "-w",
-                        "-fPIC", "-shared", "-s", f"-I{OWN_HEADERS}", "-o", str(folder / library),
-                        *map(str, inputs), "-lm"]
+                       "-fPIC", "-shared", "-s", f"-I{OWN_HEADERS}", "-o", str(folder / library),
+                       *map(str, inputs), "-lm"]
             result = subprocess.run(linker, capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 raise ToolError(MISMATCH, f"{linker[0]} could not link the archive's code; is it "

@@ -24,7 +24,7 @@ PACKAGE = Package(
 SYNSETS = ("timm/data/_info/imagenet_synsets.txt",
            "70002b0ff5de60a3a17a82dbfcff291931f96225ddf941ad2e182fc39e183d15")
 LEMMAS = ("timm/data/_info/imagenet_synset_to_lemma.txt",
-           "1b8babda187421a4bde0c9c5a197c36f6bdda962f7ca11ffb2813806cbb2178f")
+          "1b8babda187421a4bde0c9c5a197c36f6bdda962f7ca11ffb2813806cbb2178f")
 
 
 def labels_text(archive: Path) -> bytes:

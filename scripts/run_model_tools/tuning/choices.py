@@ -60,7 +60,7 @@ def settle(report: dict[str, Any], path: Path) -> str:
                                                    "guess_microseconds")}
               for key, layer in sorted(report["layers"].items()) if layer["kept"]}
     write_atomically(path, json_text({"schema_version": SCHEMA_VERSION, **report,
-                                    "layers": layers}).encode())
+                                      "layers": layers}).encode())
     return f"in {path}"
 
 

@@ -176,7 +176,7 @@ def choose_kernels(job: TuningJob, args: argparse.Namespace) -> dict:
     if reason is None:
         try:
             return choices.choose(job, args.choices_dir, args.options, args.evaluate_seconds,
-                                         args.real_time)
+                                  args.real_time)
         except ToolError as error:
             # A network that they are not for is no failure of the rest.
             if args.kernels == "ours" or error.code != USAGE:

@@ -94,7 +94,7 @@ class Session:
 def require_release(tvm):
     if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
         raise Refusal("import", "its TVM is %s, and tuning is for 0.18: leave "
-                                           "--tvm-python out" % tvm.__version__)
+                      "--tvm-python out" % tvm.__version__)
 
 
 def list_tasks(tvm, request):

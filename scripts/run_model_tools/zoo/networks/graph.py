@@ -65,7 +65,7 @@ class Graph:
         if bias:
             inputs.append(self._take(f"{layer}.bias", Kind.BIAS, (channels,)))
         attributes: dict[str, Any] = {"kernel_shape": [kernel, kernel], "strides": [stride, stride],
-                      "pads": list(pads)}
+                                      "pads": list(pads)}
         if groups != 1:
             attributes["group"] = groups
         size = (x.size + pads[0] + pads[2] - kernel) // stride + 1
