@@ -19,8 +19,14 @@ from typing import Any
 import numpy as np
 
 from run_model_tools import environment, tvm_process
-from run_model_tools.compiling import artifact, c_target, forms, params_file, verification
-from run_model_tools.compiling import calibration as calibration_pictures
+from run_model_tools.compiling import (
+    artifact,
+    c_target,
+    calibration_pictures,
+    forms,
+    params_file,
+    verification,
+)
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.compiling.graph_file import Graph, read_graph
 from run_model_tools.errors import MISMATCH, USAGE, ToolError

@@ -17,7 +17,7 @@ from run_model_tools.tuning.session import TuningJob
 
 FOLDER = DATA_ROOT / "kernels" / "choices"
 
-# Of the form that kernels/run_model_kernels/choices.py reads.
+# Of the form that run_model_tools/kernels/choices.py reads.
 SCHEMA_VERSION = 1
 
 

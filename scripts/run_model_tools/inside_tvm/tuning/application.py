@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 
-from run_model_tools.inside_tvm.tuning import layers as tunable_layers
+from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.tuning import records as tuning_records
 
 # Where several kinds were committed for a network, what was measured best for the whole of it.

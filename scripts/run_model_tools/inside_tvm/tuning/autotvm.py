@@ -3,7 +3,7 @@
 import os
 import time
 
-from run_model_tools.inside_tvm.tuning import layers as tunable_layers
+from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.inside_tvm.tuning.session import Task, share
 from run_model_tools.tuning import records
 

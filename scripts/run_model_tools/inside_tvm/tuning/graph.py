@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from run_model_tools.inside_tvm.tuning import layers as tunable_layers
+from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.inside_tvm.tuning.session import Task
 from run_model_tools.tuning import records as tuning_records
 

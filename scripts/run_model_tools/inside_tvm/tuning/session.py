@@ -12,7 +12,7 @@ import time
 from run_model_tools.inside_tvm import Refusal, faster_folding, pad_channels
 from run_model_tools.inside_tvm.compile import convert_layout, read_onnx
 from run_model_tools.inside_tvm.cpu import llvm_features, native_target
-from run_model_tools.inside_tvm.tuning import layers as tunable_layers
+from run_model_tools.inside_tvm.tuning import tunable_layers
 
 
 class Session:
