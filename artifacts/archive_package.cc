@@ -5,13 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include <run_model/error.h>
 #include "artifacts/gunzip.h"
 #include "artifacts/model_library_format.h"
-#include "artifacts/read_file.h"
 #include "artifacts/tar_reader.h"
-#include "runtime/error.h"
-#include "runtime/mapped_file.h"
-#include "runtime/quoted.h"
+#include "base/mapped_file.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -59,12 +59,12 @@ class Archive {
     }
     if (tar_.find("mod.tar") != nullptr) refuse_unlinked();
     if (tar_.find("lib.so") != nullptr || tar_.find("lib.tar") != nullptr) {
-      throw Error(ErrorCode::kIncompatible,
+      throw Error(ErrorKind::kIncompatible,
                   path_in_quotes(path_) + " was compiled for TVM's Relay virtual machine, which "
                                           "run_model does not have",
                   "compile for the graph executor: tvmc compile without --executor vm");
     }
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 path_in_quotes(path_) +
                     " is a tar archive without a model: it has neither mod.so, "
                     "as tvmc's packages, nor metadata.json, as the Model "
@@ -81,7 +81,7 @@ class Archive {
     pieces.params = only_file({"parameters/"}, {".params"}, "file of parameters");
     pieces.library = only_file({"codegen/", "lib/", "runtime/"}, {".so"}, "shared library");
     if (pieces.graph == nullptr) {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   path_in_quotes(path_) + " is a Model Library Format archive without a graph, "
                                           "although it says that it is for the graph executor",
                   "make it again");
@@ -101,7 +101,7 @@ class Archive {
       if (std::none_of(folders.begin(), folders.end(), begins)) continue;
       if (std::none_of(suffixes.begin(), suffixes.end(), ends)) continue;
       if (found != nullptr) {
-        throw Error(ErrorCode::kIncompatible,
+        throw Error(ErrorKind::kIncompatible,
                     path_in_quotes(path_) + " has more than one " + what + ": " +
                         in_quotes(found->name) + " and " + in_quotes(entry.name) +
                         "; run_model runs archives of one model",
@@ -113,7 +113,7 @@ class Archive {
   }
 
   [[noreturn]] void refuse_unlinked() const {
-    throw Error(ErrorCode::kIncompatible,
+    throw Error(ErrorKind::kIncompatible,
                 path_in_quotes(path_) + " holds compiled objects or C sources that are yet to be "
                                         "linked, and run_model loads shared libraries",
                 "run scripts/link_mlf on it where the compiler for this machine is, and give the "

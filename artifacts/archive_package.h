@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "artifacts/memory_file.h"
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
+#include "base/memory_file.h"
 
 namespace run_model {
 

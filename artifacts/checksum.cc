@@ -12,8 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -30,7 +30,7 @@ std::string hex(std::uint64_t value) {
 
 std::uint64_t file_xxh3_64(const std::filesystem::path& path) {
   const auto fail = [&] {
-    throw Error(ErrorCode::kFile,
+    throw Error(ErrorKind::kFile,
                 "cannot read " + path_in_quotes(path) + ": " + std::strerror(errno));
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -59,7 +59,7 @@ void verify_file(const std::filesystem::path& path, const Metadata& metadata,
   if (metadata.files.empty()) return;
   const auto entry = metadata.files.find(path.filename().string());
   if (entry == metadata.files.end()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 path_in_quotes(metadata_path) + " lists the artifact's files, but not " +
                     path_in_quotes(path),
                 "give --no-verify to run it anyway");
@@ -68,10 +68,10 @@ void verify_file(const std::filesystem::path& path, const Metadata& metadata,
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (error) {
-    throw Error(ErrorCode::kFile, "cannot read " + path_in_quotes(path) + ": " + error.message());
+    throw Error(ErrorKind::kFile, "cannot read " + path_in_quotes(path) + ": " + error.message());
   }
   if (bytes != expected.bytes) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 path_in_quotes(path) + " has " + std::to_string(bytes) + " bytes, but " +
                     path_in_quotes(metadata_path) + " lists " + std::to_string(expected.bytes),
                 kHint);
@@ -79,7 +79,7 @@ void verify_file(const std::filesystem::path& path, const Metadata& metadata,
   if (!expected.xxh3_64) return;
   const std::uint64_t checksum = file_xxh3_64(path);
   if (checksum != *expected.xxh3_64) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 path_in_quotes(path) + " has the XXH3 checksum " + hex(checksum) + ", but " +
                     path_in_quotes(metadata_path) + " lists " + hex(*expected.xxh3_64),
                 kHint);

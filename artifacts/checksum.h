@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "artifacts/metadata.h"
+#include <run_model/metadata.h>
 
 namespace run_model {
 

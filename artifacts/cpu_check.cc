@@ -1,10 +1,10 @@
 #include "artifacts/cpu_check.h"
 
+#include <run_model/error.h>
 #include "artifacts/target_list.h"
-#include "runtime/elf_names.h"
-#include "runtime/error.h"
-#include "runtime/host.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
+#include "runtime/elf/host.h"
+#include "runtime/elf/names.h"
 
 namespace run_model {
 
@@ -16,7 +16,7 @@ void check_cpu(const Package& package, const CpuFeatures& cpu) {
   for (const std::string& name : missing) list += (list.empty() ? "" : ", ") + name;
   const std::string target =
       package.target.empty() ? "" : " for the target " + in_quotes(package.target);
-  throw Error(ErrorCode::kIncompatible,
+  throw Error(ErrorKind::kIncompatible,
               path_in_quotes(package.files.library) + " was compiled" + target +
                   ", which needs what this CPU lacks: " + list,
               fitting_target_hint(cpu));

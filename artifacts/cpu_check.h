@@ -1,8 +1,8 @@
 // Decides from an artifact's metadata whether this CPU runs its code.
 #pragma once
 
-#include "artifacts/package.h"
-#include "runtime/cpu_features.h"
+#include <run_model/package.h>
+#include "runtime/cpu/features.h"
 
 namespace run_model {
 

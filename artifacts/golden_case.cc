@@ -4,15 +4,15 @@
 #include <limits>
 #include <set>
 
-#include "artifacts/json_reading.h"
-#include "artifacts/npy.h"
+#include <run_model/class_scores.h>
+#include <run_model/dtype.h>
+#include <run_model/error.h>
+#include <run_model/npy.h>
+#include <run_model/top_k.h>
 #include "artifacts/preprocessing_field.h"
-#include "artifacts/read_file.h"
-#include "labels/class_scores.h"
-#include "labels/top_k.h"
-#include "runtime/dtype.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/json_reading.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -78,7 +78,7 @@ std::vector<GoldenClass> parse_top(const JsonField& field, std::size_t classes) 
 // An array of another case beside this description would make every comparison meaningless.
 void check_output(const GoldenCase& golden, const std::filesystem::path& array) {
   const auto refuse = [&](const std::string& problem) {
-    throw Error(ErrorCode::kFormat, path_in_quotes(array) + " " + problem, kRemake);
+    throw Error(ErrorKind::kFormat, path_in_quotes(array) + " " + problem, kRemake);
   };
   const Tensor& output = golden.output;
   if (output.shape() != golden.output_shape ||

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "labels/score_comparison.h"
-#include "preprocess/preprocessing.h"
-#include "runtime/tensor.h"
+#include <run_model/preprocessing.h>
+#include <run_model/score_comparison.h>
+#include <run_model/tensor.h>
 
 namespace run_model {
 

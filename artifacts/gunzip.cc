@@ -6,8 +6,8 @@
 #include <limits>
 #include <new>
 
-#include "runtime/as_text.h"
-#include "runtime/error.h"
+#include <run_model/error.h>
+#include "base/as_text.h"
 
 namespace run_model {
 namespace {
@@ -67,11 +67,11 @@ std::vector<std::byte> gunzip(std::span<const std::byte> packed, std::size_t lim
     if (status != Z_OK && !(status == Z_BUF_ERROR && stream.avail_out == 0)) break;
   }
   if (produced > limit) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 name + " unpacks to more than " + std::to_string(limit) + " bytes",
                 "it is no artifact, or too large for this machine");
   }
-  throw Error(ErrorCode::kFormat, name + " is a gzip file that is damaged or cut off",
+  throw Error(ErrorKind::kFormat, name + " is a gzip file that is damaged or cut off",
               "copy or make it again");
 }
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -40,12 +40,12 @@ uInt chunk(std::size_t bytes) {
 std::vector<std::byte> inflate_exactly(std::span<const std::byte> packed, std::uint64_t bytes,
                                        const std::string& name) {
   if (bytes / kMaxRatio > packed.size()) {
-    throw Error(ErrorCode::kFormat, name + " claims to unpack from " +
+    throw Error(ErrorKind::kFormat, name + " claims to unpack from " +
                                         std::to_string(packed.size()) + " to " +
                                         std::to_string(bytes) + " bytes, which is impossible");
   }
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-    throw Error(ErrorCode::kFormat, name + " unpacks to " + std::to_string(bytes) +
+    throw Error(ErrorKind::kFormat, name + " unpacks to " + std::to_string(bytes) +
                                         " bytes, which is too large for this machine");
   }
   std::vector<std::byte> out(static_cast<std::size_t>(bytes));
@@ -70,7 +70,7 @@ std::vector<std::byte> inflate_exactly(std::span<const std::byte> packed, std::u
     if (produced > out.size()) break;
   }
   if (status != Z_STREAM_END || produced != out.size()) {
-    throw Error(ErrorCode::kFormat, name + " does not unpack to the " + std::to_string(bytes) +
+    throw Error(ErrorKind::kFormat, name + " does not unpack to the " + std::to_string(bytes) +
                                         " bytes that it claims, so it is damaged");
   }
   return out;

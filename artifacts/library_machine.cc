@@ -3,10 +3,10 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/elf_file.h"
-#include "runtime/error.h"
-#include "runtime/host.h"
-#include "runtime/mapped_file.h"
+#include <run_model/error.h>
+#include "base/mapped_file.h"
+#include "runtime/elf/file.h"
+#include "runtime/elf/host.h"
 
 namespace run_model {
 namespace {

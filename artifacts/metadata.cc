@@ -1,15 +1,15 @@
-#include "artifacts/metadata.h"
+#include <run_model/metadata.h>
 
 #include <charconv>
 #include <limits>
 
-#include "artifacts/json_reading.h"
+#include <run_model/dtype.h>
+#include <run_model/error.h>
 #include "artifacts/preprocessing_field.h"
-#include "artifacts/read_file.h"
-#include "runtime/dtype.h"
-#include "runtime/error.h"
-#include "runtime/json_field.h"
-#include "runtime/quoted.h"
+#include "base/json_field.h"
+#include "base/json_reading.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "artifacts/json_reading.h"
-#include "runtime/as_text.h"
-#include "runtime/error.h"
-#include "runtime/json_field.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/as_text.h"
+#include "base/json_field.h"
+#include "base/json_reading.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -35,7 +35,7 @@ void check_library_format(std::span<const std::byte> metadata, const std::string
   const JsonField root(document, name);
   const auto version = find_member(root, "version");
   if (!version) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 source +
                     " is a tar archive without a library, and its metadata.json is not that of "
                     "the Model Library Format",
@@ -43,7 +43,7 @@ void check_library_format(std::span<const std::byte> metadata, const std::string
   }
   const std::int64_t number = version->integer(1, std::numeric_limits<std::int32_t>::max());
   if (number > kNewestVersion) {
-    throw Error(ErrorCode::kIncompatible,
+    throw Error(ErrorKind::kIncompatible,
                 source + " is in version " + std::to_string(number) +
                     " of the Model Library Format, and run_model knows 1 to " +
                     std::to_string(kNewestVersion),
@@ -54,7 +54,7 @@ void check_library_format(std::span<const std::byte> metadata, const std::string
   if (const auto modules = find_member(root, "modules")) {
     const std::vector<std::string> keys = modules->keys();
     if (keys.size() != 1) {
-      throw Error(ErrorCode::kIncompatible,
+      throw Error(ErrorKind::kIncompatible,
                   source + " holds " + std::to_string(keys.size()) +
                       " models, and run_model runs archives of one",
                   "export each model by itself");
@@ -68,7 +68,7 @@ void check_library_format(std::span<const std::byte> metadata, const std::string
   for (const std::string& executor : executors) {
     list += (list.empty() ? "" : ", ") + in_quotes(executor);
   }
-  throw Error(ErrorCode::kIncompatible,
+  throw Error(ErrorKind::kIncompatible,
               source + " was compiled for the executor " + (list.empty() ? "'unknown'" : list) +
                   ", and run_model has the graph executor only",
               "compile with --executor graph");

@@ -1,13 +1,13 @@
-#include "artifacts/npy.h"
+#include <run_model/npy.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "artifacts/atomic_file.h"
+#include <run_model/error.h>
 #include "artifacts/npy_header.h"
-#include "artifacts/read_file.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/atomic_file.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -49,11 +49,11 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& name) {
   try {
     wanted = tensor_bytes(header.shape, header.dtype);
   } catch (const Error&) {
-    throw Error(ErrorCode::kFormat, name + " claims the impossible shape " + claim);
+    throw Error(ErrorKind::kFormat, name + " claims the impossible shape " + claim);
   }
   // The data is already in memory, so this bounds the allocation below.
   if (data.size() != wanted) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 name + " holds " + std::to_string(data.size()) + " bytes of data, but " + claim +
                     " needs " + std::to_string(wanted),
                 "the file is truncated or damaged");

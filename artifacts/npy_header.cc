@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "artifacts/read_file.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -88,7 +88,7 @@ class DictParser {
 
  private:
   [[noreturn]] void fail(const std::string& found) const {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 name_ + " is not a usable NumPy file: its description holds " + found);
   }
 
@@ -181,7 +181,7 @@ class DictParser {
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name) {
   const std::string_view text = as_text(bytes);
   const auto fail = [&](const std::string& why) {
-    throw Error(ErrorCode::kFormat, name + " is not a usable NumPy file: " + why);
+    throw Error(ErrorKind::kFormat, name + " is not a usable NumPy file: " + why);
   };
   if (text.substr(0, kMagic.size()) != kMagic) {
     fail(text.empty() ? "it is empty" : "it does not begin with the bytes \\x93NUMPY");
@@ -211,7 +211,7 @@ std::string npy_descr(DLDataType dtype) {
     if (!same_dtype(type.dtype, dtype)) continue;
     return std::string(1, type.bytes == 1 ? '|' : '<') + type.kind + std::to_string(type.bytes);
   }
-  throw Error(ErrorCode::kMismatch, "a tensor of " + dtype_name(dtype) +
+  throw Error(ErrorKind::kMismatch, "a tensor of " + dtype_name(dtype) +
                                         " cannot be written as a NumPy file, which has "
                                         "no such element type");
 }

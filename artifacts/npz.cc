@@ -1,13 +1,13 @@
-#include "artifacts/npz.h"
+#include <run_model/npz.h>
 
 #include <cstddef>
 
-#include "artifacts/npy.h"
-#include "artifacts/read_file.h"
+#include <run_model/error.h>
+#include <run_model/npy.h>
 #include "artifacts/zip_reader.h"
 #include "artifacts/zip_writer.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -23,7 +23,7 @@ std::vector<NamedTensor> read_npz(const std::filesystem::path& path) {
   for (const ZipEntry& entry : archive.entries()) {
     const std::string member = path_in_quotes(path) + ", member " + in_quotes(entry.name);
     if (!entry.name.ends_with(kSuffix)) {
-      throw Error(ErrorCode::kFormat, member + " is not an array: its name does not end in .npy",
+      throw Error(ErrorKind::kFormat, member + " is not an array: its name does not end in .npy",
                   "write the archive with numpy.savez");
     }
     const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());

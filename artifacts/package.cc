@@ -1,14 +1,14 @@
-#include "artifacts/package.h"
+#include <run_model/package.h>
 
 #include <utility>
 
+#include <run_model/error.h>
 #include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
 #include "artifacts/cpu_check.h"
 #include "artifacts/package_finder.h"
 #include "artifacts/piece_kind.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 void check_names(const Package& package, const PackageRequest& request) {
   const std::string& model = package.metadata->model;
   if (!model.empty() && !request.model.empty() && model != request.model) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 path_in_quotes(package.metadata_path) + " says that this is the model " +
                     in_quotes(model) + ", not " + in_quotes(request.model),
                 "give the artifact's own name, or another artifact");
@@ -27,7 +27,7 @@ void check_target(const Package& package, const PackageRequest& request) {
   if (request.target.empty() || package.target == request.target) return;
   const std::string found = package.target.empty() ? "of an unnamed target"
                                                    : "of the target " + in_quotes(package.target);
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               path_in_quotes(package.files.library) + " is " + found + ", but --target asks for " +
                   in_quotes(request.target),
               "leave --target out, or give the folder that holds that target");
@@ -63,7 +63,7 @@ void verify_files(const Package& package) {
     std::error_code error;
     if (package.metadata->files.contains(piece.filename().string()) &&
         !std::filesystem::exists(piece, error)) {
-      throw Error(ErrorCode::kFile,
+      throw Error(ErrorKind::kFile,
                   path_in_quotes(piece) + " is missing, although " +
                       path_in_quotes(package.metadata_path) + " lists it",
                   "copy all files of the artifact");

@@ -6,11 +6,11 @@
 #include <system_error>
 #include <vector>
 
-#include "artifacts/metadata.h"
+#include <run_model/error.h>
+#include <run_model/metadata.h>
 #include "artifacts/piece_kind.h"
 #include "artifacts/target_choice.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -91,7 +91,7 @@ PackageLocation complete(const PackageLocation& location, const Names& names) {
   if (!location.archive.empty()) return location;
   const auto fail = [](const fs::path& missing, const fs::path& present, const std::string& hint) {
     throw Error(
-        ErrorCode::kFile,
+        ErrorKind::kFile,
         path_in_quotes(missing) + " is missing, although " + path_in_quotes(present) + " is there",
         hint);
   };
@@ -227,7 +227,7 @@ class Search {
     }
     const std::string nothing =
         is_folder(artifacts_) ? "" : ": " + path_in_quotes(artifacts_) + " does not exist";
-    throw Error(ErrorCode::kFile,
+    throw Error(ErrorKind::kFile,
                 "no artifact" + (model_.empty() ? "" : " of " + in_quotes(model_)) + " was found" +
                     nothing + "; looked for " + list,
                 "compile it with scripts/compile_model, or give the folder that holds it");

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
+#include <run_model/error.h>
 #include "artifacts/gunzip.h"
-#include "artifacts/read_file.h"
-#include "runtime/error.h"
-#include "runtime/file_kind.h"
-#include "runtime/quoted.h"
+#include "base/file_kind.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -60,7 +60,7 @@ void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::
     hint = swapped ? "the artifact's files were probably swapped"
                    : "it is damaged or was not copied whole: copy or compile it again";
   }
-  throw Error(ErrorCode::kFormat,
+  throw Error(ErrorKind::kFormat,
               path_in_quotes(path) + " is " + file_kind(start) + ", but " +
                   std::string(name_of(wanted)) + " was expected there",
               hint);

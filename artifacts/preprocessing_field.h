@@ -1,8 +1,8 @@
 // The "preprocessing" object that metadata.json and golden cases hold.
 #pragma once
 
-#include "preprocess/preprocessing.h"
-#include "runtime/json_field.h"
+#include <run_model/preprocessing.h>
+#include "base/json_field.h"
 
 namespace run_model {
 

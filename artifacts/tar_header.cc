@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/as_text.h"
+#include "base/as_text.h"
 
 namespace run_model {
 namespace {

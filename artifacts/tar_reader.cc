@@ -4,10 +4,10 @@
 #include <charconv>
 #include <utility>
 
+#include <run_model/error.h>
 #include "artifacts/tar_header.h"
-#include "runtime/as_text.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/as_text.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -45,7 +45,7 @@ const TarEntry* TarReader::find(std::string_view name) const {
 }
 
 void TarReader::fail(const std::string& why) const {
-  throw Error(ErrorCode::kFormat, name_ + " is no tar archive that can be read: " + why,
+  throw Error(ErrorKind::kFormat, name_ + " is no tar archive that can be read: " + why,
               "copy or make it again");
 }
 

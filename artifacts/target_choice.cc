@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include <run_model/error.h>
 #include "artifacts/cpu_check.h"
 #include "artifacts/library_machine.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -66,7 +66,7 @@ std::size_t choose_target(const Candidates& candidates, const std::string& wante
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (candidates[i].name == wanted) return i;
     }
-    throw Error(ErrorCode::kFile,
+    throw Error(ErrorKind::kFile,
                 path_in_quotes(folder) + " has no target " + in_quotes(wanted) + ", but " +
                     list_targets(candidates, cpu),
                 "give one of these as --target, or compile the model for it");
@@ -81,14 +81,14 @@ std::size_t choose_target(const Candidates& candidates, const std::string& wante
     fitting.push_back(i);
   }
   if (fitting.empty()) {
-    throw Error(ErrorCode::kIncompatible,
+    throw Error(ErrorKind::kIncompatible,
                 path_in_quotes(folder) + " has no target for this machine, but " +
                     list_targets(candidates, cpu),
                 fitting_target_hint(cpu));
   }
   if (fitting.size() == 1) return fitting.front();
   if (const auto best = most_demanding(candidates, fitting)) return *best;
-  throw Error(ErrorCode::kUsage,
+  throw Error(ErrorKind::kUsage,
               path_in_quotes(folder) +
                   " has several targets for this machine: " + list_targets(candidates, cpu),
               "choose one with --target");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cpu_features.h"
+#include "runtime/cpu/features.h"
 
 namespace run_model {
 

@@ -1,9 +1,9 @@
 #include "artifacts/target_list.h"
 
-#include "artifacts/json_reading.h"
-#include "artifacts/read_file.h"
 #include "artifacts/target_list_text.h"
-#include "runtime/quoted.h"
+#include "base/json_reading.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {

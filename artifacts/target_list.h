@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/cpu_features.h"
+#include "runtime/cpu/features.h"
 
 namespace run_model {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "artifacts/json_reading.h"
-#include "artifacts/read_file.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/json_reading.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -82,7 +82,7 @@ const ToleranceEntry& ToleranceTable::find(std::string_view model, std::string_v
       entries.begin(), entries.end(),
       [&](const ToleranceEntry& a, const ToleranceEntry& b) { return fits(a) < fits(b); });
   if (best == entries.end() || fits(*best) == 0) {
-    throw Error(ErrorCode::kInternal, "there is no tolerance for " + std::string(model));
+    throw Error(ErrorKind::kInternal, "there is no tolerance for " + std::string(model));
   }
   return *best;
 }

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "labels/score_comparison.h"
+#include <run_model/score_comparison.h>
 
 namespace run_model {
 

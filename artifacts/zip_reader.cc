@@ -4,11 +4,11 @@
 #include <set>
 #include <string_view>
 
+#include <run_model/error.h>
 #include "artifacts/inflate.h"
-#include "artifacts/read_file.h"
 #include "artifacts/zip_format.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
 
 namespace run_model {
 namespace {
@@ -29,7 +29,7 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string name)
 }
 
 void ZipReader::fail(const std::string& why) const {
-  throw Error(ErrorCode::kFormat, name_ + " is not a usable zip file: " + why);
+  throw Error(ErrorKind::kFormat, name_ + " is not a usable zip file: " + why);
 }
 
 std::uint64_t ZipReader::little_endian(std::uint64_t offset, int bytes) const {

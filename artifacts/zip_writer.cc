@@ -1,10 +1,10 @@
 #include "artifacts/zip_writer.h"
 
-#include "artifacts/atomic_file.h"
+#include <run_model/error.h>
 #include "artifacts/inflate.h"
 #include "artifacts/zip_format.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "base/atomic_file.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -29,7 +29,7 @@ void ZipWriter::add(const std::string& name,
   }
   const std::uint64_t offset = members_.size();
   if (name.size() > 0xFFFF || count_ == 0xFFFF || offset + bytes >= zip::kIn64 - 0x10000) {
-    throw Error(ErrorCode::kMismatch, "the member " + in_quotes(name) + " of " +
+    throw Error(ErrorKind::kMismatch, "the member " + in_quotes(name) + " of " +
                                           std::to_string(bytes) +
                                           " bytes does not fit in a zip file of up to 4 GiB");
   }

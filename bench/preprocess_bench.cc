@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/decode.h"
+#include <run_model/decode.h>
+#include <run_model/preprocessing.h>
 #include "preprocess/jpeg_check.h"
 #include "preprocess/picture_file.h"
 #include "preprocess/png_check.h"
-#include "preprocess/preprocessing.h"
 
 namespace run_model {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "preprocess/decode.h"
-#include "preprocess/preprocessing.h"
+#include <run_model/decode.h>
+#include <run_model/preprocessing.h>
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
 
 namespace run_model {
 namespace {

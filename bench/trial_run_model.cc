@@ -3,9 +3,9 @@
 //   trial_run_model serve INPUT OUTPUT ARTIFACT_FOLDER INPUT_NAME      asked over a pipe (serve.h)
 #include <optional>
 
+#include <run_model/graph_executor.h>
 #include "bench/serve.h"
 #include "bench/trial.h"
-#include "runtime/graph_executor.h"
 
 namespace run_model::bench {
 namespace {

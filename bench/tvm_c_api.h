@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/packed_function.h"
+#include <run_model/packed_function.h>
 
 namespace run_model::bench {
 

@@ -25,7 +25,7 @@ install(FILES README.md LICENSE ${PROJECT_BINARY_DIR}/copyright DESTINATION ${do
 # -n leaves the time and the name out, so that the same page always gives the same file.
 find_program(GZIP gzip REQUIRED)
 foreach(program ${programs})
-  set(page ${CMAKE_CURRENT_SOURCE_DIR}/run_model/${program}.1)
+  set(page ${CMAKE_CURRENT_SOURCE_DIR}/run_model/${program}/${program}.1)
   set(compressed ${PROJECT_BINARY_DIR}/man/${program}.1.gz)
   add_custom_command(OUTPUT ${compressed}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man

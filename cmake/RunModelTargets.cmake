@@ -12,6 +12,7 @@ endif()
 
 function(run_model_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   set_target_properties(${target} PROPERTIES
     CXX_EXTENSIONS OFF
     CXX_VISIBILITY_PRESET hidden
@@ -32,8 +33,9 @@ function(run_model_configure_target target)
 endfunction()
 
 # run_model_add_library(<room> SOURCES … HEADERS … [PUBLIC libs…] [PRIVATE libs…])
-# A static library run_model_<room>, alias run_model::<room>. HEADERS are the public ones: they are
-# installed to include/run_model/<room>/.
+# A static library run_model_<room>, alias run_model::<room>. HEADERS are the public ones, below
+# <room>/include: everybody, here and after the installation, includes them as <run_model/….h>. All
+# others are included by their path from the top of the tree, which no user of the library sees.
 function(run_model_add_library room)
   cmake_parse_arguments(arg "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
   set(target run_model_${room})
@@ -41,16 +43,12 @@ function(run_model_add_library room)
   add_library(run_model::${room} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${room})
   target_sources(${target} PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
-  target_include_directories(${target} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/run_model>)
+    BASE_DIRS ${CMAKE_CURRENT_SOURCE_DIR}/include FILES ${arg_HEADERS})
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   run_model_configure_target(${target})
   install(TARGETS ${target} EXPORT run_model_targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/run_model)
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # What nearly every test includes, parsed once for all of them: a third of the time that they take to

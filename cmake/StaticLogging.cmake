@@ -5,7 +5,7 @@ find_path(GFLAGS_INCLUDE_DIR gflags/gflags.h REQUIRED DOC "Debian: libgflags-dev
 find_library(GFLAGS_STATIC_LIBRARY libgflags.a REQUIRED DOC "Debian: libgflags-dev")
 find_library(GLOG_STATIC_LIBRARY libglog.a REQUIRED DOC "Debian: libgoogle-glog-dev")
 
-add_library(no_stack_traces STATIC ${PROJECT_SOURCE_DIR}/run_model/no_stack_traces.cc)
+add_library(no_stack_traces STATIC ${PROJECT_SOURCE_DIR}/run_model/shared/no_stack_traces.cc)
 run_model_configure_target(no_stack_traces)
 
 add_library(static_logging INTERFACE)

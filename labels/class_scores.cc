@@ -1,11 +1,11 @@
-#include "labels/class_scores.h"
+#include <run_model/class_scores.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "runtime/tensor_values.h"
 
 namespace run_model {
@@ -25,7 +25,7 @@ std::size_t class_count(const std::vector<std::int64_t>& shape) {
   for (const std::int64_t dimension : shape) {
     if (dimension == 1) continue;
     if (classes != 1 || dimension == 0) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the model's output has the shape " + shape_name(shape) +
                       ", but the scores of one picture were expected, such as [1, N]",
                   "compile the model for a batch of one, or save its outputs with --outputs");
@@ -39,7 +39,7 @@ std::vector<double> class_scores(const Tensor& output, const Quantization& quant
   class_count(output.shape());
   if (!is_integer(output.dtype()) && output.dtype().code != kDLFloat) {
     throw Error(
-        ErrorCode::kMismatch,
+        ErrorKind::kMismatch,
         "the model's output is of " + dtype_name(output.dtype()) + ", which are no class scores",
         "save it with --outputs instead");
   }
@@ -54,7 +54,7 @@ std::vector<double> class_scores(const Tensor& output, const Quantization& quant
   if (bad != scores.end()) {
     const auto count = std::count_if(scores.begin(), scores.end(),
                                      [](double score) { return !std::isfinite(score); });
-    throw Error(ErrorCode::kModel,
+    throw Error(ErrorKind::kModel,
                 "the model gave " + std::string(std::isnan(*bad) ? "NaN" : "infinity") +
                     " for class " + std::to_string(bad - scores.begin()) + " (" +
                     std::to_string(count) + " of " + std::to_string(scores.size()) +

@@ -1,4 +1,4 @@
-#include "labels/labels.h"
+#include <run_model/labels.h>
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <sstream>
 #include <system_error>
 
-#include "labels/utf8.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
+#include "base/utf8.h"
 
 namespace run_model {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::size_t kSynsetPrefix = kSynsetDigits + 2;
 
 [[noreturn]] void fail(const std::string& name, const std::string& why,
                        const std::string& hint = "one label a line is expected, in UTF-8") {
-  throw Error(ErrorCode::kFormat, name + " is not a usable label file: " + why, hint);
+  throw Error(ErrorKind::kFormat, name + " is not a usable label file: " + why, hint);
 }
 
 std::vector<std::string_view> split_lines(std::string_view text) {
@@ -91,7 +91,7 @@ std::vector<std::string> read_labels(const std::filesystem::path& path) {
   const bool folder = std::filesystem::is_directory(path, error);
   std::ifstream file(path, std::ios::binary);
   if (!file || folder) {
-    throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +
+    throw Error(ErrorKind::kFile, "cannot read the label file " + path_in_quotes(path) + ": " +
                                       std::strerror(folder ? EISDIR : errno));
   }
   // Piece by piece: a buffer for the largest file would cost more memory than a whole small model.
@@ -105,14 +105,14 @@ std::vector<std::string> read_labels(const std::filesystem::path& path) {
     }
   } while (file);
   if (file.bad()) {
-    throw Error(ErrorCode::kFile, "cannot read the label file " + path_in_quotes(path));
+    throw Error(ErrorKind::kFile, "cannot read the label file " + path_in_quotes(path));
   }
   return parse_labels(text, path_in_quotes(path));
 }
 
 void check_label_count(std::size_t labels, std::size_t outputs, const std::filesystem::path& path) {
   if (labels == outputs) return;
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               path_in_quotes(path) + " has " + std::to_string(labels) +
                   " labels, but the model tells " + std::to_string(outputs) + " classes apart",
               "give the label file that belongs to this model");

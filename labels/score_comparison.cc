@@ -1,13 +1,13 @@
-#include "labels/score_comparison.h"
+#include <run_model/score_comparison.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-#include "labels/top_k.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include <run_model/top_k.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -150,7 +150,7 @@ ScoreKind parse_score_kind(std::string_view name) {
   for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
     if (name == score_kind_name(kind)) return kind;
   }
-  throw Error(ErrorCode::kUsage,
+  throw Error(ErrorKind::kUsage,
               "the kind of scores is " + in_quotes(name) + ", expected logits or probabilities");
 }
 
@@ -173,7 +173,7 @@ std::string_view score_rule_name(ScoreRule rule) {
 ScoreComparison compare_scores(std::span<const double> expected, std::span<const double> actual,
                                const ScoreTolerance& tolerance) {
   if (expected.empty() || actual.size() != expected.size()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the model gave " + std::to_string(actual.size()) +
                     " scores, and the reference has " + std::to_string(expected.size()),
                 "compare with the golden case of the same model");

@@ -1,10 +1,10 @@
-#include "labels/top_k.h"
+#include <run_model/top_k.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "labels/class_scores.h"
+#include <run_model/class_scores.h>
 
 namespace run_model {
 

@@ -1,8 +1,9 @@
-#include "preprocess/decode.h"
+#include <run_model/decode.h>
 
 #include <utility>
 #include <vector>
 
+#include "base/quoted.h"
 #include "preprocess/exif.h"
 #include "preprocess/gif.h"
 #include "preprocess/jpeg_check.h"
@@ -12,7 +13,6 @@
 #include "preprocess/psd.h"
 #include "preprocess/stb_decode.h"
 #include "preprocess/tga.h"
-#include "runtime/quoted.h"
 
 namespace run_model {
 Picture decode_picture(Bytes file, const std::string& path) {

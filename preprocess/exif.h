@@ -2,7 +2,7 @@
 // Source: Exif 2.32 (JEITA CP-3451), tag 0x0112, inside a TIFF 6.0 structure.
 #pragma once
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 #include "preprocess/picture_reader.h"
 
 namespace run_model {

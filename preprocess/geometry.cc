@@ -1,4 +1,4 @@
-#include "preprocess/geometry.h"
+#include <run_model/geometry.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -43,7 +43,7 @@ Fit parse_fit(std::string_view name) {
       return value;
     }
   }
-  throw Error(ErrorCode::kUsage, "unknown fit '" + std::string(name) + "'",
+  throw Error(ErrorKind::kUsage, "unknown fit '" + std::string(name) + "'",
               "the fits are crop, squash and letterbox");
 }
 
@@ -52,7 +52,7 @@ Geometry crop_geometry(int width, int height, int short_side, int crop_width, in
   const double longer =
       std::floor(static_cast<double>(std::int64_t{short_side} * std::max(width, height)) / shorter);
   if (longer > std::numeric_limits<int>::max()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "a picture of " + size_text(width, height) +
                     " is too long for its short side to be resized to " +
                     std::to_string(short_side),
@@ -62,7 +62,7 @@ Geometry crop_geometry(int width, int height, int short_side, int crop_width, in
   geometry.resized_width = width <= height ? short_side : static_cast<int>(longer);
   geometry.resized_height = width <= height ? static_cast<int>(longer) : short_side;
   if (geometry.resized_width < crop_width || geometry.resized_height < crop_height) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the picture resized to " +
                     size_text(geometry.resized_width, geometry.resized_height) +
                     " is smaller than the crop of " + size_text(crop_width, crop_height),

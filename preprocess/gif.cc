@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::uint8_t kTransparentFlag = 1;
 constexpr int kLongestCode = 12;
 
 [[noreturn]] void damaged(const std::string& what, const std::string& found) {
-  throw Error(ErrorCode::kImage, what + ": the GIF picture is damaged: " + found,
+  throw Error(ErrorKind::kImage, what + ": the GIF picture is damaged: " + found,
               "copy or download the file again");
 }
 

@@ -1,19 +1,19 @@
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 #include <new>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 
 void check_image_size(const std::string& what, std::int64_t width, std::int64_t height) {
   const std::string size = std::to_string(width) + "x" + std::to_string(height);
   if (width < 1 || height < 1) {
-    throw Error(ErrorCode::kImage, what + ": the picture has no pixels (" + size + ")");
+    throw Error(ErrorKind::kImage, what + ": the picture has no pixels (" + size + ")");
   }
   if (width > kMaxImageSide || height > kMaxImageSide || width * height > kMaxImagePixels) {
-    throw Error(ErrorCode::kImage,
+    throw Error(ErrorKind::kImage,
                 what + ": the picture is " + size + " pixels, more than the limit of " +
                     std::to_string(kMaxImagePixels / 1'000'000) + " megapixels and " +
                     std::to_string(kMaxImageSide) + " a side",

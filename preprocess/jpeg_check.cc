@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include <run_model/error.h>
+#include <run_model/image.h>
 #include "preprocess/exif.h"
-#include "preprocess/image.h"
 #include "preprocess/jpeg_scan.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -69,7 +69,7 @@ class JpegChecker {
 
  private:
   [[noreturn]] void damaged(const std::string& found) const {
-    throw Error(ErrorCode::kImage, what_ + ": the JPEG picture is damaged: " + found,
+    throw Error(ErrorKind::kImage, what_ + ": the JPEG picture is damaged: " + found,
                 "copy or download the file again");
   }
 
@@ -135,14 +135,14 @@ class JpegChecker {
       damaged("it has two frame headers");
     }
     if (marker > kSof2) {
-      throw Error(ErrorCode::kImage,
+      throw Error(ErrorKind::kImage,
                   what_ + ": the JPEG picture is of kind SOF" + std::to_string(marker - kSof0) +
                       " (arithmetic coded, lossless or hierarchical)",
                   "only baseline and progressive JPEG can be read; convert it");
     }
     const int precision = reader.u8();
     if (precision != 8) {
-      throw Error(ErrorCode::kImage,
+      throw Error(ErrorKind::kImage,
                   what_ + ": the JPEG picture has " + std::to_string(precision) + " bits a sample",
                   "8 are supported; convert it");
     }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
 
 [[noreturn]] void damaged(const std::string& what, const std::string& found) {
-  throw Error(ErrorCode::kImage, what + ": the JPEG picture is damaged: " + found,
+  throw Error(ErrorKind::kImage, what + ": the JPEG picture is damaged: " + found,
               "copy or download the file again");
 }
 

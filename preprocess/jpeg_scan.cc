@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -59,7 +59,7 @@ class Scan {
   };
 
   [[noreturn]] void damaged(const std::string& found) const {
-    throw Error(ErrorCode::kImage, what_ + ": the JPEG picture is damaged: " + found,
+    throw Error(ErrorKind::kImage, what_ + ": the JPEG picture is damaged: " + found,
                 "copy or download the file again");
   }
 

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preprocess/image.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include <run_model/image.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -34,7 +34,7 @@ class Descriptor {
 
 [[noreturn]] void unreadable(const std::string& path, int error) {
   const bool missing = error == ENOENT || error == ENOTDIR;
-  throw Error(ErrorCode::kFile,
+  throw Error(ErrorKind::kFile,
               path_in_quotes(path) +
                   (missing ? ": there is no such picture file"
                            : std::string(": the picture cannot be read: ") + std::strerror(error)),
@@ -70,7 +70,7 @@ std::vector<std::uint8_t> read_picture_file(const std::string& path) {
     }
     size += static_cast<std::size_t>(count);
     if (size > kLimit) {
-      throw Error(ErrorCode::kImage,
+      throw Error(ErrorKind::kImage,
                   path_in_quotes(path) + ": the picture file is larger than the limit of " +
                       std::to_string(kLimit >> 20) + " MiB",
                   "give a smaller picture");

@@ -1,12 +1,12 @@
-#include "preprocess/picture_format.h"
+#include <run_model/picture_format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <filesystem>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -111,7 +111,7 @@ std::string_view picture_format_name(PictureFormat format) {
 PictureFormat detect_picture_format(Bytes file, const std::string& path) {
   const std::string what = path_in_quotes(path);
   if (file.empty()) {
-    throw Error(ErrorCode::kImage, what + ": the file is empty", std::string(kReadable));
+    throw Error(ErrorKind::kImage, what + ": the file is empty", std::string(kReadable));
   }
   for (const Known& known : kKnown) {
     if (begins_with(file, known.offset, known.magic)) {
@@ -123,14 +123,14 @@ PictureFormat detect_picture_format(Bytes file, const std::string& path) {
   }
   for (const Foreign& foreign : kForeign) {
     if (begins_with(file, foreign.offset, foreign.magic)) {
-      throw Error(ErrorCode::kImage, what + ": this is " + std::string(foreign.name),
+      throw Error(ErrorKind::kImage, what + ": this is " + std::string(foreign.name),
                   std::string(kReadable) + "; convert it to PNG");
     }
   }
   if (is_tga(file, path)) {
     return PictureFormat::kTga;
   }
-  throw Error(ErrorCode::kImage, what + ": this is not a picture of a known format",
+  throw Error(ErrorKind::kImage, what + ": this is not a picture of a known format",
               std::string(kReadable));
 }
 

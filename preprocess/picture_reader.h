@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 
@@ -35,7 +35,7 @@ class PictureReader {
   // The next `count` bytes. Throws Error(kImage) when fewer are left.
   Bytes take(std::size_t count) {
     if (count > left()) {
-      throw Error(ErrorCode::kImage,
+      throw Error(ErrorKind::kImage,
                   what_ + ": the picture is truncated at byte " + std::to_string(bytes_.size()),
                   "copy or download the file again");
     }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include <run_model/error.h>
+#include <run_model/image.h>
 #include "preprocess/exif.h"
-#include "preprocess/image.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::size_t kHeaderBytes = 13;
 constexpr std::uint32_t kLargestChunk = 0x7FFFFFFF;
 
 [[noreturn]] void damaged(const std::string& what, const std::string& found) {
-  throw Error(ErrorCode::kImage, what + ": the PNG picture is damaged: " + found,
+  throw Error(ErrorKind::kImage, what + ": the PNG picture is damaged: " + found,
               "copy or download the file again");
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 bool is_space(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 [[noreturn]] void malformed(const std::string& what, const std::string& found) {
-  throw Error(ErrorCode::kImage, what + ": the PNM picture is malformed: " + found,
+  throw Error(ErrorKind::kImage, what + ": the PNM picture is malformed: " + found,
               "copy or download the file again");
 }
 

@@ -1,4 +1,4 @@
-#include "preprocess/preprocessing.h"
+#include <run_model/preprocessing.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <run_model/error.h>
 #include "preprocess/to_tensor.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -44,7 +44,7 @@ T parse(const std::array<std::pair<T, std::string_view>, N>& table, std::string_
     }
     names += (names.empty() ? "" : ", ") + std::string(known);
   }
-  throw Error(ErrorCode::kUsage, "unknown " + std::string(what) + " '" + std::string(name) + "'",
+  throw Error(ErrorKind::kUsage, "unknown " + std::string(what) + " '" + std::string(name) + "'",
               "it is one of " + names);
 }
 
@@ -81,7 +81,7 @@ Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int
     case Fit::kCrop:
       if (preprocessing.crop != 0 &&
           (preprocessing.crop != width || preprocessing.crop != height)) {
-        throw Error(ErrorCode::kMismatch, "a crop of " + std::to_string(preprocessing.crop) +
+        throw Error(ErrorKind::kMismatch, "a crop of " + std::to_string(preprocessing.crop) +
                                               " does not give the model's input of " +
                                               std::to_string(width) + "x" + std::to_string(height));
       }
@@ -91,7 +91,7 @@ Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int
     case Fit::kLetterbox:
       return letterbox_geometry(image.width(), image.height(), width, height);
   }
-  throw Error(ErrorCode::kInternal, "unknown fit");
+  throw Error(ErrorKind::kInternal, "unknown fit");
 }
 
 Image pad(const Image& image, const Geometry& geometry, int width, int height, std::uint8_t value) {
@@ -129,7 +129,7 @@ int usual_resize(int side) { return static_cast<int>(std::int64_t{side} * 8 / 7)
 void check_preprocessing(const Preprocessing& preprocessing) {
   const auto require = [](bool good, const char* sentence, const char* hint) {
     if (!good) {
-      throw Error(ErrorCode::kUsage, sentence, hint);
+      throw Error(ErrorKind::kUsage, sentence, hint);
     }
   };
   const auto finite = [](float value) { return std::isfinite(value); };

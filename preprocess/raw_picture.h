@@ -1,7 +1,7 @@
 // What the decoder of a format makes.
 #pragma once
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 namespace run_model {
 

@@ -1,14 +1,14 @@
-#include "preprocess/resize.h"
+#include <run_model/resize.h>
 
 #include <array>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include <run_model/error.h>
 #include "preprocess/resize_cv2.h"
 #include "preprocess/resize_nearest.h"
 #include "preprocess/resize_pil.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -48,14 +48,14 @@ Resizer parse_resizer(std::string_view name) {
     }
     known += (known.empty() ? "" : ", ") + std::string(known_name);
   }
-  throw Error(ErrorCode::kUsage, "unknown resizer '" + std::string(name) + "'",
+  throw Error(ErrorKind::kUsage, "unknown resizer '" + std::string(name) + "'",
               "the resizers are " + known);
 }
 
 Image resize(const Image& image, int width, int height, Resizer resizer, const Region& window) {
   if (window.x < 0 || window.y < 0 || window.width < 1 || window.height < 1 ||
       window.width > width - window.x || window.height > height - window.y) {
-    throw Error(ErrorCode::kInternal, "the window to resize lies outside the resized picture");
+    throw Error(ErrorKind::kInternal, "the window to resize lies outside the resized picture");
   }
   if (width == image.width() && height == image.height()) {
     return crop(image, window);
@@ -70,7 +70,7 @@ Image resize(const Image& image, int width, int height, Resizer resizer, const R
     case Resizer::kCv2Linear:
       return resize_cv2_linear(image, width, height, window);
   }
-  throw Error(ErrorCode::kInternal, "unknown resizer");
+  throw Error(ErrorKind::kInternal, "unknown resizer");
 }
 
 Image resize(const Image& image, int width, int height, Resizer resizer) {

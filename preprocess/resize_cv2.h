@@ -3,7 +3,7 @@
 // mean of four pixels instead, as OpenCV does. Equal to OpenCV 4.11.0 on x86-64.
 #pragma once
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 namespace run_model {
 

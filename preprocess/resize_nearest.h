@@ -3,7 +3,7 @@
 // libraries' "nearest" may differ by one pixel.
 #pragma once
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 namespace run_model {
 

@@ -7,7 +7,7 @@
 // builds for CPUs where the compiler fuses may differ from its x86-64 build in rare last bits.
 #pragma once
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 namespace run_model {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace {
 
@@ -100,7 +100,7 @@ class Source {
 constexpr stbi_io_callbacks kCallbacks = {Source::read, Source::skip, Source::at_end};
 
 [[noreturn]] void refuse(const std::string& what, const std::string& found) {
-  throw Error(ErrorCode::kImage, what + ": the picture cannot be decoded: " + found,
+  throw Error(ErrorKind::kImage, what + ": the picture cannot be decoded: " + found,
               "copy or download the file again, or convert it to PNG");
 }
 

@@ -1,7 +1,7 @@
 #include "preprocess/tga.h"
 
+#include <run_model/error.h>
 #include "preprocess/exif.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -20,7 +20,7 @@ RawPicture decode_tga(Bytes file, const std::string& what) {
   const Bytes header = PictureReader(file, what).take(kHeaderBytes);
   if (header[kHasPaletteAt] == 1 &&
       (header[kFirstEntryAt] != 0 || header[kFirstEntryAt + 1] != 0)) {
-    throw Error(ErrorCode::kImage,
+    throw Error(ErrorKind::kImage,
                 what + ": the palette of the TGA picture does not begin at entry 0",
                 "convert the picture to PNG");
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "runtime/float16.h"
 
 namespace run_model {
@@ -76,7 +76,7 @@ InputSize picture_input_size(std::span<const std::int64_t> shape, Layout layout,
   if (height < 1 || width < 1 || height > kMaxImageSide || width > kMaxImageSide ||
       height * width > kMaxImagePixels) {
     const std::string c = std::to_string(channels);
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "an input of shape " + shape_name(shape) + " cannot take a picture: expected " +
                     (planes ? "[1, " + c + ", height, width] (NCHW)"
                             : "[1, height, width, " + c + "] (NHWC)"),
@@ -96,7 +96,7 @@ void write_tensor(const Image& image, const Preprocessing& preprocessing, Layout
   } else if (same_dtype(input.dtype(), kInt8)) {
     write<std::int8_t>(image, preprocessing, layout, input);
   } else {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "an input of type " + dtype_name(input.dtype()) +
                     " cannot take a picture: expected float32, float16, uint8 or int8",
                 "give the input as .npy");

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "preprocess/preprocessing.h"
+#include <run_model/preprocessing.h>
 
 namespace run_model {
 

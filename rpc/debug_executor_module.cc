@@ -7,12 +7,12 @@
 #include <sstream>
 #include <utility>
 
+#include <run_model/error.h>
+#include <run_model/thread_pool.h>
+#include "base/quoted.h"
 #include "rpc/module_methods.h"
 #include "rpc/profile_report.h"
-#include "runtime/error.h"
 #include "runtime/graph_json.h"
-#include "runtime/quoted.h"
-#include "runtime/thread_pool.h"
 
 namespace run_model::rpc {
 namespace {
@@ -70,7 +70,7 @@ std::size_t DebugExecutorModule::node_number(const Arguments& arguments, std::si
     return node.name == arguments.text(i);
   });
   if (found == nodes.end()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the graph has no node of the name " + in_quotes(arguments.text(i)));
   }
   return static_cast<std::size_t>(found - nodes.begin());
@@ -130,7 +130,7 @@ Value DebugExecutorModule::get_node_output(const Arguments& arguments) {
   const auto outputs = static_cast<std::int64_t>(executor().graph().nodes[node].num_outputs);
   const auto output = static_cast<std::size_t>(arguments.integer_within(1, 0, outputs - 1));
   if (executed_ != node) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the output of node " + std::to_string(node) +
                     " is not there: it was not the last one that was executed",
                 "call execute_node(" + std::to_string(node) + ") first");
@@ -172,7 +172,7 @@ Value DebugExecutorModule::run_individual_node(const Arguments& arguments) {
 }
 
 Value DebugExecutorModule::profile(const Arguments&) {
-  throw Error(ErrorCode::kUsage, "a profile's report cannot travel over RPC",
+  throw Error(ErrorKind::kUsage, "a profile's report cannot travel over RPC",
               "call profile_rpc, which gives it as JSON");
 }
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/cpu_topology.h"
-#include "runtime/system_file.h"
+#include "base/system_file.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model::rpc {
 namespace {

@@ -1,7 +1,7 @@
 // What clients can ask of a device: `remote.cpu().exist`, `.device_name` …
 #pragma once
 
-#include "rpc/value.h"
+#include <run_model/rpc/value.h>
 
 namespace run_model::rpc {
 

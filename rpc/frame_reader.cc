@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model::rpc {
 
@@ -12,7 +12,7 @@ static_assert(std::endian::native == std::endian::little, "frames are read as th
 
 void FrameReader::check(std::uint64_t bytes) const {
   if (bytes <= left_) return;
-  throw Error(ErrorCode::kFormat,
+  throw Error(ErrorKind::kFormat,
               "a request is shorter than what it says it holds: " + std::to_string(bytes) +
                   " more bytes expected, " + std::to_string(left_) + " left");
 }
@@ -45,7 +45,7 @@ void FrameReader::skip_rest() {
 
 void FrameReader::check_end() const {
   if (left_ == 0) return;
-  throw Error(ErrorCode::kFormat, "a request is longer than what it holds: " +
+  throw Error(ErrorKind::kFormat, "a request is longer than what it holds: " +
                                       std::to_string(left_) + " bytes left over");
 }
 

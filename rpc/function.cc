@@ -1,9 +1,9 @@
-#include "rpc/function.h"
+#include <run_model/rpc/function.h>
 
 #include <vector>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -25,13 +25,13 @@ void Arguments::check_count(std::size_t least, std::size_t most) const {
   if (size() >= least && size() <= most) return;
   const std::string range =
       least == most ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(most);
-  throw Error(ErrorCode::kMismatch, "the function " + in_quotes(function_) + " takes " + range +
+  throw Error(ErrorKind::kMismatch, "the function " + in_quotes(function_) + " takes " + range +
                                         " arguments, but was given " + std::to_string(size()));
 }
 
 const Value& Arguments::operator[](std::size_t i) const {
   if (i >= values_.size()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the function " + in_quotes(function_) + " needs an argument " + std::to_string(i) +
                     " (counted from 0), but was given only " + std::to_string(values_.size()));
   }
@@ -39,7 +39,7 @@ const Value& Arguments::operator[](std::size_t i) const {
 }
 
 void Arguments::fail(std::size_t i, const std::string& expected) const {
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               "argument " + std::to_string(i) + " (counted from 0) of the function " +
                   in_quotes(function_) + " is " + kind_name((*this)[i]) + ", expected " + expected);
 }
@@ -62,7 +62,7 @@ std::int64_t Arguments::integer(std::size_t i) const {
 std::int64_t Arguments::integer_within(std::size_t i, std::int64_t least, std::int64_t most) const {
   const std::int64_t value = integer(i);
   if (value >= least && value <= most) return value;
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               "argument " + std::to_string(i) + " (counted from 0) of the function " +
                   in_quotes(function_) + " is " + std::to_string(value) + ", expected " +
                   std::to_string(least) + " to " + std::to_string(most));

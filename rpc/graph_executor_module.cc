@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include <run_model/error.h>
+#include <run_model/load_params.h>
+#include "base/quoted.h"
 #include "rpc/module_methods.h"
-#include "runtime/error.h"
 #include "runtime/graph_json.h"
-#include "runtime/load_params.h"
 #include "runtime/params_file.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -43,7 +43,7 @@ void copy_to_argument(const Tensor& source, const Arguments& arguments, std::siz
 void check_cpu_numbers(const Arguments& arguments, std::size_t i) {
   const std::int64_t type = arguments.integer(i);
   if (type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch, "the model is to run on device type " + std::to_string(type) +
+    throw Error(ErrorKind::kMismatch, "the model is to run on device type " + std::to_string(type) +
                                           ", but this server has the CPU (device type 1) only");
   }
   arguments.integer_within(i + 1, 0, std::numeric_limits<std::int32_t>::max());
@@ -132,7 +132,7 @@ Value GraphExecutorModule::get_output(const Arguments& arguments) {
       if (output_name(i) == arguments.text(0)) output = i;
     }
     if (!output) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the graph has no output of the name " + in_quotes(arguments.text(0)));
     }
   } else {
@@ -159,7 +159,7 @@ Value GraphExecutorModule::get_input_index(const Arguments& arguments) {
 
 // TVM answers with maps, which its clients can make no use of over RPC.
 Value GraphExecutorModule::get_info(const Arguments&) {
-  throw Error(ErrorCode::kUsage,
+  throw Error(ErrorKind::kUsage,
               "the inputs and outputs cannot be listed over RPC, where TVM's maps cannot travel",
               "take them from the graph's JSON, or ask get_input(name) and get_output(index) for "
               "their shape and dtype");
@@ -175,7 +175,7 @@ Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
   check_cpu_numbers(arguments, 0);
   if (arguments.size() % 2 != 0) {
     throw Error(
-        ErrorCode::kMismatch,
+        ErrorKind::kMismatch,
         "the function 'run_from_inputs' takes a device's two numbers and pairs of an input and "
         "its value, but was given " +
             std::to_string(arguments.size()) + " arguments");
@@ -183,7 +183,7 @@ Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
   for (std::size_t i = 2; i < arguments.size(); i += 2) {
     const auto index = graph_argument(arguments, i);
     if (!index) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the graph has no input of the name " + in_quotes(arguments.text(i)));
     }
     executor_.set_argument(*index, arguments.tensor(i + 1).tensor);
@@ -211,7 +211,7 @@ Value GraphExecutorModule::share_parameters(const Arguments& arguments) {
     if (!here) continue;
     const auto there = other->executor_.argument_index(param.name);
     if (!there) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the executor to share parameters with has no input of the name " +
                       in_quotes(param.name));
     }

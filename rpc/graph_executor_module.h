@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "rpc/function.h"
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
+#include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "runtime/error.h"
-#include "runtime/packed_function.h"
+#include <run_model/error.h>
+#include <run_model/packed_function.h>
 
 namespace run_model::rpc {
 namespace {
@@ -27,7 +27,7 @@ std::size_t kind_of(int type_code) {
     case kTypeNDArrayHandle:
       return 3;
     default:
-      throw Error(ErrorCode::kMismatch, "handles of type code " + std::to_string(type_code) +
+      throw Error(ErrorKind::kMismatch, "handles of type code " + std::to_string(type_code) +
                                             " cannot be freed, expected 8, 9, 10 or 13");
   }
 }
@@ -36,7 +36,7 @@ std::size_t kind_of(int type_code) {
 
 Handle HandleTable::add_entry(Entry entry) {
   if (entries_.size() >= most_) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the session holds " + std::to_string(most_) + " handles, as many as it may",
                 "free functions, modules and tensors that are not needed any more");
   }
@@ -57,7 +57,7 @@ Handle HandleTable::add_memory(Tensor memory) { return add_entry(Memory{std::mov
 const HandleTable::Entry& HandleTable::entry(Handle handle) const {
   const auto found = entries_.find(handle);
   if (found == entries_.end()) {
-    throw Error(ErrorCode::kMismatch, "the session has no handle " + number(handle) +
+    throw Error(ErrorKind::kMismatch, "the session has no handle " + number(handle) +
                                           ": it was never given out or was freed");
   }
   return found->second;
@@ -67,7 +67,7 @@ template <typename T>
 const T& HandleTable::entry_of(Handle handle) const {
   const Entry& found = entry(handle);
   if (const T* value = std::get_if<T>(&found)) return *value;
-  throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " + kKinds.at(found.index()) +
+  throw Error(ErrorKind::kMismatch, "handle " + number(handle) + " is " + kKinds.at(found.index()) +
                                         ", expected " + kKinds.at(Entry(T()).index()));
 }
 
@@ -93,7 +93,7 @@ void HandleTable::free(Handle handle, int type_code) {
   const std::size_t kind = kind_of(type_code);
   const Entry& found = entry(handle);
   if (found.index() != kind) {
-    throw Error(ErrorCode::kMismatch, "handle " + number(handle) + " is " +
+    throw Error(ErrorKind::kMismatch, "handle " + number(handle) + " is " +
                                           kKinds.at(found.index()) + ", but was to be freed as " +
                                           kKinds.at(kind));
   }

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <variant>
 
-#include "rpc/function.h"
-#include "runtime/tensor.h"
+#include <run_model/rpc/function.h>
+#include <run_model/tensor.h>
 
 namespace run_model::rpc {
 

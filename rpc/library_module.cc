@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
+#include <run_model/error.h>
+#include <run_model/packed_function.h>
+#include "base/quoted.h"
 #include "rpc/executor_module.h"
-#include "runtime/error.h"
 #include "runtime/last_error.h"
-#include "runtime/packed_function.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -38,7 +38,7 @@ class CompiledCall {
     const int status = function(arguments_.data(), codes_.data(), static_cast<int>(values_.size()),
                                 &result, &result_code, nullptr);
     if (status != 0) [[unlikely]] {
-      throw Error(ErrorCode::kModel,
+      throw Error(ErrorKind::kModel,
                   "the function " + in_quotes(name) + " failed: " + last_packed_error());
     }
   }
@@ -115,7 +115,7 @@ class CompiledFunction final : public Function {
       case kTypeString:
         return std::string(result.v_str);
       default:
-        throw Error(ErrorCode::kModel,
+        throw Error(ErrorKind::kModel,
                     "the function " + in_quotes(name()) + " returned a value of type code " +
                         std::to_string(code) + ", expected a number, a text or nothing");
     }
@@ -164,7 +164,7 @@ FunctionPointer LibraryModule::find(const std::string& name) {
     if (name == "debug_create") {
       return factory_function(name, 1, [library](const Arguments& arguments) {
         if (arguments.text(0) != library->embedded_graph()->module_name) {
-          throw Error(ErrorCode::kMismatch, "the library holds the model " +
+          throw Error(ErrorKind::kMismatch, "the library holds the model " +
                                                 in_quotes(library->embedded_graph()->module_name) +
                                                 ", not " + in_quotes(arguments.text(0)));
         }
@@ -178,7 +178,7 @@ FunctionPointer LibraryModule::find(const std::string& name) {
     }
     if (name == "get_graph_params") {
       return make_function(name, [](const Arguments&) -> Value {
-        throw Error(ErrorCode::kMismatch, "a map of tensors cannot be sent over RPC",
+        throw Error(ErrorKind::kMismatch, "a map of tensors cannot be sent over RPC",
                     "load the library on the host to get at its parameters");
       });
     }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "rpc/function.h"
-#include "runtime/module.h"
+#include <run_model/module.h>
+#include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 

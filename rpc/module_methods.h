@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/function.h"
+#include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include <run_model/error.h>
 #include "rpc/protocol.h"
-#include "runtime/error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -117,7 +117,7 @@ struct PlainWriter {
   void operator()(const OpaqueHandle& value) const { writer.number(value.value); }
   template <typename T>
   void operator()(const T&) const {
-    throw Error(ErrorCode::kInternal, "a handle was to be sent as a plain value");
+    throw Error(ErrorKind::kInternal, "a handle was to be sent as a plain value");
   }
 };
 
@@ -161,7 +161,7 @@ TensorHeader read_tensor_header(FrameReader& frame) {
   header.device = read_device(frame);
   const auto dimensions = frame.number<std::int32_t>();
   if (dimensions < 0 || dimensions > kMostDimensions) {
-    throw Error(ErrorCode::kFormat, "a tensor has " + std::to_string(dimensions) +
+    throw Error(ErrorKind::kFormat, "a tensor has " + std::to_string(dimensions) +
                                         " dimensions, expected at most " +
                                         std::to_string(kMostDimensions));
   }
@@ -170,12 +170,12 @@ TensorHeader read_tensor_header(FrameReader& frame) {
     header.shape.push_back(frame.number<std::int64_t>());
   header.byte_offset = frame.number<std::uint64_t>();
   if (header.device.type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch, "a tensor is on device " +
+    throw Error(ErrorKind::kMismatch, "a tensor is on device " +
                                           std::to_string(header.device.type) +
                                           ", but this server has only the CPU (device 1)");
   }
   if (header.dtype.bits == 0 || header.dtype.lanes == 0) {
-    throw Error(ErrorCode::kFormat, "a tensor's element type has no bits or no lanes");
+    throw Error(ErrorKind::kFormat, "a tensor's element type has no bits or no lanes");
   }
   return header;
 }
@@ -185,7 +185,7 @@ TensorArgument find_tensor(const TensorHeader& header, const HandleTable& handle
   const std::size_t wanted = tensor_bytes(header.shape, header.dtype);
   const std::size_t present = memory.nbytes();
   if (header.byte_offset > present || wanted > present - header.byte_offset) {
-    throw Error(ErrorCode::kMismatch, "a tensor of " + std::to_string(wanted) + " bytes at byte " +
+    throw Error(ErrorKind::kMismatch, "a tensor of " + std::to_string(wanted) + " bytes at byte " +
                                           std::to_string(header.byte_offset) +
                                           " does not lie within its memory of " +
                                           std::to_string(present) + " bytes");
@@ -199,7 +199,7 @@ SequenceReader::SequenceReader(FrameReader& frame, const HandleTable& handles)
     : frame_(frame), handles_(handles) {
   const auto count = frame.number<std::int32_t>();
   if (count < 0 || count > kMostArguments) {
-    throw Error(ErrorCode::kFormat, "a request has " + std::to_string(count) +
+    throw Error(ErrorKind::kFormat, "a request has " + std::to_string(count) +
                                         " arguments, expected at most " +
                                         std::to_string(kMostArguments));
   }
@@ -238,7 +238,7 @@ Value SequenceReader::next() {
     case kTypeObjectRValueReference: {
       const auto index = frame_.number<std::uint32_t>();
       if (index != kRemoteObjectIndex) {
-        throw Error(ErrorCode::kMismatch,
+        throw Error(ErrorKind::kMismatch,
                     "an object of type index " + std::to_string(index) +
                         " was passed, but only objects of this session can be");
       }
@@ -249,7 +249,7 @@ Value SequenceReader::next() {
     case kTypeBytes:
       return read_bytes(frame_);
     default:
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   "an argument has the unknown type code " + std::to_string(code) +
                       ", expected one of TVM 0.8 to 0.20",
                   "TVM 0.21 and later number them differently and need another server");

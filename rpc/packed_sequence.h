@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include <run_model/packed_function.h>
+#include <run_model/rpc/value.h>
 #include "rpc/frame_reader.h"
 #include "rpc/handle_table.h"
-#include "rpc/value.h"
-#include "runtime/packed_function.h"
 
 namespace run_model::rpc {
 

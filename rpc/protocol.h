@@ -46,7 +46,7 @@ enum class RequestCode : std::int32_t {
   kDevGetCurrentStream = 21,
 };
 
-// Type codes beyond those of runtime/packed_function.h.
+// Type codes beyond those of <run_model/packed_function.h>.
 inline constexpr std::int32_t kTypeObjectRValueReference = 14;
 inline constexpr std::int32_t kTypeBool = 15;  // from TVM 0.18 on
 

@@ -1,4 +1,4 @@
-#include "rpc/registry.h"
+#include <run_model/rpc/registry.h>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "rpc/session.h"
+#include <run_model/rpc/session.h>
 
 #include <algorithm>
 #include <array>
@@ -6,6 +6,9 @@
 #include <new>
 #include <vector>
 
+#include <run_model/error.h>
+#include <run_model/packed_function.h>
+#include "base/quoted.h"
 #include "rpc/connection.h"
 #include "rpc/device_attributes.h"
 #include "rpc/frame_reader.h"
@@ -13,9 +16,6 @@
 #include "rpc/packed_sequence.h"
 #include "rpc/protocol.h"
 #include "rpc/streamed_function.h"
-#include "runtime/error.h"
-#include "runtime/packed_function.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -107,7 +107,7 @@ class Session {
       check_frame_bytes(frame.left());
     }
     if (!initialized_ && code != RequestCode::kInitServer) {
-      throw Error(ErrorCode::kMismatch, "a request came before the session was initialised");
+      throw Error(ErrorKind::kMismatch, "a request came before the session was initialised");
     }
     switch (code) {
       case RequestCode::kInitServer:
@@ -131,21 +131,21 @@ class Session {
     progress_.set_doing("the session's start");
     const auto length = frame.number<std::uint64_t>();
     if (length > kMostNameBytes) {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   "the protocol version is " + std::to_string(length) + " bytes long");
     }
     const std::string version = frame.text(length);
     const std::vector<Value> values = SequenceReader(frame, handles_).rest();
     frame.check_end();
-    if (initialized_) throw Error(ErrorCode::kMismatch, "the session has been initialised before");
+    if (initialized_) throw Error(ErrorKind::kMismatch, "the session has been initialised before");
     if (version != kProtocolVersion) {
-      throw Error(ErrorCode::kMismatch, "the client speaks version " + in_quotes(version) +
+      throw Error(ErrorKind::kMismatch, "the client speaks version " + in_quotes(version) +
                                             " of TVM's RPC protocol, this server speaks " +
                                             in_quotes(kProtocolVersion) + " (TVM 0.8 to 0.20)");
     }
     const Arguments arguments(kConstructor, values);
     if (!values.empty() && arguments.text(0) != "rpc.LocalSession") {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the session constructor " + in_quotes(arguments.text(0)) +
                       " is not offered: this server runs models itself",
                   "connect to the device that is meant directly");
@@ -172,19 +172,19 @@ class Session {
     const auto& codes = sequence.codes();
     if (codes.size() != 2 || codes[0] != kTypeString ||
         (codes[1] != kTypeBytes && codes[1] != kTypeString)) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "the function " + in_quotes(function.name()) +
                       " takes a text and bytes, but was given other arguments");
     }
     const std::uint64_t name_bytes = sequence.next_length();
     if (name_bytes > kMostNameBytes) {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   "a name of " + std::to_string(name_bytes) + " bytes was given");
     }
     const std::string name = frame.text(name_bytes);
     const std::uint64_t length = sequence.next_length();
     if (length != frame.left()) {
-      throw Error(ErrorCode::kFormat, "an upload says it has " + std::to_string(length) +
+      throw Error(ErrorKind::kFormat, "an upload says it has " + std::to_string(length) +
                                           " bytes, but " + std::to_string(frame.left()) +
                                           " follow");
     }
@@ -214,7 +214,7 @@ class Session {
     const TensorHeader header = read_tensor_header(frame);
     const auto bytes = frame.number<std::uint64_t>();
     if (bytes != frame.left()) {
-      throw Error(ErrorCode::kFormat, "a copy says it has " + std::to_string(bytes) +
+      throw Error(ErrorKind::kFormat, "a copy says it has " + std::to_string(bytes) +
                                           " bytes, but " + std::to_string(frame.left()) +
                                           " follow");
     }
@@ -253,13 +253,13 @@ class Session {
     std::array<std::int32_t, 2> codes{};
     if (count == 2) frame.read(std::as_writable_bytes(std::span(codes)));
     if (codes[0] != kTypeTensorHandle || (codes[1] != kTypeNull && codes[1] != kTypeString)) {
-      throw Error(ErrorCode::kFormat, "an allocation needs a tensor and a memory scope");
+      throw Error(ErrorKind::kFormat, "an allocation needs a tensor and a memory scope");
     }
     const TensorHeader header = read_tensor_header(frame);
     if (codes[1] == kTypeString) {
       const std::string scope = frame.text(frame.number<std::uint64_t>());
       if (!scope.empty() && scope != "global") {
-        throw Error(ErrorCode::kMismatch, "the CPU has no memory scope " + in_quotes(scope));
+        throw Error(ErrorKind::kMismatch, "the CPU has no memory scope " + in_quotes(scope));
       }
     }
     frame.check_end();
@@ -270,7 +270,7 @@ class Session {
   // At least one byte, so that its address is its own.
   Tensor new_memory(std::uint64_t bytes) const {
     if (bytes > options_.limits.allocation_bytes) {
-      throw Error(ErrorCode::kMismatch, "memory of " + std::to_string(bytes) +
+      throw Error(ErrorKind::kMismatch, "memory of " + std::to_string(bytes) +
                                             " bytes is more than a session may have, which is " +
                                             std::to_string(options_.limits.allocation_bytes));
     }
@@ -320,7 +320,7 @@ class Session {
         arguments.cpu(0);
         return send(system_answer(OpaqueHandle{0}));
       default:
-        throw Error(ErrorCode::kFormat, "the request code " +
+        throw Error(ErrorKind::kFormat, "the request code " +
                                             std::to_string(static_cast<int>(code)) +
                                             " is unknown, expected one of TVM 0.8 to 0.20");
     }
@@ -341,7 +341,7 @@ class Session {
 
   static void copy_among(const TensorArgument& from, const TensorArgument& to) {
     if (from.tensor.nbytes() != to.tensor.nbytes()) {
-      throw Error(ErrorCode::kMismatch, "a tensor of " + std::to_string(from.tensor.nbytes()) +
+      throw Error(ErrorKind::kMismatch, "a tensor of " + std::to_string(from.tensor.nbytes()) +
                                             " bytes cannot be copied to one of " +
                                             std::to_string(to.tensor.nbytes()) + " bytes");
     }
@@ -351,7 +351,7 @@ class Session {
 
   void check_frame_bytes(std::uint64_t bytes) const {
     if (bytes <= options_.limits.message_bytes) return;
-    throw Error(ErrorCode::kMismatch, "a request of " + std::to_string(bytes) +
+    throw Error(ErrorKind::kMismatch, "a request of " + std::to_string(bytes) +
                                           " bytes is larger than the server's limit of " +
                                           std::to_string(options_.limits.message_bytes));
   }

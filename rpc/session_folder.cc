@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::size_t kBlockBytes = 256 * 1024;
 constexpr char kUnfinished[] = ".unfinished";
 
 [[noreturn]] void fail(const std::string& what) {
-  throw Error(ErrorCode::kFile, what + ": " + std::strerror(errno));
+  throw Error(ErrorKind::kFile, what + ": " + std::strerror(errno));
 }
 
 void check_name(const std::string& name) {
@@ -32,7 +32,7 @@ void check_name(const std::string& name) {
                      });
   if (plain) return;
   throw Error(
-      ErrorCode::kUsage, "the file name " + in_quotes(name) + " is refused",
+      ErrorKind::kUsage, "the file name " + in_quotes(name) + " is refused",
       "files of a session have plain names: no folders, no leading dot, no control characters");
 }
 
@@ -82,7 +82,7 @@ void SessionFolder::write(const std::string& name, std::uint64_t bytes,
   check_name(name);
   const std::uint64_t in_use = bytes_in_use();
   if (bytes > most_bytes_ || in_use > most_bytes_ - bytes) {
-    throw Error(ErrorCode::kFile,
+    throw Error(ErrorKind::kFile,
                 "the file " + in_quotes(name) + " of " + std::to_string(bytes) +
                     " bytes does not fit: the session's files may have " +
                     std::to_string(most_bytes_) + " bytes together and have " +
@@ -149,10 +149,10 @@ std::filesystem::path SessionFolder::file(const std::string& name) const {
   check_name(name);
   struct stat info{};
   if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    throw Error(ErrorCode::kFile, "the session has no file " + in_quotes(name), "upload it first");
+    throw Error(ErrorKind::kFile, "the session has no file " + in_quotes(name), "upload it first");
   }
   if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorCode::kFile, in_quotes(name) + " is no regular file and is not used");
+    throw Error(ErrorKind::kFile, in_quotes(name) + " is no regular file and is not used");
   }
   return path_ / name;
 }

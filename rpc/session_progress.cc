@@ -1,4 +1,4 @@
-#include "rpc/session_progress.h"
+#include <run_model/rpc/session_progress.h>
 
 #include <algorithm>
 #include <cstring>

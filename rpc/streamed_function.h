@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "rpc/function.h"
+#include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/error.h"
-#include "runtime/tensor.h"
+#include <run_model/error.h>
+#include <run_model/tensor.h>
 
 namespace run_model::rpc {
 namespace {
@@ -49,7 +49,7 @@ std::int64_t longer_row(std::int64_t number, double row_ms, std::int64_t min_rep
 
 Timing timing_arguments(const Arguments& arguments, std::size_t first, std::size_t count) {
   if (count != kTimingArgumentsOf08 && count != kTimingArgumentsOf09 && count != kTimingArguments) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "a measurement takes 3, 5 or 6 numbers, by the release of TVM (number, "
                 "repeat, min_repeat_ms …), but " +
                     std::to_string(count) + " were given");

@@ -1,4 +1,4 @@
-#include "rpc/value.h"
+#include <run_model/rpc/value.h>
 
 #include <array>
 #include <cstring>

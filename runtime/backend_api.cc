@@ -4,10 +4,10 @@
 #include <mutex>
 #include <string>
 
+#include <run_model/module.h>
+#include "base/quoted.h"
 #include "runtime/current_pool.h"
 #include "runtime/last_error.h"
-#include "runtime/module.h"
-#include "runtime/quoted.h"
 #include "runtime/workspace.h"
 
 namespace run_model {

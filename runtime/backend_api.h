@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "runtime/packed_function.h"
+#include <run_model/packed_function.h>
 
 #define RUN_MODEL_EXPORT __attribute__((visibility("default")))
 

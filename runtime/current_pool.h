@@ -2,7 +2,7 @@
 // context of ours, so the executor names its pool for the calling thread while it runs.
 #pragma once
 
-#include "runtime/thread_pool.h"
+#include <run_model/thread_pool.h>
 
 namespace run_model {
 

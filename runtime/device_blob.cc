@@ -6,9 +6,9 @@
 #include <limits>
 #include <string_view>
 
-#include "runtime/byte_reader.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/byte_reader.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -50,13 +50,13 @@ constexpr std::array kForeignModules = {
   const auto known = std::find_if(kForeignModules.begin(), kForeignModules.end(),
                                   [&](const ForeignModule& m) { return m.key == key; });
   if (known != kForeignModules.end()) {
-    throw Error(ErrorCode::kIncompatible,
+    throw Error(ErrorKind::kIncompatible,
                 source + " was compiled for " + std::string(known->purpose) +
                     ", which run_model does not support",
                 "compile for the CPU with the graph executor: target \"llvm\", no -libs= and no "
                 "partitioning for an external library");
   }
-  throw Error(ErrorCode::kIncompatible,
+  throw Error(ErrorKind::kIncompatible,
               source + " carries a module of the kind " + in_quotes(key) +
                   ", which run_model does not know (it knows plain CPU code and graphs)",
               "compile for target \"llvm\" with the graph executor");
@@ -135,7 +135,7 @@ void read_constants(ByteReader& reader, const std::string& source) {
     read_names(reader, "constants of a function");
   }
   if (tensors != 0) {
-    throw Error(ErrorCode::kIncompatible,
+    throw Error(ErrorKind::kIncompatible,
                 source + " has constants for functions of an external code generator (" +
                     in_quotes(functions.empty() ? variables.front() : functions.front()) +
                     "), which run_model does not support",

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/mapped_file.h"
+#include "base/mapped_file.h"
 
 namespace run_model {
 

@@ -1,11 +1,11 @@
-#include "runtime/dtype.h"
+#include <run_model/dtype.h>
 
 #include <array>
 #include <charconv>
 #include <limits>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::array<NamedCode, 4> kCodes{
 constexpr std::uint8_t kHandleCode = kDLOpaqueHandle;
 
 [[noreturn]] void throw_unknown(std::string_view text) {
-  throw Error(ErrorCode::kFormat,
+  throw Error(ErrorKind::kFormat,
               "unknown element type " + in_quotes(text) +
                   ", expected one like float32, int8, uint8, int64, bool or float16");
 }
@@ -84,12 +84,12 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
   bool empty = false;
   for (std::int64_t dimension : shape) {
     if (dimension < 0) {
-      throw Error(ErrorCode::kFormat, "shape " + shape_name(shape) + " has a negative dimension");
+      throw Error(ErrorKind::kFormat, "shape " + shape_name(shape) + " has a negative dimension");
     }
     if (dimension == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(count, dimension, &count)) {
-      throw Error(ErrorCode::kFormat, "shape " + shape_name(shape) + " has too many elements");
+      throw Error(ErrorKind::kFormat, "shape " + shape_name(shape) + " has too many elements");
     }
   }
   return empty ? 0 : count;
@@ -102,10 +102,10 @@ std::size_t tensor_bytes(std::span<const std::int64_t> shape, DLDataType dtype) 
   };
   if (__builtin_mul_overflow(element_count(shape), static_cast<std::int64_t>(dtype_bytes(dtype)),
                              &bytes)) {
-    throw Error(ErrorCode::kFormat, name() + " is too large for any machine");
+    throw Error(ErrorKind::kFormat, name() + " is too large for any machine");
   }
   if (bytes > std::numeric_limits<std::ptrdiff_t>::max()) {
-    throw Error(ErrorCode::kIncompatible, name() + " needs " + std::to_string(bytes) +
+    throw Error(ErrorKind::kIncompatible, name() + " needs " + std::to_string(bytes) +
                                               " bytes, and this machine has 32-bit addresses");
   }
   return static_cast<std::size_t>(bytes);

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/dtype.h"
-#include "runtime/error.h"
+#include <run_model/dtype.h>
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -24,13 +24,13 @@ std::uint64_t physical_memory() {
 std::shared_ptr<char> allocate_pages(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   if (bytes > physical_memory()) {
-    throw Error(ErrorCode::kIncompatible, "the model's tensors need " + std::to_string(bytes) +
+    throw Error(ErrorKind::kIncompatible, "the model's tensors need " + std::to_string(bytes) +
                                               " bytes of memory, this machine has " +
                                               std::to_string(physical_memory()));
   }
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    throw Error(ErrorCode::kIncompatible, "the system refused " + std::to_string(bytes) +
+    throw Error(ErrorKind::kIncompatible, "the system refused " + std::to_string(bytes) +
                                               " bytes of memory for the model's tensors");
   }
   return {static_cast<char*>(data), [bytes](char* pages) { munmap(pages, bytes); }};

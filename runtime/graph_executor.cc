@@ -1,16 +1,16 @@
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include <run_model/error.h>
+#include "base/quoted.h"
 #include "runtime/current_pool.h"
 #include "runtime/entry_storage.h"
-#include "runtime/error.h"
 #include "runtime/last_error.h"
 #include "runtime/model_loader.h"
-#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -54,7 +54,7 @@ class GraphExecutor::Impl {
     std::string names;
     for (const TensorInfo& input : inputs_)
       names += (names.empty() ? "" : ", ") + in_quotes(input.name);
-    throw Error(ErrorCode::kMismatch, "the model has no input " + in_quotes(name) +
+    throw Error(ErrorKind::kMismatch, "the model has no input " + in_quotes(name) +
                                           ", its inputs are " + (names.empty() ? "none" : names));
   }
 
@@ -107,7 +107,7 @@ class GraphExecutor::Impl {
     check_alignment(outputs_[index], tensor);
     std::size_t entry = model_.graph.outputs[index];
     if (placed_by_caller_[model_.plan.alias_of[entry]]) {
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "output " + std::to_string(index) +
                       " is an input or a parameter itself: nothing writes it");
     }
@@ -136,7 +136,7 @@ class GraphExecutor::Impl {
   Tensor node_output(std::size_t index, std::size_t output) const {
     const GraphNode& node = model_.graph.nodes[node_numbers_.at(index)];
     if (output >= node.num_outputs) {
-      throw Error(ErrorCode::kUsage, "node " + in_quotes(node.name) + " has " +
+      throw Error(ErrorKind::kUsage, "node " + in_quotes(node.name) + " has " +
                                          std::to_string(node.num_outputs) + " outputs");
     }
     return entries_.tensor(node.first_output + output);
@@ -236,7 +236,7 @@ class GraphExecutor::Impl {
     if (node.kind == NodeKind::kFunction) {
       call.function = model_.module->find(node.function);
       if (call.function == nullptr) {
-        throw Error(ErrorCode::kMismatch,
+        throw Error(ErrorKind::kMismatch,
                     "the graph calls the function " + in_quotes(node.function) +
                         ", which library " + path_in_quotes(model_.module->path()) +
                         " does not have",
@@ -270,7 +270,7 @@ class GraphExecutor::Impl {
     const std::vector<char> before = sample(data, bytes);
     execute_now(call);
     if (sample(data, bytes) != before) {
-      throw Error(ErrorCode::kModel,
+      throw Error(ErrorKind::kModel,
                   "node " + in_quotes(node.name) + ": the function " + in_quotes(node.function) +
                       " does more than its name says, which is to concatenate",
                   "run with the compiler's memory plan (--no-plan-memory)");
@@ -296,7 +296,7 @@ class GraphExecutor::Impl {
 
   [[noreturn]] void throw_failure(const Call& call) const {
     const GraphNode& node = model_.graph.nodes[call.node];
-    throw Error(ErrorCode::kModel, "node " + in_quotes(node.name) + " (function " +
+    throw Error(ErrorKind::kModel, "node " + in_quotes(node.name) + " (function " +
                                        in_quotes(node.function) +
                                        ") failed: " + last_packed_error());
   }
@@ -309,7 +309,7 @@ class GraphExecutor::Impl {
                  tensor_form_name(arguments_[i].dtype, arguments_[i].shape) + ")";
     }
     if (missing.empty()) return;
-    throw Error(ErrorCode::kMismatch, "these inputs of the model were never set: " + missing,
+    throw Error(ErrorKind::kMismatch, "these inputs of the model were never set: " + missing,
                 "set them; if one of them is a parameter, the parameter file does not belong to "
                 "this graph");
   }
@@ -320,7 +320,7 @@ class GraphExecutor::Impl {
       return;
     }
     throw Error(
-        ErrorCode::kMismatch,
+        ErrorKind::kMismatch,
         what + in_quotes(expected.name) + " is " +
             tensor_form_name(expected.dtype, expected.shape) + ", but " +
             (given.defined() ? tensor_form_name(given.dtype(), given.shape()) : "an empty tensor") +
@@ -329,7 +329,7 @@ class GraphExecutor::Impl {
 
   static void check_alignment(const TensorInfo& info, const Tensor& tensor) {
     if (tensor.aligned()) return;
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the memory given for " + in_quotes(info.name) + " is not aligned to " +
                     std::to_string(kTensorAlignment) + " bytes",
                 "make it with Tensor::empty, or let set_input copy it");

@@ -4,9 +4,9 @@
 #include <limits>
 #include <unordered_set>
 
-#include "runtime/error.h"
-#include "runtime/json_field.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/json_field.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -143,7 +143,7 @@ class GraphParser {
         entry.dtype = parse_dtype(dtypes.at(i).string());
         entry.bytes = tensor_bytes(entry.shape, entry.dtype);
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::kIncompatible) throw;
+        if (error.kind() == ErrorKind::kIncompatible) throw;
         dtypes.at(i).fail(std::string("cannot be used: ") + error.what());
       }
       // The planner numbers storages without gaps beyond what the entries need.
@@ -198,7 +198,7 @@ class GraphParser {
     try {
       field.fail("places a tensor on " + where + ", but this runtime computes on the CPU only");
     } catch (const Error& error) {
-      throw Error(ErrorCode::kIncompatible, error.what());
+      throw Error(ErrorKind::kIncompatible, error.what());
     }
   }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include <run_model/dtype.h>
 
 namespace run_model {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
+#include <run_model/packed_function.h>
+#include <run_model/tensor.h>
+#include "base/quoted.h"
 #include "runtime/last_error.h"
-#include "runtime/packed_function.h"
-#include "runtime/quoted.h"
-#include "runtime/tensor.h"
 
 namespace run_model {
 namespace {
@@ -21,7 +21,7 @@ const void* look_up(PackedFunction function, const Module& module, std::size_t s
   int result_type = kTypeNull;
   clear_last_packed_error();
   if (function(&argument, &type, 1, &result, &result_type, nullptr) != 0) {
-    throw Error(ErrorCode::kModel,
+    throw Error(ErrorKind::kModel,
                 "library " + path_in_quotes(module.path()) +
                     " failed to look up a linked parameter: " + last_packed_error());
   }

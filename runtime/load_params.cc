@@ -1,4 +1,4 @@
-#include "runtime/load_params.h"
+#include <run_model/load_params.h>
 
 #include <cstring>
 #include <optional>

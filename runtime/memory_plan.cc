@@ -5,8 +5,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "runtime/error.h"
-#include "runtime/tensor.h"
+#include <run_model/error.h>
+#include <run_model/tensor.h>
 
 namespace run_model {
 namespace {
@@ -15,7 +15,7 @@ std::size_t aligned_sum(std::size_t a, std::size_t b) {
   std::size_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum) ||
       __builtin_add_overflow(sum, -sum % kTensorAlignment, &sum)) {
-    throw Error(ErrorCode::kFormat, "the graph's tensors are larger than any memory");
+    throw Error(ErrorKind::kFormat, "the graph's tensors are larger than any memory");
   }
   return sum;
 }

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/as_text.h"
-#include "runtime/error.h"
+#include <run_model/error.h>
+#include "base/as_text.h"
+#include "base/mapped_file.h"
+#include "base/quoted.h"
 #include "runtime/linked_params.h"
-#include "runtime/mapped_file.h"
 #include "runtime/params_file.h"
-#include "runtime/quoted.h"
 
 namespace run_model {
 namespace {
@@ -44,7 +44,7 @@ ReadParams params_from_library(const Module& library) {
 
 const EmbeddedGraph& graph_of_library(const Module& library) {
   if (!library.embedded_graph()) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 library_name(library) +
                     " holds no graph, expected a single-file export of a graph executor",
                 "give the model's .json and .params files too");

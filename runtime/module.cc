@@ -1,4 +1,4 @@
-#include "runtime/module.h"
+#include <run_model/module.h>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -12,15 +12,15 @@
 #include <unordered_set>
 #include <utility>
 
-#include "runtime/elf_check.h"
-#include "runtime/elf_file.h"
-#include "runtime/elf_loadable.h"
-#include "runtime/error.h"
-#include "runtime/exported_symbols.h"
-#include "runtime/host.h"
-#include "runtime/load_error.h"
-#include "runtime/mapped_file.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/mapped_file.h"
+#include "base/quoted.h"
+#include "runtime/elf/check.h"
+#include "runtime/elf/exported_symbols.h"
+#include "runtime/elf/file.h"
+#include "runtime/elf/host.h"
+#include "runtime/elf/load_error.h"
+#include "runtime/elf/loadable.h"
 
 namespace run_model {
 namespace {
@@ -134,7 +134,7 @@ class LibraryModule final : public Module {
       return;
     }
     if (slot->bytes != sizeof(void*) || !writable_after_loading(elf, *slot)) {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   elf.source() + " is damaged: its variable " + in_quotes(name) +
                       " is not a pointer that can be written to",
                   "copy or export it again");

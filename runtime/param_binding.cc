@@ -4,9 +4,9 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
-#include "runtime/tensor.h"
+#include <run_model/error.h>
+#include <run_model/tensor.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -34,7 +34,7 @@ void copy_and_release(char* target, const Param& param, const MappedFile& file) 
 void check_form(const Param& param, const std::vector<std::int64_t>& shape, DLDataType dtype,
                 const std::string& source) {
   if (param.shape == shape && same_dtype(param.dtype, dtype)) return;
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               source + " has parameter " + in_quotes(param.name) + " as " +
                   tensor_form_name(param.dtype, param.shape) + ", the graph expects " +
                   tensor_form_name(dtype, shape),
@@ -54,7 +54,7 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
     auto found = entry_of.find(param.name);
     if (found == entry_of.end()) {
       throw Error(
-          ErrorCode::kMismatch,
+          ErrorKind::kMismatch,
           source + " has a parameter " + in_quotes(param.name) + ", which the graph does not use",
           kSameModelHint);
     }

@@ -2,9 +2,9 @@
 
 #include <unordered_set>
 
-#include "runtime/byte_reader.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/byte_reader.h"
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -89,7 +89,7 @@ std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string>
 std::vector<Param> parse_params(std::span<const std::byte> bytes, const std::string& source) {
   ByteReader reader(bytes, source);
   if (bytes.size() < sizeof(kParamsMagic) || reader.u64("the magic number") != kParamsMagic) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 source + " is no parameter file of TVM: it does not start with its magic number",
                 "check that the library, graph and parameter files were not swapped");
   }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include <run_model/dtype.h>
 
 namespace run_model {
 

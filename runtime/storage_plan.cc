@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model {
 namespace {
@@ -86,7 +86,7 @@ class Planner {
   }
 
   [[noreturn]] void fail(const std::string& problem) const {
-    throw Error(ErrorCode::kFormat, source_ + ": the storage plan is inconsistent: " + problem,
+    throw Error(ErrorKind::kFormat, source_ + ": the storage plan is inconsistent: " + problem,
                 "compile the model again, or copy the file again if it may be damaged");
   }
 

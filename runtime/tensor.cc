@@ -1,9 +1,9 @@
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 #include <cstring>
 #include <new>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -55,15 +55,15 @@ Tensor Tensor::view(void* data, std::vector<std::int64_t> shape, DLDataType dtyp
 Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
   const DLTensor& source = managed->dl_tensor;
   if (source.device.device_type != kDLCPU) {
-    throw Error(ErrorCode::kMismatch, "a tensor on device type " +
+    throw Error(ErrorKind::kMismatch, "a tensor on device type " +
                                           std::to_string(source.device.device_type) +
                                           " was given, expected one in CPU memory");
   }
   if (source.ndim < 0 || (source.ndim > 0 && source.shape == nullptr)) {
-    throw Error(ErrorCode::kMismatch, "a DLPack tensor without a shape was given");
+    throw Error(ErrorKind::kMismatch, "a DLPack tensor without a shape was given");
   }
   if (!is_dense(source)) {
-    throw Error(ErrorCode::kMismatch, "a strided tensor was given, expected a dense row-major one",
+    throw Error(ErrorKind::kMismatch, "a strided tensor was given, expected a dense row-major one",
                 "make it contiguous first");
   }
   std::vector<std::int64_t> shape(source.shape, source.shape + source.ndim);
@@ -95,7 +95,7 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::reshape(std::vector<std::int64_t> shape) const {
   if (element_count(shape) != size()) {
-    throw Error(ErrorCode::kMismatch, "a tensor of shape " + shape_name(shape_) +
+    throw Error(ErrorKind::kMismatch, "a tensor of shape " + shape_name(shape_) +
                                           " cannot take the shape " + shape_name(shape));
   }
   return view(data_, std::move(shape), dtype_, owner_);
@@ -114,7 +114,7 @@ DLTensor Tensor::dl_tensor() const {
 void Tensor::check_element_type(std::uint8_t code, std::size_t bytes) const {
   bool raw = code == kDLUInt && (dtype_.code == kDLBfloat || dtype_.code == kDLFloat) && bytes == 2;
   if (dtype_.lanes != 1 || bytes != dtype_bytes(dtype_) || (dtype_.code != code && !raw)) {
-    throw Error(ErrorCode::kMismatch, "the tensor's elements are " + dtype_name(dtype_) +
+    throw Error(ErrorKind::kMismatch, "the tensor's elements are " + dtype_name(dtype_) +
                                           ", not the type that they were asked for as");
   }
 }

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "runtime/float16.h"
 
 namespace run_model {
@@ -63,7 +63,7 @@ std::vector<double> to_doubles(const Tensor& tensor) {
     case key_of(kDLUInt, 64):
       return convert<std::uint64_t>(tensor);
     default:
-      throw Error(ErrorCode::kMismatch,
+      throw Error(ErrorKind::kMismatch,
                   "a tensor of " + dtype_name(type) + " cannot be read as numbers");
   }
 }

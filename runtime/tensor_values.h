@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 namespace run_model {
 

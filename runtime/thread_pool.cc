@@ -1,4 +1,4 @@
-#include "runtime/thread_pool.h"
+#include <run_model/thread_pool.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/cpu_topology.h"
-#include "runtime/error.h"
+#include <run_model/error.h>
+#include "runtime/cpu/topology.h"
 #include "runtime/spin_wait.h"
 
 namespace run_model {
@@ -36,7 +36,7 @@ void pin_thread(std::thread& thread, int cpu) {
   CPU_ZERO(&set);
   if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
   if (pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set) != 0) {
-    throw Error(ErrorCode::kUsage, "a thread cannot be pinned to CPU " + std::to_string(cpu),
+    throw Error(ErrorKind::kUsage, "a thread cannot be pinned to CPU " + std::to_string(cpu),
                 "choose among the CPUs that this process may use (taskset -cp $$ shows them)");
   }
 }
@@ -73,7 +73,7 @@ class ThreadPool::Impl {
  public:
   explicit Impl(const ThreadPoolOptions& options) {
     if (options.threads < 0 || options.threads > kMaxThreads) {
-      throw Error(ErrorCode::kUsage, "a pool of " + std::to_string(options.threads) +
+      throw Error(ErrorKind::kUsage, "a pool of " + std::to_string(options.threads) +
                                          " threads was asked for, expected 0 to " +
                                          std::to_string(kMaxThreads));
     }

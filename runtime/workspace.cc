@@ -5,7 +5,7 @@
 #include <limits>
 #include <new>
 
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 namespace run_model {
 namespace {

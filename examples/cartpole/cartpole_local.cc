@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include <run_model/error.h>
+#include <run_model/graph_executor.h>
 #include "cart_pole.h"
 #include "played.h"
-#include "runtime/error.h"
-#include "runtime/graph_executor.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using run_model::Error;
-using run_model::ErrorCode;
+using run_model::ErrorKind;
 
 constexpr const char* kUsage = "usage: cartpole_local POLICY.so [--episodes N] [--seed N] [--json]";
 
@@ -25,7 +25,7 @@ constexpr const char* kUsage = "usage: cartpole_local POLICY.so [--episodes N] [
 Played play(const std::string& library, int episodes, int seed) {
   run_model::GraphExecutor policy({.library = library, .graph = {}, .params = {}});
   if (policy.outputs().at(0).shape != std::vector<std::int64_t>{1, 2}) {
-    throw Error(ErrorCode::kMismatch, library + " has an output of another shape than [1, 2]");
+    throw Error(ErrorKind::kMismatch, library + " has an output of another shape than [1, 2]");
   }
   auto observation = run_model::Tensor::empty({1, 4}, {kDLFloat, 32, 1});
   std::mt19937_64 random(seed);
@@ -53,7 +53,7 @@ Played play(const std::string& library, int episodes, int seed) {
 
 int to_number(const std::string& flag, const std::string& text) {
   if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos) {
-    throw Error(ErrorCode::kUsage, flag + " takes a number up to 999999, not '" + text + "'",
+    throw Error(ErrorKind::kUsage, flag + " takes a number up to 999999, not '" + text + "'",
                 kUsage);
   }
   return std::stoi(text);
@@ -73,11 +73,11 @@ void run(const char* const* argument) {
     } else if (library.empty() && !word.starts_with("-")) {
       library = word;
     } else {
-      throw Error(ErrorCode::kUsage, "'" + word + "' is not expected", kUsage);
+      throw Error(ErrorKind::kUsage, "'" + word + "' is not expected", kUsage);
     }
   }
   if (library.empty() || episodes == 0) {
-    throw Error(ErrorCode::kUsage, "a policy and at least one episode are needed", kUsage);
+    throw Error(ErrorKind::kUsage, "a policy and at least one episode are needed", kUsage);
   }
   const Played played = play(library, episodes, seed);
   std::fputs((json ? to_json(played) : to_text(played)).c_str(), stdout);
@@ -85,10 +85,7 @@ void run(const char* const* argument) {
 
 }  // namespace
 
-int main(int, char** argv) try { run(argv); } catch (const Error& error) {
-  std::fprintf(stderr, "cartpole_local: %s\n", error.what());
-  return error.exit_code();
-} catch (const std::exception& error) {
+int main(int, char** argv) try { run(argv); } catch (const std::exception& error) {
   std::fprintf(stderr, "cartpole_local: %s\n", error.what());
   return 1;
 }

@@ -1,17 +1,17 @@
 // Names what is in a picture: classify MODEL ARTIFACTS PICTURE
-#include <run_model/artifacts/package.h>
-#include <run_model/labels/class_scores.h>
-#include <run_model/labels/top_k.h>
-#include <run_model/preprocess/decode.h>
-#include <run_model/preprocess/preprocessing.h>
-#include <run_model/runtime/graph_executor.h>
+#include <run_model/class_scores.h>
+#include <run_model/decode.h>
+#include <run_model/graph_executor.h>
+#include <run_model/package.h>
+#include <run_model/preprocessing.h>
+#include <run_model/top_k.h>
 
 #include <cstdio>
 #include <exception>
 
 int main(int argc, char** argv) try {
   if (argc != 4)
-    throw run_model::Error(run_model::ErrorCode::kUsage, "classify MODEL ARTIFACTS PICTURE");
+    throw run_model::Error(run_model::ErrorKind::kUsage, "classify MODEL ARTIFACTS PICTURE");
   const run_model::Package package =
       run_model::open_package({.model = argv[1], .artifacts = argv[2]});
   run_model::GraphExecutor executor(package.files);
@@ -25,9 +25,6 @@ int main(int argc, char** argv) try {
        run_model::top_k(run_model::class_scores(executor.output(0)), 5)) {
     std::printf("%zu %f\n", index, probability);
   }
-} catch (const run_model::Error& error) {
-  std::fprintf(stderr, "classify: %s\n", error.what());
-  return error.exit_code();
 } catch (const std::exception& error) {
   std::fprintf(stderr, "classify: %s\n", error.what());
   return 1;

@@ -1,7 +1,7 @@
 // The functions that every session offers, by group; together they are what TVM's clients ask for.
 #pragma once
 
-#include "rpc/registry.h"
+#include <run_model/rpc/registry.h>
 #include "rpc/session_folder.h"
 
 namespace run_model::rpc {

@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
+#include <run_model/error.h>
 #include "rpc/executor_module.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/library_module.h"
-#include "runtime/error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -21,7 +21,7 @@ std::shared_ptr<Module> executor_library(const Arguments& arguments) {
         1, "a library that load_module gave (it is of kind " + arguments.module(1)->kind() + ")");
   }
   if (arguments.size() < 4 || arguments.size() % 2 != 0) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "an executor is made of a graph, a library and two numbers for each device, but " +
                     std::to_string(arguments.size()) + " arguments were given");
   }

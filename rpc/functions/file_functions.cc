@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "base/mapped_file.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/streamed_function.h"
-#include "runtime/mapped_file.h"
 
 namespace run_model::rpc {
 namespace {

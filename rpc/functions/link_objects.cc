@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "artifacts/atomic_file.h"
+#include <run_model/error.h>
 #include "artifacts/gunzip.h"
 #include "artifacts/tar_reader.h"
-#include "runtime/error.h"
-#include "runtime/mapped_file.h"
-#include "runtime/quoted.h"
-#include "runtime/system_file.h"
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
+#include "base/quoted.h"
+#include "base/system_file.h"
 
 extern char** environ;
 
@@ -80,7 +80,7 @@ class ScratchFolder {
   explicit ScratchFolder(const std::filesystem::path& beside) {
     std::string name = beside.string() + ".link.XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorCode::kFile,
+      throw Error(ErrorKind::kFile,
                   "no folder can be made for linking: " + std::string(std::strerror(errno)));
     }
     path_ = name;
@@ -112,12 +112,12 @@ std::vector<std::string> unpack(const std::filesystem::path& archive,
   for (const TarEntry& entry : tar.entries()) {
     const std::string extension = std::filesystem::path(entry.name).extension();
     if (extension != ".o" && extension != ".c" && extension != ".cc" && extension != ".cpp") {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   described + " holds " + in_quotes(entry.name) + ", expected objects (.o) only",
                   "modules for other devices than the CPU cannot be linked here");
     }
     if (objects.size() >= kMostObjects) {
-      throw Error(ErrorCode::kFormat,
+      throw Error(ErrorKind::kFormat,
                   described + " holds more than " + std::to_string(kMostObjects) + " files");
     }
     const std::filesystem::path object = folder / (std::to_string(objects.size()) + extension);
@@ -125,7 +125,7 @@ std::vector<std::string> unpack(const std::filesystem::path& archive,
     objects.push_back(object);
   }
   if (objects.empty()) {
-    throw Error(ErrorCode::kFormat, described + " is empty, expected objects");
+    throw Error(ErrorKind::kFormat, described + " is empty, expected objects");
   }
   return objects;
 }
@@ -146,7 +146,7 @@ int run_program(const std::vector<std::string>& command, const std::filesystem::
       ::posix_spawn(&child, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
-    throw Error(ErrorCode::kFile, "the compiler " + in_quotes(command[0]) +
+    throw Error(ErrorKind::kFile, "the compiler " + in_quotes(command[0]) +
                                       " cannot be started: " + std::strerror(failure));
   }
   int status = 0;
@@ -162,7 +162,7 @@ std::filesystem::path link_objects(const std::filesystem::path& input,
   const std::filesystem::path compiler = find_compiler();
   if (compiler.empty()) {
     throw Error(
-        ErrorCode::kIncompatible,
+        ErrorKind::kIncompatible,
         path_in_quotes(input.filename()) +
             " holds object files, and this board has no compiler to link them with",
         "link on the host: lib.export_library(\"net.so\", "
@@ -178,7 +178,7 @@ std::filesystem::path link_objects(const std::filesystem::path& input,
   command.insert(command.end(), objects.begin(), objects.end());
   const std::filesystem::path words = scratch.path() / "words";
   if (const int status = run_program(command, words); status != 0) {
-    throw Error(ErrorCode::kMismatch,
+    throw Error(ErrorKind::kMismatch,
                 "the compiler " + path_in_quotes(compiler) + " could not link " +
                     path_in_quotes(input.filename()) + " (exit code " + std::to_string(status) +
                     "): " + in_quotes(read_system_file(words, kMostWords), kMostWords));

@@ -3,12 +3,12 @@
 #include <memory>
 #include <string>
 
+#include <run_model/error.h>
+#include "base/mapped_file.h"
+#include "base/quoted.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/functions/link_objects.h"
 #include "rpc/library_module.h"
-#include "runtime/error.h"
-#include "runtime/mapped_file.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -20,7 +20,7 @@ std::filesystem::path library_in(const SessionFolder& folder, const std::string&
   if (path.extension() == ".tar" || path.extension() == ".o") {
     return link_objects(path, folder.place(name + ".so"));
   }
-  throw Error(ErrorCode::kMismatch,
+  throw Error(ErrorKind::kMismatch,
               "the file " + in_quotes(name) +
                   " cannot be loaded: its name ends in none of .so, .tar and .o",
               "export a library with lib.export_library(\"net.so\") for the board's CPU");
@@ -43,7 +43,7 @@ void add_module_functions(Registry& registry, SessionFolder& folder) {
   registry.add("tvm.rpc.server.ImportModule", [](const Arguments& arguments) -> Value {
     arguments.check_count(2, 2);
     throw Error(
-        ErrorCode::kMismatch, "modules cannot be imported into each other on this server",
+        ErrorKind::kMismatch, "modules cannot be imported into each other on this server",
         "import them before export_library, which puts all into one file; code for devices other "
         "than the CPU has no use here");
   });

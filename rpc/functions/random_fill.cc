@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <run_model/error.h>
 #include "rpc/functions/builtin.h"
-#include "runtime/error.h"
 #include "runtime/float16.h"
 
 namespace run_model::rpc {
@@ -46,7 +46,7 @@ void fill_with(const Tensor& tensor, Random& random, Make make) {
 }
 
 [[noreturn]] void refuse(DLDataType dtype) {
-  throw Error(ErrorCode::kMismatch, "a tensor of element type " + dtype_name(dtype) +
+  throw Error(ErrorKind::kMismatch, "a tensor of element type " + dtype_name(dtype) +
                                         " cannot be filled with random numbers");
 }
 

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <vector>
 
+#include <run_model/thread_pool.h>
 #include "rpc/functions/builtin.h"
-#include "runtime/cpu_clusters.h"
-#include "runtime/cpu_topology.h"
-#include "runtime/thread_pool.h"
+#include "runtime/cpu/clusters.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model::rpc {
 namespace {

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include <run_model/error.h>
+#include "base/quoted.h"
 #include "rpc/cache_flush.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/timing.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -39,7 +39,7 @@ class TimeEvaluator final : public Function {
 FunctionPointer registered(const Registry& registry, const std::string& name) {
   FunctionPointer function = registry.find(name);
   if (function == nullptr) {
-    throw Error(ErrorCode::kMismatch, "this server has no function " + in_quotes(name));
+    throw Error(ErrorKind::kMismatch, "this server has no function " + in_quotes(name));
   }
   return function;
 }
@@ -49,7 +49,7 @@ FunctionPointer measured_function(const Registry& registry, const Arguments& arg
   if (arguments.is_null(0)) return registered(registry, name);
   FunctionPointer function = arguments.module(0)->find(name);
   if (function == nullptr) {
-    throw Error(ErrorCode::kMismatch, "the module (" + arguments.module(0)->kind() +
+    throw Error(ErrorKind::kMismatch, "the module (" + arguments.module(0)->kind() +
                                           ") has no function " + in_quotes(name));
   }
   return function;

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <string>
 
-#include "rpc/server/owned_fd.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/owned_fd.h"
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -30,11 +30,11 @@ std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
   const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) {
-    throw Error(ErrorCode::kFile, name + " cannot be read: " + std::strerror(errno), kHowToMake);
+    throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno), kHowToMake);
   }
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorCode::kFile, name + " is not a regular file");
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kFile, name + " is not a regular file");
   if ((status.st_mode & 077) != 0) {
-    throw Error(ErrorCode::kFile, name + " can be read or changed by others than its owner",
+    throw Error(ErrorKind::kFile, name + " can be read or changed by others than its owner",
                 "chmod 600 it, and make a new key if others may have seen it");
   }
   std::vector<std::byte> key(kMost + 1);
@@ -43,18 +43,18 @@ std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
     const ssize_t got = ::read(file.get(), key.data() + length, key.size() - length);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      throw Error(ErrorCode::kFile, name + " cannot be read: " + std::strerror(errno));
+      throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno));
     }
     if (got == 0) break;
     length += static_cast<std::size_t>(got);
   }
   if (length > kMost) {
-    throw Error(ErrorCode::kFormat, name + " has more than " + std::to_string(kMost) + " bytes",
+    throw Error(ErrorKind::kFormat, name + " has more than " + std::to_string(kMost) + " bytes",
                 kHowToMake);
   }
   while (length > 0 && is_space(key[length - 1])) --length;
   if (length < kLeast) {
-    throw Error(ErrorCode::kFormat,
+    throw Error(ErrorKind::kFormat,
                 name + " has a key of " + std::to_string(length) + " bytes, expected at least " +
                     std::to_string(kLeast),
                 kHowToMake);

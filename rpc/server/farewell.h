@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rpc/server/owned_fd.h"
+#include "base/owned_fd.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/wire.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/as_text.h"
-#include "runtime/quoted.h"
+#include "base/as_text.h"
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "artifacts/sha256.h"
+#include "base/sha256.h"
 
 namespace run_model::rpc {
 namespace {

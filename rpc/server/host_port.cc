@@ -1,15 +1,15 @@
-#include "rpc/server/host_port.h"
+#include <run_model/rpc/host_port.h>
 
 #include <charconv>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 
 HostPort parse_host_port(const std::string& what, std::string_view text) {
   const auto refuse = [&]() -> HostPort {
-    throw Error(ErrorCode::kUsage,
+    throw Error(ErrorKind::kUsage,
                 what + " is " + in_quotes(text) + ", expected HOST:PORT as in 192.168.2.1:9190",
                 "an address of IPv6 is in brackets, as in [::1]:9190");
   };

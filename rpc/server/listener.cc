@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include <run_model/error.h>
+#include "base/quoted.h"
 #include "rpc/server/sockets.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -37,7 +37,7 @@ OwnedFd listen_at(const SocketAddress& address) {
     return socket;
   }
   if (errno == EADDRINUSE) return OwnedFd();
-  throw Error(ErrorCode::kFile,
+  throw Error(ErrorKind::kFile,
               "cannot listen on " + to_text(address) + ": " + std::strerror(errno));
 }
 
@@ -47,7 +47,7 @@ Listener::Listener(const std::string& host, int port, int port_end) {
   if (port == 0) port_end = 1;
   if (port < 0 || port_end > 65536 || port_end <= port) {
     throw Error(
-        ErrorCode::kUsage,
+        ErrorKind::kUsage,
         "there is no port from " + std::to_string(port) + " to below " + std::to_string(port_end),
         "ports are 1 to 65535, and 0 for any free one");
   }
@@ -58,13 +58,13 @@ Listener::Listener(const std::string& host, int port, int port_end) {
     SocketAddress bound;
     bound.length = sizeof(bound.storage);
     if (::getsockname(socket_.get(), bound.get(), &bound.length) != 0) {
-      throw Error(ErrorCode::kInternal, "a socket has no name");
+      throw Error(ErrorKind::kInternal, "a socket has no name");
     }
     address_ = parse_host_port("the listening address", to_text(bound));
     loopback_ = rpc::is_loopback(bound);
     return;
   }
-  throw Error(ErrorCode::kFile,
+  throw Error(ErrorKind::kFile,
               "every port of " + in_quotes(host) + " from " + std::to_string(port) + " to " +
                   std::to_string(port_end - 1) + " is in use",
               "choose others with --port and --port-end");

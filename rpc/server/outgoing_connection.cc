@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model::rpc {
 namespace {

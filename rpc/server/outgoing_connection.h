@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/host_port.h"
-#include "rpc/server/owned_fd.h"
+#include <run_model/rpc/host_port.h>
+#include "base/owned_fd.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/sockets.h"
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <utility>
 
+#include "base/as_text.h"
 #include "rpc/server/handshake.h"
 #include "rpc/server/sockets.h"
-#include "runtime/as_text.h"
 
 namespace run_model::rpc {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "rpc/server/event_log.h"
 #include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
 #include "rpc/server/listener.h"
-#include "rpc/server/owned_fd.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/session_table.h"
 

@@ -1,4 +1,4 @@
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 #include <optional>
 #include <utility>

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include <run_model/error.h>
+#include <run_model/thread_pool.h>
+#include "base/quoted.h"
 #include "rpc/server/handshake.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
-#include "runtime/thread_pool.h"
 
 namespace run_model::rpc {
 namespace {
@@ -15,7 +15,7 @@ constexpr int kMostSessions = 256;
 constexpr std::size_t kBesidesKey = 128;
 
 [[noreturn]] void fail(const std::string& message, const std::string& hint = "") {
-  throw Error(ErrorCode::kUsage, message, hint);
+  throw Error(ErrorKind::kUsage, message, hint);
 }
 
 void check_seconds(const char* what, double seconds) {

@@ -1,7 +1,7 @@
 // Whether the server's options make sense together.
 #pragma once
 
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 namespace run_model::rpc {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <run_model/rpc/registry.h>
 #include "rpc/functions/builtin.h"
-#include "rpc/registry.h"
 #include "rpc/session_folder.h"
 
 namespace run_model::rpc {

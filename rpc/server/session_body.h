@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 namespace run_model::rpc {
 

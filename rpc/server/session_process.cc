@@ -12,8 +12,8 @@
 #include <exception>
 #include <new>
 
+#include <run_model/error.h>
 #include "rpc/server/statm.h"
-#include "runtime/error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -23,7 +23,7 @@ constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
 
 [[noreturn]] void fail(const char* what) {
-  throw Error(ErrorCode::kInternal,
+  throw Error(ErrorKind::kInternal,
               std::string("cannot ") + what + " for a session: " + std::strerror(errno));
 }
 

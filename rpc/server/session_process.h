@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include <run_model/rpc/server.h>
+#include <run_model/rpc/session_progress.h>
+#include "base/owned_fd.h"
 #include "rpc/server/confinement.h"
-#include "rpc/server/owned_fd.h"
-#include "rpc/server/server.h"
-#include "rpc/session_progress.h"
 
 namespace run_model::rpc {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {

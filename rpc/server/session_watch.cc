@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/quoted.h"
 #include "rpc/server/process_end.h"
 #include "rpc/server/sockets.h"
-#include "runtime/quoted.h"
 
 namespace run_model::rpc {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "base/owned_fd.h"
 #include "rpc/server/event_log.h"
-#include "rpc/server/owned_fd.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/session_process.h"
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -42,7 +42,7 @@ std::vector<SocketAddress> resolve(const HostPort& address, bool to_listen) {
     error = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
   }
   if (error != 0) {
-    throw Error(ErrorCode::kFile, "the host " + in_quotes(address.host) +
+    throw Error(ErrorKind::kFile, "the host " + in_quotes(address.host) +
                                       " has no address: " + ::gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);

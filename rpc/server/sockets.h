@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/host_port.h"
-#include "rpc/server/owned_fd.h"
+#include <run_model/rpc/host_port.h>
+#include "base/owned_fd.h"
 
 namespace run_model::rpc {
 

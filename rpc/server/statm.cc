@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "runtime/system_file.h"
+#include "base/system_file.h"
 
 namespace run_model::rpc {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/as_text.h"
 #include "rpc/server/sockets.h"
-#include "runtime/as_text.h"
 
 namespace run_model::rpc {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include <run_model/error.h>
+#include "base/quoted.h"
 
 namespace run_model::rpc {
 namespace {
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr char kPrefix[] = "run_model_rpc.";
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw Error(ErrorCode::kFile,
+  throw Error(ErrorKind::kFile,
               "cannot make a folder for sessions in " + path_in_quotes(path) + ": " + what,
               "name a folder that can be written with --work-dir");
 }
@@ -81,7 +81,7 @@ fs::path WorkFolder::session_folder(std::uint64_t session) const {
 fs::path WorkFolder::make_session_folder(std::uint64_t session) const {
   fs::path folder = session_folder(session);
   if (::mkdir(folder.c_str(), 0700) != 0) {
-    throw Error(ErrorCode::kFile,
+    throw Error(ErrorKind::kFile,
                 "cannot make the folder " + path_in_quotes(folder) + ": " + std::strerror(errno));
   }
   return folder;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "rpc/server/owned_fd.h"
+#include "base/owned_fd.h"
 
 namespace run_model::rpc {
 

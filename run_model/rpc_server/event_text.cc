@@ -3,7 +3,7 @@
 #include <array>
 #include <ctime>
 
-#include "run_model/json_put.h"
+#include "run_model/shared/json_put.h"
 
 namespace run_model {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 namespace run_model {
 

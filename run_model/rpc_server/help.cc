@@ -1,6 +1,6 @@
 #include "run_model/rpc_server/help.h"
 
-#include "runtime/error.h"
+#include "run_model/shared/failure_report.h"
 
 namespace run_model {
 namespace {
@@ -77,12 +77,7 @@ Examples:
 }  // namespace
 
 std::string rpc_server_help_text() {
-  std::string text = kBeforeExitCodes;
-  for (int code = 1; code <= static_cast<int>(ErrorCode::kFormat); ++code) {
-    text += "  " + std::to_string(code) + "  " +
-            std::string(error_code_name(static_cast<ErrorCode>(code))) + "\n";
-  }
-  return text + kAfterExitCodes;
+  return std::string(kBeforeExitCodes) + exit_codes_text(ErrorKind::kFormat) + kAfterExitCodes;
 }
 
 std::string rpc_server_version_text() {

@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <ctime>
 
-#include "rpc/server/server.h"
-#include "run_model/failure_report.h"
+#include <run_model/error.h>
+#include <run_model/rpc/server.h>
 #include "run_model/rpc_server/event_text.h"
 #include "run_model/rpc_server/help.h"
 #include "run_model/rpc_server/settings.h"
 #include "run_model/rpc_server/stop_signal.h"
-#include "run_model/standard_output.h"
-#include "runtime/error.h"
+#include "run_model/shared/failure_report.h"
+#include "run_model/shared/standard_output.h"
 
 namespace run_model {
 namespace {
@@ -73,7 +73,7 @@ int run_rpc_server(std::span<const std::string> args,
     } catch (const Error& error) {
       if (!asks_for_json_log(args)) throw;
       log({rpc::ServerEvent::Kind::kFailed, true, "", 0, error.what()}, true);
-      return error.exit_code();
+      return exit_code(error.kind());
     }
   });
 }

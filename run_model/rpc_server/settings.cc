@@ -3,17 +3,17 @@
 #include <charconv>
 #include <limits>
 
+#include <run_model/error.h>
+#include "base/quoted.h"
 #include "rpc/server/auth_key.h"
-#include "run_model/arguments.h"
 #include "run_model/rpc_server/flags.h"
-#include "runtime/error.h"
-#include "runtime/quoted.h"
+#include "run_model/shared/arguments.h"
 
 namespace run_model {
 namespace {
 
 [[noreturn]] void fail(const std::string& message) {
-  throw Error(ErrorCode::kUsage, message, "rpc_server --help shows the usage");
+  throw Error(ErrorKind::kUsage, message, "rpc_server --help shows the usage");
 }
 
 RpcServerAction requested_action() {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 namespace run_model {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -27,7 +27,7 @@ void on_signal(int) {
 int watch_stop_signals() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(ErrorCode::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
+    throw Error(ErrorKind::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
   g_write_end = ends[1];
   struct sigaction action{};

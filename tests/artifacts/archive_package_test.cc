@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "artifacts/package.h"
+#include <run_model/package.h>
 #include "tests/artifacts/tar_file.h"
 #include "tests/artifacts/test_artifact.h"
 #include "tests/error_matcher.h"
@@ -74,7 +74,7 @@ TEST_F(ArchivePackageTest, FilesGoByTheirNamesInTheArchive) {
                                                                   "no ELF")
                                                    .bytes());
   EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorCode::kFormat, "net.tar/mod.so' is"));
+              ThrowsError(ErrorKind::kFormat, "net.tar/mod.so' is"));
 }
 
 TEST_F(ArchivePackageTest, MetadataBesideAnArchiveIsItsOwn) {
@@ -83,7 +83,7 @@ TEST_F(ArchivePackageTest, MetadataBesideAnArchiveIsItsOwn) {
   folder_.write("net.metadata.json",
                 R"({"schema_version": 1, "model": "net", "files": {"net.tar": {"bytes": 1}}})");
   EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorCode::kFormat, "net.metadata.json' lists 1"));
+              ThrowsError(ErrorKind::kFormat, "net.metadata.json' lists 1"));
   request.verify = false;
   EXPECT_TRUE(open_package(request).metadata.has_value());
 }
@@ -104,48 +104,48 @@ TEST_F(ArchivePackageTest, RunsLibraryFormatThatHoldsALibrary) {
 
 TEST_F(ArchivePackageTest, SaysHowToLinkLibraryFormat) {
   EXPECT_THAT([&] { unpack(library_format(kVersion7)); },
-              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+              ThrowsError(ErrorKind::kIncompatible, "scripts/link_mlf"));
   EXPECT_THAT([&] { unpack(TarFile().add("mod.tar", "").add("mod.json", "{}")); },
-              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+              ThrowsError(ErrorKind::kIncompatible, "scripts/link_mlf"));
 }
 
 TEST_F(ArchivePackageTest, RefusesOtherExecutors) {
   EXPECT_THAT([&] { unpack(library_format(R"({"version": 6, "executors": ["aot"]})")); },
-              ThrowsError(ErrorCode::kIncompatible, "for the executor 'aot'"));
+              ThrowsError(ErrorKind::kIncompatible, "for the executor 'aot'"));
   EXPECT_THAT([&] { unpack(TarFile().add("lib.so", library_bytes()).add("lib.ro", "")); },
-              ThrowsError(ErrorCode::kIncompatible, "Relay virtual machine"));
+              ThrowsError(ErrorKind::kIncompatible, "Relay virtual machine"));
 }
 
 TEST_F(ArchivePackageTest, RefusesOtherLibraryFormats) {
   EXPECT_THAT([&] { unpack(library_format(R"({"version": 8})")); },
-              ThrowsError(ErrorCode::kIncompatible, "in version 8"));
+              ThrowsError(ErrorKind::kIncompatible, "in version 8"));
   EXPECT_THAT(
       [&] {
         unpack(library_format(
             R"({"version": 7, "modules": {"a": {"executors": ["graph"]}, "b": {}}})"));
       },
-      ThrowsError(ErrorCode::kIncompatible, "holds 2 models"));
+      ThrowsError(ErrorKind::kIncompatible, "holds 2 models"));
   EXPECT_THAT([&] { unpack(library_format("{}")); },
-              ThrowsError(ErrorCode::kFormat, "not that of the Model Library Format"));
+              ThrowsError(ErrorKind::kFormat, "not that of the Model Library Format"));
   EXPECT_THAT([&] { unpack(library_format("{")); },
-              ThrowsError(ErrorCode::kFormat, "metadata.json"));
+              ThrowsError(ErrorKind::kFormat, "metadata.json"));
   EXPECT_THAT([&] { unpack(TarFile().add("metadata.json", kVersion7)); },
-              ThrowsError(ErrorCode::kFormat, "without a graph"));
+              ThrowsError(ErrorKind::kFormat, "without a graph"));
   EXPECT_THAT(
       [&] {
         unpack(library_format(kVersion7)
                    .add("codegen/host/lib/a.so", library_bytes())
                    .add("codegen/host/lib/b.so", library_bytes()));
       },
-      ThrowsError(ErrorCode::kIncompatible, "more than one shared library"));
+      ThrowsError(ErrorKind::kIncompatible, "more than one shared library"));
 }
 
 TEST_F(ArchivePackageTest, SaysWhatAnotherArchiveHolds) {
   EXPECT_THAT([&] { unpack(TarFile().add("readme.txt", "hello")); },
-              ThrowsError(ErrorCode::kFormat, "it holds 'readme.txt'"));
-  EXPECT_THAT([&] { unpack(TarFile()); }, ThrowsError(ErrorCode::kFormat, "it holds no files"));
+              ThrowsError(ErrorKind::kFormat, "it holds 'readme.txt'"));
+  EXPECT_THAT([&] { unpack(TarFile()); }, ThrowsError(ErrorKind::kFormat, "it holds no files"));
   EXPECT_THAT([&] { unpack_archive(folder_ / "none.tar"); },
-              ThrowsError(ErrorCode::kFile, "does not exist"));
+              ThrowsError(ErrorKind::kFile, "does not exist"));
 }
 
 }  // namespace

@@ -47,25 +47,25 @@ TEST_F(VerifyFileTest, RefusesAnotherSize) {
   folder_.write("model.so", "abcd");
   metadata_.files["model.so"] = {3, "", kOfAbc};
   EXPECT_THAT([&] { verify(); },
-              ThrowsError(ErrorCode::kFormat, "has 4 bytes, but 'metadata.json' lists 3"));
+              ThrowsError(ErrorKind::kFormat, "has 4 bytes, but 'metadata.json' lists 3"));
 }
 
 TEST_F(VerifyFileTest, RefusesAnotherContent) {
   folder_.write("model.so", "abd");
   metadata_.files["model.so"] = {3, "", kOfAbc};
   EXPECT_THAT([&] { verify(); },
-              ThrowsError(ErrorCode::kFormat, "but 'metadata.json' lists 78af5f94892f3950"));
+              ThrowsError(ErrorKind::kFormat, "but 'metadata.json' lists 78af5f94892f3950"));
 }
 
 TEST_F(VerifyFileTest, RefusesAFileThatIsNotListed) {
   folder_.write("model.so", "abc");
   metadata_.files["other.so"] = {3, "", kOfAbc};
-  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorCode::kMismatch, "but not '"));
+  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorKind::kMismatch, "but not '"));
 }
 
 TEST_F(VerifyFileTest, MissingFilesAreFileErrors) {
   metadata_.files["model.so"] = {3, "", kOfAbc};
-  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorCode::kFile, "model.so'"));
+  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorKind::kFile, "model.so'"));
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ Package package_with(std::optional<std::vector<std::string>> features) {
 TEST(CpuCheckTest, NamesWhatIsMissing) {
   const CpuFeatures cpu{{"avx", true}, {"avx2", false}, {"fma", false}};
   EXPECT_THAT([&] { check_cpu(package_with({{"avx", "avx2", "fma"}}), cpu); },
-              ThrowsError(ErrorCode::kIncompatible,
+              ThrowsError(ErrorKind::kIncompatible,
                           "'net/x86_64_v3/model.so' was compiled for the target 'x86_64_v3', which "
                           "needs what this CPU lacks: avx2, fma"));
   EXPECT_THAT([&] { check_cpu(package_with({{"fma"}}), cpu); },
-              ThrowsError(ErrorCode::kIncompatible, "scripts/compile_model"));
+              ThrowsError(ErrorKind::kIncompatible, "scripts/compile_model"));
 }
 
 TEST(CpuCheckTest, LetsThroughWhatFitsOrSaysNothing) {
@@ -49,7 +49,7 @@ TEST(CpuCheckTest, KeepsPackagesFromOpening) {
                R"({"schema_version": 1, "target": {"features": [")" + absent->first + "\"]}}");
   PackageRequest request{.model = "net", .artifacts = folder.path(), .target = ""};
   EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorCode::kIncompatible, "lacks: " + absent->first));
+              ThrowsError(ErrorKind::kIncompatible, "lacks: " + absent->first));
   request.for_this_cpu = false;
   EXPECT_NO_THROW(open_package(request));
 }

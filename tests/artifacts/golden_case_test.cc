@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "artifacts/npy.h"
+#include <run_model/npy.h>
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 
@@ -112,7 +112,7 @@ TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
     json document = complete();
     document[json::json_pointer(pointer)] = value;
     EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
-                ThrowsError(ErrorCode::kFormat, message))
+                ThrowsError(ErrorKind::kFormat, message))
         << pointer;
   }
 }
@@ -123,29 +123,29 @@ TEST_F(GoldenCaseTest, NothingMayBeMissing) {
     json document = whole;
     document.erase(key);
     EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
-                ThrowsError(ErrorCode::kFormat, "has no member '" + key + "'"));
+                ThrowsError(ErrorKind::kFormat, "has no member '" + key + "'"));
   }
 }
 
 TEST_F(GoldenCaseTest, TheArrayMustBeTheCases) {
   EXPECT_THAT([&] { read(complete(), scores({2, 3, 1, 0})); },
-              ThrowsError(ErrorCode::kFormat, "is float32 [1, 4], but"));
+              ThrowsError(ErrorKind::kFormat, "is float32 [1, 4], but"));
   EXPECT_THAT([&] { read(complete(), scores({4, 3, 1})); },
-              ThrowsError(ErrorCode::kFormat, "does not have the best classes"));
+              ThrowsError(ErrorKind::kFormat, "does not have the best classes"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT([&] { read(complete(), scores({2, 3, nan})); },
-              ThrowsError(ErrorCode::kFormat, "holds NaN or infinity at 2"));
+              ThrowsError(ErrorKind::kFormat, "holds NaN or infinity at 2"));
   EXPECT_THAT([&] { read(complete(), Tensor::empty({1, 3}, {kDLInt, 32, 1})); },
-              ThrowsError(ErrorCode::kFormat, "is int32 [1, 3], but"));
+              ThrowsError(ErrorKind::kFormat, "is int32 [1, 3], but"));
   const auto alone = folder_.write("alone.json", complete().dump());
-  EXPECT_THAT([&] { read_golden_case(alone); }, ThrowsError(ErrorCode::kFile, "alone.npy"));
+  EXPECT_THAT([&] { read_golden_case(alone); }, ThrowsError(ErrorKind::kFile, "alone.npy"));
 }
 
 TEST_F(GoldenCaseTest, RefusesAnotherVersion) {
   json newer = complete();
   newer["schema_version"] = 2;
   EXPECT_THAT([&] { read(newer, scores({2, 3, 1})); },
-              ThrowsError(ErrorCode::kIncompatible, "schema_version 2"));
+              ThrowsError(ErrorKind::kIncompatible, "schema_version 2"));
 }
 
 // The cases that the project ships.

@@ -1,4 +1,4 @@
-#include "artifacts/metadata.h"
+#include <run_model/metadata.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/dtype.h"
+#include <run_model/dtype.h>
 #include "tests/error_matcher.h"
 
 namespace run_model {
@@ -75,16 +75,16 @@ TEST(MetadataTest, OnlyTheSchemaIsRequired) {
 
 TEST(MetadataTest, RefusesOtherSchemas) {
   EXPECT_THAT([] { parse(json::object()); },
-              ThrowsError(ErrorCode::kFormat, "no member 'schema_version'"));
+              ThrowsError(ErrorKind::kFormat, "no member 'schema_version'"));
   EXPECT_THAT([] { parse({{"schema_version", 2}}); },
-              ThrowsError(ErrorCode::kIncompatible, "schema_version 2, and this program knows 1"));
-  EXPECT_THAT([] { parse({{"schema_version", "1"}}); }, ThrowsError(ErrorCode::kFormat, "schema"));
+              ThrowsError(ErrorKind::kIncompatible, "schema_version 2, and this program knows 1"));
+  EXPECT_THAT([] { parse({{"schema_version", "1"}}); }, ThrowsError(ErrorKind::kFormat, "schema"));
 }
 
 TEST(MetadataTest, RefusesWhatIsNoJson) {
   for (const char* text : {"", "{", "[]", "nonsense", "{\"schema_version\": 1e999}"}) {
     EXPECT_THAT([&] { parse_metadata(text, "'metadata.json'"); },
-                ThrowsError(ErrorCode::kFormat, "'metadata.json'"))
+                ThrowsError(ErrorKind::kFormat, "'metadata.json'"))
         << text;
   }
 }
@@ -123,7 +123,7 @@ TEST(MetadataTest, RefusesWrongValues) {
   for (const auto& [pointer, value, message] : cases) {
     json document = complete();
     document[json::json_pointer(pointer)] = value;
-    EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorCode::kFormat, message)) << pointer;
+    EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorKind::kFormat, message)) << pointer;
   }
 }
 
@@ -133,7 +133,7 @@ TEST(MetadataTest, NothingOfThePreprocessingMayBeMissing) {
     json document = complete();
     document["preprocessing"].erase(key);
     EXPECT_THAT([&] { parse(document); },
-                ThrowsError(ErrorCode::kFormat, "has no member '" + std::string(key) + "'"));
+                ThrowsError(ErrorKind::kFormat, "has no member '" + std::string(key) + "'"));
   }
   json squash = complete();
   squash["preprocessing"]["fit"] = "squash";
@@ -148,14 +148,14 @@ TEST(MetadataTest, DeepNestingIsRefusedWithoutHarm) {
       [&] {
         parse_metadata("{\"schema_version\": " + deep + std::string(200'000, ']') + "}", "'m'");
       },
-      ThrowsError(ErrorCode::kFormat, "'m'"));
+      ThrowsError(ErrorKind::kFormat, "'m'"));
 }
 
 TEST(MetadataTest, EveryTruncationIsRefused) {
   const std::string text = complete().dump();
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_THAT([&] { parse_metadata(text.substr(0, length), "'m'"); },
-                ThrowsError(ErrorCode::kFormat, "'m'"))
+                ThrowsError(ErrorKind::kFormat, "'m'"))
         << length;
   }
 }

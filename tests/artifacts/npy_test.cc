@@ -1,4 +1,4 @@
-#include "artifacts/npy.h"
+#include <run_model/npy.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,18 +105,18 @@ TEST(NpyTest, WritesWhatNumpyWrites) {
 
 TEST(NpyTest, RefusesElementTypesThatTensorsLack) {
   const auto reading = [](const char* name) { return [name] { read_npy(kData / name); }; };
-  EXPECT_THAT(reading("big_endian.npy"), ThrowsError(ErrorCode::kFormat, "element type '>f4'"));
-  EXPECT_THAT(reading("complex.npy"), ThrowsError(ErrorCode::kFormat, "element type '<c8'"));
-  EXPECT_THAT(reading("text.npy"), ThrowsError(ErrorCode::kFormat, "element type '<U2'"));
-  EXPECT_THAT(reading("object.npy"), ThrowsError(ErrorCode::kFormat, "element type '|O'"));
-  EXPECT_THAT(reading("structured.npy"), ThrowsError(ErrorCode::kFormat, "structured"));
+  EXPECT_THAT(reading("big_endian.npy"), ThrowsError(ErrorKind::kFormat, "element type '>f4'"));
+  EXPECT_THAT(reading("complex.npy"), ThrowsError(ErrorKind::kFormat, "element type '<c8'"));
+  EXPECT_THAT(reading("text.npy"), ThrowsError(ErrorKind::kFormat, "element type '<U2'"));
+  EXPECT_THAT(reading("object.npy"), ThrowsError(ErrorKind::kFormat, "element type '|O'"));
+  EXPECT_THAT(reading("structured.npy"), ThrowsError(ErrorKind::kFormat, "structured"));
 }
 
 TEST(NpyTest, RefusesToWriteTypesThatNumpyLacks) {
   const TemporaryFolder folder;
   const Tensor tensor = Tensor::empty({2}, parse_dtype("bfloat16"));
   EXPECT_THAT([&] { write_npy(folder / "x.npy", tensor); },
-              ThrowsError(ErrorCode::kMismatch, "bfloat16"));
+              ThrowsError(ErrorKind::kMismatch, "bfloat16"));
   EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
 }
 
@@ -137,7 +137,7 @@ TEST(NpyTest, RefusesMalformedDescriptions) {
   };
   for (const auto& [description, message] : cases) {
     const std::string bytes = npy_with(description);
-    EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorCode::kFormat, message));
+    EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorKind::kFormat, message));
   }
   std::string dimensions;
   for (int i = 0; i < 65; ++i) dimensions += "1,";
@@ -145,23 +145,23 @@ TEST(NpyTest, RefusesMalformedDescriptions) {
       [&] {
         parse(npy_with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dimensions + ")}"));
       },
-      ThrowsError(ErrorCode::kFormat, "more than 64 dimensions"));
+      ThrowsError(ErrorKind::kFormat, "more than 64 dimensions"));
 }
 
 TEST(NpyTest, RefusesDataOfAnotherSize) {
   const std::string description = "{'descr': '<i2', 'fortran_order': False, 'shape': (3L,)}";
   EXPECT_THAT(parse(npy_with(description, "abcdef")).shape(), ElementsAre(3));
   EXPECT_THAT([&] { parse(npy_with(description, "abcde")); },
-              ThrowsError(ErrorCode::kFormat, "holds 5 bytes of data, but int16 [3] needs 6"));
+              ThrowsError(ErrorKind::kFormat, "holds 5 bytes of data, but int16 [3] needs 6"));
   EXPECT_THAT([&] { parse(npy_with(description, "abcdefg")); },
-              ThrowsError(ErrorCode::kFormat, "holds 7 bytes"));
+              ThrowsError(ErrorKind::kFormat, "holds 7 bytes"));
 }
 
 TEST(NpyTest, EveryTruncationIsRefused) {
   const std::string bytes = TemporaryFolder::read(kData / "float32.npy");
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_THAT([&] { parse(bytes.substr(0, length)); },
-                ThrowsError(ErrorCode::kFormat, "'input.npy'"))
+                ThrowsError(ErrorKind::kFormat, "'input.npy'"))
         << length;
   }
 }
@@ -169,18 +169,18 @@ TEST(NpyTest, EveryTruncationIsRefused) {
 TEST(NpyTest, UnknownVersionsAreRefused) {
   std::string bytes = TemporaryFolder::read(kData / "float32.npy");
   bytes[6] = 4;
-  EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorCode::kFormat, "format version is 4"));
+  EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorKind::kFormat, "format version is 4"));
 }
 
 TEST(NpyTest, FilesThatCannotBeReadOrWrittenAreNamed) {
   EXPECT_THAT([] { read_npy("/nonexistent/x.npy"); },
-              ThrowsError(ErrorCode::kFile, "'/nonexistent/x.npy'"));
-  EXPECT_THAT([] { read_npy("/"); }, ThrowsError(ErrorCode::kFile, "'/'"));
+              ThrowsError(ErrorKind::kFile, "'/nonexistent/x.npy'"));
+  EXPECT_THAT([] { read_npy("/"); }, ThrowsError(ErrorKind::kFile, "'/'"));
   const Tensor tensor = read_npy(kData / "float32.npy");
   EXPECT_THAT([&] { write_npy("/nonexistent/x.npy", tensor); },
-              ThrowsError(ErrorCode::kFile, "'/nonexistent/x.npy'"));
+              ThrowsError(ErrorKind::kFile, "'/nonexistent/x.npy'"));
   EXPECT_THAT([&] { write_npy("/dev/full", tensor); },
-              ThrowsError(ErrorCode::kFile, "No space left on device"));
+              ThrowsError(ErrorKind::kFile, "No space left on device"));
 }
 
 }  // namespace

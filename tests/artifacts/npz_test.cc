@@ -1,4 +1,4 @@
-#include "artifacts/npz.h"
+#include <run_model/npz.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "artifacts/npy.h"
+#include <run_model/npy.h>
 #include "artifacts/zip_writer.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
@@ -72,12 +72,12 @@ TEST(NpzTest, RefusesMembersThatAreNoArrays) {
   with_text.add("readme.txt", {std::as_bytes(std::span(text))});
   with_text.write(folder / "text.npz");
   EXPECT_THAT([&] { read_npz(folder / "text.npz"); },
-              ThrowsError(ErrorCode::kFormat, "member 'readme.txt' is not an array"));
+              ThrowsError(ErrorKind::kFormat, "member 'readme.txt' is not an array"));
   ZipWriter with_fake;
   with_fake.add("a.npy", {std::as_bytes(std::span(text))});
   with_fake.write(folder / "fake.npz");
   EXPECT_THAT([&] { read_npz(folder / "fake.npz"); },
-              ThrowsError(ErrorCode::kFormat, "member 'a.npy' is not a usable NumPy file"));
+              ThrowsError(ErrorKind::kFormat, "member 'a.npy' is not a usable NumPy file"));
 }
 
 TEST(NpzTest, RefusesRepeatedMembers) {
@@ -87,12 +87,12 @@ TEST(NpzTest, RefusesRepeatedMembers) {
   archive.add("a.npy", {});
   archive.write(folder / "twice.npz");
   EXPECT_THAT([&] { read_npz(folder / "twice.npz"); },
-              ThrowsError(ErrorCode::kFormat, "holds the member 'a.npy' twice"));
+              ThrowsError(ErrorKind::kFormat, "holds the member 'a.npy' twice"));
 }
 
 TEST(NpzTest, ALoneArrayIsNoArchive) {
   EXPECT_THAT([] { read_npz(kData / "float32.npy"); },
-              ThrowsError(ErrorCode::kFormat, "does not begin with a zip signature"));
+              ThrowsError(ErrorKind::kFormat, "does not begin with a zip signature"));
 }
 
 TEST(NpzTest, EveryTruncationIsRefused) {
@@ -102,7 +102,7 @@ TEST(NpzTest, EveryTruncationIsRefused) {
     for (std::size_t length = 0; length < bytes.size(); ++length) {
       folder.write("cut.npz", bytes.substr(0, length));
       EXPECT_THAT([&] { read_npz(folder / "cut.npz"); },
-                  ThrowsError(ErrorCode::kFormat, "cut.npz'"))
+                  ThrowsError(ErrorKind::kFormat, "cut.npz'"))
           << name << " cut to " << length;
     }
   }
@@ -132,7 +132,7 @@ TEST(NpzTest, EveryChangedByteIsHarmlessOrRefused) {
               << name << " byte " << i;
         }
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kFormat) << name << " byte " << i << error.what();
+        EXPECT_EQ(error.kind(), ErrorKind::kFormat) << name << " byte " << i << error.what();
         ++refused;
       }
     }
@@ -148,7 +148,7 @@ TEST(NpzTest, RefusesSizesThatDeflateCannotReach) {
   bytes.replace(directory + 24, 4, "\xF0\xFF\xFF\xFF", 4);
   folder.write("bomb.npz", bytes);
   EXPECT_THAT([&] { read_npz(folder / "bomb.npz"); },
-              ThrowsError(ErrorCode::kFormat, "which is impossible"));
+              ThrowsError(ErrorKind::kFormat, "which is impossible"));
 }
 
 }  // namespace

@@ -37,12 +37,12 @@ TEST_F(PackageFinderTest, FindsTheTargetThatIsAskedFor) {
   write_triple(folder_, "net/x86-64-v3/mod");
   expect_triple(find("", "x86-64-v3"), "net/x86-64-v3/mod");
   EXPECT_THAT([&] { find("", "riscv64"); },
-              ThrowsError(ErrorCode::kFile, "has no target 'riscv64'"));
+              ThrowsError(ErrorKind::kFile, "has no target 'riscv64'"));
 }
 
 TEST_F(PackageFinderTest, HiddenFoldersAreNoTargets) {
   write_triple(folder_, "net/.unfinished/model");
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net' was found"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "no artifact of 'net' was found"));
 }
 
 TEST_F(PackageFinderTest, FindsModelFoldersAndTheirTvmcNames) {
@@ -61,7 +61,7 @@ TEST_F(PackageFinderTest, FindsTargetsBelowTheModelsOwnFolder) {
 
 TEST_F(PackageFinderTest, DoesNotTakeAnotherModelForATarget) {
   write_triple(folder_, "other/model");
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net'"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "no artifact of 'net'"));
 }
 
 TEST_F(PackageFinderTest, FindsFlatFiles) {
@@ -110,30 +110,30 @@ TEST_F(PackageFinderTest, FindsWhateverAFolderHolds) {
   EXPECT_EQ(find_package("", folder_ / "net", "").library, folder_ / "net/native/model.so");
   EXPECT_EQ(find_package("", folder_ / "net/native", "").target, "");
   EXPECT_THAT([&] { find_package("", folder_ / "other", ""); },
-              ThrowsError(ErrorCode::kFile, "/other' does not exist; looked for"));
+              ThrowsError(ErrorKind::kFile, "/other' does not exist; looked for"));
 }
 
 TEST_F(PackageFinderTest, NamesMissingPieces) {
   folder_.write("net/native/model.json", kGraph);
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "model.so' is missing, although"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "model.so' is missing, although"));
   folder_.write("net/native/model.so", library_bytes());
   EXPECT_EQ(find().params, "");
   folder_.write("net_tvm.so", library_bytes());
   folder_.write("net_tvm.params", kParams);
   EXPECT_THAT([&] { find("net_tvm"); },
-              ThrowsError(ErrorCode::kFile, "net_tvm.json' is missing, although"));
+              ThrowsError(ErrorKind::kFile, "net_tvm.json' is missing, although"));
 }
 
 TEST_F(PackageFinderTest, ListsWhereItLooked) {
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "net/<target>/model.so'"));
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "/net_tvm.so'"));
-  EXPECT_THAT([&] { find("missing"); }, ThrowsError(ErrorCode::kFile, "/missing.so'"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "net/<target>/model.so'"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "/net_tvm.so'"));
+  EXPECT_THAT([&] { find("missing"); }, ThrowsError(ErrorKind::kFile, "/missing.so'"));
 }
 
 TEST_F(PackageFinderTest, RefusesOtherFiles) {
   write_triple(folder_, "m");
   EXPECT_THAT([&] { find("m.json"); },
-              ThrowsError(ErrorCode::kFormat, "m.json' is JSON text, but a compiled library"));
+              ThrowsError(ErrorKind::kFormat, "m.json' is JSON text, but a compiled library"));
 }
 
 class ArchiveFinderTest : public PackageFinderTest {
@@ -163,7 +163,7 @@ TEST_F(ArchiveFinderTest, FindsArchivesWherePiecesWouldBe) {
     std::filesystem::remove(folder_ / place);
   }
   write_archive("other.tar");
-  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorCode::kFile, "no artifact of 'net' was found"));
+  EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "no artifact of 'net' was found"));
 }
 
 TEST_F(ArchiveFinderTest, PrefersThePieces) {
@@ -193,7 +193,7 @@ TEST_F(PackageFinderTest, FindsTheNamesOfTheTutorials) {
 TEST_F(PackageFinderTest, SaysHowToBuildSource) {
   folder_.write("net/c/model.json", kGraph);
   folder_.write("net/c/model.c", "int f(void);");
-  EXPECT_THAT([&] { find("", "c"); }, ThrowsError(ErrorCode::kFile, "run make in its folder"));
+  EXPECT_THAT([&] { find("", "c"); }, ThrowsError(ErrorKind::kFile, "run make in its folder"));
 }
 
 }  // namespace

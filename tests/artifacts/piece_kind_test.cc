@@ -19,24 +19,24 @@ TEST(PieceKindTest, SaysThatPiecesWereSwapped) {
   const TemporaryFolder folder;
   folder.write("m.json", kParams);
   EXPECT_THAT([&] { check_piece_kind(folder / "m.json", PieceKind::kGraph); },
-              ThrowsError(ErrorCode::kFormat,
+              ThrowsError(ErrorKind::kFormat,
                           "m.json' is TVM parameters (.params), but a graph in JSON was expected "
                           "there; the artifact's files were probably swapped"));
   folder.write("m.params", kGraph);
   EXPECT_THAT([&] { check_piece_kind(folder / "m.params", PieceKind::kParams); },
-              ThrowsError(ErrorCode::kFormat, "m.params' is JSON text, but TVM parameters"));
+              ThrowsError(ErrorKind::kFormat, "m.params' is JSON text, but TVM parameters"));
   EXPECT_THAT([&] { check_piece_kind(folder / "m.params", PieceKind::kLibrary); },
-              ThrowsError(ErrorCode::kFormat, "but a compiled library (.so) was expected"));
+              ThrowsError(ErrorKind::kFormat, "but a compiled library (.so) was expected"));
 }
 
 TEST(PieceKindTest, SaysThatFilesAreDamaged) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { check_piece_kind(folder.write("m", ""), PieceKind::kGraph); },
-              ThrowsError(ErrorCode::kFormat, "is empty, but a graph in JSON was expected there; "
+              ThrowsError(ErrorKind::kFormat, "is empty, but a graph in JSON was expected there; "
                                               "it is damaged"));
   EXPECT_THAT(
       [&] { check_piece_kind(folder.write("m", kParams.substr(0, 7)), PieceKind::kParams); },
-      ThrowsError(ErrorCode::kFormat, "it is damaged"));
+      ThrowsError(ErrorKind::kFormat, "it is damaged"));
 }
 
 TEST(PieceKindTest, RecognisesTarArchives) {

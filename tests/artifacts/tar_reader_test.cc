@@ -5,7 +5,7 @@
 #include <map>
 
 #include "artifacts/gunzip.h"
-#include "runtime/as_text.h"
+#include "base/as_text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
@@ -65,7 +65,7 @@ TEST(TarReader, UnpacksGzip) {
 
 TEST(TarReader, RefusesArchivesOlderThanPosix) {
   EXPECT_THAT([] { files_in(data_file("tar_v7.tar")); },
-              ThrowsError(ErrorCode::kFormat, "neither POSIX's nor GNU's"));
+              ThrowsError(ErrorKind::kFormat, "neither POSIX's nor GNU's"));
 }
 
 TEST(TarReader, ReadsSizesInBase256) {
@@ -94,7 +94,7 @@ class Refuses : public testing::TestWithParam<Refused> {};
 
 TEST_P(Refuses, WithASentence) {
   EXPECT_THAT([] { files_in(GetParam().archive); },
-              ThrowsError(ErrorCode::kFormat, GetParam().message));
+              ThrowsError(ErrorKind::kFormat, GetParam().message));
 }
 
 std::string one(const std::string& name, const std::string& content = "", char type = '0',

@@ -47,7 +47,7 @@ TEST_F(TargetChoiceTest, KnowsTheMachineOfLibraries) {
 TEST_F(TargetChoiceTest, TakesTheOneThatIsAskedFor) {
   EXPECT_EQ(choose({{"a", fitting_}, {"b", foreign_}}, "b"), 1U);
   EXPECT_THAT([&] { choose({{"a", fitting_}}, "c"); },
-              ThrowsError(ErrorCode::kFile, "'artifacts/m' has no target 'c', but a ("));
+              ThrowsError(ErrorKind::kFile, "'artifacts/m' has no target 'c', but a ("));
 }
 
 TEST_F(TargetChoiceTest, TakesASingleOneAsItIs) { EXPECT_EQ(choose({{"a", foreign_}}), 0U); }
@@ -75,21 +75,21 @@ TEST_F(TargetChoiceTest, RefusesToGuessBetweenFeatures) {
   for (const TargetCandidate& other : {TargetCandidate{"same", fitting_, {{"sse4.2"}}},
                                        TargetCandidate{"different", fitting_, {{"avx2"}}}}) {
     EXPECT_THAT([&] { choose_with_avx2({v2(), other}); },
-                ThrowsError(ErrorCode::kUsage, "choose one with --target"))
+                ThrowsError(ErrorKind::kUsage, "choose one with --target"))
         << other.name;
   }
 }
 
 TEST_F(TargetChoiceTest, SaysWhatEachTargetMisses) {
   EXPECT_THAT([&] { choose_with_avx2({v4(), {"a", foreign_, {{"avx512f"}}}}); },
-              ThrowsError(ErrorCode::kIncompatible, ", needs avx512f), a ("));
+              ThrowsError(ErrorKind::kIncompatible, ", needs avx512f), a ("));
 }
 
 TEST_F(TargetChoiceTest, RefusesToGuess) {
   EXPECT_THAT([&] { choose({{"v2", fitting_}, {"v3", fitting_}}); },
-              ThrowsError(ErrorCode::kUsage, "choose one with --target"));
+              ThrowsError(ErrorKind::kUsage, "choose one with --target"));
   EXPECT_THAT([&] { choose({{"a", foreign_}, {"b", foreign_}}); },
-              ThrowsError(ErrorCode::kIncompatible, "no target for this machine"));
+              ThrowsError(ErrorKind::kIncompatible, "no target for this machine"));
 }
 
 }  // namespace

@@ -81,9 +81,9 @@ TEST(TargetListTest, ChoosesForTheCpu) {
 
 TEST(TargetListTest, RefusesOtherSchemasAndGaps) {
   EXPECT_THAT([] { parse_target_list(R"({"schema_version": 2, "targets": []})", "'list'"); },
-              ThrowsError(ErrorCode::kIncompatible, "'list' has schema_version 2"));
+              ThrowsError(ErrorKind::kIncompatible, "'list' has schema_version 2"));
   EXPECT_THAT([] { parse_target_list(R"({"schema_version": 1, "targets": [{}]})", "'list'"); },
-              ThrowsError(ErrorCode::kFormat, "targets[0]"));
+              ThrowsError(ErrorKind::kFormat, "targets[0]"));
 }
 
 }  // namespace

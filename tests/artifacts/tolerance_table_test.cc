@@ -82,11 +82,11 @@ TEST(ToleranceTableTest, RefusesWhatIsMalformed) {
   for (const auto& [pointer, value, message] : cases) {
     json document = complete();
     document[json::json_pointer(pointer)] = value;
-    EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorCode::kFormat, message)) << pointer;
+    EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorKind::kFormat, message)) << pointer;
   }
   json newer = complete();
   newer["schema_version"] = 2;
-  EXPECT_THAT([&] { parse(newer); }, ThrowsError(ErrorCode::kIncompatible, "schema_version 2"));
+  EXPECT_THAT([&] { parse(newer); }, ThrowsError(ErrorKind::kIncompatible, "schema_version 2"));
 }
 
 // What the project itself ships: every target is judged by numbers that were chosen for it.

@@ -7,9 +7,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "artifacts/read_file.h"
 #include "artifacts/zip_reader.h"
-#include "runtime/cpu_features.h"
+#include "base/read_file.h"
+#include "runtime/cpu/features.h"
 
 namespace run_model {
 namespace {

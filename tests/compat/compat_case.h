@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "artifacts/npz.h"
+#include <run_model/npz.h>
 
 namespace run_model {
 

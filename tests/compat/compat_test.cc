@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "artifacts/package.h"
+#include <run_model/package.h>
 #include "runtime/tensor_values.h"
 #include "tests/compat/compat_case.h"
 #include "tests/error_matcher.h"
@@ -142,7 +142,7 @@ TEST_P(LibraryFormat, IsRefusedUnlinkedAndAnswersLinked) {
   PackageRequest request;
   request.artifacts = unpacked.artifact;
   EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorCode::kIncompatible, "scripts/link_mlf"));
+              ThrowsError(ErrorKind::kIncompatible, "scripts/link_mlf"));
 
   const fs::path linked = folder_ / "linked";
   const ProgramResult result =

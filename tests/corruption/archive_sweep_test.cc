@@ -4,7 +4,7 @@
 #include "artifacts/archive_package.h"
 #include "artifacts/gunzip.h"
 #include "artifacts/tar_reader.h"
-#include "runtime/as_text.h"
+#include "base/as_text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"
@@ -22,7 +22,7 @@ TEST(TarSweep, EveryByte) {
                                   .add("x", "18 path=longer.so\n", 'x')
                                   .add("mod.so", "library")
                                   .bytes();
-  Sweep sweep({ErrorCode::kFormat}, "a.tar");
+  Sweep sweep({ErrorKind::kFormat}, "a.tar");
   for_each_damage(content, [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] {
       const TarReader reader(std::as_bytes(std::span(bytes)), "'a.tar'");
@@ -49,7 +49,7 @@ TEST(PackageArchiveSweep, EveryByte) {
           .add("parameters/default.params", "parameters")
           .add("codegen/host/lib/net.so", "library")
           .bytes();
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "a.tar");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "a.tar");
   for_each_damage(content,
                   [&](const std::string& how, const std::string& bytes) {
                     replace_file(folder / "a.tar", bytes);
@@ -67,7 +67,7 @@ TEST(GzipSweep, EveryByte) {
   const std::string whole =
       TemporaryFolder::read(RUN_MODEL_SOURCE_DIR "/tests/artifacts/data/gnu.tar.gz");
   const auto original = gunzip(std::as_bytes(std::span(whole)), 1 << 20, "'a.gz'");
-  Sweep sweep({ErrorCode::kFormat}, "a.gz");
+  Sweep sweep({ErrorKind::kFormat}, "a.gz");
   for_each_damage(whole, [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] {
       const auto got = gunzip(std::as_bytes(std::span(bytes)), 1 << 20, "'a.gz'");

@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "artifacts/package.h"
-#include "runtime/elf_check.h"
-#include "runtime/elf_file.h"
-#include "runtime/host.h"
-#include "runtime/module.h"
+#include <run_model/module.h>
+#include <run_model/package.h>
+#include "runtime/elf/check.h"
+#include "runtime/elf/file.h"
+#include "runtime/elf/host.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"
@@ -24,7 +24,7 @@ void check(const std::string& bytes, const Host& host) {
 
 TEST(LibrarySweep, HeadersAndTablesAreReadSafely) {
   Host host = Host::current();
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.so");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.so");
   auto read = [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] { check(bytes, host); });
   };
@@ -47,7 +47,7 @@ TEST(LibrarySweep, HeadersAndTablesAreReadSafely) {
 // What is accepted here has lost nothing but section headers, and has to work.
 TEST(LibrarySweep, TruncatedLibrariesAreNotLoaded) {
   TemporaryFolder folder;
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.so");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.so");
   auto load = [&](const std::string& how, const std::string& bytes) {
     // A file of its own each: the loader knows libraries that it has loaded by their inodes.
     std::filesystem::path path = folder / "model.so";
@@ -71,7 +71,7 @@ TEST(ArtifactSweep, ChecksumsCatchEveryChange) {
   ASSERT_NO_THROW(open_package(request));
 
   for (const auto& [name, content] : pieces) {
-    Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, name);
+    Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, name);
     Density density{content.size() > 5000 ? 61u : 7u};
     for_each_damage(
         content,
@@ -85,7 +85,7 @@ TEST(ArtifactSweep, ChecksumsCatchEveryChange) {
 }
 
 TEST(ArtifactSweep, Metadata) {
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "metadata.json");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "metadata.json");
   auto read = [&](const std::string& how, const std::string& text) {
     sweep.accepts(how, [&] { parse_metadata(text, "'metadata.json'"); });
   };

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include <run_model/graph_executor.h>
 #include "runtime/device_blob.h"
-#include "runtime/graph_executor.h"
 #include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"
@@ -68,7 +68,7 @@ TEST_F(ModelSweep, UndamagedModelRuns) {
 // A parameters file has no checksum of its own, so that damaged weights pass; but nothing else
 // does: what the executor computes with must be what the file says for exactly these two tensors.
 TEST_F(ModelSweep, Params) {
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kMismatch}, "model.params");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kMismatch}, "model.params");
   std::size_t damaged_weights = 0;
   for_each_damage(small_params(), [&](const std::string& how, const std::string& bytes) {
     replace_file(files_.params, bytes);
@@ -98,7 +98,7 @@ TEST_F(ModelSweep, Params) {
 
 TEST_F(ModelSweep, GraphText) {
   Sweep sweep(
-      {ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch, ErrorCode::kModel}, "");
+      {ErrorKind::kFormat, ErrorKind::kIncompatible, ErrorKind::kMismatch, ErrorKind::kModel}, "");
   for_each_damage(small_graph().dump(), [&](const std::string& how, const std::string& text) {
     replace_file(files_.graph, text);
     sweep.accepts(how, [&] { load_and_run(); });
@@ -107,7 +107,7 @@ TEST_F(ModelSweep, GraphText) {
 
 TEST_F(ModelSweep, GraphValues) {
   Sweep sweep(
-      {ErrorCode::kFormat, ErrorCode::kIncompatible, ErrorCode::kMismatch, ErrorCode::kModel}, "");
+      {ErrorKind::kFormat, ErrorKind::kIncompatible, ErrorKind::kMismatch, ErrorKind::kModel}, "");
   for_each_json_change(small_graph(), [&](const std::string& how, const std::string& text) {
     replace_file(files_.graph, text);
     sweep.accepts(how, [&] { load_and_run(); });
@@ -116,7 +116,7 @@ TEST_F(ModelSweep, GraphValues) {
 
 // What parse_graph and plan_storage refuse names the file.
 TEST(GraphSweep, MessagesNameTheFile) {
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.json");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.json");
   auto read = [&](const std::string& how, const std::string& text) {
     sweep.accepts(how, [&] { plan_storage(parse_graph(text, "'model.json'"), "'model.json'"); });
   };
@@ -127,7 +127,7 @@ TEST(GraphSweep, MessagesNameTheFile) {
 TEST(DeviceBlobSweep, EveryByte) {
   std::string blob = small_device_blob();
   ASSERT_TRUE(parse_device_blob(std::as_bytes(std::span(blob)), "'model.so'"));
-  Sweep sweep({ErrorCode::kFormat, ErrorCode::kIncompatible}, "model.so");
+  Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.so");
   for_each_damage(blob, [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] {
       auto embedded = parse_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");

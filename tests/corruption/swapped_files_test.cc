@@ -7,11 +7,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "artifacts/metadata.h"
-#include "artifacts/npy.h"
-#include "artifacts/npz.h"
-#include "labels/labels.h"
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
+#include <run_model/labels.h>
+#include <run_model/metadata.h>
+#include <run_model/npy.h>
+#include <run_model/npz.h>
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"
 
@@ -58,7 +58,7 @@ TEST_F(SwappedFiles, EveryKindInPlaceOfEveryOther) {
     EXPECT_NO_THROW(read_as(role, expected)) << role;
     for (const auto& [other, path] : good_) {
       if (other == role) continue;
-      Sweep sweep({ErrorCode::kFormat}, path.filename());
+      Sweep sweep({ErrorKind::kFormat}, path.filename());
       EXPECT_FALSE(sweep.accepts(other + " as " + role, [&] { read_as(role, path); }))
           << other << " as " << role;
     }
@@ -69,24 +69,24 @@ TEST_F(SwappedFiles, NoFile) {
   for (const auto& [role, unused] : good_) {
     SCOPED_TRACE(role);
     {
-      Sweep missing({ErrorCode::kFile}, "not_there");
+      Sweep missing({ErrorKind::kFile}, "not_there");
       EXPECT_FALSE(missing.accepts("missing", [&] { read_as(role, folder_ / "not_there"); }));
     }
     {
       fs::create_directory(folder_ / "a_folder");
-      Sweep folder({ErrorCode::kFile, ErrorCode::kFormat}, "a_folder");
+      Sweep folder({ErrorKind::kFile, ErrorKind::kFormat}, "a_folder");
       EXPECT_FALSE(folder.accepts("a folder", [&] { read_as(role, folder_ / "a_folder"); }));
       fs::remove(folder_ / "a_folder");
     }
     {
-      Sweep empty({ErrorCode::kFormat}, "empty_file");
+      Sweep empty({ErrorKind::kFormat}, "empty_file");
       fs::path path = folder_.write("empty_file", "");
       EXPECT_FALSE(empty.accepts("empty", [&] { read_as(role, path); }));
     }
     if (geteuid() != 0) {  // root reads everything
       fs::path path = folder_.write("secret_file", "x");
       chmod(path.c_str(), 0);
-      Sweep unreadable({ErrorCode::kFile}, "secret_file");
+      Sweep unreadable({ErrorKind::kFile}, "secret_file");
       EXPECT_FALSE(unreadable.accepts("unreadable", [&] { read_as(role, path); }));
     }
   }
@@ -104,7 +104,7 @@ TEST_F(SwappedFiles, AbsurdlyLarge) {
       EXPECT_NO_THROW(read_as(role, large));
       continue;
     }
-    Sweep sweep({ErrorCode::kFormat}, "large_file", std::size_t{64} << 20);
+    Sweep sweep({ErrorKind::kFormat}, "large_file", std::size_t{64} << 20);
     EXPECT_FALSE(sweep.accepts("64 GiB", [&] { read_as(role, large); }));
   }
 }

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "labels/utf8.h"
+#include "base/utf8.h"
 
 namespace run_model::corruption {
 
 // A broken reader fails on thousands of files: the first few tell enough.
 constexpr int kFailuresToShow = 20;
 
-Sweep::Sweep(std::initializer_list<ErrorCode> allowed, std::string name,
+Sweep::Sweep(std::initializer_list<ErrorKind> allowed, std::string name,
              std::size_t largest_allocation)
     : allowed_(allowed), name_(std::move(name)), largest_allocation_(largest_allocation) {}
 
@@ -40,9 +40,9 @@ bool Sweep::accepts(const std::string& description, const std::function<void()>&
     return true;
   } catch (const Error& error) {
     check_allocation(description);
-    ++refused_[error.code()];
-    EXPECT_NE(std::find(allowed_.begin(), allowed_.end(), error.code()), allowed_.end())
-        << description << ": " << error_code_name(error.code()) << ": " << error.what();
+    ++refused_[error.kind()];
+    EXPECT_NE(std::find(allowed_.begin(), allowed_.end(), error.kind()), allowed_.end())
+        << description << ": " << error_kind_name(error.kind()) << ": " << error.what();
     check_message(description, error.what());
   } catch (const std::exception& error) {
     ADD_FAILURE() << description << ": an exception other than Error: " << error.what();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model::corruption {
 
@@ -21,7 +21,7 @@ class Sweep {
 
   // `allowed` are the codes that damage to this kind of file may have. `name`, the file's name as
   // given to the reader, must be in every message.
-  Sweep(std::initializer_list<ErrorCode> allowed, std::string name,
+  Sweep(std::initializer_list<ErrorKind> allowed, std::string name,
         std::size_t largest_allocation = kLargestAllocation);
 
   // Expects that something was refused at all: a sweep that accepts everything tests nothing.
@@ -39,11 +39,11 @@ class Sweep {
   void check_message(const std::string& description, const std::string& message) const;
   void check_allocation(const std::string& description) const;
 
-  std::vector<ErrorCode> allowed_;
+  std::vector<ErrorKind> allowed_;
   std::string name_;
   std::size_t largest_allocation_;
   std::size_t accepted_ = 0;
-  std::map<ErrorCode, std::size_t> refused_;
+  std::map<ErrorKind, std::size_t> refused_;
 };
 
 // The largest single block that operator new was asked for since the last reset.

@@ -1,9 +1,9 @@
 // Labels and NumPy files.
 #include <gtest/gtest.h>
 
-#include "artifacts/npy.h"
-#include "artifacts/npz.h"
-#include "labels/labels.h"
+#include <run_model/labels.h>
+#include <run_model/npy.h>
+#include <run_model/npz.h>
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"
 #include "tests/temporary_folder.h"
@@ -23,7 +23,7 @@ bool same(const Tensor& a, const Tensor& b) {
 }
 
 TEST(LabelSweep, EveryByte) {
-  Sweep sweep({ErrorCode::kFormat}, "labels.txt");
+  Sweep sweep({ErrorKind::kFormat}, "labels.txt");
   for_each_damage("tabby\nbaguette, French loaf\nça va \xf0\x9f\x90\x88\n",
                   [&](const std::string& how, const std::string& text) {
                     sweep.accepts(how, [&] { parse_labels(text, "'labels.txt'"); });
@@ -35,7 +35,7 @@ TEST(NpySweep, EveryByte) {
   for (const char* name : {"float32.npy", "float64_fortran.npy", "bool.npy", "int64.npy",
                            "scalar.npy", "version2.npy", "version3.npy"}) {
     SCOPED_TRACE(name);
-    Sweep sweep({ErrorCode::kFormat}, "x.npy");
+    Sweep sweep({ErrorKind::kFormat}, "x.npy");
     for_each_damage(numpy_file(name), [&](const std::string& how, const std::string& bytes) {
       sweep.accepts(how, [&] {
         Tensor tensor = parse_npy(std::as_bytes(std::span(bytes)), "'x.npy'");
@@ -52,7 +52,7 @@ TEST(NpzSweep, EveryByte) {
     SCOPED_TRACE(name);
     std::string content = numpy_file(name);
     std::vector<NamedTensor> original = read_npz(folder.write("x.npz", content));
-    Sweep sweep({ErrorCode::kFormat}, "x.npz");
+    Sweep sweep({ErrorKind::kFormat}, "x.npz");
     for_each_damage(content, [&](const std::string& how, const std::string& bytes) {
       replace_file(folder / "x.npz", bytes);
       sweep.accepts(how, [&] {

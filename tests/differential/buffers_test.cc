@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/differential/network_case.h"
 #include "tests/differential/network_names.h"
 
@@ -57,7 +57,7 @@ TEST_P(Buffers, OutputsAreWrittenInPlace) {
     if (!network_.writable_outputs[i]) {
       std::optional<Error> error = error_of([&] { model.set_output_zero_copy(i, mine); });
       ASSERT_TRUE(error);
-      EXPECT_EQ(error->code(), ErrorCode::kMismatch);
+      EXPECT_EQ(error->kind(), ErrorKind::kMismatch);
       model.run();
       expect_outputs(model, 1);
       continue;
@@ -96,7 +96,7 @@ TEST_P(Buffers, UnsetInputsAreRefused) {
     }
     std::optional<Error> error = error_of([&] { model.run(); });
     ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), ErrorCode::kMismatch);
+    EXPECT_EQ(error->kind(), ErrorKind::kMismatch);
     EXPECT_THAT(error->what(), testing::HasSubstr(network_.inputs[left_out]));
   }
 }
@@ -116,7 +116,7 @@ TEST_P(Buffers, InputsOfAnotherFormAreRefused) {
         std::optional<Error> error = error_of(
             [&] { copy ? model.set_input(i, wrong) : model.set_input_zero_copy(i, wrong); });
         ASSERT_TRUE(error);
-        EXPECT_EQ(error->code(), ErrorCode::kMismatch);
+        EXPECT_EQ(error->kind(), ErrorKind::kMismatch);
         EXPECT_THAT(error->what(), testing::HasSubstr(info.name));
         EXPECT_THAT(error->what(), testing::HasSubstr(shape_name(info.shape)));
       }

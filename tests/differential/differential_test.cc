@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/differential/network_case.h"
 #include "tests/differential/network_names.h"
 
@@ -125,7 +125,7 @@ TEST_P(Refused, NamesTheFunctionThatItLacks) {
     FAIL() << "ran without " << network_.refused;
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr(network_.refused));
-    EXPECT_THAT(error.code(), testing::AnyOf(ErrorCode::kIncompatible, ErrorCode::kModel));
+    EXPECT_THAT(error.kind(), testing::AnyOf(ErrorKind::kIncompatible, ErrorKind::kModel));
   }
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "artifacts/npz.h"
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
+#include <run_model/npz.h>
 
 namespace run_model {
 

@@ -1,4 +1,4 @@
-#include "labels/class_scores.h"
+#include <run_model/class_scores.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -55,7 +55,7 @@ TEST(ClassScoresTest, RefusesNanAndInfinity) {
       class_scores(tensor_of<float>({0, bad, bad}, "float32"));
       FAIL() << bad;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kModel);
+      EXPECT_EQ(error.kind(), ErrorKind::kModel);
       EXPECT_THAT(error.what(), HasSubstr("for class 1 (2 of 3 scores"));
     }
   }
@@ -70,7 +70,7 @@ TEST(ClassScoresTest, RefusesOtherTypes) {
       class_scores(tensor);
       FAIL() << dtype;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+      EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
       EXPECT_THAT(error.what(), HasSubstr(dtype));
     }
   }
@@ -89,7 +89,7 @@ TEST(ClassCountTest, TakesOnePictureOnly) {
       class_count(shape);
       ADD_FAILURE() << shape_name(shape);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+      EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
       EXPECT_THAT(error.what(), HasSubstr(shape_name(shape)));
     }
   }

@@ -1,4 +1,4 @@
-#include "labels/labels.h"
+#include <run_model/labels.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {
@@ -15,16 +15,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::string_literals;
 
-ErrorCode code_of(const std::string& text, const std::string& expected) {
+ErrorKind code_of(const std::string& text, const std::string& expected) {
   try {
     parse_labels(text, "classes.txt");
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("classes.txt"));
     EXPECT_THAT(error.what(), HasSubstr(expected));
-    return error.code();
+    return error.kind();
   }
   ADD_FAILURE() << "accepted: " << text;
-  return ErrorCode::kInternal;
+  return ErrorKind::kInternal;
 }
 
 TEST(LabelsTest, KeepsLinesAsTheyAre) {
@@ -52,14 +52,14 @@ TEST(LabelsTest, LeavesOutSynsetIdsWhereEveryLineHasOne) {
 }
 
 TEST(LabelsTest, RefusesWhatIsNoLabelFile) {
-  EXPECT_EQ(code_of("", "empty"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("\n\r\n", "empty"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("a\n\nb\n", "line 2 is empty"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("a\n" + std::string(1025, 'x'), "line 2 has 1025 bytes"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("a\nb\xFF\n", "line 2 is not UTF-8"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("a\x1B[2J\n", "control characters"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("a\0b\n"s, "control characters"), ErrorCode::kFormat);
-  EXPECT_EQ(code_of("{0: 'tench',\n1: 'goldfish'}\n", "dictionary"), ErrorCode::kFormat);
+  EXPECT_EQ(code_of("", "empty"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("\n\r\n", "empty"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("a\n\nb\n", "line 2 is empty"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("a\n" + std::string(1025, 'x'), "line 2 has 1025 bytes"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("a\nb\xFF\n", "line 2 is not UTF-8"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("a\x1B[2J\n", "control characters"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("a\0b\n"s, "control characters"), ErrorKind::kFormat);
+  EXPECT_EQ(code_of("{0: 'tench',\n1: 'goldfish'}\n", "dictionary"), ErrorKind::kFormat);
 }
 
 TEST(LabelsTest, AcceptsALineOfTheGreatestLength) {
@@ -72,7 +72,7 @@ TEST(LabelsTest, MissingFileAndFolderAreFileErrors) {
       read_labels(path);
       FAIL() << path;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kFile);
+      EXPECT_EQ(error.kind(), ErrorKind::kFile);
       EXPECT_THAT(error.what(), HasSubstr("'" + path + "'"));
     }
   }
@@ -84,7 +84,7 @@ TEST(LabelsTest, CountMustBeTheOutputs) {
     check_label_count(1000, 1001, "l.txt");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
     EXPECT_THAT(error.what(), HasSubstr("'l.txt' has 1000 labels, but the model tells 1001"));
   }
 }

@@ -1,4 +1,4 @@
-#include "labels/score_comparison.h"
+#include <run_model/score_comparison.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -132,15 +132,15 @@ TEST(ScoreComparisonTest, FewerThanFiveClasses) {
 
 TEST(ScoreComparisonTest, RefusesAnotherNumberOfScores) {
   EXPECT_THAT([] { compare(Scores(8)); },
-              ThrowsError(ErrorCode::kMismatch, "gave 8 scores, and the reference has 7"));
-  EXPECT_THAT([] { compare_scores({}, {}, kTolerance); }, ThrowsError(ErrorCode::kMismatch, "0"));
+              ThrowsError(ErrorKind::kMismatch, "gave 8 scores, and the reference has 7"));
+  EXPECT_THAT([] { compare_scores({}, {}, kTolerance); }, ThrowsError(ErrorKind::kMismatch, "0"));
 }
 
 TEST(ScoreComparisonTest, NamesOfKinds) {
   for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
     EXPECT_EQ(parse_score_kind(score_kind_name(kind)), kind);
   }
-  EXPECT_THAT([] { parse_score_kind("odds"); }, ThrowsError(ErrorCode::kUsage, "'odds'"));
+  EXPECT_THAT([] { parse_score_kind("odds"); }, ThrowsError(ErrorKind::kUsage, "'odds'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "labels/top_k.h"
+#include <run_model/top_k.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

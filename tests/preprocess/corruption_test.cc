@@ -2,9 +2,9 @@
 // changed: each gives an Error(kImage) or a picture, never a crash. Run it under AddressSanitizer.
 #include <gtest/gtest.h>
 
+#include <run_model/decode.h>
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "preprocess/decode.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -30,7 +30,7 @@ std::optional<std::uint32_t> decode(const File& bytes, const std::string& name) 
   try {
     return fixtures::checksum(decode_picture(bytes, name).image);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kImage) << error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kImage) << error.what();
     return std::nullopt;
   }
 }

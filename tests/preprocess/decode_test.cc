@@ -1,9 +1,9 @@
-#include "preprocess/decode.h"
+#include <run_model/decode.h>
 
 #include <gtest/gtest.h>
 
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -76,13 +76,13 @@ TEST(Decode, MissingFilesAndFoldersAreFileErrors) {
       load_picture(path);
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
-      return error.code();
+      return error.kind();
     }
-    return ErrorCode::kInternal;
+    return ErrorKind::kInternal;
   };
-  EXPECT_EQ(code(fixtures::data_path("no_such.png")), ErrorCode::kFile);
-  EXPECT_EQ(code(fixtures::data_path("pictures")), ErrorCode::kFile);
-  EXPECT_EQ(code(fixtures::data_path("resize.tsv")), ErrorCode::kImage);
+  EXPECT_EQ(code(fixtures::data_path("no_such.png")), ErrorKind::kFile);
+  EXPECT_EQ(code(fixtures::data_path("pictures")), ErrorKind::kFile);
+  EXPECT_EQ(code(fixtures::data_path("resize.tsv")), ErrorKind::kImage);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "preprocess/image.h"
+#include <run_model/image.h>
 
 namespace run_model::fixtures {
 

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
+#include <run_model/decode.h>
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "preprocess/decode.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -18,7 +18,7 @@ std::string refusal(std::string_view contents, const std::string& path = "pictur
   try {
     decode_picture({reinterpret_cast<const std::uint8_t*>(contents.data()), contents.size()}, path);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kImage);
+    EXPECT_EQ(error.kind(), ErrorKind::kImage);
     return error.what();
   }
   return "";

@@ -1,8 +1,8 @@
-#include "preprocess/geometry.h"
+#include <run_model/geometry.h>
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {

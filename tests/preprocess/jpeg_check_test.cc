@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -24,7 +24,7 @@ std::string refusal(const File& file) {
   try {
     check_jpeg(file, "picture");
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kImage);
+    EXPECT_EQ(error.kind(), ErrorKind::kImage);
     return error.what();
   }
   return "";

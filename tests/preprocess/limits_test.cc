@@ -5,9 +5,9 @@
 
 #include <array>
 
+#include <run_model/decode.h>
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "preprocess/decode.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -115,7 +115,7 @@ std::string refusal(const File& file) {
   try {
     decode_picture(file, "picture.tga");
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kImage) << error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kImage) << error.what();
     return error.what();
   }
   return "";

@@ -1,13 +1,13 @@
-#include "preprocess/preprocessing.h"
+#include <run_model/preprocessing.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include <run_model/decode.h>
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "preprocess/decode.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -91,7 +91,7 @@ TEST(Preprocess, SettingsThatMakeNoSenseAreNamed) {
     try {
       check_preprocessing(preprocessing);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
       return std::string(error.what());
     }
     return std::string();

@@ -1,12 +1,12 @@
-#include "preprocess/resize.h"
+#include <run_model/resize.h>
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {
@@ -115,7 +115,7 @@ TEST(Resize, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     parse_resizer("bilinear");
     FAIL() << "'bilinear' names no resizer";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_STREQ(error.what(),
                  "unknown resizer 'bilinear'; the resizers are nearest, pil-bilinear, pil-bicubic, "
                  "cv2-linear");

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <run_model/error.h>
 #include "fixtures.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {

@@ -58,9 +58,9 @@ TEST_F(DebugExecutorTest, RunsUpToANode) {
   ask("debug_get_output", {number(3), TensorArgument{copy}});
   EXPECT_THAT(values_of(copy), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT([&] { ask("debug_get_output", {"c"}); },
-              ThrowsError(ErrorCode::kMismatch, "no node of the name 'c'"));
+              ThrowsError(ErrorKind::kMismatch, "no node of the name 'c'"));
   EXPECT_THAT([&] { ask("debug_get_output", {number(5)}); },
-              ThrowsError(ErrorCode::kMismatch, "0 to 4"));
+              ThrowsError(ErrorKind::kMismatch, "0 to 4"));
 }
 
 TEST_F(DebugExecutorTest, ExecutesNodeByNode) {
@@ -75,9 +75,9 @@ TEST_F(DebugExecutorTest, ExecutesNodeByNode) {
                                    ElementsAre(2, 3, 4, 5), ElementsAre(4, 6, 8, 10),
                                    ElementsAre(-2, -3, -4, -5)));
   EXPECT_THAT([&] { ask("get_node_output", {number(2), number(0)}); },
-              ThrowsError(ErrorCode::kMismatch, "call execute_node(2) first"));
+              ThrowsError(ErrorKind::kMismatch, "call execute_node(2) first"));
   EXPECT_THAT([&] { ask("get_node_output", {number(4), number(2)}); },
-              ThrowsError(ErrorCode::kMismatch, "is 2, expected 0 to 1"));
+              ThrowsError(ErrorKind::kMismatch, "is 2, expected 0 to 1"));
   ask("set_input", {"x", given({9, 9, 9, 9})});
   ask("execute_node", {number(4)});
   EXPECT_THAT(values_of(ask("get_node_output", {number(4), number(1)})), Each(-10))
@@ -116,7 +116,7 @@ TEST_F(DebugExecutorTest, MeasuresOneNode) {
   EXPECT_THAT(doubles_in(ask("run_individual_node", arguments), 0), AllOf(SizeIs(4), Each(0.0)));
   arguments[0] = number(5);
   EXPECT_THAT([&] { ask("run_individual_node", arguments); },
-              ThrowsError(ErrorCode::kMismatch, "0 to 4"));
+              ThrowsError(ErrorKind::kMismatch, "0 to 4"));
 }
 
 TEST_F(DebugExecutorTest, MeasuresForOlderReleases) {
@@ -127,7 +127,7 @@ TEST_F(DebugExecutorTest, MeasuresForOlderReleases) {
   const Value blob = ask("run_individual", {number(3), number(1), number(0), number(0), number(1)});
   EXPECT_EQ(std::get<Bytes>(blob).data.size(), sizeof(std::int64_t) + 5 * sizeof(double));
   EXPECT_THAT([&] { ask("run_individual", {number(3), number(1)}); },
-              ThrowsError(ErrorCode::kMismatch, "takes 3, 5 or 6 numbers"));
+              ThrowsError(ErrorKind::kMismatch, "takes 3, 5 or 6 numbers"));
 }
 
 TEST_F(DebugExecutorTest, ProfilesInTvmsForm) {
@@ -144,7 +144,7 @@ TEST_F(DebugExecutorTest, ProfilesInTvmsForm) {
     sum += each["Duration (us)"]["microseconds"].get<double>();
   EXPECT_GT(sum, 0);
   EXPECT_LE(sum, report["device_metrics"]["cpu0"]["Duration (us)"]["microseconds"].get<double>());
-  EXPECT_THAT([&] { ask("profile"); }, ThrowsError(ErrorCode::kUsage, "call profile_rpc"));
+  EXPECT_THAT([&] { ask("profile"); }, ThrowsError(ErrorKind::kUsage, "call profile_rpc"));
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <run_model/module.h>
+#include <run_model/rpc/function.h>
 #include "rpc/executor_module.h"
-#include "rpc/function.h"
-#include "runtime/module.h"
 #include "tests/runtime/test_graphs.h"
 #include "tests/runtime/test_params.h"
 

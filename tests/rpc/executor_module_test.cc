@@ -30,7 +30,7 @@ class ExecutorModuleTest : public testing::Test {
   }
   void expect_refused(const std::string& function, const std::vector<Value>& arguments,
                       const std::string& text) {
-    EXPECT_THAT([&] { ask(function, arguments); }, ThrowsError(ErrorCode::kMismatch, text));
+    EXPECT_THAT([&] { ask(function, arguments); }, ThrowsError(ErrorKind::kMismatch, text));
   }
 
   std::shared_ptr<RemoteModule> module_ = make_graph_executor(library(), graph());
@@ -166,7 +166,7 @@ TEST_F(ExecutorModuleTest, RefusesWhatDoesNotFit) {
                  "output 'output_0' is float32 [4]");
   expect_refused("run", {number(1)}, "takes 0 arguments");
   EXPECT_THAT([&] { ask("get_input_info"); },
-              ThrowsError(ErrorCode::kUsage, "cannot be listed over RPC"));
+              ThrowsError(ErrorKind::kUsage, "cannot be listed over RPC"));
 }
 
 class CreateExecutorTest : public testing::TestWithParam<const char*> {
@@ -194,15 +194,15 @@ TEST_P(CreateExecutorTest, MakesAnExecutorForTheCpu) {
 TEST_P(CreateExecutorTest, RefusesOtherDevicesAndModules) {
   const Value executor = make_graph_executor(library(), graph());
   EXPECT_THAT([&] { create({graph(), library_, number(2), number(0)}); },
-              ThrowsError(ErrorCode::kMismatch, "device type 2, but this server has the CPU"));
+              ThrowsError(ErrorKind::kMismatch, "device type 2, but this server has the CPU"));
   EXPECT_THAT([&] { create({graph(), library_, number(1), number(0), number(4), number(0)}); },
-              ThrowsError(ErrorCode::kMismatch, "device type 4"));
+              ThrowsError(ErrorKind::kMismatch, "device type 4"));
   EXPECT_THAT([&] { create({graph(), executor, number(1), number(0)}); },
-              ThrowsError(ErrorCode::kMismatch, "of kind GraphExecutor"));
+              ThrowsError(ErrorKind::kMismatch, "of kind GraphExecutor"));
   EXPECT_THAT([&] { create({graph(), library_}); },
-              ThrowsError(ErrorCode::kMismatch, "2 arguments"));
+              ThrowsError(ErrorKind::kMismatch, "2 arguments"));
   EXPECT_THAT([&] { create({"{", library_, number(1), number(0)}); },
-              ThrowsError(ErrorCode::kFormat, "the graph for library"));
+              ThrowsError(ErrorKind::kFormat, "the graph for library"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CreateExecutorTest,

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include <run_model/packed_function.h>
+#include <run_model/rpc/session.h>
 #include "rpc/protocol.h"
-#include "rpc/session.h"
-#include "runtime/packed_function.h"
 
 namespace run_model::rpc {
 

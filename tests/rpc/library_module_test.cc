@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/error_matcher.h"
 
 namespace run_model::rpc {
@@ -68,22 +68,22 @@ TEST_F(LibraryModuleTest, PreparedCallsDoTheSame) {
       function->prepare(std::vector<Value>{TensorArgument{from, 0}, TensorArgument{to, 0}});
   run();
   EXPECT_EQ(static_cast<float*>(to.data())[3], 2);
-  EXPECT_THAT(module_->find("fails")->prepare({}), ThrowsError(ErrorCode::kModel, "the reason"));
+  EXPECT_THAT(module_->find("fails")->prepare({}), ThrowsError(ErrorKind::kModel, "the reason"));
 }
 
 TEST_F(LibraryModuleTest, FailuresCarryTheReason) {
   EXPECT_THAT([&] { call("fails", {}); },
-              ThrowsError(ErrorCode::kModel, "'fails' failed: the reason"));
+              ThrowsError(ErrorKind::kModel, "'fails' failed: the reason"));
 }
 
 TEST_F(LibraryModuleTest, RefusesWhatCompiledCodeCannotTake) {
   EXPECT_THAT([&] { call("codes_of", {module_->find("text")}); },
-              ThrowsError(ErrorCode::kMismatch, "is a function, expected"));
+              ThrowsError(ErrorKind::kMismatch, "is a function, expected"));
   EXPECT_THAT([&] { call("codes_of", {OpaqueHandle{123}}); },
-              ThrowsError(ErrorCode::kMismatch, "an opaque handle"));
+              ThrowsError(ErrorKind::kMismatch, "an opaque handle"));
   EXPECT_THAT([&] { call("codes_of", {Device{kDLCUDA, 0}}); },
-              ThrowsError(ErrorCode::kMismatch, "expected the CPU"));
-  EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorCode::kModel, "type code 9"));
+              ThrowsError(ErrorKind::kMismatch, "expected the CPU"));
+  EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorKind::kModel, "type code 9"));
 }
 
 TEST_F(LibraryModuleTest, ReturnsTexts) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/artifacts/tar_file.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
@@ -82,7 +82,7 @@ TEST_F(LinkObjectsTest, WithoutACompilerItSaysWhatToDoOnTheHost) {
   const auto tar = folder_.write("net.tar", TarFile().add("lib0.o", "x").bytes());
   EXPECT_THAT(
       [&] { link_objects(tar, output()); },
-      ThrowsError(ErrorCode::kIncompatible, "no compiler to link them with; link on the host"));
+      ThrowsError(ErrorKind::kIncompatible, "no compiler to link them with; link on the host"));
 }
 
 TEST_F(LinkObjectsTest, TheCompilersWordsAreInTheError) {
@@ -91,7 +91,7 @@ TEST_F(LinkObjectsTest, TheCompilersWordsAreInTheError) {
   const Variable fails("FAKE_COMPILER_FAILS", "1");
   const auto tar = folder_.write("net.tar", TarFile().add("lib0.o", "x").bytes());
   EXPECT_THAT([&] { link_objects(tar, output()); },
-              ThrowsError(ErrorCode::kMismatch, "(exit code 3): 'undefined reference to nothing"));
+              ThrowsError(ErrorKind::kMismatch, "(exit code 3): 'undefined reference to nothing"));
   EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
@@ -100,12 +100,12 @@ TEST_F(LinkObjectsTest, RefusesArchivesOfAnythingElse) {
   const auto devices =
       folder_.write("a.tar", TarFile().add("lib0.o", "x").add("devc.cl", "x").bytes());
   EXPECT_THAT([&] { link_objects(devices, output()); },
-              ThrowsError(ErrorCode::kFormat, "'devc.cl'"));
+              ThrowsError(ErrorKind::kFormat, "'devc.cl'"));
   const auto outside = folder_.write("b.tar", TarFile().add("../lib0.o", "x").bytes());
   EXPECT_THAT([&] { link_objects(outside, output()); },
-              ThrowsError(ErrorCode::kFormat, "../lib0.o"));
+              ThrowsError(ErrorKind::kFormat, "../lib0.o"));
   const auto empty = folder_.write("c.tar", TarFile().bytes());
-  EXPECT_THAT([&] { link_objects(empty, output()); }, ThrowsError(ErrorCode::kFormat, "empty"));
+  EXPECT_THAT([&] { link_objects(empty, output()); }, ThrowsError(ErrorKind::kFormat, "empty"));
   const auto damaged = folder_.write("d.tar", std::string(700, 'x'));
   EXPECT_THAT([&] { link_objects(damaged, output()); }, testing::Throws<Error>());
 }

@@ -1,4 +1,5 @@
-/* Functions with TVM's calling convention (runtime/packed_function.h) for tests of remote calls. */
+/* Functions with TVM's calling convention (<run_model/packed_function.h>) for tests of remote
+ * calls. */
 #include <dlpack/dlpack.h>
 #include <stddef.h>
 #include <string.h>

@@ -92,9 +92,9 @@ TEST_F(RandomFillTest, GivesEveryTensorOthersAndEverySessionTheSame) {
 
 TEST_F(RandomFillTest, RefusesTypesThatItDoesNotKnow) {
   EXPECT_THAT([&] { filled({kDLOpaqueHandle, 64, 1}, 1); },
-              ThrowsError(ErrorCode::kMismatch, "cannot be filled"));
+              ThrowsError(ErrorKind::kMismatch, "cannot be filled"));
   EXPECT_THAT([&] { filled({kDLFloat, 128, 1}, 1); },
-              ThrowsError(ErrorCode::kMismatch, "cannot be filled"));
+              ThrowsError(ErrorKind::kMismatch, "cannot be filled"));
   EXPECT_EQ(filled(parse_dtype("float32"), 0).size(), 0);
 }
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/registry.h"
+#include <run_model/error.h>
+#include <run_model/rpc/registry.h>
 #include "run_model/rpc_server/program.h"
-#include "runtime/error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -74,7 +74,7 @@ Value tensor_function(const Arguments& arguments) {
       return element(given, inner.integer_within(1, 0, given.size() - 1));
     });
   }
-  throw Error(ErrorCode::kUsage, "unknown name " + name);
+  throw Error(ErrorKind::kUsage, "unknown name " + name);
 }
 
 void add_rpc_tests(Registry& registry) {
@@ -84,7 +84,7 @@ void add_rpc_tests(Registry& registry) {
     return arguments.text(0) + ":" + std::to_string(arguments.integer(1));
   });
   registry.add("rpc.test.except", [](const Arguments& arguments) -> Value {
-    throw Error(ErrorCode::kUsage, arguments.text(0));
+    throw Error(ErrorKind::kUsage, arguments.text(0));
   });
   registry.add("rpc.test.runtime_str_concat", [](const Arguments& arguments) -> Value {
     return arguments.text(0) + arguments.text(1);
@@ -93,7 +93,7 @@ void add_rpc_tests(Registry& registry) {
     const Tensor& tensor = arguments.tensor(0).tensor;
     if (tensor.shape() != std::vector<std::int64_t>{3, 4} ||
         std::ranges::any_of(tensor.elements<double>(), [](double value) { return value != 1; })) {
-      throw Error(ErrorCode::kMismatch, "the tensor is not 3 x 4 ones");
+      throw Error(ErrorKind::kMismatch, "the tensor is not 3 x 4 ones");
     }
     return {};
   });
@@ -110,7 +110,7 @@ void add_testing(Registry& registry) {
   registry.add("testing.echo", [](const Arguments& arguments) -> Value { return arguments[0]; });
   registry.add("testing.test_raise_error_callback", [](const Arguments& arguments) -> Value {
     return make_function("raise", [message = arguments.text(0)](const Arguments&) -> Value {
-      throw Error(ErrorCode::kUsage, message);
+      throw Error(ErrorKind::kUsage, message);
     });
   });
 }

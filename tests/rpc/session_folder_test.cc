@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 

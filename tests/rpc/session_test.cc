@@ -1,12 +1,12 @@
-#include "rpc/session.h"
+#include <run_model/rpc/session.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include <run_model/error.h>
 #include "rpc/functions/builtin.h"
-#include "runtime/error.h"
 #include "tests/rpc/frame_client.h"
 #include "tests/temporary_folder.h"
 
@@ -35,7 +35,7 @@ class SessionTest : public testing::Test {
     add_file_functions(functions_, files_);
     functions_.add("echo", [](const Arguments& arguments) { return arguments[0]; });
     functions_.add("fail", [](const Arguments& arguments) -> Value {
-      throw Error(ErrorCode::kModel, "it went wrong with " + arguments.text(0));
+      throw Error(ErrorKind::kModel, "it went wrong with " + arguments.text(0));
     });
     functions_.add("object", [this](const Arguments&) -> Value {
       return std::shared_ptr<RemoteObject>(std::make_shared<CountedObject>(alive_));

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include <run_model/thread_pool.h>
 #include "rpc/functions/builtin.h"
-#include "runtime/cpu_topology.h"
-#include "runtime/thread_pool.h"
+#include "runtime/cpu/topology.h"
 #include "tests/error_matcher.h"
 
 namespace run_model::rpc {
@@ -69,9 +69,9 @@ TEST_F(ThreadFunctionsTest, KeepsToTheListedCpus) {
 }
 
 TEST_F(ThreadFunctionsTest, RefusesWhatMakesNoSense) {
-  EXPECT_THAT([&] { configure({1}); }, ThrowsError(ErrorCode::kMismatch, "arguments"));
-  EXPECT_THAT([&] { configure({1, -1}); }, ThrowsError(ErrorCode::kMismatch, "is -1"));
-  EXPECT_THAT([&] { configure({-3, 1, 60000}); }, ThrowsError(ErrorCode::kUsage, ""));
+  EXPECT_THAT([&] { configure({1}); }, ThrowsError(ErrorKind::kMismatch, "arguments"));
+  EXPECT_THAT([&] { configure({1, -1}); }, ThrowsError(ErrorKind::kMismatch, "is -1"));
+  EXPECT_THAT([&] { configure({-3, 1, 60000}); }, ThrowsError(ErrorKind::kUsage, ""));
   EXPECT_EQ(ThreadPool::shared(), pool_) << "a refused call changes nothing";
 }
 

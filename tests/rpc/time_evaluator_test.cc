@@ -108,27 +108,27 @@ TEST_F(TimeEvaluatorTest, TakesTheArgumentsOfOlderReleases) {
 TEST_F(TimeEvaluatorTest, RefusesWhatIsNotThere) {
   const auto executor = make_graph_executor(library(), graph());
   EXPECT_THAT([&] { evaluator(measured({}, "missing")); },
-              ThrowsError(ErrorCode::kMismatch, "no function 'missing'"));
+              ThrowsError(ErrorKind::kMismatch, "no function 'missing'"));
   EXPECT_THAT(
       [&] { evaluator(measured(executor, "missing")); },
-      ThrowsError(ErrorCode::kMismatch, "the module (GraphExecutor) has no function 'missing'"));
+      ThrowsError(ErrorKind::kMismatch, "the module (GraphExecutor) has no function 'missing'"));
   EXPECT_THAT([&] { evaluator(measured({}, "count", "missing")); },
-              ThrowsError(ErrorCode::kMismatch, "no function 'missing'"));
+              ThrowsError(ErrorKind::kMismatch, "no function 'missing'"));
   std::vector<Value> arguments = measured({}, "count");
   arguments[2] = number(2);
-  EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorCode::kMismatch, "device type 2"));
+  EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorKind::kMismatch, "device type 2"));
   arguments.resize(9);
-  EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorCode::kMismatch, ""));
+  EXPECT_THAT([&] { evaluator(arguments); }, ThrowsError(ErrorKind::kMismatch, ""));
   arguments.resize(3);
   EXPECT_THAT([&] { evaluator(arguments); },
-              ThrowsError(ErrorCode::kMismatch, "8 to 12 arguments"));
+              ThrowsError(ErrorKind::kMismatch, "8 to 12 arguments"));
 }
 
 TEST_F(TimeEvaluatorTest, PassesFailuresOn) {
   const Value library_module =
       std::shared_ptr<RemoteModule>(std::make_shared<LibraryModule>(library()));
   const FunctionPointer function = evaluator(measured(library_module, "fused_fail"));
-  EXPECT_THAT([&] { function->call({}); }, ThrowsError(ErrorCode::kModel, "always fails"));
+  EXPECT_THAT([&] { function->call({}); }, ThrowsError(ErrorKind::kModel, "always fails"));
 }
 
 TEST_F(TimeEvaluatorTest, FlushingLeavesTensorsAsTheyAre) {
@@ -138,7 +138,7 @@ TEST_F(TimeEvaluatorTest, FlushingLeavesTensorsAsTheyAre) {
   EXPECT_THAT(values_of(tensor), Each(3.0F));
   const std::vector<Value> wrong{given({1}), number(1)};
   EXPECT_THAT([&] { registry_.find("cache_flush_cpu_non_first_arg")->call(wrong); },
-              ThrowsError(ErrorCode::kMismatch, "expected a tensor"));
+              ThrowsError(ErrorKind::kMismatch, "expected a tensor"));
   flush_from_caches({});
 }
 

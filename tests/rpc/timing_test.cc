@@ -87,7 +87,7 @@ TEST(Timing, ReadsTheArgumentsOfEveryRelease) {
   EXPECT_EQ(now.cooldown_interval_ms, 5);
   EXPECT_EQ(now.repeats_to_cooldown, 6);
   EXPECT_THAT([&] { timing_arguments(arguments, 1, 4); },
-              ThrowsError(ErrorCode::kMismatch, "takes 3, 5 or 6 numbers"));
+              ThrowsError(ErrorKind::kMismatch, "takes 3, 5 or 6 numbers"));
 }
 
 TEST(Timing, RefusesWhatMakesNoSense) {
@@ -96,10 +96,10 @@ TEST(Timing, RefusesWhatMakesNoSense) {
     std::vector<Value> values(6, std::int64_t{1});
     values[i] = std::int64_t{0};
     EXPECT_THAT([&] { timing_arguments(Arguments(name, values), 0, 6); },
-                ThrowsError(ErrorCode::kMismatch, "argument " + std::to_string(i)));
+                ThrowsError(ErrorKind::kMismatch, "argument " + std::to_string(i)));
     values[i] = std::int64_t{1} << 32;
     EXPECT_THAT([&] { timing_arguments(Arguments(name, values), 0, 6); },
-                ThrowsError(ErrorCode::kMismatch, "argument " + std::to_string(i)));
+                ThrowsError(ErrorKind::kMismatch, "argument " + std::to_string(i)));
   }
 }
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include <run_model/module.h>
+#include <run_model/tensor.h>
 #include "runtime/current_pool.h"
-#include "runtime/exported_symbols.h"
+#include "runtime/elf/exported_symbols.h"
 #include "runtime/float16.h"
 #include "runtime/last_error.h"
-#include "runtime/module.h"
-#include "runtime/tensor.h"
 #include "runtime/workspace.h"
 
 namespace run_model {

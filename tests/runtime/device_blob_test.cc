@@ -111,16 +111,16 @@ TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
   put<std::uint64_t>(constants, 1);
   constants += names({"c0"});
   expect_error([&] { parse(blob({graph_module(), text("const_loader") + constants})); },
-               ErrorCode::kIncompatible,
+               ErrorKind::kIncompatible,
                {"library 'm.so'", "'tvmgen_default_dnnl_main_0'", "external code generator"});
 }
 
 TEST(DeviceBlobTest, NamesWhatAModuleIsFor) {
-  expect_error([] { parse(blob({text("cuda") + "binary"})); }, ErrorCode::kIncompatible,
+  expect_error([] { parse(blob({text("cuda") + "binary"})); }, ErrorKind::kIncompatible,
                {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"});
-  expect_error([] { parse(blob({text("AotExecutorFactory")})); }, ErrorCode::kIncompatible,
+  expect_error([] { parse(blob({text("AotExecutorFactory")})); }, ErrorKind::kIncompatible,
                {"ahead-of-time executor"});
-  expect_error([] { parse(blob({text("my_codegen\x1b[31m")})); }, ErrorCode::kIncompatible,
+  expect_error([] { parse(blob({text("my_codegen\x1b[31m")})); }, ErrorKind::kIncompatible,
                {"a module of the kind 'my_codegen\\x1b[31m'", "does not know"});
 }
 
@@ -128,30 +128,30 @@ TEST(DeviceBlobTest, CountsThatDoNotAgreeAreRefused) {
   std::string three_tensors = text("GraphExecutorFactory") + text("{}");
   put<std::uint64_t>(three_tensors, 3);
   three_tensors += names({"p0"}) + text("default");
-  expect_error([&] { parse(blob({three_tensors})); }, ErrorCode::kFormat,
+  expect_error([&] { parse(blob({three_tensors})); }, ErrorKind::kFormat,
                {"3 parameters, but 1 names"});
-  expect_error([] { parse(blob({graph_module(), graph_module()})); }, ErrorCode::kFormat,
+  expect_error([] { parse(blob({graph_module(), graph_module()})); }, ErrorKind::kFormat,
                {"a second graph"});
   expect_error(
       [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
-      ErrorCode::kFormat, {"rows and children do not fit together"});
+      ErrorKind::kFormat, {"rows and children do not fit together"});
   expect_error(
       [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
-      ErrorCode::kFormat, {"names module 7 of 1"});
+      ErrorKind::kFormat, {"names module 7 of 1"});
 }
 
 TEST(DeviceBlobTest, LeftoverBytesAreRefused) {
   std::string bytes = blob({graph_module(), text("_lib")});
   std::string longer;
   put<std::uint64_t>(longer, bytes.size() - 8 + 3);
-  expect_error([&] { parse(longer + bytes.substr(8) + "xyz"); }, ErrorCode::kFormat,
+  expect_error([&] { parse(longer + bytes.substr(8) + "xyz"); }, ErrorKind::kFormat,
                {"3 bytes are left over after the last module"});
 }
 
 TEST(DeviceBlobTest, EveryTruncationIsNoticed) {
   const std::string bytes = blob({graph_module(), text("_lib"), import_tree()});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    expect_error([&] { parse(bytes.substr(0, length)); }, ErrorCode::kFormat, {"m.so"});
+    expect_error([&] { parse(bytes.substr(0, length)); }, ErrorKind::kFormat, {"m.so"});
   }
 }
 
@@ -172,7 +172,7 @@ TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
                     begin + damaged.size());
         }
       } catch (const Error& error) {
-        EXPECT_TRUE(error.code() == ErrorCode::kFormat || error.code() == ErrorCode::kIncompatible);
+        EXPECT_TRUE(error.kind() == ErrorKind::kFormat || error.kind() == ErrorKind::kIncompatible);
         ++refused;
       }
     }

@@ -1,11 +1,11 @@
-#include "runtime/dtype.h"
+#include <run_model/dtype.h>
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model::testing_errors {
 
@@ -24,13 +24,13 @@ inline std::optional<Error> error_of(const std::function<void()>& action) {
 }
 
 // `action` throws an Error of that code whose text contains every one of `parts`.
-inline void expect_error(const std::function<void()>& action, ErrorCode code,
+inline void expect_error(const std::function<void()>& action, ErrorKind code,
                          std::initializer_list<std::string> parts) {
   const std::optional<Error> error = error_of(action);
   if (!error) {
     return;
   }
-  EXPECT_EQ(error->code(), code) << error->what();
+  EXPECT_EQ(error->kind(), code) << error->what();
   for (const std::string& part : parts) {
     EXPECT_THAT(error->what(), testing::HasSubstr(part));
   }

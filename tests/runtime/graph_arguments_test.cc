@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/graph_executor.h"
+#include <run_model/graph_executor.h>
 #include "tests/runtime/graph_executor_fixture.h"
 
 namespace run_model {
@@ -54,7 +54,7 @@ TEST_F(GraphArgumentsTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
   GraphExecutor executor(library(), add_graph().dump());
   ASSERT_EQ(executor.inputs().size(), 2u);
   EXPECT_EQ(executor.inputs()[1].name, "w");
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.run(); }),
+  EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { executor.run(); }),
               HasSubstr("'x' (float32 [4]), 'w'"));
   executor.set_input(0, vector_of({1, 2, 3, 4}));
   executor.set_argument(1, vector_of({10, 20, 30, 40}));
@@ -66,11 +66,11 @@ TEST_F(GraphArgumentsTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
   json graph = add_graph();
   graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
   EXPECT_THAT(
-      refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library(), graph.dump()); }),
+      refusal(ErrorKind::kMismatch, [&] { GraphExecutor executor(library(), graph.dump()); }),
       HasSubstr(fs::path(EXECUTOR_MODEL).filename()));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { GraphExecutor executor(library()); }),
+  EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { GraphExecutor executor(library()); }),
               HasSubstr("holds no graph"));
-  EXPECT_THAT(refusal(ErrorCode::kFormat, [&] { GraphExecutor executor(library(), "{"); }),
+  EXPECT_THAT(refusal(ErrorKind::kFormat, [&] { GraphExecutor executor(library(), "{"); }),
               HasSubstr("the graph for library"));
 }
 
@@ -140,7 +140,7 @@ TEST_F(GraphArgumentsTest, ReadsZeroCopyParametersWhereTheyAre) {
   // It is the parameter's memory from now on.
   executor.set_argument(1, vector_of({7, 7, 7, 7}));
   EXPECT_THAT(values_of(w), Each(7));
-  EXPECT_THAT(refusal(ErrorCode::kMismatch, [&] { executor.set_argument(1, vector_of({7})); }),
+  EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { executor.set_argument(1, vector_of({7})); }),
               HasSubstr("input 'w' is float32 [4], but float32 [1] was given"));
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
-#include "runtime/graph_executor.h"
+#include <run_model/error.h>
+#include <run_model/graph_executor.h>
 #include "tests/runtime/test_graphs.h"
 #include "tests/runtime/test_params.h"
 
@@ -73,11 +73,11 @@ class GraphExecutorTest : public testing::Test {
 };
 
 template <typename Function>
-std::string refusal(ErrorCode code, Function function) {
+std::string refusal(ErrorKind code, Function function) {
   try {
     function();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.kind(), code) << error.what();
     return error.what();
   }
   return "accepted";

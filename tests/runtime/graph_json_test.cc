@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/runtime/test_graphs.h"
 
 namespace run_model {
@@ -77,7 +77,7 @@ struct Damage {
   const char* name;
   std::function<void(json&)> apply;
   const char* message;
-  ErrorCode code = ErrorCode::kFormat;
+  ErrorKind code = ErrorKind::kFormat;
 };
 
 class DamagedGraph : public testing::TestWithParam<Damage> {};
@@ -89,7 +89,7 @@ TEST_P(DamagedGraph, IsRefusedInWords) {
     parse(document);
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), GetParam().code);
+    EXPECT_EQ(error.kind(), GetParam().code);
     EXPECT_THAT(error.what(), HasSubstr("graph file 'g.json'"));
     EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
   }
@@ -157,12 +157,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ReshapeChangesSize", [](json& g) { g["attrs"]["shape"][1][3] = {5}; },
                "differ in size"},
         Damage{"OnAGpu", [](json& g) { g["attrs"]["device_index"][1][4] = 2; }, "device type 2",
-               ErrorCode::kIncompatible},
+               ErrorKind::kIncompatible},
         Damage{"Texture",
                [](json& g) {
                  g["attrs"]["storage_scope"] = {"list_str", {"", "", "global.texture", "", ""}};
                },
-               "global.texture", ErrorCode::kIncompatible}),
+               "global.texture", ErrorKind::kIncompatible}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(GraphJson, SaysWhatAFileThatIsNoGraphIs) {

@@ -1,4 +1,4 @@
-#include "runtime/load_params.h"
+#include <run_model/load_params.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,11 +57,11 @@ TEST(LoadParams, SetsNothingWhenOneDoesNotFit) {
       [&] {
         load(executor, testing_params::float_params({{"w", {1, 2, 3, 4}}, {"x", {1}}}, true));
       },
-      ThrowsError(ErrorCode::kMismatch,
+      ThrowsError(ErrorKind::kMismatch,
                   "parameter 'x' as float32 [1], the graph expects float32 [4]"));
   EXPECT_THAT(argument(executor, 1), Each(0));
   EXPECT_THAT([&] { load(executor, "no parameters"); },
-              ThrowsError(ErrorCode::kFormat, "the parameters"));
+              ThrowsError(ErrorKind::kFormat, "the parameters"));
 }
 
 }  // namespace

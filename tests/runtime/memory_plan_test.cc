@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "runtime/error.h"
-#include "runtime/tensor.h"
+#include <run_model/error.h>
+#include <run_model/tensor.h>
 #include "tests/runtime/test_graphs.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "runtime/module.h"
+#include <run_model/module.h>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "error_matchers.h"
-#include "runtime/mapped_file.h"
 
 namespace run_model {
 namespace {
@@ -22,7 +22,7 @@ std::filesystem::path library(const std::string& name) {
   return std::filesystem::path(LIBRARY_DIR) / name;
 }
 
-void expect_refused(const std::string& name, ErrorCode code,
+void expect_refused(const std::string& name, ErrorKind code,
                     std::initializer_list<std::string> parts) {
   expect_error([&] { Module::open(library(name)); }, code, parts);
 }
@@ -82,7 +82,7 @@ TEST(ModuleTest, RelativePathIsNotLookedForElsewhere) {
   EXPECT_NO_THROW(module = Module::open("slots.so"));
   std::filesystem::current_path(before);
   ASSERT_NE(module, nullptr);
-  expect_error([] { Module::open("libm.so.6"); }, ErrorCode::kFile, {"'libm.so.6' does not exist"});
+  expect_error([] { Module::open("libm.so.6"); }, ErrorKind::kFile, {"'libm.so.6' does not exist"});
 }
 
 TEST(ModuleTest, SameFileGivesTheSameModule) {
@@ -148,33 +148,33 @@ TEST(ModuleTest, SingleFileExport) {
 
 TEST(ModuleTest, RefusesOtherGenerations) {
   expect_refused(
-      "tvm021.so", ErrorCode::kIncompatible,
+      "tvm021.so", ErrorKind::kIncompatible,
       {"tvm021.so' was compiled by TVM 0.21", "recompile the model with TVM 0.19 or older"});
-  expect_refused("tvm022.so", ErrorCode::kIncompatible,
+  expect_refused("tvm022.so", ErrorKind::kIncompatible,
                  {"was compiled by TVM 0.22 or later", "recompile"});
-  expect_refused("new_slot.so", ErrorCode::kIncompatible, {"calls 'TVMBackendTeleport'"});
-  expect_refused("cuda.so", ErrorCode::kIncompatible, {"was compiled for an NVIDIA GPU (cuda)"});
+  expect_refused("new_slot.so", ErrorKind::kIncompatible, {"calls 'TVMBackendTeleport'"});
+  expect_refused("cuda.so", ErrorKind::kIncompatible, {"was compiled for an NVIDIA GPU (cuda)"});
 }
 
 TEST(ModuleTest, RefusesLibrariesThatAreNoModels) {
-  expect_refused("tvm_itself.so", ErrorCode::kFormat, {"is TVM's own library"});
-  expect_refused("other.so", ErrorCode::kFormat, {"has no function that TVM compiled"});
+  expect_refused("tvm_itself.so", ErrorKind::kFormat, {"is TVM's own library"});
+  expect_refused("other.so", ErrorKind::kFormat, {"has no function that TVM compiled"});
   EXPECT_EQ(Module::open(library("empty.so"))->find("anything"), nullptr);
 }
 
 TEST(ModuleTest, RefusesWhatItCannotBeLinkedWith) {
-  expect_refused("missing_function.so", ErrorCode::kIncompatible,
+  expect_refused("missing_function.so", ErrorKind::kIncompatible,
                  {"nowhere to be found: ", "'cblas_sgemm'", "'cblas_sgemv'"});
-  expect_refused("needs_future_libc.so", ErrorCode::kIncompatible,
+  expect_refused("needs_future_libc.so", ErrorKind::kIncompatible,
                  {"needs the GNU C library 9.99 or later, but this machine has 2."});
-  expect_refused("needs_not_installed.so", ErrorCode::kIncompatible,
+  expect_refused("needs_not_installed.so", ErrorKind::kIncompatible,
                  {"needs the library 'libnot_installed.so.3', which is not installed"});
-  expect_refused("needs_tvm_runtime.so", ErrorCode::kIncompatible,
+  expect_refused("needs_tvm_runtime.so", ErrorKind::kIncompatible,
                  {"is linked with TVM's own runtime"});
 }
 
 TEST(ModuleTest, RefusesASlotThatCannotBeWritten) {
-  expect_refused("constant_slot.so", ErrorCode::kFormat,
+  expect_refused("constant_slot.so", ErrorKind::kFormat,
                  {"'__TVMFuncCall' is not a pointer that can be written to"});
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/runtime/test_params.h"
 
 namespace run_model {
@@ -31,7 +31,7 @@ std::string refusal(const std::string& text) {
   try {
     parse(text);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kFormat);
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
     return error.what();
   }
   return "accepted";

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 #include "tests/runtime/test_graphs.h"
 
 namespace run_model {
@@ -24,7 +24,7 @@ std::string refusal(const json& document) {
   try {
     plan(document);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kFormat);
+    EXPECT_EQ(error.kind(), ErrorKind::kFormat);
     return error.what();
   }
   return "accepted";

@@ -1,11 +1,11 @@
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "runtime/error.h"
+#include <run_model/error.h>
 
 namespace run_model {
 namespace {

@@ -47,7 +47,7 @@ TEST(TensorValuesTest, ReadsSixteenBitFloats) {
 
 TEST(TensorValuesTest, RefusesVectors) {
   EXPECT_THAT([] { to_doubles(Tensor::empty({2}, parse_dtype("float32x4"))); },
-              ThrowsError(ErrorCode::kMismatch, "float32x4"));
+              ThrowsError(ErrorKind::kMismatch, "float32x4"));
 }
 
 }  // namespace

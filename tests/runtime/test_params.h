@@ -8,7 +8,7 @@
 
 #include <dlpack/dlpack.h>
 
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 namespace run_model::testing_params {
 

@@ -1,4 +1,4 @@
-#include "runtime/thread_pool.h"
+#include <run_model/thread_pool.h>
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cpu_topology.h"
+#include <run_model/error.h>
+#include "runtime/cpu/topology.h"
 #include "runtime/current_pool.h"
-#include "runtime/error.h"
 
 namespace run_model {
 namespace {

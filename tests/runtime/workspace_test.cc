@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/tensor.h"
+#include <run_model/tensor.h>
 
 namespace run_model {
 namespace {

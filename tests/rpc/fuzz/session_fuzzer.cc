@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
+#include <run_model/rpc/session.h>
 #include "rpc/functions/builtin.h"
-#include "rpc/session.h"
 
 namespace run_model::rpc {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include <run_model/rpc/host_port.h>
 #include "rpc/server/auth_key.h"
 #include "rpc/server/client_key.h"
 #include "rpc/server/hmac.h"
-#include "rpc/server/host_port.h"
 #include "rpc/server/matchkeys.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
@@ -93,7 +93,7 @@ TEST(HostPortTest, NamesTheFlagOfWhatIsNone) {
   for (const char* text : {"", "board", ":90", "board:", "board:0", "board:65536", "board:-1",
                            "board:90x", "fe80::1:90", "[]:90"}) {
     EXPECT_THAT([&] { parse_host_port("--tracker", text); },
-                ThrowsError(ErrorCode::kUsage, "--tracker"))
+                ThrowsError(ErrorKind::kUsage, "--tracker"))
         << text;
   }
 }
@@ -147,21 +147,21 @@ TEST_F(AuthKeyTest, IsTheFileWithoutItsLastNewline) {
 TEST_F(AuthKeyTest, MustBeItsOwnersAlone) {
   for (const mode_t mode : {0640, 0604, 0620, 0777}) {
     EXPECT_THAT([&] { read_auth_key(file("0123456789abcdef", mode)); },
-                ThrowsError(ErrorCode::kFile, "others"));
+                ThrowsError(ErrorKind::kFile, "others"));
   }
 }
 
 TEST_F(AuthKeyTest, MustBeLongEnoughAndNotTooLong) {
   EXPECT_THAT([&] { read_auth_key(file("0123456789abcde\n")); },
-              ThrowsError(ErrorCode::kFormat, "15 bytes"));
-  EXPECT_THAT([&] { read_auth_key(file("")); }, ThrowsError(ErrorCode::kFormat, "0 bytes"));
+              ThrowsError(ErrorKind::kFormat, "15 bytes"));
+  EXPECT_THAT([&] { read_auth_key(file("")); }, ThrowsError(ErrorKind::kFormat, "0 bytes"));
   EXPECT_THAT([&] { read_auth_key(file(std::string(4097, 'k'))); },
-              ThrowsError(ErrorCode::kFormat, "4096"));
+              ThrowsError(ErrorKind::kFormat, "4096"));
 }
 
 TEST_F(AuthKeyTest, MustBeAFile) {
-  EXPECT_THAT([&] { read_auth_key(folder_ / "none"); }, ThrowsError(ErrorCode::kFile, "none"));
-  EXPECT_THAT([&] { read_auth_key(folder_.path()); }, ThrowsError(ErrorCode::kFile, "regular"));
+  EXPECT_THAT([&] { read_auth_key(folder_ / "none"); }, ThrowsError(ErrorKind::kFile, "none"));
+  EXPECT_THAT([&] { read_auth_key(folder_.path()); }, ThrowsError(ErrorKind::kFile, "regular"));
 }
 
 }  // namespace

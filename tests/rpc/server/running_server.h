@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/owned_fd.h"
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
+#include "base/owned_fd.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model::rpc {

@@ -1,5 +1,5 @@
 // The server around its sessions, which do what the first byte from the client says.
-#include "rpc/server/server.h"
+#include <run_model/rpc/server.h>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -413,20 +413,20 @@ TEST(ServerTest, SaysWhatOptionsMakeNoSense) {
     return [change] { Server(with(change), [](const ServerEvent&) {}, SessionBody(obey_all)); };
   };
   EXPECT_THAT(try_options([](auto& o) { o.tracker = HostPort{"h", 1}; }),
-              ThrowsError(ErrorCode::kUsage, "key"));
-  EXPECT_THAT(try_options([](auto& o) { o.key = "a b"; }), ThrowsError(ErrorCode::kUsage, "'a b'"));
+              ThrowsError(ErrorKind::kUsage, "key"));
+  EXPECT_THAT(try_options([](auto& o) { o.key = "a b"; }), ThrowsError(ErrorKind::kUsage, "'a b'"));
   EXPECT_THAT(try_options([](auto& o) { o.key = std::string(1000, 'k'); }),
-              ThrowsError(ErrorCode::kUsage, "too long"));
+              ThrowsError(ErrorKind::kUsage, "too long"));
   EXPECT_THAT(try_options([](auto& o) { o.max_sessions = 0; }),
-              ThrowsError(ErrorCode::kUsage, "sessions"));
+              ThrowsError(ErrorKind::kUsage, "sessions"));
   EXPECT_THAT(try_options([](auto& o) { o.port_end = o.port; }),
-              ThrowsError(ErrorCode::kUsage, "port"));
+              ThrowsError(ErrorKind::kUsage, "port"));
   EXPECT_THAT(try_options([](auto& o) { o.session_seconds = -1; }),
-              ThrowsError(ErrorCode::kUsage, "session"));
+              ThrowsError(ErrorKind::kUsage, "session"));
   EXPECT_THAT(try_options([](auto& o) { o.work_folder = "/no/such"; }),
-              ThrowsError(ErrorCode::kFile, "/no/such"));
+              ThrowsError(ErrorKind::kFile, "/no/such"));
   EXPECT_THAT(try_options([](auto& o) { o.host = "no such host"; }),
-              ThrowsError(ErrorCode::kFile, "no such host"));
+              ThrowsError(ErrorKind::kFile, "no such host"));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(WorkFolderTest, DoesNotFollowLinks) {
 
 TEST(WorkFolderTest, SaysWhereNoneCanBeMade) {
   EXPECT_THAT([] { WorkFolder("/no/such/place"); },
-              ThrowsError(ErrorCode::kFile, "/no/such/place"));
+              ThrowsError(ErrorKind::kFile, "/no/such/place"));
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// A compiled model on disk, in any of the forms that people have.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <run_model/graph_executor.h>
+#include <run_model/metadata.h>
+
+namespace run_model {
+
+class MemoryFile;
+
+struct PackageRequest {
+  std::string model;                // empty: whatever is at `artifacts`, by its own name
+  std::filesystem::path artifacts;  // a folder, a library, or the start of flat file names
+  std::string target;               // one of the targets of a folder; empty: the one that fits
+  bool verify = true;               // compare sizes and checksums with metadata.json
+  bool for_this_cpu = true;         // refuse code that this CPU lacks features for (cpu_check.h)
+};
+
+struct Package {
+  std::string model;
+  std::string target;  // "native"; empty where nothing tells
+  // Graph and params are empty for a single-file library. Valid as long as this object is.
+  ModelFiles files;
+  std::filesystem::path metadata_path;  // empty: there is none
+  std::optional<Metadata> metadata;
+  // Of an archive: what `files` names, in memory.
+  std::vector<std::shared_ptr<const MemoryFile>> unpacked;
+};
+
+// Finds the artifact (see package_finder.h), unpacks an archive (archive_package.h), reads its
+// metadata, and checks that every file is of the kind that its name says and the one that the
+// metadata lists. Loads no code. Throws
+// Error(kFile | kFormat | kIncompatible | kMismatch | kUsage).
+Package open_package(const PackageRequest& request);
+
+}  // namespace run_model

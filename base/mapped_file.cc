@@ -1,0 +1,114 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <run_model/error.h>
+#include "base/quoted.h"
+
+namespace run_model {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) {
+    return "a directory";
+  }
+  if (S_ISFIFO(mode)) {
+    return "a pipe";
+  }
+  if (S_ISSOCK(mode)) {
+    return "a socket";
+  }
+  return "a device";
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path,
+                                                   std::string_view what) {
+  const std::string name = std::string(what) + " " + path_in_quotes(path);
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) {
+      throw Error(ErrorKind::kFile, name + " does not exist",
+                  "check the path for a typing mistake");
+    }
+    throw Error(ErrorKind::kFile, name + " cannot be opened: " + reason(error));
+  }
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) {
+    throw Error(ErrorKind::kFile, name + " cannot be examined: " + reason(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    throw Error(ErrorKind::kFile,
+                name + " is " + std::string(kind_of(info.st_mode)) + ", not a regular file");
+  }
+  if (info.st_size == 0) {
+    throw Error(ErrorKind::kFormat, name + " is empty",
+                "it was probably not completely written or copied; make it again");
+  }
+  if (static_cast<std::uintmax_t>(info.st_size) > std::numeric_limits<std::size_t>::max() / 2) {
+    throw Error(ErrorKind::kFile, name + " has " + std::to_string(info.st_size) +
+                                      " bytes, more than fits in this machine's address space");
+  }
+  std::shared_ptr<MappedFile> mapped(new MappedFile(path));
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) {
+    throw Error(ErrorKind::kFile, name + " cannot be mapped into memory: " + reason(errno));
+  }
+  mapped->data_ = static_cast<const std::byte*>(data);
+  mapped->size_ = size;
+  return mapped;
+}
+
+MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) {
+    ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+}
+
+void MappedFile::release(std::size_t offset, std::size_t length) const {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  offset = std::min(offset, size_);
+  const std::size_t end = offset + std::min(length, size_ - offset);
+  const std::size_t first = (offset + page - 1) / page * page;
+  // The last page of the file belongs to nobody else, so a range that reaches the end includes it.
+  const std::size_t last = end == size_ ? end : end / page * page;
+  if (first < last) {
+    ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
+  }
+}
+
+}  // namespace run_model

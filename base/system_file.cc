@@ -1,0 +1,67 @@
+#include "base/system_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+namespace run_model {
+
+std::string read_system_file(const std::filesystem::path& path, std::size_t most) {
+  std::string text;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  text.resize(most);
+  std::size_t size = 0;
+  while (size < most) {
+    const ssize_t got = ::read(file, text.data() + size, most - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  ::close(file);
+  text.resize(size);
+  return text;
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  std::string text = read_system_file(path);
+  text.resize(std::min(text.find('\n'), text.size()));
+  return text;
+}
+
+std::optional<std::uint64_t> read_number(const std::filesystem::path& path) {
+  const std::string text = first_line(path);
+  const bool hexadecimal = text.starts_with("0x");
+  std::uint64_t value = 0;
+  const char* start = text.data() + (hexadecimal ? 2 : 0);
+  const auto [end, error] =
+      std::from_chars(start, text.data() + text.size(), value, hexadecimal ? 16 : 10);
+  if (error != std::errc() || end == start) return std::nullopt;
+  return value;
+}
+
+std::filesystem::path cpu_file(int number, const char* file, const std::filesystem::path& root) {
+  return root / ("sys/devices/system/cpu/cpu" + std::to_string(number) + "/" + file);
+}
+
+std::string_view field(std::string_view text, std::string_view key) {
+  constexpr std::string_view kSpace = " \t\r";
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    const std::size_t value = line.find_first_not_of(": \t");
+    // A longer key that begins alike is another one.
+    if (value == 0 || value == line.npos) continue;
+    line.remove_prefix(value);
+    return line.substr(0, line.find_last_not_of(kSpace) + 1);
+  }
+  return {};
+}
+
+}  // namespace run_model

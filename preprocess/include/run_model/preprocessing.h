@@ -1,0 +1,88 @@
+// How a picture becomes the input of a network: the settings that metadata.json and the program's
+// flags give, and the one function that applies them.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <run_model/geometry.h>
+#include <run_model/image.h>
+#include <run_model/resize.h>
+#include <run_model/tensor.h>
+
+namespace run_model {
+
+// The order in which the network sees its channels. kGray is one channel: the picture is made grey
+// before it is resized, by Pillow's convert("L").
+enum class ColorOrder { kRgb, kBgr, kGray };
+
+// "RGB", "BGR" or "GRAY".
+std::string_view color_order_name(ColorOrder order);
+
+// The inverse of color_order_name. Throws Error(kUsage) when `name` is none of the names.
+ColorOrder parse_color_order(std::string_view name);
+
+enum class Layout { kNchw, kNhwc };
+
+// "NCHW" or "NHWC".
+std::string_view layout_name(Layout layout);
+
+// The inverse of layout_name. Throws Error(kUsage) when `name` is none of the names.
+Layout parse_layout(std::string_view name);
+
+struct Preprocessing {
+  Resizer resizer = Resizer::kPilBilinear;
+  Fit fit = Fit::kCrop;
+  int resize = 256;        // fit crop: length of the short side
+  int crop = 0;            // fit crop: side that the network's input must have; 0: any
+  std::uint8_t pad = 114;  // fit letterbox: all channels of the padding
+  ColorOrder color_order = ColorOrder::kRgb;
+  // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every
+  // step rounded to float32. Of kGray only the first of each counts.
+  float divide_by = 1.0F;
+  std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
+  std::array<float, 3> std{1.0F, 1.0F, 1.0F};
+
+  friend bool operator==(const Preprocessing&, const Preprocessing&) = default;
+};
+
+// ImageNet's mean and standard deviation in `order`, for pixels divided by 255. Those of kGray are
+// the means of the three.
+std::array<float, 3> imagenet_mean(ColorOrder order);
+std::array<float, 3> imagenet_std(ColorOrder order);
+
+// Throws Error(kUsage) naming the setting when a number is not finite, std or divide_by is 0, or
+// the short side is not in 1..kMaxImageSide.
+void check_preprocessing(const Preprocessing& preprocessing);
+
+// The sides of a picture on its way to the network.
+struct PreprocessReport {
+  int original_width = 0;
+  int original_height = 0;
+  int resized_width = 0;
+  int resized_height = 0;
+  Region crop;  // within the resized picture
+  int input_width = 0;
+  int input_height = 0;
+};
+
+// The side to which TVM-Prep and torchvision resize before a crop of `side`: 256 for 224.
+int usual_resize(int side);
+
+// A tensor of `shape` ([1, C, H, W] or [1, H, W, C] by `layout`, C = 3, or 1 for kGray) and `dtype`
+// (float32, float16, uint8 or int8; integers are rounded half to even and clamped). Throws
+// Error(kMismatch) for another shape or type, a crop of another size or one that does not fit, and
+// as check_preprocessing does. `report`, where given, is filled in.
+Tensor preprocess(const Image& image, const Preprocessing& preprocessing,
+                  std::span<const std::int64_t> shape, DLDataType dtype, Layout layout,
+                  PreprocessReport* report = nullptr);
+
+// The same into the memory of `input`, whose shape and type count.
+void preprocess_into(const Image& image, const Preprocessing& preprocessing, Layout layout,
+                     const Tensor& input, PreprocessReport* report = nullptr);
+
+}  // namespace run_model

@@ -1,0 +1,36 @@
+// Runs one picture through a network and compares what comes out with a golden case.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "artifacts/golden_case.h"
+#include "artifacts/tolerance_table.h"
+#include "run_model/check_zoo/result.h"
+#include "run_model/shared/loaded_package.h"
+
+namespace run_model {
+
+struct JudgeContext {
+  std::string model;
+  std::string target;
+  std::filesystem::path images;
+  const ToleranceTable* tolerances = nullptr;
+  std::vector<std::string> labels;  // empty: only those of the golden cases
+};
+
+// Everything that a case demands is checked, and every failure is told: that the artifact was
+// compiled from the ONNX file that the reference ran and is prepared for the same preprocessing
+// (where it has metadata), that the picture is the reference's, that the network's input is (bit
+// for bit, for lossless pictures), and the rules of <run_model/score_comparison.h>. A picture that
+// is not there is skipped. Throws nothing: an Error becomes a failure.
+CaseResult judge_case(LoadedPackage& loaded, const std::filesystem::path& golden,
+                      const std::string& picture, const JudgeContext& context);
+
+// Fills the network's input with a case's picture. Returns it. Throws Error(kMismatch) when the
+// network has no such input, Error(kFile | kImage) for the picture.
+Tensor fill_input(GraphExecutor& executor, const GoldenCase& golden,
+                  const std::filesystem::path& images);
+
+}  // namespace run_model

@@ -1,0 +1,102 @@
+#include "run_model/run_model/compare/timed_report.h"
+
+#include <run_model/error.h>
+#include "base/json_reading.h"
+#include "base/quoted.h"
+#include "base/read_file.h"
+#include "run_model/run_model/compare/time_ratio.h"
+#include "run_model/run_model/measure/timing_report.h"
+#include "run_model/shared/json_values.h"
+
+namespace run_model {
+namespace {
+
+// Room for kMaxSamplesInReport samples and a large profile.
+constexpr std::size_t kMaxReportBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxWarnings = 100;
+
+// The value at the end of a path of members as text; empty where one of them is not there.
+std::string text_at(const nlohmann::json& root, std::initializer_list<const char*> path) {
+  const nlohmann::json* value = &root;
+  for (const char* key : path) {
+    if (!value->is_object() || !value->contains(key)) return "";
+    value = &(*value)[key];
+  }
+  if (value->is_null() || value->is_object()) return "";
+  if (value->is_string()) return value->get<std::string>();
+  // Lists of numbers; deeper ones are none of a report's.
+  if (value->is_array()) {
+    std::string text;
+    for (const nlohmann::json& item : *value) {
+      if (item.is_primitive()) text += (text.empty() ? "" : ",") + item.dump();
+    }
+    return text;
+  }
+  return value->dump();
+}
+
+std::vector<Condition> conditions_of(const nlohmann::json& root) {
+  return {
+      {"model", text_at(root, {"model"})},
+      {"target", text_at(root, {"artifact", "tvm_target"})},
+      {"library", text_at(root, {"fingerprints", "library"})},
+      {"inputs", text_at(root, {"fingerprints", "inputs"})},
+      {"machine", text_at(root, {"machine", "architecture"})},
+      {"board", text_at(root, {"machine", "board"})},
+      {"CPU", text_at(root, {"machine", "cpu"})},
+      {"governor", text_at(root, {"machine", "governor"})},
+      {"kernel", text_at(root, {"machine", "kernel"})},
+      {"threads", text_at(root, {"threads"})},
+      {"CPUs", text_at(root, {"thread_plan", "cpus"})},
+      {"spin time", text_at(root, {"thread_plan", "spin_microseconds"})},
+      {"runs in a sample", text_at(root, {"timing", "repeated", "number"})},
+      {"cold cache", text_at(root, {"timing", "repeated", "cold_cache_bytes"})},
+      {"starts a second", text_at(root, {"timing", "repeated", "pacing", "fps"})},
+  };
+}
+
+std::vector<std::string> warnings_of(const nlohmann::json& root) {
+  std::vector<std::string> warnings;
+  if (!root.contains("machine") || !root["machine"].is_object()) return warnings;
+  const auto list = root["machine"].find("warnings");
+  if (list == root["machine"].end() || !list->is_array()) return warnings;
+  for (const nlohmann::json& item : *list) {
+    if (item.is_string() && warnings.size() < kMaxWarnings) warnings.push_back(item);
+  }
+  return warnings;
+}
+
+std::vector<double> samples_of(const JsonField& root, const std::string& file) {
+  constexpr char kHint[] = "run_model … --repeat 100 --json prints such a report";
+  const auto timing = find_member(root, "timing");
+  const auto repeated = timing ? find_member(*timing, "repeated") : std::nullopt;
+  const auto list = repeated ? find_member(*repeated, "samples") : std::nullopt;
+  if (!list) {
+    throw Error(ErrorKind::kFormat, file + " holds no samples of repeated runs", kHint);
+  }
+  const std::size_t count = list->array_size();
+  if (count < kMinComparedSamples || count > kMaxSamplesInReport) {
+    list->fail("has " + std::to_string(count) + " samples, expected " +
+               std::to_string(kMinComparedSamples) + " to " + std::to_string(kMaxSamplesInReport));
+  }
+  std::vector<double> samples;
+  samples.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) samples.push_back(positive_number(list->at(i)));
+  return samples;
+}
+
+}  // namespace
+
+TimedReport read_timed_report(const std::filesystem::path& path) {
+  const std::string file = path_in_quotes(path);
+  const std::vector<std::byte> bytes = read_file(path, kMaxReportBytes, "a report of run_model");
+  const nlohmann::json json = JsonField::parse(as_text(bytes), file);
+  const JsonField root(json, file);
+  check_schema_version(root, kReportSchema, file, "use the run_model that has written it");
+  if (root.has("error")) {
+    throw Error(ErrorKind::kFormat, file + " is the report of a run that failed");
+  }
+  return {conditions_of(json), warnings_of(json), samples_of(root, file)};
+}
+
+}  // namespace run_model

@@ -1,0 +1,82 @@
+// What a run has to tell, before it becomes text or JSON.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <run_model/decode.h>
+#include <run_model/graph_executor.h>
+#include <run_model/package.h>
+#include <run_model/preprocessing.h>
+#include "run_model/run_model/machine/machine_context.h"
+#include "run_model/run_model/machine/thread_sweep.h"
+#include "run_model/run_model/measure/timing.h"
+#include "run_model/run_model/profile/profile.h"
+#include "run_model/run_model/profile/profile_flags.h"
+#include "run_model/run_model/value_range.h"
+#include "run_model/shared/memory_stages.h"
+#include "run_model/shared/thread_plan.h"
+
+namespace run_model {
+
+// Milliseconds.
+struct Timing {
+  double load = 0.0;        // finding, checking and loading the artifact
+  double decode = 0.0;      // from the picture's file to its pixels
+  double preprocess = 0.0;  // from the picture's file to the network's input
+  double run = 0.0;         // the first inference
+};
+
+struct RankedClass {
+  std::size_t index = 0;
+  std::string label;
+  double probability = 0.0;
+};
+
+struct TensorReport {
+  TensorInfo info;
+  ValueRange range;
+};
+
+// Both kinds of run.
+struct RunReport {
+  Package package;
+  int threads = 0;
+  ThreadPlan thread_plan;
+  MemoryStages memory;  // disabled unless --print-memory asks for it
+  Timing timing;
+  std::optional<TimingMeasurement> measurement;  // of repeated runs, where asked for
+  // Of repeated runs: tell whether two reports are of the same library and inputs.
+  std::string library_fingerprint, inputs_fingerprint;
+  std::optional<Profile> profile;         // where asked for
+  ProfileSettings profile_settings;       // how to show it
+  std::optional<ThreadSweep> sweep;       // where asked for
+  std::optional<MachineContext> machine;  // where a report shows it
+};
+
+struct PictureReport {
+  RunReport run;
+  std::filesystem::path image;
+  PictureFormat format = PictureFormat::kPng;
+  int image_channels = 0;
+  int image_orientation = 1;
+  PreprocessReport sides;
+  Preprocessing preprocessing;
+  Layout layout = Layout::kNchw;
+  TensorReport input;
+  TensorReport output;
+  bool output_is_distribution = false;
+  std::vector<RankedClass> top;  // best first, never empty
+};
+
+struct TensorsReport {
+  RunReport run;
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorReport> outputs;
+  std::filesystem::path outputs_file;  // empty: not written
+};
+
+}  // namespace run_model

@@ -1,0 +1,108 @@
+#include "run_model/run_model/report_text.h"
+
+#include <array>
+#include <cstdio>
+
+#include "run_model/run_model/measured_report.h"
+
+namespace run_model {
+namespace {
+
+// Six significant digits, as C++ streams print by default.
+std::string number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
+std::string size(int width, int height) {
+  return std::to_string(width) + "x" + std::to_string(height);
+}
+
+std::string dimensions(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t dimension : shape) text += " " + std::to_string(dimension);
+  return text;
+}
+
+std::string range(const ValueRange& values) {
+  return "[" + number(values.min) + ", " + number(values.max) + "], mean: " + number(values.mean);
+}
+
+// `gap` aligns the values of "Std" below those of "Mean" as the wrapper did.
+std::string channels(const char* name, const char* gap, const std::array<float, 3>& values,
+                     ColorOrder order) {
+  const std::string a = number(values[0]), b = number(values[1]), c = number(values[2]);
+  const std::string start = name;
+  switch (order) {
+    case ColorOrder::kRgb:
+      return start + " (R,G,B):" + gap + "[" + a + ", " + b + ", " + c + "]\n";
+    case ColorOrder::kBgr:
+      return start + ": B=" + a + " G=" + b + " R=" + c + "\n";
+    case ColorOrder::kGray:
+      break;
+  }
+  return start + ": " + a + "\n";
+}
+
+std::string scaling(float divide_by) {
+  if (divide_by == 255.0F) return "0.0 to 1.0 (PyTorch-style)";
+  if (divide_by == 1.0F) return "0 to 255 (Caffe-style)";
+  return "divided by " + number(divide_by);
+}
+
+std::string preprocessing_lines(const PictureReport& report) {
+  const PreprocessReport& sides = report.sides;
+  const Preprocessing& preprocessing = report.preprocessing;
+  const int input_channels = preprocessing.color_order == ColorOrder::kGray ? 1 : 3;
+  std::string text;
+  text += "Original image: " + size(sides.original_width, sides.original_height) + "x" +
+          std::to_string(report.image_channels) + "\n";
+  text += "Resized to: " + size(sides.resized_width, sides.resized_height) + "\n";
+  text += "Final image size: " + size(sides.input_width, sides.input_height) + "x" +
+          std::to_string(input_channels) + "\n";
+  text += "Color order: " + std::string(color_order_name(preprocessing.color_order)) + "\n";
+  text += "Pixel scaling: " + scaling(preprocessing.divide_by) + "\n";
+  text += channels("Mean", " ", preprocessing.mean, preprocessing.color_order);
+  text += channels("Std", "  ", preprocessing.std, preprocessing.color_order);
+  return text;
+}
+
+}  // namespace
+
+std::string picture_report_text(const PictureReport& report) {
+  std::string text = preprocessing_lines(report);
+  text += "Input tensor range: " + range(report.input.range) + "\n";
+  text += "Output shape:" + dimensions(report.output.info.shape) + "\n";
+  text += std::string(report.output_is_distribution ? "Output" : "Logits") +
+          " range: " + range(report.output.range) + "\n";
+  text += run_report_text(report.run);
+
+  text += "\n===== Running " + report.run.package.model + " =====\n";
+  text += "Top-" + std::to_string(report.top.size()) + " Predictions:\n";
+  for (std::size_t i = 0; i < report.top.size(); ++i) {
+    const RankedClass& ranked = report.top[i];
+    text += "  " + std::to_string(i + 1) + ") id=" + std::to_string(ranked.index) +
+            "  p=" + number(ranked.probability) + "  " + ranked.label + "\n";
+  }
+  const RankedClass& best = report.top.front();
+  text += "Predicted class: " + std::to_string(best.index) + " (" + best.label + ")\n";
+  return text;
+}
+
+std::string tensors_report_text(const TensorsReport& report) {
+  const auto line = [](const char* what, const TensorInfo& info) {
+    return std::string(what) + " " + info.name + ": " + dtype_name(info.dtype) +
+           dimensions(info.shape);
+  };
+  std::string text;
+  for (const TensorInfo& input : report.inputs) text += line("Input", input) + "\n";
+  for (const TensorReport& output : report.outputs) {
+    text += line("Output", output.info) + ", range: " + range(output.range) + "\n";
+  }
+  text += run_report_text(report.run);
+  if (!report.outputs_file.empty()) text += "Written: " + report.outputs_file.string() + "\n";
+  return text;
+}
+
+}  // namespace run_model

@@ -1,0 +1,94 @@
+#include "run_model/run_model/run_tensors.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <run_model/error.h>
+#include <run_model/npy.h>
+#include <run_model/npz.h>
+#include "base/quoted.h"
+#include "run_model/run_model/measured_run.h"
+#include "run_model/shared/loaded_package.h"
+
+namespace run_model {
+namespace {
+
+// By the ending, as numpy.load does by the content.
+std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
+                                      const std::vector<TensorInfo>& inputs) {
+  if (path.extension() != ".npy") return read_npz(path);
+  if (inputs.size() != 1) {
+    throw Error(ErrorKind::kMismatch,
+                path_in_quotes(path) + " is one array, but the model has " +
+                    std::to_string(inputs.size()) + " inputs",
+                "give an .npz file with an array of each input's name");
+  }
+  return {{inputs.front().name, read_npy(path)}};
+}
+
+void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
+  if (tensor.shape() == input.shape && same_dtype(tensor.dtype(), input.dtype)) return;
+  throw Error(ErrorKind::kMismatch, file + " gives the input " + in_quotes(input.name) + " as " +
+                                        tensor_form_name(tensor.dtype(), tensor.shape()) +
+                                        ", but the model takes " +
+                                        tensor_form_name(input.dtype, input.shape));
+}
+
+std::string missing_inputs(const std::vector<TensorInfo>& inputs,
+                           const std::vector<NamedTensor>& tensors) {
+  std::string missing;
+  for (const TensorInfo& input : inputs) {
+    const bool there = std::any_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+      return tensor.name == input.name;
+    });
+    if (!there) missing += (missing.empty() ? "" : ", ") + in_quotes(input.name);
+  }
+  return missing;
+}
+
+void set_inputs_from_file(GraphExecutor& executor, const Settings& settings) {
+  const std::string file = path_in_quotes(settings.inputs);
+  const std::vector<NamedTensor> tensors = read_tensors(settings.inputs, executor.inputs());
+  for (const NamedTensor& named : tensors) {
+    const std::size_t index = executor.input_index(named.name);
+    check_tensor(named.tensor, executor.inputs()[index], file);
+    executor.set_input(index, named.tensor);
+  }
+  const std::string missing = missing_inputs(executor.inputs(), tensors);
+  if (!missing.empty() && !settings.fill_mode) {
+    throw Error(ErrorKind::kMismatch, file + " lacks the model's input " + missing);
+  }
+}
+
+void set_inputs(GraphExecutor& executor, const Settings& settings) {
+  if (settings.fill_mode) {
+    for (std::size_t i = 0; i < executor.inputs().size(); ++i) {
+      fill_tensor(executor.input(i), *settings.fill_mode, settings.seed, executor.inputs()[i].name);
+    }
+  }
+  if (!settings.inputs.empty()) set_inputs_from_file(executor, settings);
+}
+
+}  // namespace
+
+TensorsReport run_tensors(const Settings& settings) {
+  LoadedPackage loaded = load_package(package_request(settings), settings.threading,
+                                      {settings.print_memory, settings.plan_memory});
+  GraphExecutor& executor = loaded.executor;
+  set_inputs(executor, settings);
+
+  TensorsReport report;
+  report.inputs = executor.inputs();
+  run_and_measure(loaded, settings);
+  report.outputs_file = settings.outputs;
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    const TensorInfo& info = executor.outputs()[i];
+    report.outputs.push_back({info, finite_range(executor.output(i), "the model's " + info.name)});
+  }
+  report.run = std::move(loaded.report);
+  return report;
+}
+
+}  // namespace run_model

@@ -1,0 +1,72 @@
+// What the command line asks for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <run_model/package.h>
+#include "run_model/run_model/compare/compare_flags.h"
+#include "run_model/run_model/fill_tensor.h"
+#include "run_model/run_model/machine/thread_flags.h"
+#include "run_model/run_model/measure/measure_flags.h"
+#include "run_model/run_model/profile/profile_flags.h"
+
+namespace run_model {
+
+enum class Action { kRunPicture, kRunTensors, kInspect, kCompare, kHelp, kFullHelp, kVersion };
+
+// The preprocessing flags as given; what is not given comes from the artifact's metadata or from
+// defaults, see preprocessing_choice.h.
+struct PreprocessingFlags {
+  std::optional<bool> normalize;  // --normalize or --no-normalize
+  std::string color_order;        // "RGB", "BGR" or empty
+  std::optional<std::array<double, 3>> mean;
+  std::optional<std::array<double, 3>> std;
+  bool mean_in_rgb_order = false;  // --mean-order=rgb; otherwise mean and std are in network order
+  std::string resizer;
+  std::string fit;
+  std::optional<int> resize;
+  std::optional<int> crop;
+  std::string layout;  // "NCHW", "NHWC" or empty
+};
+
+struct Settings {
+  Action action = Action::kRunPicture;
+  std::string model;
+  std::filesystem::path artifacts;
+  std::filesystem::path image;
+  std::filesystem::path labels;
+  std::string input_name;  // empty: the model's only input
+  PreprocessingFlags preprocessing;
+  std::filesystem::path inputs;       // --inputs
+  std::filesystem::path outputs;      // --outputs, --save-outputs
+  std::filesystem::path dump_input;   // --dump-input
+  std::optional<FillMode> fill_mode;  // of inputs that nothing else sets
+  std::uint64_t seed = 0;             // of FillMode::kRandom
+  std::filesystem::path save_inputs;  // --save-inputs
+  std::string target;
+  bool verify = true;
+  bool plan_memory = true;
+  bool json = false;
+  int topk = 5;
+  bool print_memory = false;
+  ThreadSettings threading;
+  std::filesystem::path first, second;  // of --compare
+  CompareSettings compare;
+  MeasureSettings measure;
+  ProfileSettings profile;
+};
+
+// The artifact that the settings name.
+PackageRequest package_request(const Settings& settings);
+
+// Sets gflags' flags from `args` (without the program's name) and checks that they make sense
+// together. Throws Error(kUsage).
+Settings read_settings(std::span<const std::string> args);
+
+}  // namespace run_model

@@ -1,0 +1,102 @@
+#include "run_model/shared/loaded_package.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <run_model/error.h>
+#include <run_model/npz.h>
+#include "base/quoted.h"
+#include "run_model/run_model/stopwatch.h"
+
+namespace run_model {
+namespace {
+
+// A metadata file that was left beside another graph would give wrong preprocessing without a word.
+void check_metadata(const Package& package, const GraphExecutor& executor) {
+  if (!package.metadata) return;
+  const std::string file = path_in_quotes(package.metadata_path);
+  for (const MetadataTensor& described : package.metadata->inputs) {
+    const auto& inputs = executor.inputs();
+    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const TensorInfo& info) {
+      return info.name == described.name;
+    });
+    if (input != inputs.end() && input->shape == described.shape &&
+        same_dtype(input->dtype, described.dtype)) {
+      continue;
+    }
+    throw Error(ErrorKind::kMismatch,
+                file + " describes the input " + in_quotes(described.name) + " as " +
+                    tensor_form_name(described.dtype, described.shape) + ", but the graph has " +
+                    (input == inputs.end() ? "no such input"
+                                           : tensor_form_name(input->dtype, input->shape)),
+                "the metadata belongs to another artifact");
+  }
+  const std::vector<MetadataTensor>& outputs = package.metadata->outputs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool there = i < executor.outputs().size();
+    if (there && outputs[i].shape == executor.outputs()[i].shape &&
+        same_dtype(outputs[i].dtype, executor.outputs()[i].dtype)) {
+      continue;
+    }
+    throw Error(
+        ErrorKind::kMismatch,
+        file + " describes output " + std::to_string(i) + " as " +
+            tensor_form_name(outputs[i].dtype, outputs[i].shape) + ", but the graph has " +
+            (there ? tensor_form_name(executor.outputs()[i].dtype, executor.outputs()[i].shape)
+                   : "no such output"),
+        "the metadata belongs to another artifact");
+  }
+}
+
+// A sweep sets threads and CPUs itself, among all those that the process may use.
+ThreadSettings before_sweep() { return {.threads = 1, .cluster = ClusterChoice::kAll}; }
+
+}  // namespace
+
+LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
+                           const LoadOptions& load) {
+  Stopwatch stopwatch;
+  RunReport report;
+  report.memory = MemoryStages(load.watch_memory);
+  report.memory.mark(kStageStart);
+  report.package = open_package(request);
+  VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
+          << "'";
+
+  ExecutorOptions options;
+  report.thread_plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
+  if (threading.sweep) report.thread_plan.reason = "for the first run, before the sweep";
+  for (const std::string& notice : report.thread_plan.notices) {
+    // What comes of --cluster here has to be said; too many threads are the user's choice.
+    if (threading.cluster != ClusterChoice::kDefault) LOG(WARNING) << notice;
+  }
+  options.threads = start_threads(report.thread_plan);
+  report.threads = options.threads->threads();
+  options.plan_memory = load.plan_memory;
+  if (load.watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
+  GraphExecutor executor(report.package.files, options);
+  report.memory.mark(kStageParametersBound);
+  check_metadata(report.package, executor);
+  report.timing.load = stopwatch.lap();
+
+  const MemoryAccount memory = executor.memory();
+  VLOG(1) << executor.nodes().size() << " nodes, " << report.threads << " threads, "
+          << memory.params_mapped << " bytes of parameters in place and " << memory.params_copied
+          << " copied, " << memory.activations << " bytes of activations";
+  return {std::move(report), std::move(executor), std::move(options.threads)};
+}
+
+void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
+    tensors.push_back({"output_" + std::to_string(i), executor.output(i)});
+  }
+  write_npz(path, tensors);
+}
+
+}  // namespace run_model

@@ -1,0 +1,30 @@
+// An artifact that is ready to run.
+#pragma once
+
+#include <run_model/graph_executor.h>
+#include <run_model/package.h>
+#include "run_model/run_model/report.h"
+
+namespace run_model {
+
+struct LoadedPackage {
+  RunReport report;  // timing.load is filled in
+  GraphExecutor executor;
+  std::shared_ptr<ThreadPool> threads;  // that the executor runs on
+};
+
+struct LoadOptions {
+  bool watch_memory = false;  // mark the stages of report.memory up to kStageParametersBound
+  bool plan_memory = true;    // as in ExecutorOptions
+};
+
+// Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has
+// it. Throws as open_package, make_thread_plan and GraphExecutor do, and Error(kMismatch) when the
+// metadata describes other inputs or outputs than the graph has.
+LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
+                           const LoadOptions& load = {});
+
+// Writes all outputs to an .npz file as output_0, output_1 … Throws Error(kFile).
+void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path);
+
+}  // namespace run_model

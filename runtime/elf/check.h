@@ -1,0 +1,38 @@
+// Decides before a library is loaded whether this program can run it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/elf/file.h"
+#include "runtime/elf/host.h"
+
+namespace run_model {
+
+// Which compiler made a library, as far as its calling convention shows by the symbols.
+enum class LibraryKind {
+  kTvm,        // TVM 0.6 … 0.20: what this runtime runs
+  kTvm021,     // TVM 0.21: functions take TVMFFIAny arguments
+  kTvm022,     // TVM 0.22 and later: as 0.21, and their names begin with "__tvm_ffi_"
+  kTvmItself,  // libtvm.so or libtvm_runtime.so
+  kEmpty,      // no functions at all, as of a model that only passes its inputs on
+  kOther,      // a library that TVM has not made
+};
+
+LibraryKind library_kind(const ElfFile& file);
+
+// The functions that the library defines for its users: without the C runtime's _init and _fini and
+// without helpers whose names begin with two underscores.
+std::vector<std::string_view> compiled_functions(const ElfFile& file);
+
+// The undefined symbols that loading the library would stop at.
+std::vector<std::string_view> missing_symbols(const ElfFile& file, const Host& host);
+
+// Throws Error(kIncompatible) when the library is for another machine, C library or generation of
+// TVM, or needs functions that `host` has not; Error(kFormat) when it is no compiled model or
+// damaged where the dynamic loader would trust it. Missing libraries among DT_NEEDED are left to
+// the loader.
+void check_library(const ElfFile& file, const Host& host);
+
+}  // namespace run_model

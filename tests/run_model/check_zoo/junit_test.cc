@@ -1,0 +1,78 @@
+#include "run_model/check_zoo/junit.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/temporary_folder.h"
+
+namespace run_model {
+namespace {
+
+JobResult example() {
+  JobResult job;
+  job.model = "net";
+  job.target = "native";
+  job.form = "triple";
+  job.seconds = 1.5;
+  CaseResult passed;
+  passed.picture = "cat";
+  passed.compared = true;
+  passed.preprocess_ms = 4;
+  passed.run_ms = 6;
+  CaseResult wrong = passed;
+  wrong.picture = "dog";
+  wrong.fail("top-1", "the best class is 1, expected 2");
+  CaseResult crashed;
+  crashed.picture = "<\"&>";
+  crashed.fail("crash", "ended\nby \x1b[31m signal \xff");
+  CaseResult skipped;
+  skipped.picture = "gone";
+  skipped.status = CaseStatus::kSkipped;
+  skipped.skipped_because = "not there";
+  job.cases = {passed, wrong, crashed, skipped};
+  return job;
+}
+
+std::string junit() {
+  return zoo_junit({example()}, 2.25,
+                   [](const JobResult&, const CaseResult&) { return "check_zoo --again"; });
+}
+
+TEST(CheckZooJunitTest, EscapesText) {
+  EXPECT_EQ(xml_escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
+  EXPECT_EQ(xml_escaped("|Δ| ≤ 1"), "|Δ| ≤ 1");
+  EXPECT_EQ(xml_escaped("a\nb\tc"), "a&#10;b&#9;c");
+  EXPECT_EQ(xml_escaped(std::string("\x1b[0m \x7f") + '\0'), "?[0m \x7f?");
+  EXPECT_EQ(xml_escaped("\xff \xc3 \xed\xa0\x80 \xef\xbf\xbe"), "? ? ? ?");
+}
+
+TEST(CheckZooJunitTest, HasASuiteForEachArtifactAndACaseForEachPicture) {
+  const std::string text = junit();
+  const auto count = [&](const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
+    return found;
+  };
+  const std::string counts = " tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\"";
+  EXPECT_EQ(count("<testsuites name=\"check_zoo\"" + counts + " time=\"2.250\">"), 1U);
+  EXPECT_EQ(count("<testsuite name=\"zoo.net.native.triple\"" + counts + " time=\"1.500\">"), 1U);
+  EXPECT_EQ(count("<testcase classname=\"zoo.net.native.triple\""), 4U);
+  EXPECT_EQ(count("name=\"cat\" time=\"0.010\"/>"), 1U);
+  EXPECT_EQ(count("<failure message=\"the best class is 1, expected 2\" type=\"top-1\">"), 1U);
+  EXPECT_EQ(count("<error message=\"ended&#10;by ?[31m signal ?\" type=\"crash\">"), 1U);
+  EXPECT_EQ(count("<skipped message=\"not there\"/>"), 1U);
+  EXPECT_EQ(count("repeat: check_zoo --again"), 2U);
+}
+
+TEST(CheckZooJunitTest, IsWellFormed) {
+  if (std::system("command -v xmllint > /dev/null") != 0) {
+    GTEST_SKIP() << "xmllint is not installed (Debian: libxml2-utils)";
+  }
+  const TemporaryFolder folder;
+  const auto file = folder.write("junit.xml", junit());
+  EXPECT_EQ(std::system(("xmllint --noout " + file.string()).c_str()), 0);
+}
+
+}  // namespace
+}  // namespace run_model

@@ -1,0 +1,139 @@
+#include "run_model/shared/arguments.h"
+
+#include <gflags/gflags.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "run_model/run_model/flags.h"
+#include "tests/error_matcher.h"
+
+namespace run_model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Strings = std::vector<std::string>;
+
+// "mean=1,2,3" for each flag.
+Strings flags_of(const Strings& args) {
+  Strings result;
+  for (const FlagArgument& flag : split_arguments(args).flags) {
+    result.push_back(flag.name + "=" + flag.value);
+  }
+  return result;
+}
+
+Strings positional_of(const Strings& args) { return split_arguments(args).positional; }
+
+TEST(SplitArgumentsTest, SeparatesFlagsFromArguments) {
+  const Strings args{"net", "dir", "--topk", "3", "cat.png", "--json", "labels.txt", "--target=v3"};
+  EXPECT_THAT(positional_of(args), ElementsAre("net", "dir", "cat.png", "labels.txt"));
+  EXPECT_THAT(flags_of(args), ElementsAre("topk=3", "json=true", "target=v3"));
+}
+
+TEST(SplitArgumentsTest, UnderstandsSpellings) {
+  EXPECT_THAT(flags_of({"-topk=3", "--dump-input", "x", "--dump_input=y"}),
+              ElementsAre("topk=3", "dump_input=x", "dump_input=y"));
+  EXPECT_THAT(flags_of({"-i", "in.npz", "-o=out.npz", "-h"}),
+              ElementsAre("inputs=in.npz", "outputs=out.npz", "help=true"));
+  EXPECT_THAT(flags_of({"--no-normalize", "--nonormalize", "--no_verify", "--json=false"}),
+              ElementsAre("normalize=false", "normalize=false", "verify=false", "json=false"));
+}
+
+TEST(SplitArgumentsTest, TakesThreeValuesForEachChannel) {
+  EXPECT_THAT(flags_of({"--mean", "104", "117", "123", "--std", "-1", "+2", "3e-1"}),
+              ElementsAre("mean=104,117,123", "std=-1,+2,3e-1"));
+  EXPECT_THAT(flags_of({"--mean=1,2,3", "--std", "4,5,6"}), ElementsAre("mean=1,2,3", "std=4,5,6"));
+  EXPECT_THAT(positional_of({"a", "--mean", "1", "2", "3", "4"}), ElementsAre("a", "4"));
+}
+
+TEST(SplitArgumentsTest, TooFewValuesSayHowMany) {
+  EXPECT_THAT(
+      [] { split_arguments(Strings{"--mean"}); },
+      ThrowsError(ErrorKind::kUsage, "--mean takes three numbers, one for each channel, but "
+                                     "none was given; write it as in --mean 0.485"));
+  EXPECT_THAT([] { split_arguments(Strings{"--mean", "1", "--std"}); },
+              ThrowsError(ErrorKind::kUsage, "but 1 was given before '--std'"));
+  EXPECT_THAT(
+      [] { split_arguments(Strings{"--std", "1", "2", "cat.png"}); },
+      ThrowsError(ErrorKind::kUsage, "--std takes three numbers, one for each channel, but 2 "
+                                     "were given before 'cat.png'"));
+  EXPECT_THAT([] { split_arguments(Strings{"--mean", "1", "2", "nan"}); },
+              ThrowsError(ErrorKind::kUsage, "before 'nan'"));
+}
+
+TEST(SplitArgumentsTest, ValuesMayBeNegative) {
+  EXPECT_THAT(flags_of({"--topk", "-1"}), ElementsAre("topk=-1"));
+}
+
+TEST(SplitArgumentsTest, MissingValuesAreNamed) {
+  EXPECT_THAT([] { split_arguments(Strings{"--dump-input"}); },
+              ThrowsError(ErrorKind::kUsage, "--dump-input needs a value"));
+  EXPECT_THAT([] { split_arguments(Strings{"--target", "--json"}); },
+              ThrowsError(ErrorKind::kUsage, "--target needs a value before '--json'"));
+}
+
+TEST(SplitArgumentsTest, UnknownFlagsAreNamed) {
+  for (const std::string flag :
+       {"--nope", "-x", "--no-topk", "--flagfile=x", "--fromenv", "---json"}) {
+    EXPECT_THAT(
+        [&] { split_arguments(Strings{flag}); },
+        ThrowsError(ErrorKind::kUsage, "there is no flag '" + flag.substr(0, flag.find('='))))
+        << flag;
+  }
+  EXPECT_THAT([] { split_arguments(Strings{"--no-json=true"}); },
+              ThrowsError(ErrorKind::kUsage, "takes no value"));
+}
+
+TEST(SplitArgumentsTest, DashesAlone) {
+  EXPECT_THAT(positional_of({"-", "--", "--json", "-x"}), ElementsAre("-", "--json", "-x"));
+  EXPECT_THAT(flags_of({"--", "--json"}), IsEmpty());
+}
+
+class SetFlagsTest : public ::testing::Test {
+ private:
+  gflags::FlagSaver saver_;
+};
+
+TEST_F(SetFlagsTest, SetsGflags) {
+  set_flags({{"topk", "7"}, {"target", "v3"}, {"normalize", "false"}});
+  EXPECT_EQ(FLAGS_topk, 7);
+  EXPECT_EQ(FLAGS_target, "v3");
+  EXPECT_TRUE(flag_is_set("normalize"));
+  EXPECT_FALSE(FLAGS_normalize);
+  EXPECT_FALSE(flag_is_set("bgr"));
+}
+
+TEST_F(SetFlagsTest, WrongTypesAreNamed) {
+  EXPECT_THAT([] { set_flags({{"topk", "many"}}); },
+              ThrowsError(ErrorKind::kUsage, "--topk is given 'many', but takes a whole number"));
+  EXPECT_THAT([] { set_flags({{"topk", "99999999999"}}); },
+              ThrowsError(ErrorKind::kUsage, "--topk"));
+  EXPECT_THAT([] { set_flags({{"json", "perhaps"}}); },
+              ThrowsError(ErrorKind::kUsage, "takes true or false"));
+}
+
+TEST_F(SetFlagsTest, ContradictionsAreRefusedInEitherOrder) {
+  EXPECT_THAT([] { set_flags({{"normalize", "true"}, {"normalize", "false"}}); },
+              ThrowsError(ErrorKind::kUsage, "--normalize and --no-normalize contradict"));
+  EXPECT_THAT([] { set_flags({{"normalize", "false"}, {"normalize", "1"}}); },
+              ThrowsError(ErrorKind::kUsage, "--normalize and --no-normalize contradict"));
+  EXPECT_NO_THROW(set_flags({{"json", "true"}, {"json", "1"}}));
+}
+
+TEST(ParseTripleTest, NeedsThreeNumbers) {
+  EXPECT_THAT(parse_triple("mean", "1,-2.5,3e2"), ElementsAre(1, -2.5, 300));
+  EXPECT_THAT([] { parse_triple("mean", "1,2"); },
+              ThrowsError(ErrorKind::kUsage, "but 2 were given"));
+  EXPECT_THAT([] { parse_triple("mean", "1,2,3,4"); },
+              ThrowsError(ErrorKind::kUsage, "but 4 were given"));
+  EXPECT_THAT([] { parse_triple("mean", "1,,3"); }, ThrowsError(ErrorKind::kUsage, "'' is none"));
+  EXPECT_THAT([] { parse_triple("mean", "1,2,inf"); },
+              ThrowsError(ErrorKind::kUsage, "'inf' is none"));
+}
+
+}  // namespace
+}  // namespace run_model

@@ -1,0 +1,98 @@
+#include "runtime/cpu/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+namespace run_model {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory tree that stands for "/", removed afterwards.
+class FakeRoot : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) / (std::string("topology_") + test->name());
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const fs::path& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << '\n';
+  }
+  void write_siblings(int cpu, const std::string& siblings) {
+    write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
+          siblings);
+  }
+
+  fs::path root_;
+};
+
+using PhysicalCores = FakeRoot;
+using CgroupLimit = FakeRoot;
+
+TEST_F(PhysicalCores, CountsHyperThreadsOnce) {
+  write_siblings(0, "0,2");
+  write_siblings(1, "1,3");
+  write_siblings(2, "0,2");
+  write_siblings(3, "1,3");
+  EXPECT_EQ(physical_cores(std::vector<int>{0, 1, 2, 3}, root_), 2);
+  EXPECT_EQ(physical_cores(std::vector<int>{0, 2}, root_), 1);
+  EXPECT_EQ(physical_cores(std::vector<int>{2, 3}, root_), 2);
+}
+
+TEST_F(PhysicalCores, EveryCpuIsACoreWithoutHyperThreads) {
+  for (int cpu = 0; cpu < 4; ++cpu) write_siblings(cpu, std::to_string(cpu));
+  EXPECT_EQ(physical_cores(std::vector<int>{0, 1, 2, 3}, root_), 4);
+}
+
+TEST_F(PhysicalCores, CountsCpusWhereSysfsTellsNothing) {
+  EXPECT_EQ(physical_cores(std::vector<int>{0, 5, 7}, root_), 3);
+}
+
+TEST_F(CgroupLimit, NoneWithoutCgroups) { EXPECT_EQ(cgroup_cpu_limit(root_), std::nullopt); }
+
+TEST_F(CgroupLimit, Version2TakesTheTightestLevelRoundedUp) {
+  write("proc/self/cgroup", "0::/pod/container");
+  write("sys/fs/cgroup/pod/cpu.max", "250000 100000");
+  write("sys/fs/cgroup/pod/container/cpu.max", "max 100000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), 3);
+  write("sys/fs/cgroup/pod/container/cpu.max", "50000 100000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), 1);
+}
+
+TEST_F(CgroupLimit, Version2InAContainerReadsTheMountItself) {
+  write("proc/self/cgroup", "0::/not/visible/here");
+  write("sys/fs/cgroup/cpu.max", "200000 100000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), 2);
+}
+
+TEST_F(CgroupLimit, Version1) {
+  write("proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/x");
+  write("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1");
+  write("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), std::nullopt);
+  write("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "150000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), 2);
+}
+
+TEST_F(CgroupLimit, NonsenseIsNoLimit) {
+  write("proc/self/cgroup", "0::/");
+  for (const char* text :
+       {"", "max", "0 100000", "5 0", "x y", "-5 -5", "99999999999999999999 1"}) {
+    write("sys/fs/cgroup/cpu.max", text);
+    EXPECT_EQ(cgroup_cpu_limit(root_), std::nullopt) << text;
+  }
+}
+
+TEST(AllowedCpus, AgreesWithTheStandardLibrary) {
+  EXPECT_EQ(allowed_cpus().size(), std::thread::hardware_concurrency());
+}
+
+}  // namespace
+}  // namespace run_model
