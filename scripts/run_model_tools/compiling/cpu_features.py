@@ -3,7 +3,7 @@
 LLVM's list for a CPU mixes three kinds of names: instructions that compiled code may contain,
 instructions that only hand-written code contains, and hints about speed.  Only the first kind
 decides whether code runs, and only that goes into metadata.json, where the runtime compares it with
-what the CPU says of itself (runtime/cpu_features.h).
+what the CPU says of itself (runtime/cpu/features.h).
 
 Left out on purpose: cryptography and checksums (aes, sha2, pclmul, crc ...).  Nothing in a network
 becomes such an instruction, and LLVM's models of CPUs take for granted what vendors leave out: the
