@@ -93,7 +93,7 @@ def test_a_server_out_of_reach_is_asked_once(small, tmp_path, monkeypatch):
     def refuse(url, *_):
         asked.append(url)
         raise ToolError(3, f"{url} could not be fetched (refused)")
-    monkeypatch.setattr("run_model_tools.zoo_sources.download", refuse)
+    monkeypatch.setattr("run_model_tools.zoo.sources.download", refuse)
     fetcher = Fetcher(Cache(None), tmp_path / "downloads")
     for model in models:
         with pytest.raises(ToolError):
