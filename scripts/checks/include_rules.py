@@ -1,9 +1,9 @@
 """Holds C and C++ files to the table of rooms in ARCHITECTURE.md, which says what each may include.
 
-A room is a folder of the table, with the folders below it that are no rooms of their own. Entries of
-"may include" are `room` (its installed headers), `room/*` (all of its headers) or `room/header.h` (one
-that is not installed); entries of "libraries" are names in LIBRARIES. What no file needs must not be
-in the table.
+A room is a folder of the table, with the folders below it that are no rooms of their own. Entries
+of "may include" are `room` (its installed headers), `room/*` (all of its headers) or `room/x.h`
+(one that is not installed); entries of "libraries" are names in LIBRARIES. What no file needs must
+not be in the table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INSTALLED = "/include/run_model/"
 # Tests and benches look into every room, and one of each kind is built against TVM; the rest are
 # sources that TVM's compiler is given.
 FREE = ("bench/", "kernels/", "scripts/", "tests/")
-# Built by itself against an installation, so that its own headers are found beside their users only.
+# Built by themselves against an installation: their own headers lie beside those who include them.
 APPLICATIONS = ("examples",)
 
 # How the headers of a library begin. No room may have any of TVM's.

@@ -1,10 +1,10 @@
 """Holds the paths that documents and comments name to what is there.
 
-Looked at are Markdown files, all of their text, and the comments of sources. A path is taken for one of
-this tree where its first folder is one, seen from the top or from beside the file that names it; it has to
-exist from one of the two. What Git ignores (build/, compiled networks) is made, and need not be there yet.
-Words in capitals stand for something else (artifacts/NAME/TARGET), patterns too, and what would be the
-reader's own is called mine.
+Looked at are Markdown files, all of their text, and comments in sources. A path is taken for one
+of this tree where its first folder is one, seen from the top or from beside the file that names it;
+it has to exist from one of the two. What Git ignores (build/, compiled networks) is made, and need
+not be there yet. Words in capitals stand for something else (artifacts/NAME/TARGET), patterns too,
+and what would be the reader's own is called mine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import re
 import subprocess
 from pathlib import Path
 
-COMMENTED = {".h": "//", ".cc": "//", ".c": "//", ".in": "//", ".py": "#", ".sh": "#", ".cmake": "#",
-             "CMakeLists.txt": "#"}
+# What begins a comment, by the ending or the name of the file.
+COMMENTED = {".h": "//", ".cc": "//", ".c": "//", ".in": "//",
+             ".py": "#", ".sh": "#", ".cmake": "#", "CMakeLists.txt": "#"}
 # TVM's own tests, which the RPC server is run with.
 FOREIGN = re.compile(r"tests/python|(\w+/)+test_\w+\.py")
 
@@ -64,7 +65,8 @@ def texts(file: str, text: str) -> list[tuple[int, str]]:
     if mark is None:
         return []
     comment = re.compile(rf"(?:^|\s){mark}\s(.*)")
-    return [(number, match[1]) for number, line in lines for match in [comment.search(line)] if match]
+    return [(number, match[1])
+            for number, line in lines for match in [comment.search(line)] if match]
 
 
 def named(file: str, line: str, tree: Tree) -> list[str]:

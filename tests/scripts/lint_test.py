@@ -1,4 +1,4 @@
-"""scripts/lint in a small repository, with stand-ins for the tools that write down how they are called."""
+"""scripts/lint in a small repository, with stand-ins that write down how tools are called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Repository:
             self.write(name, text)
         for name in ("lint", "checks"):
             source = ROOT / "scripts" / name
-            (shutil.copytree if source.is_dir() else shutil.copy2)(source, self.path(f"scripts/{name}"))
+            copy = shutil.copytree if source.is_dir() else shutil.copy2
+            copy(source, self.path(f"scripts/{name}"))
         self.write("scripts/make_venv.sh", "#!/bin/sh\n").chmod(0o755)
         for tool in TOOLS:
             self.tool(tool, "")
@@ -71,7 +72,8 @@ def repository(tmp_path):
 
 def called(repository, tool):
     """The words after the tool's name, of all of its calls."""
-    return {word for call in repository.calls for word in call.split()[1:] if call.startswith(tool + " ")}
+    return {word for call in repository.calls if call.startswith(f"{tool} ")
+            for word in call.split()[1:]}
 
 
 def test_every_check_sees_its_files(repository):
@@ -95,7 +97,7 @@ def test_a_finding_fails_and_the_others_still_run(repository):
     assert result.returncode == 1
     assert "module.py:1: bad" in result.stdout and "ruff ... FAILED" in result.stdout
     assert 'base/a.cc:1: "base/c.h" is no file' in result.stdout
-    assert "what includes, ruff found" in result.stderr
+    assert "lint: includes, ruff found" in result.stderr
     assert "mypy ... ok" in result.stdout and not called(repository, "clang-tidy")
 
 
@@ -121,4 +123,5 @@ def test_fix(repository):
 
 def test_a_check_that_is_not_there(repository):
     result = repository.lint("spelling")
-    assert result.returncode == 2 and "there is no check 'spelling'; there are includes" in result.stderr
+    assert result.returncode == 2
+    assert "there is no check 'spelling'; there are includes, paths" in result.stderr
