@@ -1,4 +1,4 @@
-#include "runtime/elf/check.h"
+#include "runtime/library_check.h"
 
 #include <elf.h>
 
@@ -8,8 +8,8 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/elf/exported_symbols.h"
 #include "runtime/elf/loadable.h"
+#include "runtime/exported_symbols.h"
 
 namespace run_model {
 namespace {
