@@ -1,4 +1,4 @@
-#include "runtime/elf/exported_symbols.h"
+#include "runtime/exported_symbols.h"
 
 #include "runtime/backend_api.h"
 #include "runtime/float16_abi.h"

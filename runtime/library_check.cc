@@ -1,4 +1,4 @@
-#include "runtime/elf/check.h"
+#include "runtime/library_check.h"
 
 #include <elf.h>
 
@@ -7,9 +7,9 @@
 #include <optional>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
-#include "runtime/elf/exported_symbols.h"
+#include "base/text.h"
 #include "runtime/elf/loadable.h"
+#include "runtime/exported_symbols.h"
 
 namespace run_model {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/elf/check.h"
+#include "runtime/library_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
