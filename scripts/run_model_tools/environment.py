@@ -38,7 +38,7 @@ def _build_folder() -> Path:
 
 BUILD_DIR = _build_folder()
 """What the tools make and keep; of an installed package, what RUN_MODEL_TOOLS_BUILD names, or
-~/.cache/run_model.  To use the compiler of a repository's scripts/setup.sh, name its build/ there."""
+~/.cache/run_model.  To use the compiler of a repository's scripts/setup.sh, name its build/."""
 VENV_PYTHON = Path(sys.executable) if IS_INSTALLED else BUILD_DIR / "venv" / "bin" / "python"
 """The interpreter with what the tools and TVM import."""
 SCRIPTS = Path(sys.executable).parent if IS_INSTALLED else REPO_ROOT / "scripts"
