@@ -13,10 +13,10 @@ Usage:
 
 A case passes when the artifact was compiled from the ONNX file of the golden case and for its
 preprocessing (where metadata.json tells), the picture is the case's, the network's input is equal
-bit for bit (lossless pictures), no score is NaN or infinite, the best class and the best five as a
-set are the reference's, only close neighbours among them change places, and every score is within
-atol + rtol * |reference| by tolerances.json. Each artifact is run in a process of its own, under
-an emulator where it is for another machine. What cannot be checked is skipped and named.
+bit for bit, no score is NaN or infinite, the best class and the best five as a set are the
+reference's, only close neighbours among them change places, and every score is within atol + rtol *
+|reference| by tolerances.json. Each artifact is run in a process of its own, under an emulator
+where it is for another machine. What cannot be checked is skipped and named.
 
 What to check:
   --artifacts DIR      the zoo, a folder with MODEL/TARGET/model.so (default: artifacts)
@@ -56,8 +56,7 @@ Output:
   --help, --version    this text, the version; --helpfull lists glog's flags too
 
 The table: pictures passed of those run; best class and best five equal; the largest error of any
-score for lossless pictures, and for lossy ones; the largest share of its tolerance that an error is
-(100% is the limit); mean time of a run.
+score; the largest share of its tolerance that an error is (100% is the limit); mean time of a run.
 
 Exit codes:
   0  every case that could be run has passed

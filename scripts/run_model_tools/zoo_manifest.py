@@ -72,10 +72,6 @@ class Model:
         """Whether its reference results are part of the repository."""
         return self.golden.startswith("artifacts/")
 
-    @property
-    def is_seeded(self) -> bool:
-        return self.sources[0].kind == "seed"
-
 
 def read_manifest(path: Path = MANIFEST) -> list[Model]:
     """The models in the order of the file; raises ToolError (3, 4)."""
