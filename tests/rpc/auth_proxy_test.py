@@ -17,7 +17,7 @@ import tvm
 from tvm import rpc
 
 from conftest import ROOT
-from server_process import PATIENCE_SECONDS, ServerProcess, wait_until
+from server_process import PATIENCE_SECONDS, wait_until
 
 PROGRAM = ROOT / "scripts" / "rpc_auth_proxy"
 

@@ -16,7 +16,9 @@ from tvm import rpc  # noqa: E402
 from tvm.rpc.tracker import Tracker  # noqa: E402
 
 import workloads  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
+from raw_client import serves  # noqa: E402
+from server_process import ServerProcess, wait_until  # noqa: E402
+from tvm_client import connect  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,6 +57,21 @@ def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
 
 
 @pytest.fixture
+def sturdy(start_server):
+    """A server, and the check that it serves when all is over, as it did before."""
+    server = start_server("--max-sessions", "64")
+    serves(server)
+    server.wait_until_idle()
+    descriptors, kilobytes = server.descriptors(), server.resident_kilobytes()
+    yield server
+    serves(server)
+    server.wait_until_idle()
+    wait_until(lambda: server.descriptors() == descriptors, "descriptors to be closed")
+    # What malloc keeps varies by some pages; a session's leftovers would add up to more.
+    assert server.resident_kilobytes() < kilobytes + 1024
+
+
+@pytest.fixture
 def tracker() -> Iterator[Tracker]:
     running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
     yield running
@@ -80,7 +97,3 @@ def add_one(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def functions(folder: Path) -> Path:
     return workloads.c_functions(folder)
-
-
-def connect(server: ServerProcess, key: str = "kitchen", **options: Any) -> rpc.RPCSession:
-    return rpc.connect(server.host, server.port, key, **options)

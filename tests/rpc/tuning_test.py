@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-import tvm
-from tvm import auto_scheduler, autotvm, rpc, te
+from tvm import auto_scheduler, autotvm, te
 from tvm.testing.auto_scheduler import matmul_auto_scheduler_test
 
 from conftest import ROOT

@@ -1,24 +1,16 @@
-// Keys of clients, of the tracker and of the challenge.
+#include "rpc/server/authentication.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <string>
 
-#include <run_model/rpc/host_port.h>
-#include "rpc/server/auth_key.h"
-#include "rpc/server/client_key.h"
-#include "rpc/server/hmac.h"
-#include "rpc/server/matchkeys.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model::rpc {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
 
 std::string hex(const Digest& digest) {
   std::string text;
@@ -57,75 +49,6 @@ TEST(HmacTest, ComparesAllBytes) {
   b[31] ^= std::byte{1};
   EXPECT_FALSE(equal_in_constant_time(a, b));
   EXPECT_FALSE(equal_in_constant_time(a, std::span(a).first(31)));
-}
-
-TEST(ClientKeyTest, SplitsAtWhiteSpace) {
-  const auto client = parse_client_key(" client:a:0.5\t-timeout=3 -other=1\n");
-  ASSERT_TRUE(client);
-  EXPECT_EQ(client->key, "a:0.5");
-  EXPECT_EQ(client->timeout_seconds, 3);
-}
-
-TEST(ClientKeyTest, IgnoresTimesThatAreNone) {
-  for (const char* option : {"-timeout=", "-timeout=x", "-timeout=-1", "-timeout=inf",
-                             "-timeout=nan", "-timeout=1s", "-timeout=0", "timeout=5"}) {
-    const auto client = parse_client_key(std::string("client:k ") + option);
-    ASSERT_TRUE(client);
-    EXPECT_EQ(client->timeout_seconds, 0) << option;
-  }
-}
-
-TEST(ClientKeyTest, RefusesOthers) {
-  for (const char* text : {"", " ", "client", "server:k", "k client:k"}) {
-    EXPECT_FALSE(parse_client_key(text)) << text;
-  }
-}
-
-TEST(HostPortTest, ReadsNamesAndBothKindsOfNumbers) {
-  EXPECT_EQ(parse_host_port("--x", "board.local:9090"), (HostPort{"board.local", 9090}));
-  EXPECT_EQ(parse_host_port("--x", "10.0.0.1:1"), (HostPort{"10.0.0.1", 1}));
-  EXPECT_EQ(parse_host_port("--x", "[fe80::1]:65535"), (HostPort{"fe80::1", 65535}));
-  EXPECT_EQ(to_text({"fe80::1", 80}), "[fe80::1]:80");
-  EXPECT_EQ(to_text({"board", 80}), "board:80");
-}
-
-TEST(HostPortTest, NamesTheFlagOfWhatIsNone) {
-  for (const char* text : {"", "board", ":90", "board:", "board:0", "board:65536", "board:-1",
-                           "board:90x", "fe80::1:90", "[]:90"}) {
-    EXPECT_THAT([&] { parse_host_port("--tracker", text); },
-                ThrowsError(ErrorKind::kUsage, "--tracker"))
-        << text;
-  }
-}
-
-TEST(MatchkeysTest, AreWhatTvmsTrackerTakesApart) {
-  Matchkeys keys("pynq");
-  const std::string key = keys.add();
-  EXPECT_THAT(key, MatchesRegex("pynq:0\\.[0-9]+"));
-  EXPECT_NE(keys.add(), key);
-}
-
-TEST(MatchkeysTest, ServeOnce) {
-  Matchkeys keys("pynq");
-  const std::string key = keys.add();
-  EXPECT_FALSE(keys.take("pynq"));
-  EXPECT_FALSE(keys.take("pynq:0.5"));
-  EXPECT_TRUE(keys.take(key));
-  EXPECT_FALSE(keys.take(key));
-}
-
-TEST(MatchkeysTest, AreReplacedWhenWhoGotThemDoesNotCome) {
-  using std::chrono::seconds;
-  Matchkeys keys("pynq");
-  const std::string waiting = keys.add();
-  const std::string given = keys.add();
-  const TimePoint start = Clock::now();
-  EXPECT_THAT(keys.update({waiting, given}, start), IsEmpty());
-  EXPECT_THAT(keys.update({waiting}, start + seconds(60)), IsEmpty());
-  EXPECT_THAT(keys.update({waiting}, start + seconds(65)), IsEmpty());
-  EXPECT_THAT(keys.update({waiting}, start + seconds(67)), ElementsAre(given));
-  EXPECT_FALSE(keys.take(given));
-  EXPECT_TRUE(keys.take(waiting));
 }
 
 class AuthKeyTest : public ::testing::Test {
