@@ -10,7 +10,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/graph_executor_module.h"
 #include "runtime/graph_json.h"
 

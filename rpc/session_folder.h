@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 
 namespace run_model::rpc {
 

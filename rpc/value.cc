@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include <run_model/rpc/function.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 

@@ -14,7 +14,7 @@
 
 #include <run_model/error.h>
 #include "base/mapped_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/elf/check.h"
 #include "runtime/elf/exported_symbols.h"
 #include "runtime/elf/file.h"

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/owned_fd.h"
-#include "base/quoted.h"
+#include "base/file.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "rpc/server/wire.h"
 
 namespace run_model::rpc {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/sockets.h"
 #include "rpc/server/wire.h"
 

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/as_text.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
 #include "rpc/server/session_table.h"

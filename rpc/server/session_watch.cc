@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <run_model/rpc/server.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/session_process.h"
 #include "rpc/server/sockets.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 
 namespace run_model::rpc {
 

@@ -76,9 +76,7 @@ Examples:
 
 std::string check_zoo_help_text() {
   return std::string(kBeforeExitCodes) + exit_codes_text(ErrorKind::kImage) + "  " +
-         std::to_string(exit_code(ErrorKind::kModel)) +
-         "  some cases have failed
-         " +
+         std::to_string(exit_code(ErrorKind::kModel)) + "  some cases have failed\n" +
          kAfterExitCodes;
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/elf/exported_symbols.h"
 #include "runtime/elf/loadable.h"
 

@@ -1,12 +1,19 @@
-#include "base/json_field.h"
+#include "base/json.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
+
+constexpr std::size_t kMaxDimensions = 32;
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
 // A list or object by its kind only: printing it recurses as deeply as an untrusted file nests it.
 std::string shown(const nlohmann::json& value) {
@@ -15,9 +22,7 @@ std::string shown(const nlohmann::json& value) {
   return in_quotes(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-}  // namespace
-
-nlohmann::json JsonField::parse(std::string_view text, const std::string& source) {
+nlohmann::json parse(std::string_view text, const std::string& source) {
   // The parser takes a zero byte for the end of the text, whatever follows it.
   if (std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw Error(ErrorKind::kFormat,
@@ -39,6 +44,8 @@ nlohmann::json JsonField::parse(std::string_view text, const std::string& source
     throw Error(ErrorKind::kFormat, source + " is no usable JSON: it holds a number out of range");
   }
 }
+
+}  // namespace
 
 JsonField JsonField::member(std::string_view key) const {
   if (!value_->is_object()) fail("is no object");
@@ -113,6 +120,72 @@ void JsonField::fail(const std::string& problem) const {
       ErrorKind::kFormat,
       *source_ + ": " + (path_.empty() ? std::string("the document") : path_) + " " + problem,
       "compile the model again, or copy the file again if it may be damaged");
+}
+
+JsonDocument::JsonDocument(std::string_view text, std::string source)
+    : source_(std::move(source)),
+      value_(std::make_unique<const nlohmann::json>(parse(text, source_))) {}
+
+JsonDocument::~JsonDocument() = default;
+
+std::optional<JsonField> find_member(const JsonField& object, std::string_view key) {
+  if (!object.has(key) || object.member(key).is_null()) return std::nullopt;
+  return object.member(key);
+}
+
+std::string text_or_empty(const JsonField& object, std::string_view key) {
+  const std::optional<JsonField> field = find_member(object, key);
+  return field ? field->string() : "";
+}
+
+std::string one_of(const JsonField& field, std::span<const std::string_view> words) {
+  const std::string& value = field.string();
+  if (std::find(words.begin(), words.end(), value) != words.end()) return value;
+  std::string known;
+  for (const std::string_view word : words) {
+    if (!known.empty()) known += ", ";
+    known += word;
+  }
+  field.fail("is " + in_quotes(value) + ", expected one of " + known);
+}
+
+double positive_number(const JsonField& field) {
+  const double value = field.number();
+  if (!(value > 0)) field.fail("is not more than 0");
+  return value;
+}
+
+std::vector<std::int64_t> shape_field(const JsonField& field) {
+  std::vector<std::int64_t> shape;
+  if (field.array_size() > kMaxDimensions) field.fail("has too many dimensions");
+  for (std::size_t i = 0; i < field.array_size(); ++i) {
+    shape.push_back(field.at(i).integer(0, kMaxInt64));
+  }
+  return shape;
+}
+
+std::string sha256_field(const JsonField& field) {
+  const std::string& text = field.string();
+  if (!is_hex(text, 64)) field.fail("is not 64 lower-case hexadecimal digits");
+  return text;
+}
+
+void refuse_other_members(const JsonField& object, std::span<const std::string_view> known) {
+  for (const std::string& key : object.keys()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      object.member(key).fail("is not a field that this version knows");
+    }
+  }
+}
+
+void check_schema_version(const JsonField& root, std::int64_t known, const std::string& name,
+                          const std::string& hint) {
+  const std::int64_t schema = root.member("schema_version").integer(1, kMaxInt64);
+  if (schema == known) return;
+  throw Error(ErrorKind::kIncompatible,
+              name + " has schema_version " + std::to_string(schema) + ", and this program knows " +
+                  std::to_string(known),
+              hint);
 }
 
 }  // namespace run_model

@@ -1,4 +1,4 @@
-#include "base/atomic_file.h"
+#include "base/write_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,8 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -24,46 +25,31 @@ namespace fs = std::filesystem;
               "cannot write " + path_in_quotes(path) + ": " + std::strerror(error), hint);
 }
 
-// Closes the file, and removes it again unless keep() was called.
+// Removes the file again unless rename_to() was called.
 class PendingFile {
  public:
-  PendingFile(fs::path path, int fd, bool temporary)
-      : path_(std::move(path)), fd_(fd), temporary_(temporary) {}
+  PendingFile(fs::path path, OwnedFd fd, bool temporary)
+      : path_(std::move(path)), fd_(std::move(fd)), temporary_(temporary) {}
   ~PendingFile() {
-    if (fd_ >= 0) ::close(fd_);
     if (temporary_) ::unlink(path_.c_str());
   }
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
 
-  // Returns 0 or errno.
-  int write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        return errno;
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    return 0;
-  }
+  bool write(std::span<const std::byte> bytes) { return write_all(fd_.get(), bytes); }
 
-  int close() {
-    const int status = ::close(fd_);
-    fd_ = -1;
-    return status == 0 ? 0 : errno;
-  }
+  // A file system may only say here that it could not store what was written.
+  bool close() { return ::close(fd_.release()) == 0; }
 
-  int rename_to(const fs::path& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) return errno;
+  bool rename_to(const fs::path& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) return false;
     temporary_ = false;
-    return 0;
+    return true;
   }
 
  private:
   fs::path path_;
-  int fd_;
+  OwnedFd fd_;
   bool temporary_;
 };
 
@@ -80,27 +66,22 @@ fs::path resolve(const fs::path& path) {
   return error ? path : resolved;
 }
 
-struct OpenedFile {
-  fs::path path;
-  int fd;
-};
-
 // A new file beside `target`. Never one that was there before, which might be somebody else's.
-OpenedFile open_temporary(const fs::path& target) {
+PendingFile open_temporary(const fs::path& target) {
   constexpr int kAttempts = 100;
   for (int attempt = 0;; ++attempt) {
     fs::path file = target;
     file += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return {file, fd};
+    OwnedFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd) return {file, std::move(fd), true};
     if (errno != EEXIST || attempt == kAttempts) fail(target, errno);
   }
 }
 
-OpenedFile open_special(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) fail(path, errno);
-  return {path, fd};
+PendingFile open_special(const fs::path& path) {
+  OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) fail(path, errno);
+  return {path, std::move(fd), false};
 }
 
 }  // namespace
@@ -108,14 +89,11 @@ OpenedFile open_special(const fs::path& path) {
 void write_file(const fs::path& path, std::span<const std::span<const std::byte>> pieces) {
   const bool direct = exists_as_special_file(path);
   const fs::path target = direct ? path : resolve(path);
-  const OpenedFile file = direct ? open_special(path) : open_temporary(target);
-  PendingFile pending(file.path, file.fd, !direct);
+  PendingFile file = direct ? open_special(path) : open_temporary(target);
   for (const std::span<const std::byte> piece : pieces) {
-    if (const int error = pending.write(piece)) fail(path, error);
+    if (!file.write(piece)) fail(path, errno);
   }
-  if (const int error = pending.close()) fail(path, error);
-  if (direct) return;
-  if (const int error = pending.rename_to(target)) fail(path, error);
+  if (!file.close() || (!direct && !file.rename_to(target))) fail(path, errno);
 }
 
 }  // namespace run_model

@@ -1,11 +1,16 @@
-#include "base/read_file.h"
+#include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "base/text.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 
@@ -54,6 +59,32 @@ TEST(ReadFileTest, FailuresNameTheFile) {
               ThrowsError(ErrorKind::kFile, "cannot read '/nonexistent' as a text: No such file"));
   EXPECT_THAT([] { read_file("/", 10, "a text"); },
               ThrowsError(ErrorKind::kFile, "Is a directory"));
+}
+
+TEST(OwnedFdTest, ClosesWhatItOwnsOnce) {
+  const TemporaryFolder folder;
+  int number = -1;
+  {
+    OwnedFd file = open_to_read(folder.write("f", "abc"));
+    ASSERT_TRUE(file);
+    number = file.get();
+    const OwnedFd owner = std::move(file);
+    EXPECT_FALSE(file);
+    EXPECT_EQ(owner.get(), number);
+  }
+  EXPECT_EQ(::fcntl(number, F_GETFD), -1);
+  EXPECT_FALSE(open_to_read(folder / "none"));
+  EXPECT_EQ(errno, ENOENT);
+}
+
+TEST(ReadToEndTest, GivesWhatIsLeftUpToTheLimit) {
+  const TemporaryFolder folder;
+  const OwnedFd file = open_to_read(folder.write("f", "abcdef"));
+  EXPECT_EQ(as_text(read_to_end(file.get(), 2).value()), "ab");
+  EXPECT_EQ(as_text(read_to_end(file.get(), 100).value()), "cdef");
+  const OwnedFd directory = open_to_read("/");
+  EXPECT_EQ(read_to_end(directory.get(), 100), std::nullopt);
+  EXPECT_EQ(errno, EISDIR);
 }
 
 }  // namespace
