@@ -36,21 +36,12 @@ void check_name(const std::string& name) {
       "files of a session have plain names: no folders, no leading dot, no control characters");
 }
 
-void write_all(int file, std::span<const std::byte> bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("the file " + in_quotes(name) + " cannot be written");
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-}
-
 }  // namespace
 
 SessionFolder::SessionFolder(std::filesystem::path path, std::uint64_t most_bytes)
     : path_(std::move(path)),
       most_bytes_(most_bytes),
-      directory_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+      directory_(open_to_read(path_, O_DIRECTORY | O_NOFOLLOW)) {
   if (!directory_) fail("the session's folder " + path_in_quotes(path_) + " cannot be opened");
 }
 
@@ -77,7 +68,9 @@ void SessionFolder::write(const std::string& name, std::uint64_t bytes,
       const std::size_t most =
           static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kBlockBytes));
       const std::size_t count = next({block.get(), most});
-      write_all(file.get(), {block.get(), count}, name);
+      if (!write_all(file.get(), {block.get(), count})) {
+        fail("the file " + in_quotes(name) + " cannot be written");
+      }
       bytes -= count;
     }
     // Some file systems tell only now that they are full.

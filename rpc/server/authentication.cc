@@ -7,9 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <run_model/error.h>
@@ -90,7 +92,7 @@ Digest server_proof(std::span<const std::byte> key, const Nonce& client, const N
 
 std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
   const std::string name = "the key file " + path_in_quotes(path);
-  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const OwnedFd file = open_to_read(path, O_NONBLOCK);
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) {
     throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno), kHowToMake);
@@ -100,30 +102,20 @@ std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
     throw Error(ErrorKind::kFile, name + " can be read or changed by others than its owner",
                 "chmod 600 it, and make a new key if others may have seen it");
   }
-  std::vector<std::byte> key(kMost + 1);
-  std::size_t length = 0;
-  while (length < key.size()) {
-    const ssize_t got = ::read(file.get(), key.data() + length, key.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno));
-    }
-    if (got == 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  if (length > kMost) {
+  std::optional<std::vector<std::byte>> key = read_to_end(file.get(), kMost + 1);
+  if (!key) throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno));
+  if (key->size() > kMost) {
     throw Error(ErrorKind::kFormat, name + " has more than " + std::to_string(kMost) + " bytes",
                 kHowToMake);
   }
-  while (length > 0 && is_space(key[length - 1])) --length;
-  if (length < kLeast) {
+  while (!key->empty() && is_space(key->back())) key->pop_back();
+  if (key->size() < kLeast) {
     throw Error(ErrorKind::kFormat,
-                name + " has a key of " + std::to_string(length) + " bytes, expected at least " +
-                    std::to_string(kLeast),
+                name + " has a key of " + std::to_string(key->size()) +
+                    " bytes, expected at least " + std::to_string(kLeast),
                 kHowToMake);
   }
-  key.resize(length);
-  return key;
+  return std::move(*key);
 }
 
 }  // namespace run_model::rpc

@@ -6,21 +6,12 @@
 
 #include <string>
 
+#include "base/text.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model::rpc {
 namespace {
-
-std::string hex(const Digest& digest) {
-  std::string text;
-  for (const std::byte byte : digest) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", std::to_integer<unsigned>(byte));
-    text += digits;
-  }
-  return text;
-}
 
 Digest hmac(const std::string& key, const std::string& message) {
   return hmac_sha256(std::as_bytes(std::span(key)), std::as_bytes(std::span(message)));
