@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 import tvm
-
 from tvm_client import connect, error_of, native_only, upload
 from workloads import IS_NATIVE
 

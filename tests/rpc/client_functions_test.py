@@ -10,10 +10,8 @@ import time
 import numpy as np
 import pytest
 import tvm
-
 from server_process import wait_until
 from tvm_client import connect, error_of, native_only, upload
-
 
 # Functions and their arguments.
 

@@ -7,12 +7,26 @@ import socket
 import struct
 
 import pytest
-
-from raw_client import (ALLOCATE, CALL, COPY_FROM, COPY_TO, FIND, INIT, MAGIC, MISMATCH, TEXT,
-                        RawClient, ends, frame, running, sequence, serves, text)
+from raw_client import (
+    ALLOCATE,
+    CALL,
+    COPY_FROM,
+    COPY_TO,
+    FIND,
+    INIT,
+    MAGIC,
+    MISMATCH,
+    TEXT,
+    RawClient,
+    ends,
+    frame,
+    running,
+    sequence,
+    serves,
+    text,
+)
 from tvm_client import native_only
 from workloads import IS_NATIVE
-
 
 # The client vanishes.
 

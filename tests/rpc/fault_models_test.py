@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 import tvm
-
 from raw_client import serves
 from server_process import EMULATOR, wait_until
 from tvm_client import connect, error_of, exported, native_only, upload

@@ -10,11 +10,10 @@ import time
 
 import pytest
 import tvm
-from tvm import rpc
-from tvm.rpc.tracker import Tracker
-
 from raw_client import MISMATCH, RETURN, RawClient, ends, running
 from server_process import ServerProcess, wait_until
+from tvm import rpc
+from tvm.rpc.tracker import Tracker
 from tvm_client import connect, error_of, exported, native_only, upload
 from workloads import IS_NATIVE, check_result, run_network
 
@@ -150,7 +149,7 @@ def test_a_tracker_finds_the_board(start_server, tracker, network):
 @native_only
 def test_a_tracker_that_restarts(start_server, network):
     first = Tracker(host="127.0.0.1", port=18190, port_end=18900, silent=True)
-    server = start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
+    start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
 
     def free() -> int | None:
         queues = rpc.connect_tracker("127.0.0.1", first.port).summary()["queue_info"]

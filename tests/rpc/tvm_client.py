@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import tvm
+from server_process import ServerProcess
 from tvm import relay, rpc
 from tvm.contrib import graph_executor
-
-from server_process import ServerProcess
 from workloads import IS_NATIVE, Network
 
 # The board is what this machine is, so that all is worth testing; elsewhere a selection.

@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/elf/arm_attributes.h"
-#include "runtime/elf/check.h"
+#include "runtime/library_check.h"
 #include "tests/runtime/elf/elf_builder.h"
 #include "tests/runtime/error_matchers.h"
 
