@@ -1,4 +1,4 @@
-#include "rpc/executor_module.h"
+#include "rpc/graph_executor_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -171,10 +171,7 @@ TEST_F(ExecutorModuleTest, RefusesWhatDoesNotFit) {
 
 class CreateExecutorTest : public testing::TestWithParam<const char*> {
  protected:
-  CreateExecutorTest() {
-    add_graph_executor(registry_);
-    add_debug_executor(registry_);
-  }
+  CreateExecutorTest() { add_executors(registry_); }
   Value create(const std::vector<Value>& arguments) {
     return registry_.find(GetParam())->call(arguments);
   }

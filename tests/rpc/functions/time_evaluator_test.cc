@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "rpc/cache_flush.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/library_module.h"
+#include "rpc/timing.h"
 #include "tests/error_matcher.h"
 #include "tests/rpc/executor_fixture.h"
 

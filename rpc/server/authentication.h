@@ -17,11 +17,21 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-
-#include "rpc/server/hmac.h"
+#include <filesystem>
+#include <span>
+#include <vector>
 
 namespace run_model::rpc {
+
+// HMAC-SHA256 (RFC 2104, FIPS 198-1).
+using Digest = std::array<std::byte, 32>;
+
+Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
+
+// Takes the same time wherever the two differ. False for different lengths.
+bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 
 inline constexpr std::int32_t kChallengeMagic = 0xaf271;
 
@@ -31,5 +41,10 @@ Nonce random_nonce();
 
 Digest client_proof(std::span<const std::byte> key, const Nonce& client, const Nonce& server);
 Digest server_proof(std::span<const std::byte> key, const Nonce& client, const Nonce& server);
+
+// Reads the file of --auth-key-file: its bytes without white space (of ASCII) at their end. Throws
+// Error(kFile) for a file that cannot be read or that others than its owner can read or write,
+// Error(kFormat) for fewer than 16 bytes or more than 4096.
+std::vector<std::byte> read_auth_key(const std::filesystem::path& path);
 
 }  // namespace run_model::rpc
