@@ -85,7 +85,7 @@ void skip_tensor(ByteReader& reader) {
     reader.fail("a tensor has " + std::to_string(dimensions) + " dimensions");
   }
   reader.skip(4, "a tensor's element type");
-  reader.skip(8 * dimensions, "a tensor's shape");
+  reader.skip(std::uint64_t{8} * dimensions, "a tensor's shape");
   const std::int64_t bytes = reader.i64("a tensor's byte count");
   if (bytes < 0) {
     reader.fail("a tensor has " + std::to_string(bytes) + " bytes");

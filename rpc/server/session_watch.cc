@@ -159,7 +159,7 @@ void SessionWatch::step(TimePoint now) {
   check_memory(now);
 }
 
-void SessionWatch::kill_for(std::string why) {
+void SessionWatch::kill_for(const std::string& why) {
   kill(why, "the server has ended the session: " + why);
 }
 
