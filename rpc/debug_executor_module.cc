@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "rpc/module_methods.h"
 #include "rpc/profile_report.h"
-#include "runtime/graph_json.h"
 
 namespace run_model::rpc {
 namespace {
@@ -35,7 +34,7 @@ std::string shapes_of(const NodeInfo& node) {
 
 }  // namespace
 
-DebugExecutorModule::DebugExecutorModule(GraphExecutor executor)
+DebugExecutorModule::DebugExecutorModule(DebugExecutor executor)
     : GraphExecutorModule(std::move(executor)) {
   std::size_t next = 0;
   for (const GraphNode& node : this->executor().graph().nodes) {

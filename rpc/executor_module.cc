@@ -24,20 +24,20 @@ ExecutorOptions debug_options() {
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
                                                   const std::string& graph_json) {
   return std::make_shared<GraphExecutorModule>(
-      GraphExecutor(library, graph_json, client_options()));
+      DebugExecutor(library, graph_json, client_options()));
 }
 
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<GraphExecutorModule>(GraphExecutor(library, client_options()));
+  return std::make_shared<GraphExecutorModule>(DebugExecutor(library, client_options()));
 }
 
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
                                                   const std::string& graph_json) {
-  return std::make_shared<DebugExecutorModule>(GraphExecutor(library, graph_json, debug_options()));
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, graph_json, debug_options()));
 }
 
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<DebugExecutorModule>(GraphExecutor(library, debug_options()));
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, debug_options()));
 }
 
 }  // namespace run_model::rpc

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include <run_model/load_params.h>
 #include "base/text.h"
 #include "rpc/module_methods.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 
 namespace run_model::rpc {
@@ -198,7 +196,7 @@ Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
 
 Value GraphExecutorModule::load_parameters(const Arguments& arguments) {
   arguments.check_count(1, 1);
-  load_params(executor_, arguments.bytes(0), kGivenParams);
+  executor_.load_params(arguments.bytes(0), kGivenParams);
   return {};
 }
 

@@ -6,21 +6,21 @@
 #include <optional>
 #include <string>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 
 class GraphExecutorModule : public RemoteModule {
  public:
-  explicit GraphExecutorModule(GraphExecutor executor) : executor_(std::move(executor)) {}
+  explicit GraphExecutorModule(DebugExecutor executor) : executor_(std::move(executor)) {}
 
   std::string kind() const override { return "GraphExecutor"; }
   FunctionPointer find(const std::string& name) override;
 
  protected:
-  GraphExecutor& executor() { return executor_; }
-  const GraphExecutor& executor() const { return executor_; }
+  DebugExecutor& executor() { return executor_; }
+  const DebugExecutor& executor() const { return executor_; }
 
   Value run(const Arguments& arguments);
 
@@ -45,7 +45,7 @@ class GraphExecutorModule : public RemoteModule {
   std::optional<std::size_t> graph_argument(const Arguments& arguments, std::size_t i) const;
   std::string output_name(std::size_t output) const;
 
-  GraphExecutor executor_;
+  DebugExecutor executor_;
 };
 
 // Copies `source` to the tensor that is argument `i`, which must be of the same form.

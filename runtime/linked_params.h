@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include <run_model/graph.h>
 #include <run_model/module.h>
-#include "runtime/graph_json.h"
 #include "runtime/param_binding.h"
 
 namespace run_model {

@@ -15,6 +15,7 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "runtime/device_blob.h"
 #include "runtime/elf/check.h"
 #include "runtime/elf/exported_symbols.h"
 #include "runtime/elf/file.h"
@@ -79,7 +80,7 @@ struct OpenModules {
   }
 };
 
-class LibraryModule final : public Module {
+class LibraryModule final : public ModelLibrary {
  public:
   LibraryModule(std::filesystem::path path, const ElfFile& elf, LoadedLibrary library)
       : path_(std::move(path)), library_(std::move(library)) {
@@ -193,6 +194,11 @@ std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
 }
 
 }  // namespace
+
+const EmbeddedGraph* embedded_graph(const Module& library) {
+  const auto* model = dynamic_cast<const ModelLibrary*>(&library);
+  return model != nullptr && model->embedded_graph() ? &*model->embedded_graph() : nullptr;
+}
 
 std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path, "library");

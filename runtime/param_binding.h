@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <run_model/graph.h>
 #include "base/mapped_file.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 
 namespace run_model {

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include <run_model/graph.h>
 #include "artifacts/cpu_check.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/graph_json.h"
 #include "runtime/linked_params.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"

@@ -79,7 +79,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   report.threads = options.threads->threads();
   options.plan_memory = load.plan_memory;
   if (load.watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
-  GraphExecutor executor(report.package.files, options);
+  DebugExecutor executor(report.package.files, options);
   report.memory.mark(kStageParametersBound);
   check_metadata(report.package, executor);
   report.timing.load = stopwatch.lap();

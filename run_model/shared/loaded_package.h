@@ -1,7 +1,7 @@
 // An artifact that is ready to run.
 #pragma once
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/package.h>
 #include "run_model/run_model/report.h"
 
@@ -9,7 +9,7 @@ namespace run_model {
 
 struct LoadedPackage {
   RunReport report;  // timing.load is filled in
-  GraphExecutor executor;
+  DebugExecutor executor;
   std::shared_ptr<ThreadPool> threads;  // that the executor runs on
 };
 

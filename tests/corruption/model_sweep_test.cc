@@ -6,9 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include <run_model/graph.h>
 #include <run_model/graph_executor.h>
 #include "runtime/device_blob.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"
 #include "tests/corruption/damage.h"

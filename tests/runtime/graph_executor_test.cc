@@ -35,7 +35,7 @@ TEST_F(GraphExecutorTest, ComputesWithParametersInPlaceOrCopied) {
 }
 
 TEST_F(GraphExecutorTest, RefusesToRunWithAnInputUnset) {
-  GraphExecutor executor = make(add_graph());
+  DebugExecutor executor = make_debug(add_graph());
   executor.set_input("w", vector_of({1, 2, 3, 4}));
   EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { executor.run(); }),
               HasSubstr("never set: 'x' (float32 [4])"));
@@ -167,25 +167,6 @@ TEST_F(GraphExecutorTest, ZeroCopyOutputLeavesReusedStorageAlone) {
   EXPECT_THAT(values_of(out), ElementsAre(5, 8, 11, 14));
 }
 
-TEST_F(GraphExecutorTest, RunsNodeByNode) {
-  GraphExecutor executor = make(
-      graph_of({input_node("x"), input_node("w"), call_node("a", "fused_add", {{0, 0}, {1, 0}}),
-                call_node("r", "__nop", {{2, 0}}), call_node("b", "fused_both", {{3, 0}}, 2)},
-               {0, 1, 2, 2, 3, 4}, {{4, 1}}),
-      add_params(true));
-  executor.set_input(0, vector_of({1, 1, 1, 1}));
-  ASSERT_EQ(executor.nodes().size(), 3u);
-  EXPECT_EQ(executor.nodes()[0].function, "fused_add");
-  EXPECT_EQ(executor.nodes()[0].inputs[1].name, "w");
-  EXPECT_EQ(executor.nodes()[1].function, "__nop");
-  EXPECT_EQ(executor.nodes()[2].outputs[1].name, "b:1");
-  for (std::size_t i = 0; i < executor.nodes().size(); ++i) executor.run_node(i);
-  EXPECT_THAT(values_of(executor.node_output(0, 0)), ElementsAre(2, 3, 4, 5));
-  EXPECT_THAT(values_of(executor.node_output(2, 0)), ElementsAre(4, 6, 8, 10));
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(-2, -3, -4, -5));
-  EXPECT_THROW(executor.node_output(0, 1), Error);
-}
-
 // (x, w) and (w, x) are joined to the output; 32 floats each, so that the parts are aligned.
 json join_graph(const std::string& function) {
   json graph = graph_of(
@@ -219,7 +200,7 @@ std::vector<float> join_inputs(GraphExecutor& executor) {
 
 TEST_F(GraphExecutorTest, LeavesConcatenationsOut) {
   for (bool plan_memory : {true, false}) {
-    GraphExecutor executor(files(join_graph("fused_concatenate"), ""), planning(plan_memory));
+    DebugExecutor executor(files(join_graph("fused_concatenate"), ""), planning(plan_memory));
     EXPECT_EQ(executor.nodes()[2].joined, plan_memory);
     EXPECT_FALSE(executor.nodes()[0].joined);
     const std::vector<float> expected = join_inputs(executor);
@@ -232,7 +213,7 @@ TEST_F(GraphExecutorTest, LeavesConcatenationsOut) {
 }
 
 TEST_F(GraphExecutorTest, ZeroCopyOutputTakesItsPartsAlong) {
-  GraphExecutor executor = make(join_graph("fused_concatenate"));
+  DebugExecutor executor = make_debug(join_graph("fused_concatenate"));
   const std::vector<float> expected = join_inputs(executor);
   Tensor out = Tensor::empty({1, 64}, kFloat32);
   executor.set_output_zero_copy(0, out);

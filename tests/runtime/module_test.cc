@@ -12,6 +12,7 @@
 
 #include "base/mapped_file.h"
 #include "error_matchers.h"
+#include "runtime/device_blob.h"
 
 namespace run_model {
 namespace {
@@ -56,7 +57,7 @@ TEST(ModuleTest, FindsAndCallsFunctions) {
   const PackedFunction function = module->find("fused_add_one");
   ASSERT_NE(function, nullptr);
   EXPECT_EQ(call(function, 41), 42);
-  EXPECT_FALSE(module->embedded_graph().has_value());
+  EXPECT_EQ(embedded_graph(*module), nullptr);
 }
 
 TEST(ModuleTest, FindsOnlyTheLibrarysOwnCompiledFunctions) {
@@ -135,8 +136,8 @@ TEST(ModuleTest, SingleFileExport) {
   for (const char* name :
        {"single_file_GraphExecutorFactory.so", "single_file_GraphRuntimeFactory.so"}) {
     const auto module = Module::open(library(name));
-    const auto& graph = module->embedded_graph();
-    ASSERT_TRUE(graph.has_value()) << name;
+    const EmbeddedGraph* graph = embedded_graph(*module);
+    ASSERT_NE(graph, nullptr) << name;
     EXPECT_EQ(graph->graph_json, "{\"nodes\": []}");
     EXPECT_EQ(graph->param_names, std::vector<std::string>{"p0"});
     ASSERT_NE(graph->file, nullptr);

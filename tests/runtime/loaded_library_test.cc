@@ -1,4 +1,4 @@
-// Executors of libraries that are loaded already, and inputs and parameters as arguments alike.
+// Executors of libraries that are loaded already.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,21 +11,21 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
+#include "runtime/device_blob.h"
 #include "tests/runtime/graph_executor_fixture.h"
 
 namespace run_model {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class GraphArgumentsTest : public GraphExecutorTest {};
+class LoadedLibraryTest : public GraphExecutorTest {};
 
 std::shared_ptr<Module> library() { return Module::open(EXECUTOR_MODEL); }
 
 // The executor's library as a single-file export would have it, with a parameter of four floats.
-class SingleFile : public Module {
+class SingleFile : public ModelLibrary {
  public:
   SingleFile(std::string graph, std::string name, const std::string& record)
       : library_(library()), memory_(Tensor::empty({1024}, parse_dtype("uint8"))) {
@@ -50,19 +50,19 @@ class SingleFile : public Module {
   std::optional<EmbeddedGraph> embedded_;
 };
 
-TEST_F(GraphArgumentsTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
+TEST_F(LoadedLibraryTest, MakesInputsOfAllThatALoadedLibrarysGraphTakes) {
   GraphExecutor executor(library(), add_graph().dump());
   ASSERT_EQ(executor.inputs().size(), 2u);
   EXPECT_EQ(executor.inputs()[1].name, "w");
   EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { executor.run(); }),
               HasSubstr("'x' (float32 [4]), 'w'"));
   executor.set_input(0, vector_of({1, 2, 3, 4}));
-  executor.set_argument(1, vector_of({10, 20, 30, 40}));
+  executor.set_input(1, vector_of({10, 20, 30, 40}));
   executor.run();
   EXPECT_THAT(values_of(executor.output(0)), ElementsAre(11, 22, 33, 44));
 }
 
-TEST_F(GraphArgumentsTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
+TEST_F(LoadedLibraryTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
   json graph = add_graph();
   graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
   EXPECT_THAT(
@@ -74,7 +74,7 @@ TEST_F(GraphArgumentsTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
               HasSubstr("the graph for library"));
 }
 
-TEST_F(GraphArgumentsTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
+TEST_F(LoadedLibraryTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
   const std::vector<float> w{1, 2, 3, 4};
   const std::string record = testing_params::tensor_record(
       {4}, kFloat32,
@@ -92,7 +92,7 @@ TEST_F(GraphArgumentsTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
   EXPECT_EQ(GraphExecutor(module, text + "\n").inputs().size(), 2u);
 }
 
-TEST_F(GraphArgumentsTest, RunsWithZerosWhereInputsNeedNotBeSet) {
+TEST_F(LoadedLibraryTest, RunsWithZerosWhereInputsNeedNotBeSet) {
   ExecutorOptions options;
   options.require_inputs = false;
   GraphExecutor executor(files(add_graph(), add_params(true)), options);
@@ -100,51 +100,7 @@ TEST_F(GraphArgumentsTest, RunsWithZerosWhereInputsNeedNotBeSet) {
   EXPECT_THAT(values_of(executor.output(0)), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(GraphArgumentsTest, GivesInputsAndParametersAsArguments) {
-  GraphExecutor executor = make(add_graph(), add_params(true));
-  ASSERT_EQ(executor.arguments().size(), 2u);
-  EXPECT_EQ(executor.arguments()[1].name, "w");
-  EXPECT_EQ(executor.argument_index("w"), 1u);
-  EXPECT_EQ(executor.argument_index("y"), std::nullopt);
-  EXPECT_THROW(executor.argument(2), std::out_of_range);
-  const Tensor x = executor.argument(0);
-  std::fill(x.elements<float>().begin(), x.elements<float>().end(), 1.0F);
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
-}
-
-// A mapped parameter cannot be written to where it is, a copied one can.
-TEST_F(GraphArgumentsTest, GivesParametersWhereTheyCanBeWritten) {
-  for (const bool aligned : {true, false}) {
-    const ModelFiles model = files(add_graph(), add_params(aligned));
-    GraphExecutor executor(model);
-    const Tensor w = executor.argument(1);
-    EXPECT_THAT(values_of(w), ElementsAre(1, 2, 3, 4));
-    EXPECT_EQ(executor.argument(1).data(), w.data());
-    w.elements<float>()[0] = 100;
-    executor.set_input(0, vector_of({1, 1, 1, 1}));
-    executor.run();
-    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(101, 3, 4, 5));
-    EXPECT_THAT(values_of(GraphExecutor(model).argument(1)), ElementsAre(1, 2, 3, 4));
-  }
-}
-
-TEST_F(GraphArgumentsTest, ReadsZeroCopyParametersWhereTheyAre) {
-  GraphExecutor executor = make(add_graph(), add_params(true));
-  const Tensor w = vector_of({5, 5, 5, 5});
-  executor.set_argument_zero_copy(1, w);
-  executor.set_input(0, vector_of({1, 1, 1, 1}));
-  executor.run();
-  EXPECT_THAT(values_of(executor.output(0)), Each(6));
-  EXPECT_EQ(executor.argument(1).data(), w.data());
-  // It is the parameter's memory from now on.
-  executor.set_argument(1, vector_of({7, 7, 7, 7}));
-  EXPECT_THAT(values_of(w), Each(7));
-  EXPECT_THAT(refusal(ErrorKind::kMismatch, [&] { executor.set_argument(1, vector_of({7})); }),
-              HasSubstr("input 'w' is float32 [4], but float32 [1] was given"));
-}
-
-TEST_F(GraphArgumentsTest, RunsOnTheSharedPoolOfTheTime) {
+TEST_F(LoadedLibraryTest, RunsOnTheSharedPoolOfTheTime) {
   GraphExecutor executor = make(add_graph(), add_params(true));
   executor.set_input(0, vector_of({1, 1, 1, 1}));
   const std::shared_ptr<ThreadPool> before = ThreadPool::shared();
