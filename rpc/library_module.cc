@@ -7,8 +7,8 @@
 #include <run_model/packed_function.h>
 #include "base/text.h"
 #include "rpc/executor_module.h"
+#include "runtime/call_context.h"
 #include "runtime/device_blob.h"
-#include "runtime/last_error.h"
 
 namespace run_model::rpc {
 namespace {

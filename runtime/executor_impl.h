@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/current_pool.h"
+#include "runtime/call_context.h"
 #include "runtime/entry_storage.h"
 #include "runtime/model_loader.h"
 #include "runtime/node_calls.h"

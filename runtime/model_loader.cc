@@ -9,7 +9,7 @@
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "runtime/device_blob.h"
-#include "runtime/linked_params.h"
+#include "runtime/param_binding.h"
 #include "runtime/params_file.h"
 
 namespace run_model {

@@ -15,12 +15,11 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "runtime/backend_api.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf/check.h"
-#include "runtime/elf/exported_symbols.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/elf/load_error.h"
 #include "runtime/elf/loadable.h"
 
 namespace run_model {

@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "runtime/last_error.h"
+#include "runtime/call_context.h"
 
 namespace run_model {
 namespace {

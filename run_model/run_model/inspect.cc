@@ -15,7 +15,7 @@
 #include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/linked_params.h"
+#include "runtime/param_binding.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"
 

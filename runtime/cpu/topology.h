@@ -1,12 +1,25 @@
-// How many threads make sense on this machine, from what Linux tells about it.
+// Which CPUs there are, which of them this process may use, and how many threads make sense on
+// them, from what Linux tells.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace run_model {
+
+// The highest CPU number that a list may name.
+inline constexpr int kHighestCpu = 65535;
+
+// Ascending, each once; nothing for text of another form (also an empty one) and for numbers beyond
+// kHighestCpu. White space around the list is passed over.
+std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
+
+// The shortest list of these ascending numbers, with a range for two and more in a row.
+std::string cpu_list_text(std::span<const int> cpus);
 
 // The CPU numbers that the calling thread may run on (sched_getaffinity), never empty.
 std::vector<int> allowed_cpus();

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/file_kind.h"
-#include "runtime/elf/arm_attributes.h"
+#include "base/file.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
-#include "runtime/elf/names.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 

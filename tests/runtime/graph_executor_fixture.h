@@ -76,15 +76,4 @@ class GraphExecutorTest : public testing::Test {
   fs::path directory_;
 };
 
-template <typename Function>
-std::string refusal(ErrorKind code, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), code) << error.what();
-    return error.what();
-  }
-  return "accepted";
-}
-
 }  // namespace run_model

@@ -1,5 +1,6 @@
 #include <run_model/module.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,13 +12,11 @@
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "error_matchers.h"
 #include "runtime/device_blob.h"
+#include "tests/error_matcher.h"
 
 namespace run_model {
 namespace {
-
-using testing_errors::expect_error;
 
 std::filesystem::path library(const std::string& name) {
   return std::filesystem::path(LIBRARY_DIR) / name;
@@ -25,7 +24,7 @@ std::filesystem::path library(const std::string& name) {
 
 void expect_refused(const std::string& name, ErrorKind code,
                     std::initializer_list<std::string> parts) {
-  expect_error([&] { Module::open(library(name)); }, code, parts);
+  EXPECT_THAT([&] { Module::open(library(name)); }, ThrowsError(code, parts));
 }
 
 class TemporaryFolder {
@@ -83,7 +82,8 @@ TEST(ModuleTest, RelativePathIsNotLookedForElsewhere) {
   EXPECT_NO_THROW(module = Module::open("slots.so"));
   std::filesystem::current_path(before);
   ASSERT_NE(module, nullptr);
-  expect_error([] { Module::open("libm.so.6"); }, ErrorKind::kFile, {"'libm.so.6' does not exist"});
+  EXPECT_THAT([] { Module::open("libm.so.6"); },
+              ThrowsError(ErrorKind::kFile, "'libm.so.6' does not exist"));
 }
 
 TEST(ModuleTest, SameFileGivesTheSameModule) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "runtime/call_context.h"
 #include "runtime/cpu/topology.h"
-#include "runtime/current_pool.h"
 
 namespace run_model {
 namespace {

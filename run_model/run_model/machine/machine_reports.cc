@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "run_model/shared/json_put.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model {
 namespace {

@@ -9,7 +9,7 @@
 #include <run_model/thread_pool.h>
 #include "base/text.h"
 #include "run_model/shared/arguments.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 DEFINE_int32(threads, 0, "number of threads; 0 for as many as suit this machine");
 DEFINE_string(cpus, "", "the CPUs to run on, as in 0,2-3");

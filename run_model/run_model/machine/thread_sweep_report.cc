@@ -5,7 +5,7 @@
 
 #include "run_model/run_model/machine/thread_sweep.h"
 #include "run_model/shared/json_put.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model {
 

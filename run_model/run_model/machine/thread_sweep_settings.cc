@@ -5,7 +5,6 @@
 
 #include "run_model/run_model/machine/thread_sweep.h"
 #include "runtime/cpu/clusters.h"
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {

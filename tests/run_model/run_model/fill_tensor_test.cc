@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/tensor_values.h"
+#include <run_model/tensor.h>
 #include "tests/error_matcher.h"
 
 namespace run_model {
