@@ -17,10 +17,10 @@
 #include "base/text.h"
 #include "runtime/backend_api.h"
 #include "runtime/device_blob.h"
-#include "runtime/elf/check.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
 #include "runtime/elf/loadable.h"
+#include "runtime/library_check.h"
 
 namespace run_model {
 namespace {

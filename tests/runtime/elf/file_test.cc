@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
-#include "runtime/elf/check.h"
 #include "runtime/elf/target.h"
+#include "runtime/library_check.h"
 #include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
 
