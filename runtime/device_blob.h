@@ -11,6 +11,7 @@
 
 #include <run_model/module.h>
 #include "base/mapped_file.h"
+#include "runtime/params_file.h"
 
 namespace run_model {
 
@@ -18,13 +19,8 @@ namespace run_model {
 struct EmbeddedGraph {
   std::string module_name;  // as in relay.build(mod_name=…); "default" unless chosen
   std::string graph_json;
-  std::vector<std::string> param_names;
-  // The parameters in the order of param_names: that many tensor records, one after the other, as
-  // in a parameters file. They fill the span exactly; shapes and types have not been looked at.
-  std::span<const std::byte> param_records;
-  // Where param_records begins in `file`, for messages and MappedFile::release().
-  std::size_t param_records_offset = 0;
-  std::shared_ptr<const MappedFile> file;  // the library, which param_records points into
+  std::vector<Param> params;               // their data points into the blob
+  std::shared_ptr<const MappedFile> file;  // the library, which the data points into
 };
 
 // Parses the blob: a 64-bit length and, in dmlc's stream format, a list of modules, each a type key

@@ -58,7 +58,8 @@ class GraphExecutor::Impl {
   std::vector<TensorInfo> inputs_;
   std::vector<std::size_t> input_arguments_;
   std::vector<TensorInfo> outputs_;
-  std::vector<bool> placed_by_caller_;  // entries that are parameters or inputs
+  std::vector<const void*> output_memory_;  // what the caller gave for each; null: nothing yet
+  std::vector<bool> placed_by_caller_;      // entries that are parameters or inputs
 };
 
 }  // namespace run_model

@@ -68,6 +68,7 @@ void GraphExecutor::Impl::describe_interface() {
     const GraphEntry& entry = graph.entries[graph.outputs[i]];
     outputs_.push_back({"output_" + std::to_string(i), entry.shape, entry.dtype});
   }
+  output_memory_.resize(outputs_.size());
 }
 
 std::size_t GraphExecutor::Impl::argument_entry(std::size_t argument) const {
@@ -128,7 +129,17 @@ void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& 
     throw Error(ErrorKind::kMismatch, "output " + std::to_string(index) +
                                           " is an input or a parameter itself: nothing writes it");
   }
+  for (std::size_t other = 0; other < outputs_.size(); ++other) {
+    const void* memory = output_memory_[other];
+    if (other == index || memory == nullptr || memory == tensor.data()) continue;
+    if (model_.plan.alias_of[model_.graph.outputs[other]] != model_.plan.alias_of[entry]) continue;
+    throw Error(ErrorKind::kMismatch,
+                "output " + std::to_string(index) + " is the same tensor as output " +
+                    std::to_string(other) + ", which is written to other memory already",
+                "give both the same memory, or copy one of them");
+  }
   entries_.move_to(entry, tensor);
+  output_memory_[index] = tensor.data();
 }
 
 MemoryAccount GraphExecutor::Impl::memory() const {

@@ -36,9 +36,7 @@ ReadParams params_from_file(const std::filesystem::path& path) {
 
 ReadParams params_from_library(const Module& library, const EmbeddedGraph& embedded) {
   const std::string source = library_name(library);
-  return {parse_param_records(embedded.param_names, embedded.param_records,
-                              "the parameters inside " + source),
-          embedded.file, source};
+  return {embedded.params, embedded.file, source};
 }
 
 const EmbeddedGraph& graph_of_library(const Module& library) {

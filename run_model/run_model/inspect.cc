@@ -94,9 +94,7 @@ Contents read_contents(const ModelFiles& files, const std::optional<EmbeddedGrap
     contents.params = parse_params(contents.files.back()->bytes(),
                                    "parameter file " + path_in_quotes(files.params));
   } else if (embedded) {
-    contents.params =
-        parse_param_records(embedded->param_names, embedded->param_records,
-                            "the parameters inside library " + path_in_quotes(files.library));
+    contents.params = embedded->params;
   }
   return contents;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -42,14 +43,14 @@ std::optional<std::int64_t> parse_int(const std::string& text) {
   return value;
 }
 
-std::optional<int> quota_in_cpus(std::optional<std::int64_t> quota,
-                                 std::optional<std::int64_t> period) {
+std::optional<double> quota_in_cpus(std::optional<std::int64_t> quota,
+                                    std::optional<std::int64_t> period) {
   // -1 in version 1 and "max" in version 2 stand for no limit.
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return static_cast<int>(std::clamp<std::int64_t>((*quota - 1) / *period + 1, 1, 1 << 20));
+  return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-std::optional<int> limit_of_group(const fs::path& directory) {
+std::optional<double> limit_of_group(const fs::path& directory) {
   std::string line = first_line(directory / "cpu.max");
   if (std::size_t space = line.find(' '); space != std::string::npos) {
     return quota_in_cpus(parse_int(line.substr(0, space)), parse_int(line.substr(space + 1)));
@@ -61,13 +62,38 @@ std::optional<int> limit_of_group(const fs::path& directory) {
 // The tightest limit of the group `name` below `mount` and of the groups above it. In a container
 // the name may be that of the host's hierarchy, which is not visible: those levels just do not
 // exist.
-std::optional<int> tightest_limit(const fs::path& mount, const fs::path& name) {
-  std::optional<int> tightest = limit_of_group(mount);
+std::optional<double> tightest_limit(const fs::path& mount, const fs::path& name) {
+  std::optional<double> tightest = limit_of_group(mount);
   fs::path directory = mount;
   for (const fs::path& part : name.relative_path()) {
     if (part == "..") break;
     directory /= part;
-    std::optional<int> limit = limit_of_group(directory);
+    const std::optional<double> limit = limit_of_group(directory);
+    if (limit && (!tightest || *limit < *tightest)) tightest = limit;
+  }
+  return tightest;
+}
+
+// In CPUs, of the group and all above it.
+std::optional<double> cgroup_quota(const fs::path& root) {
+  std::string groups = read_system_file(root / "proc/self/cgroup", std::size_t{1} << 16);
+  std::optional<double> tightest;
+  // Lines are "0::/path" for version 2 and "4:cpu,cpuacct:/path" for version 1.
+  for (std::size_t start = 0; start < groups.size();) {
+    const std::size_t newline = std::min(groups.find('\n', start), groups.size());
+    const std::string line = groups.substr(start, newline - start);
+    start = newline + 1;
+    std::size_t first = line.find(':');
+    std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    fs::path mount = root / "sys/fs/cgroup";
+    if (controllers.find(",cpu,") != std::string::npos) {
+      mount /= "cpu";
+    } else if (controllers != ",,") {
+      continue;
+    }
+    const std::optional<double> limit = tightest_limit(mount, line.substr(second + 1));
     if (limit && (!tightest || *limit < *tightest)) tightest = limit;
   }
   return tightest;
@@ -154,28 +180,15 @@ int physical_cores(std::span<const int> cpus, const fs::path& root) {
   return static_cast<int>(cores.size());
 }
 
+int sustained_threads(std::span<const int> cpus, const fs::path& root) {
+  const auto count = static_cast<double>(cpus.size());
+  return static_cast<int>(std::min(count, cgroup_quota(root).value_or(count)));
+}
+
 std::optional<int> cgroup_cpu_limit(const fs::path& root) {
-  std::string groups = read_system_file(root / "proc/self/cgroup", std::size_t{1} << 16);
-  std::optional<int> tightest;
-  // Lines are "0::/path" for version 2 and "4:cpu,cpuacct:/path" for version 1.
-  for (std::size_t start = 0; start < groups.size();) {
-    const std::size_t newline = std::min(groups.find('\n', start), groups.size());
-    const std::string line = groups.substr(start, newline - start);
-    start = newline + 1;
-    std::size_t first = line.find(':');
-    std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    fs::path mount = root / "sys/fs/cgroup";
-    if (controllers.find(",cpu,") != std::string::npos) {
-      mount /= "cpu";
-    } else if (controllers != ",,") {
-      continue;
-    }
-    std::optional<int> limit = tightest_limit(mount, line.substr(second + 1));
-    if (limit && (!tightest || *limit < *tightest)) tightest = limit;
-  }
-  return tightest;
+  const std::optional<double> quota = cgroup_quota(root);
+  if (!quota) return std::nullopt;
+  return static_cast<int>(std::clamp(std::ceil(*quota), 1.0, double{1 << 20}));
 }
 
 }  // namespace run_model

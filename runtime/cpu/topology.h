@@ -32,6 +32,10 @@ void restrict_to_cpus(std::span<const int> cpus);
 // a CPU without such a list counts as a core of its own.
 int physical_cores(std::span<const int> cpus, const std::filesystem::path& root = "/");
 
+// How many threads can compute all the time: as many as `cpus`, and no more than the quota of
+// cgroup_cpu_limit() lasts for, rounded down.
+int sustained_threads(std::span<const int> cpus, const std::filesystem::path& root = "/");
+
 // The CPU quota of this process's cgroup or the tightest of its ancestors, in CPUs rounded up, for
 // cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us); nothing where there is no limit.
 std::optional<int> cgroup_cpu_limit(const std::filesystem::path& root = "/");

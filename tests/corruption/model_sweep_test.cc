@@ -133,7 +133,6 @@ TEST(DeviceBlobSweep, EveryByte) {
       auto embedded = parse_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");
       if (!embedded) return;
       plan_storage(parse_graph(embedded->graph_json, "'model.so'"), "'model.so'");
-      parse_param_records(embedded->param_names, embedded->param_records, "'model.so'");
     });
   });
 }

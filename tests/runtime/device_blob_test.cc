@@ -70,13 +70,15 @@ TEST_P(GraphKeyTest, GivesGraphAndParameters) {
   ASSERT_TRUE(graph.has_value());
   EXPECT_EQ(graph->graph_json, "{graph}");
   EXPECT_EQ(graph->module_name, "default");
-  EXPECT_THAT(graph->param_names, testing::ElementsAre("p0", "p1"));
-  const std::string expected =
-      tensor_record({2}, kFloat32, "12345678") + tensor_record({}, kFloat32, "abcd");
-  const std::string records(reinterpret_cast<const char*>(graph->param_records.data()),
-                            graph->param_records.size());
-  EXPECT_EQ(records, expected);
-  EXPECT_EQ(graph->param_records_offset, 1000 + bytes.find(expected));
+  ASSERT_EQ(graph->params.size(), 2u);
+  EXPECT_EQ(graph->params[0].name, "p0");
+  EXPECT_EQ(graph->params[0].shape, std::vector<std::int64_t>{2});
+  EXPECT_EQ(graph->params[1].name, "p1");
+  EXPECT_EQ(graph->params[1].shape, std::vector<std::int64_t>{});
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  EXPECT_EQ(graph->params[0].data.data(), begin + bytes.find("12345678"));
+  EXPECT_EQ(graph->params[0].data.size(), 8u);
+  EXPECT_EQ(graph->params[1].data.data(), begin + bytes.find("abcd"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, GraphKeyTest,
@@ -169,9 +171,10 @@ TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
         const auto graph = parse(damaged);
         if (graph) {
           const auto* begin = reinterpret_cast<const std::byte*>(damaged.data());
-          EXPECT_GE(graph->param_records.data(), begin);
-          EXPECT_LE(graph->param_records.data() + graph->param_records.size(),
-                    begin + damaged.size());
+          for (const Param& param : graph->params) {
+            EXPECT_GE(param.data.data(), begin);
+            EXPECT_LE(param.data.data() + param.data.size(), begin + damaged.size());
+          }
         }
       } catch (const Error& error) {
         EXPECT_TRUE(error.kind() == ErrorKind::kFormat || error.kind() == ErrorKind::kIncompatible);

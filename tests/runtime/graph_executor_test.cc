@@ -151,6 +151,25 @@ TEST_F(GraphExecutorTest, HandsOutInputsAndParametersAsOutputs) {
   }
 }
 
+// "y" is handed out twice, and a third time under another shape.
+TEST_F(GraphExecutorTest, RefusesToWriteOneTensorToTwoPlaces) {
+  json graph =
+      graph_of({input_node("x"), input_node("w"), call_node("y", "fused_add", {{0, 0}, {1, 0}}),
+                call_node("r", "__nop", {{2, 0}})},
+               {0, 1, 2, 2}, {{2, 0}, {2, 0}, {3, 0}});
+  GraphExecutor executor = make(graph, add_params(true));
+  executor.set_input(0, vector_of({10, 20, 30, 40}));
+  const Tensor first = vector_of({0, 0, 0, 0});
+  executor.set_output_zero_copy(0, first);
+  for (const std::size_t index : {1, 2}) {
+    EXPECT_THAT([&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); },
+                ThrowsError(ErrorKind::kMismatch, "is the same tensor as output 0"));
+    executor.set_output_zero_copy(index, first);
+  }
+  executor.run();
+  EXPECT_THAT(values_of(first), ElementsAre(11, 22, 33, 44));
+}
+
 // The output shares its storage with an intermediate that is read by an earlier node.
 TEST_F(GraphExecutorTest, ZeroCopyOutputLeavesReusedStorageAlone) {
   GraphExecutor executor = make(

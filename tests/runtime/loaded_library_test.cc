@@ -27,17 +27,12 @@ std::shared_ptr<Module> library() { return Module::open(EXECUTOR_MODEL); }
 // The executor's library as a single-file export would have it, with a parameter of four floats.
 class SingleFile : public ModelLibrary {
  public:
-  SingleFile(std::string graph, std::string name, const std::string& record)
-      : library_(library()), memory_(Tensor::empty({1024}, parse_dtype("uint8"))) {
-    // The data, at the end, is aligned: it is used where it is.
-    const std::size_t start = 2 * kTensorAlignment - (record.size() - 4 * sizeof(float));
-    char* const place = static_cast<char*>(memory_.data()) + start;
-    std::copy(record.begin(), record.end(), place);
+  SingleFile(std::string graph, std::string name, Tensor value)
+      : library_(library()), value_(std::move(value)) {
     embedded_ = EmbeddedGraph{"default",
                               std::move(graph),
-                              {std::move(name)},
-                              std::as_bytes(std::span(place, record.size())),
-                              0,
+                              {Param{std::move(name), value_.shape(), value_.dtype(),
+                                     std::as_bytes(value_.elements<float>())}},
                               nullptr};
   }
   const fs::path& path() const override { return library_->path(); }
@@ -46,7 +41,7 @@ class SingleFile : public ModelLibrary {
 
  private:
   std::shared_ptr<Module> library_;
-  Tensor memory_;
+  Tensor value_;  // aligned: it is used where it is
   std::optional<EmbeddedGraph> embedded_;
 };
 
@@ -73,12 +68,8 @@ TEST_F(LoadedLibraryTest, NamesALoadedLibraryThatLacksAFunctionOrAGraph) {
 }
 
 TEST_F(LoadedLibraryTest, TakesParametersOfALibraryForItsOwnGraphOnly) {
-  const std::vector<float> w{1, 2, 3, 4};
-  const std::string record = testing_params::tensor_record(
-      {4}, kFloat32,
-      std::string(reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float)));
   const std::string text = add_graph().dump();
-  const auto module = std::make_shared<SingleFile>(text, "w", record);
+  const auto module = std::make_shared<SingleFile>(text, "w", vector_of({1, 2, 3, 4}));
   for (const bool given : {false, true}) {
     GraphExecutor executor = given ? GraphExecutor(module, text) : GraphExecutor(module);
     ASSERT_EQ(executor.inputs().size(), 1u);

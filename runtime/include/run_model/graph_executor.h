@@ -92,7 +92,7 @@ class GraphExecutor {
 
   // The model writes output `index` straight into `tensor` from the next run on (same shape, type
   // and alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an
-  // input, a parameter or shares its storage with something else that is read later.
+  // input or a parameter, or the same tensor as another output that was given other memory.
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
 
   // The output's storage: valid until the next run overwrites it; clone() to keep it.

@@ -85,6 +85,19 @@ TEST_F(CgroupLimit, Version1) {
   EXPECT_EQ(cgroup_cpu_limit(root_), 2);
 }
 
+// Two threads on a quota of one and a half CPUs: what one of them spins away, the other lacks.
+TEST_F(CgroupLimit, LastsForFewerThreadsThanItIsRoundedUpTo) {
+  const std::vector<int> cpus{0, 1, 2, 3};
+  EXPECT_EQ(sustained_threads(cpus, root_), 4);
+  write("proc/self/cgroup", "0::/");
+  write("sys/fs/cgroup/cpu.max", "150000 100000");
+  EXPECT_EQ(cgroup_cpu_limit(root_), 2);
+  EXPECT_EQ(sustained_threads(cpus, root_), 1);
+  write("sys/fs/cgroup/cpu.max", "300000 100000");
+  EXPECT_EQ(sustained_threads(cpus, root_), 3);
+  EXPECT_EQ(sustained_threads(std::vector<int>{0, 1}, root_), 2);
+}
+
 TEST_F(CgroupLimit, NonsenseIsNoLimit) {
   write("proc/self/cgroup", "0::/");
   for (const char* text :

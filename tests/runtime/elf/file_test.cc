@@ -121,6 +121,16 @@ TEST(ElfFileTest, NeedsNoSectionHeaders) {
   EXPECT_NE(elf.find("fused_add_one"), nullptr);
 }
 
+// Each section and symbol is looked for in all segments: their number is bounded.
+TEST(ElfFileTest, RefusesMoreSegmentsThanAnyLinkerMakes) {
+  ElfBuilder builder;
+  auto bytes = builder.build();
+  bytes[offsetof(Elf64_Ehdr, e_phnum)] = std::byte{0x01};
+  bytes[offsetof(Elf64_Ehdr, e_phnum) + 1] = std::byte{0x01};
+  EXPECT_THAT([&] { parse(bytes); },
+              ThrowsError(ErrorKind::kFormat, "it has 257 program headers, expected at most 256"));
+}
+
 TEST(ElfFileTest, SaysWhatAnotherFileIs) {
   const std::string json = "{\"nodes\": []}";
   EXPECT_THAT([&] { parse(std::as_bytes(std::span(json))); },
