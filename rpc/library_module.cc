@@ -6,7 +6,8 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include "base/text.h"
-#include "rpc/executor_module.h"
+#include "rpc/debug_executor_module.h"
+#include "rpc/graph_executor_module.h"
 #include "runtime/call_context.h"
 #include "runtime/device_blob.h"
 
