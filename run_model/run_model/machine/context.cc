@@ -95,7 +95,7 @@ std::optional<bool> boost(const fs::path& root) {
 std::string virtual_machine(const fs::path& root) {
   if (runs_emulated(root)) return kEmulated;
   if (std::string type = first_line(root / "sys/hypervisor/type"); !type.empty()) return type;
-  const std::string vendor = first_line(root / "sys/class/dmi/id/sys_vendor");
+  std::string vendor = first_line(root / "sys/class/dmi/id/sys_vendor");
   const std::string cpuinfo = read_system_file(root / "proc/cpuinfo");
   const std::string flags = " " + std::string(field(cpuinfo, "flags")) + " ";
   if (flags.find(" hypervisor ") != std::string::npos) {
