@@ -27,12 +27,12 @@ class Json {
   Json& operator=(const Json& other);
   Json& operator=(Json&& other) noexcept;
 
-  Json(std::string_view text);
-  Json(const std::string& text) : Json(std::string_view(text)) {}
-  Json(const char* text) : Json(std::string_view(text)) {}
-  Json(double number);  // null for NaN and infinity
+  explicit(false) Json(std::string_view text);
+  explicit(false) Json(const std::string& text) : Json(std::string_view(text)) {}
+  explicit(false) Json(const char* text) : Json(std::string_view(text)) {}
+  explicit(false) Json(double number);  // null for NaN and infinity
   template <std::integral T>
-  Json(T value) : Json() {
+  explicit(false) Json(T value) : Json() {
     if constexpr (std::same_as<T, bool>) {
       scalar_ = value ? "true" : "false";
     } else if constexpr (std::signed_integral<T>) {
@@ -42,12 +42,12 @@ class Json {
     }
   }
   template <typename T>
-  Json(const std::vector<T>& list) : Json(kArray) {
+  explicit(false) Json(const std::vector<T>& list) : Json(kArray) {
     for (const T& item : list) add(item);
   }
   // Null for nothing.
   template <typename T>
-  Json(const std::optional<T>& value) : Json() {
+  explicit(false) Json(const std::optional<T>& value) : Json() {
     if (value) *this = Json(*value);
   }
 
