@@ -5,17 +5,17 @@
 
 // C functions are linked by name; nothing looks at their parameters.
 #define RUN_MODEL_NEVER_CALLED(name) \
-  extern "C" void(name)();           \
-  void(name)() { std::terminate(); }
+  extern "C" void name();            \
+  void name() { std::terminate(); }
 
 RUN_MODEL_NEVER_CALLED(jinit_1pass_quantizer)
 RUN_MODEL_NEVER_CALLED(jinit_2pass_quantizer)
 RUN_MODEL_NEVER_CALLED(jinit_merged_upsampler)
 
 #ifdef __x86_64__
-#define RUN_MODEL_NO_TABLE(name)  \
-  extern "C" const char(name)[1]; \
-  const char(name)[1] = {};
+#define RUN_MODEL_NO_TABLE(name) \
+  extern "C" const char name[1]; \
+  const char name[1] = {};
 
 #define RUN_MODEL_NO_CONVERSION(direction, set)                     \
   RUN_MODEL_NEVER_CALLED(jsimd_rgb_##direction##_convert_##set)     \
