@@ -9,9 +9,9 @@
 #include "artifacts/gunzip.h"
 #include "artifacts/model_library_format.h"
 #include "artifacts/tar_reader.h"
+#include "base/file.h"
 #include "base/mapped_file.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -1,30 +1,21 @@
 #include "artifacts/checksum.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 16;
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
 
 }  // namespace
 
@@ -33,18 +24,14 @@ std::uint64_t file_xxh3_64(const std::filesystem::path& path) {
     throw Error(ErrorKind::kFile,
                 "cannot read " + path_in_quotes(path) + ": " + std::strerror(errno));
   };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail();
-  const auto closer = [](const int* file) { ::close(*file); };
-  const std::unique_ptr<const int, decltype(closer)> close_at_end(&fd, closer);
-
+  const OwnedFd file = open_to_read(path);
+  if (!file) fail();
   XXH3_state_t state;
   XXH3_INITSTATE(&state);
   XXH3_64bits_reset(&state);
-  std::array<char, kChunk> buffer;
+  std::array<std::byte, kChunk> buffer;
   while (true) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t got = read_some(file.get(), buffer);
     if (got < 0) fail();
     if (got == 0) return XXH3_64bits_digest(&state);
     XXH3_64bits_update(&state, buffer.data(), static_cast<std::size_t>(got));

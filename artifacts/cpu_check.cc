@@ -2,7 +2,7 @@
 
 #include <run_model/error.h>
 #include "artifacts/target_list.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/elf/host.h"
 #include "runtime/elf/names.h"
 

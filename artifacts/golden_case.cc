@@ -10,9 +10,9 @@
 #include <run_model/npy.h>
 #include <run_model/top_k.h>
 #include "artifacts/preprocessing_field.h"
-#include "base/json_reading.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -101,8 +101,8 @@ void check_output(const GoldenCase& golden, const std::filesystem::path& array) 
 }  // namespace
 
 GoldenCase parse_golden_case(std::string_view text, const std::string& name) {
-  const nlohmann::json document = JsonField::parse(text, name);
-  const JsonField root(document, name);
+  const JsonDocument document(text, name);
+  const JsonField root = document.root();
   check_schema_version(root, kGoldenSchema, name,
                        "use a newer check_zoo, or make the case with the scripts of this one");
   GoldenCase golden;

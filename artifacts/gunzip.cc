@@ -7,7 +7,7 @@
 #include <new>
 
 #include <run_model/error.h>
-#include "base/as_text.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -6,10 +6,9 @@
 #include <run_model/dtype.h>
 #include <run_model/error.h>
 #include "artifacts/preprocessing_field.h"
-#include "base/json_field.h"
-#include "base/json_reading.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -71,8 +70,8 @@ MetadataFile parse_file(const JsonField& field) {
 }  // namespace
 
 Metadata parse_metadata(std::string_view text, const std::string& name) {
-  const nlohmann::json document = JsonField::parse(text, name);
-  const JsonField root(document, name);
+  const JsonDocument document(text, name);
+  const JsonField root = document.root();
   check_schema_version(root, kMetadataSchema, name,
                        "use a newer run_model, or compile the model with the scripts of this one");
 

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/as_text.h"
-#include "base/json_field.h"
-#include "base/json_reading.h"
-#include "base/quoted.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -31,8 +29,8 @@ std::vector<std::string> executors_of(const JsonField& model) {
 
 void check_library_format(std::span<const std::byte> metadata, const std::string& source) {
   const std::string name = "metadata.json in " + source;
-  const nlohmann::json document = JsonField::parse(as_text(metadata), name);
-  const JsonField root(document, name);
+  const JsonDocument document(as_text(metadata), name);
+  const JsonField root = document.root();
   const auto version = find_member(root, "version");
   if (!version) {
     throw Error(ErrorKind::kFormat,

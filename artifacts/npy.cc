@@ -5,9 +5,9 @@
 
 #include <run_model/error.h>
 #include "artifacts/npy_header.h"
-#include "base/atomic_file.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/write_file.h"
 
 namespace run_model {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

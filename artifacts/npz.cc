@@ -6,8 +6,8 @@
 #include <run_model/npy.h>
 #include "artifacts/zip_reader.h"
 #include "artifacts/zip_writer.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -8,7 +8,7 @@
 #include "artifacts/cpu_check.h"
 #include "artifacts/package_finder.h"
 #include "artifacts/piece_kind.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -10,7 +10,7 @@
 #include <run_model/metadata.h>
 #include "artifacts/piece_kind.h"
 #include "artifacts/target_choice.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

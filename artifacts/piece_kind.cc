@@ -6,9 +6,9 @@
 
 #include <run_model/error.h>
 #include "artifacts/gunzip.h"
+#include "base/file.h"
 #include "base/file_kind.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

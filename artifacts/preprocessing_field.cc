@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/json_reading.h"
+#include "base/json.h"
 
 namespace run_model {
 namespace {

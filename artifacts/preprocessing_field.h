@@ -2,7 +2,7 @@
 #pragma once
 
 #include <run_model/preprocessing.h>
-#include "base/json_field.h"
+#include "base/json.h"
 
 namespace run_model {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/as_text.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

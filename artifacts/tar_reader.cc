@@ -6,8 +6,7 @@
 
 #include <run_model/error.h>
 #include "artifacts/tar_header.h"
-#include "base/as_text.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -5,7 +5,7 @@
 #include <run_model/error.h>
 #include "artifacts/cpu_check.h"
 #include "artifacts/library_machine.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

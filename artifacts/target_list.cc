@@ -1,9 +1,9 @@
 #include "artifacts/target_list.h"
 
 #include "artifacts/target_list_text.h"
-#include "base/json_reading.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -34,8 +34,8 @@ std::string_view first_word(std::string_view text) { return text.substr(0, text.
 }  // namespace
 
 std::vector<ListedTarget> parse_target_list(std::string_view text, const std::string& name) {
-  const nlohmann::json document = JsonField::parse(text, name);
-  const JsonField root(document, name);
+  const JsonDocument document(text, name);
+  const JsonField root = document.root();
   check_schema_version(root, kTargetListSchema, name, "use the targets.json of this version");
   const JsonField list = root.member("targets");
   std::vector<ListedTarget> targets;

@@ -4,9 +4,9 @@
 #include <array>
 
 #include <run_model/error.h>
-#include "base/json_reading.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -88,8 +88,8 @@ const ToleranceEntry& ToleranceTable::find(std::string_view model, std::string_v
 }
 
 ToleranceTable parse_tolerances(std::string_view text, const std::string& name) {
-  const nlohmann::json document = JsonField::parse(text, name);
-  const JsonField root(document, name);
+  const JsonDocument document(text, name);
+  const JsonField root = document.root();
   check_schema_version(root, kToleranceSchema, name, "use a newer check_zoo");
   const JsonField entries = root.member("entries");
   ToleranceTable table;

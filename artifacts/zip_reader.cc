@@ -7,8 +7,8 @@
 #include <run_model/error.h>
 #include "artifacts/inflate.h"
 #include "artifacts/zip_format.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

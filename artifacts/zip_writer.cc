@@ -3,8 +3,8 @@
 #include <run_model/error.h>
 #include "artifacts/inflate.h"
 #include "artifacts/zip_format.h"
-#include "base/atomic_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
+#include "base/write_file.h"
 
 namespace run_model {
 namespace {

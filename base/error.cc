@@ -1,27 +1,30 @@
 #include <run_model/error.h>
 
+#include "base/enum_names.h"
+#include "base/text.h"
+
 namespace run_model {
 
-std::string_view error_kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kInternal:
-      return "internal error";
-    case ErrorKind::kUsage:
-      return "wrong usage";
-    case ErrorKind::kFile:
-      return "file missing, unreadable or unwritable";
-    case ErrorKind::kFormat:
-      return "file malformed";
-    case ErrorKind::kIncompatible:
-      return "artifact for another machine or compiler generation";
-    case ErrorKind::kMismatch:
-      return "pieces do not fit together";
-    case ErrorKind::kImage:
-      return "picture unusable";
-    case ErrorKind::kModel:
-      return "model failed while running, or gave NaN or infinity";
-  }
-  return "unknown error";
+namespace {
+
+constexpr auto kKinds = enum_names<ErrorKind>({
+    {ErrorKind::kInternal, "internal error"},
+    {ErrorKind::kUsage, "wrong usage"},
+    {ErrorKind::kFile, "file missing, unreadable or unwritable"},
+    {ErrorKind::kFormat, "file malformed"},
+    {ErrorKind::kIncompatible, "artifact for another machine or compiler generation"},
+    {ErrorKind::kMismatch, "pieces do not fit together"},
+    {ErrorKind::kImage, "picture unusable"},
+    {ErrorKind::kModel, "model failed while running, or gave NaN or infinity"},
+});
+
+}  // namespace
+
+std::string_view error_kind_name(ErrorKind kind) { return kKinds.name(kind); }
+
+void fail_unknown_name(std::string_view what, std::string_view name, const std::string& list) {
+  throw Error(ErrorKind::kUsage, "unknown " + std::string(what) + " " + in_quotes(name),
+              "it is one of " + list);
 }
 
 }  // namespace run_model

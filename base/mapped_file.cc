@@ -13,26 +13,11 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -55,8 +40,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
                                                    std::string_view what) {
   const std::string name = std::string(what) + " " + path_in_quotes(path);
   // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
+  const OwnedFd file = open_to_read(path, O_NONBLOCK);
+  if (!file) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) {
       throw Error(ErrorKind::kFile, name + " does not exist",

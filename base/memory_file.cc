@@ -1,13 +1,12 @@
 #include "base/memory_file.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -27,20 +26,13 @@ constexpr std::size_t kMaxName = 249;
 std::shared_ptr<const MemoryFile> MemoryFile::create(const std::string& name,
                                                      std::span<const std::byte> content) {
   const std::string shown = name.size() <= kMaxName ? name : name.substr(name.size() - kMaxName);
-  const int fd = ::memfd_create(shown.c_str(), MFD_CLOEXEC);
-  if (fd < 0) fail(shown);
-  std::shared_ptr<const MemoryFile> file(new MemoryFile(fd));
-  for (std::size_t done = 0; done < content.size();) {
-    const ssize_t written = ::write(fd, content.data() + done, content.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(shown);
-    done += static_cast<std::size_t>(written);
-  }
-  return file;
+  OwnedFd fd(::memfd_create(shown.c_str(), MFD_CLOEXEC));
+  if (!fd || !write_all(fd.get(), content)) fail(shown);
+  return std::shared_ptr<const MemoryFile>(new MemoryFile(std::move(fd)));
 }
 
-MemoryFile::~MemoryFile() { ::close(fd_); }
-
-std::filesystem::path MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+std::filesystem::path MemoryFile::path() const {
+  return "/proc/self/fd/" + std::to_string(fd_.get());
+}
 
 }  // namespace run_model

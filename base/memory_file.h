@@ -6,6 +6,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+
+#include "base/file.h"
 
 namespace run_model {
 
@@ -17,17 +20,14 @@ class MemoryFile {
   // one loses its beginning. Throws Error(kFile) when the system has no memory for it.
   static std::shared_ptr<const MemoryFile> create(const std::string& name,
                                                   std::span<const std::byte> content);
-  ~MemoryFile();
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
 
   // Valid in this process as long as this object lives.
   std::filesystem::path path() const;
 
  private:
-  explicit MemoryFile(int fd) : fd_(fd) {}
+  explicit MemoryFile(OwnedFd fd) : fd_(std::move(fd)) {}
 
-  int fd_;
+  OwnedFd fd_;
 };
 
 }  // namespace run_model

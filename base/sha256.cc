@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/text.h"
+
 namespace run_model {
 namespace {
 
@@ -87,14 +89,6 @@ std::array<std::byte, 32> sha256(std::span<const std::byte> bytes) {
   return digest;
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : sha256(bytes)) {
-    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
-    text += kDigits[std::to_integer<unsigned>(byte) & 0xF];
-  }
-  return text;
-}
+std::string sha256_hex(std::span<const std::byte> bytes) { return hex(sha256(bytes)); }
 
 }  // namespace run_model

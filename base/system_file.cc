@@ -1,27 +1,25 @@
 #include "base/system_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <span>
+
+#include "base/file.h"
 
 namespace run_model {
 
 std::string read_system_file(const std::filesystem::path& path, std::size_t most) {
   std::string text;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return text;
+  const OwnedFd file = open_to_read(path);
+  if (!file) return text;
   text.resize(most);
   std::size_t size = 0;
   while (size < most) {
-    const ssize_t got = ::read(file, text.data() + size, most - size);
-    if (got < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t got =
+        read_some(file.get(), std::as_writable_bytes(std::span(text).subspan(size)));
     if (got <= 0) break;
     size += static_cast<std::size_t>(got);
   }
-  ::close(file);
   text.resize(size);
   return text;
 }

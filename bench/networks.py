@@ -54,8 +54,8 @@ def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned
                     records: Path | None = None, target: str = "native") -> Path:
     """The artifact's folder below `out`, compiled for this machine unless that has been done.
 
-    kernels: "ours", this project's, which not every CPU can run; "stock", TVM's schedules: tuned with
-    the project's records, or with `records`; "auto": what compile_model takes by itself.
+    kernels: "ours", this project's, which not every CPU can run; "stock", TVM's schedules: tuned
+    with the project's records, or with `records`; "auto": what compile_model takes by itself.
     """
     kind = {"ours": "ours", "auto": "auto", "stock": "tuned" if tuned else "untuned"}[kernels]
     if target != "native":

@@ -9,8 +9,7 @@
 #include <system_error>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <run_model/error.h>
 #include <run_model/top_k.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "preprocess/exif.h"
 #include "preprocess/gif.h"
 #include "preprocess/jpeg_check.h"

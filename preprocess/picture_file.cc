@@ -10,7 +10,7 @@
 
 #include <run_model/error.h>
 #include <run_model/image.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

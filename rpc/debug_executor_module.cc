@@ -9,7 +9,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/module_methods.h"
 #include "rpc/profile_report.h"
 #include "runtime/graph_json.h"

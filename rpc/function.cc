@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

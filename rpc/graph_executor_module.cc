@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include <run_model/load_params.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/module_methods.h"
 #include "runtime/graph_json.h"
 #include "runtime/params_file.h"

@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/executor_module.h"
 #include "runtime/last_error.h"
 

@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/connection.h"
 #include "rpc/device_attributes.h"
 #include "rpc/frame_reader.h"

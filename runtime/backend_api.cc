@@ -5,7 +5,7 @@
 #include <string>
 
 #include <run_model/module.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/current_pool.h"
 #include "runtime/last_error.h"
 #include "runtime/workspace.h"

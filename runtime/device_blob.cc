@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include "base/byte_reader.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -78,23 +78,23 @@ void skip_tensor(ByteReader& reader) {
   if (reader.u64("a tensor's magic number") != kTensorMagic) {
     reader.fail("no tensor begins here, where one was expected");
   }
-  reader.bytes(8, "a tensor's reserved field");
-  reader.bytes(8, "a tensor's device");
+  reader.skip(8, "a tensor's reserved field");
+  reader.skip(8, "a tensor's device");
   const std::uint32_t dimensions = reader.u32("a tensor's number of dimensions");
   if (dimensions > kMaxDimensions) {
     reader.fail("a tensor has " + std::to_string(dimensions) + " dimensions");
   }
-  reader.bytes(4, "a tensor's element type");
-  reader.bytes(8 * dimensions, "a tensor's shape");
+  reader.skip(4, "a tensor's element type");
+  reader.skip(8 * dimensions, "a tensor's shape");
   const std::int64_t bytes = reader.i64("a tensor's byte count");
   if (bytes < 0) {
     reader.fail("a tensor has " + std::to_string(bytes) + " bytes");
   }
-  reader.bytes(static_cast<std::uint64_t>(bytes), "a tensor's data");
+  reader.skip(static_cast<std::uint64_t>(bytes), "a tensor's data");
 }
 
 // GraphExecutorFactory, and GraphRuntimeFactory as 0.7 called it.
-EmbeddedGraph read_graph(ByteReader& reader, std::span<const std::byte> blob, std::size_t base) {
+EmbeddedGraph read_graph(ByteReader& reader) {
   EmbeddedGraph graph;
   graph.graph_json = reader.string(kAnyLength, "the graph");
   const std::uint64_t tensors = reader.u64("the number of parameters");
@@ -103,12 +103,13 @@ EmbeddedGraph read_graph(ByteReader& reader, std::span<const std::byte> blob, st
     reader.fail("there are " + std::to_string(tensors) + " parameters, but " +
                 std::to_string(graph.param_names.size()) + " names for them");
   }
-  const std::size_t begin = reader.offset();
+  const auto begin = static_cast<std::size_t>(reader.position());
+  const auto records_offset = static_cast<std::size_t>(reader.offset());
   for (std::uint64_t i = 0; i < tensors; ++i) {
     skip_tensor(reader);
   }
-  graph.param_records = blob.subspan(begin - base, reader.offset() - begin);
-  graph.param_records_offset = begin;
+  graph.param_records = reader.all().subspan(begin, reader.position() - begin);
+  graph.param_records_offset = records_offset;
   graph.module_name = reader.string(kMaxNameLength, "the module's name");
   return graph;
 }
@@ -173,11 +174,11 @@ void read_import_tree(ByteReader& reader, std::size_t modules) {
 
 std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
                                                const std::string& source, std::size_t base) {
-  ByteReader length_reader(blob, source, base);
+  ByteReader length_reader(blob, source, {}, base);
   const std::uint64_t length = length_reader.u64("the length of the embedded modules");
   const auto content = length_reader.bytes(length, "the embedded modules");
 
-  ByteReader reader(content, source, base + 8);
+  ByteReader reader(content, source, {}, base + 8);
   const std::size_t modules = reader.count(kMaxModules, 8, "the number of embedded modules");
   std::optional<EmbeddedGraph> graph;
   for (std::size_t i = 0; i < modules; ++i) {
@@ -191,7 +192,7 @@ std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
       if (graph) {
         reader.fail("there is a second graph, where one was expected");
       }
-      graph = read_graph(reader, content, base + 8);
+      graph = read_graph(reader);
     } else if (key == "metadata" || key == "const_loader") {
       read_constants(reader, source);
     } else {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/current_pool.h"
 #include "runtime/entry_storage.h"
 #include "runtime/last_error.h"

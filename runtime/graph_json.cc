@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include <run_model/error.h>
-#include "base/json_field.h"
-#include "base/quoted.h"
+#include "base/json.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -36,8 +36,7 @@ JsonField typed_list(const JsonField& attrs, std::string_view key, std::string_v
 
 class GraphParser {
  public:
-  GraphParser(const nlohmann::json& document, const std::string& source)
-      : root_(document, source) {}
+  explicit GraphParser(const JsonField& root) : root_(root) {}
 
   Graph parse() {
     if (!root_.has("nodes") || !root_.has("heads")) {
@@ -253,8 +252,8 @@ class GraphParser {
 }  // namespace
 
 Graph parse_graph(std::string_view json, const std::string& source) {
-  nlohmann::json document = JsonField::parse(json, source);
-  return GraphParser(document, source).parse();
+  const JsonDocument document(json, source);
+  return GraphParser(document.root()).parse();
 }
 
 }  // namespace run_model

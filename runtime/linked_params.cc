@@ -7,7 +7,7 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include <run_model/tensor.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/last_error.h"
 
 namespace run_model {

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/as_text.h"
 #include "base/mapped_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/linked_params.h"
 #include "runtime/params_file.h"
 

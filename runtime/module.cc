@@ -14,13 +14,13 @@
 
 #include <run_model/error.h>
 #include "base/mapped_file.h"
-#include "base/quoted.h"
-#include "runtime/elf/check.h"
-#include "runtime/elf/exported_symbols.h"
+#include "base/text.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
 #include "runtime/elf/load_error.h"
 #include "runtime/elf/loadable.h"
+#include "runtime/exported_symbols.h"
+#include "runtime/library_check.h"
 
 namespace run_model {
 namespace {

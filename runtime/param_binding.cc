@@ -6,7 +6,7 @@
 
 #include <run_model/error.h>
 #include <run_model/tensor.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <run_model/error.h>
 #include "base/byte_reader.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

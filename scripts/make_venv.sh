@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes build/venv, the Python environment of the tools, from requirements.txt.
+# Makes a Python environment, every version pinned, unless that has been done.
 #
-#   scripts/make_venv.sh            makes it unless that has been done
-#   scripts/make_venv.sh --check    exit status 0 if it has been done
+#   scripts/make_venv.sh [tools|lint]            tools: build/venv, from requirements.txt (default);
+#                                                lint: build/lint, from requirements-lint.txt
+#   scripts/make_venv.sh [tools|lint] --check    exit status 0 if it has been done
 #
 # RUN_MODEL_PYTHON names the interpreter to build it with (default /usr/bin/python3).
 set -euo pipefail
@@ -11,6 +12,15 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib/steps.sh"
 
 REQUIREMENTS=$REPO_ROOT/scripts/requirements.txt
 VENV=$BUILD_DIR/venv
+case ${1:-} in
+  tools) shift ;;
+  lint)
+    REQUIREMENTS=$REPO_ROOT/scripts/requirements-lint.txt
+    VENV=$BUILD_DIR/lint
+    shift
+    ;;
+esac
+NAME=${VENV##*/}
 PYTHON=${RUN_MODEL_PYTHON:-/usr/bin/python3}
 
 # A venv cannot be moved, and depends on its interpreter: both belong to the key.
@@ -18,7 +28,7 @@ key() {
   printf '%s %s %s' "$(hash_of "$REQUIREMENTS")" "$VENV" "$("$PYTHON" -V)" | sha256sum | cut -d' ' -f1
 }
 is_done() {
-  [[ -x $VENV/bin/python ]] && stamp_is venv "$(key)"
+  [[ -x $VENV/bin/python ]] && stamp_is "$NAME" "$(key)"
 }
 
 command -v "$PYTHON" > /dev/null || {
@@ -28,7 +38,7 @@ command -v "$PYTHON" > /dev/null || {
 case ${1:-} in
   --check) is_done && exit 0 || exit 1 ;;
   '') ;;
-  *) die "unknown argument '$1'; the only one is --check." ;;
+  *) die "unknown argument '$1'; known are tools, lint and --check." ;;
 esac
 if is_done; then
   echo "The Python environment is in $VENV."
@@ -39,7 +49,7 @@ fi
 is $("$PYTHON" -V), and the pinned packages are for Python 3.9 to 3.12 (3.11 is tested): set \
 RUN_MODEL_PYTHON to such an interpreter."
 
-drop_stamp venv
+drop_stamp "$NAME"
 rm -rf "$VENV"
 "$PYTHON" -m venv "$VENV" || die "$PYTHON could not make a virtual environment: on Debian, install \
 the package python3-venv (scripts/install_packages.sh does)."
@@ -48,4 +58,4 @@ the package python3-venv (scripts/install_packages.sh does)."
 $REQUIREMENTS: if its message above speaks of a connection or of no matching version, the Python \
 package index (pypi.org, or the one in your pip configuration) could not be reached; check the \
 network and run this again."
-write_stamp venv "$(key)"
+write_stamp "$NAME" "$(key)"

@@ -91,8 +91,8 @@ def as_markdown(title: str, threads: int, table: Table) -> str:
 
 def _lines(title: str, threads: int, table: Table) -> Iterator[str]:
     names = [name for name in TITLES if name in table.rest]
-    yield (f"{title}, {threads} thread{'s' * (threads > 1)}: microseconds of each layer; GFLOP/s of "
-           "its definition and their share of the FMA peak are ours:")
+    yield (f"{title}, {threads} thread{'s' * (threads > 1)}: microseconds of each layer; GFLOP/s "
+           "of its definition and their share of the FMA peak are ours:")
     yield ""
     yield "| layer | kernel | million multiply-adds | " + " | ".join(
         TITLES[name] for name in names) + " | ÷ TVM tuned | GFLOP/s | of the peak |"
@@ -116,7 +116,8 @@ def _lines(title: str, threads: int, table: Table) -> Iterator[str]:
 def _kernel(note: dict) -> str:
     """"pointwise tile=[14, 2] parts=4" of {"kernel": "pointwise", "parts": 4, "tile": [14, 2]}."""
     return " ".join([str(note.get("kernel", ""))] + [
-        f"{name}={str(value).replace(' ', '')}" for name, value in note.items() if name != "kernel"])
+        f"{name}={str(value).replace(' ', '')}" for name, value in note.items()
+        if name != "kernel"])
 
 
 def _number(value: float | None) -> str:

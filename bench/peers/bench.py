@@ -19,10 +19,19 @@ from peers.held.holding import CannotHold, Hold
 from peers.processes import Process, Runner, RunnerFailed
 from peers.results import starts_json, steady_json
 from peers.rounds import StopRule, steady_times
-from peers.runners import (OURS, STOCK, TITLES, TVM, NotThere, PeerEnvironment, our_runner,
-                           tvm_runner)
+from peers.runners import (
+    OURS,
+    STOCK,
+    TITLES,
+    TVM,
+    NotThere,
+    PeerEnvironment,
+    our_runner,
+    tvm_runner,
+)
 from peers.starts import start_figures
-from run_model_tools import bootstrap, progress
+from run_model_tools import progress
+from run_model_tools.environment import TVM_DIR
 
 QUICK = StopRule(rounds=3, width=None)
 QUICK_STARTS = 3
@@ -67,8 +76,8 @@ class Bench:
         return {"title": network.name if network.name == network.model
                 else f"{network.name} ({network.model})", "model": network.model,
                 "tuning": _tuning_files(artifact),
-                "kernels": _metadata(artifact).get("kernels"), "agreement": agreement, "steady": steady,
-                "starts": starts}
+                "kernels": _metadata(artifact).get("kernels"), "agreement": agreement,
+                "steady": steady, "starts": starts}
 
     def _make_runners(self, network: Network, artifact: Path, input_name: str,
                       shape: tuple[int, ...], input_file: Path) -> dict[str, Runner]:
@@ -101,7 +110,7 @@ class Bench:
                 untuned = networks.compile_network(network, self._artifacts, kernels="stock",
                                                    tuned=False, target=self._target)
             try:
-                runners[TVM] = tvm_runner(self._program("trial_tvm"), bootstrap.TVM_DIR, untuned,
+                runners[TVM] = tvm_runner(self._program("trial_tvm"), TVM_DIR, untuned,
                                           input_name, input_file)
                 self.runners.setdefault(TVM, {
                     "version": "", "settings": _describe(untuned) +

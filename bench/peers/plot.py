@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (after the choice of what draws)
+from matplotlib import pyplot
 
 TITLES = {"run_model": "run_model", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
           "ncnn": "ncnn", "mnn": "MNN", "litert": "LiteRT", "stock": "TVM tuned",

@@ -50,7 +50,7 @@ class Process:
         replaced = {OUTPUT: str(output), THREADS: str(threads)}
         environment = clean_environment() | runner.environment
         environment["TVM_NUM_THREADS"] = str(threads)
-        self._messages = tempfile.TemporaryFile()
+        self._messages = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
         self._unread = b""
         # cwd: libtvm_runtime.so's run path has an empty entry, which means the current folder.
         self._process = subprocess.Popen(

@@ -43,8 +43,8 @@ def _lines(report: dict) -> Iterator[str]:
     yield ""
     judged = [target for target in report["targets"] if target["reached"] is not None]
     if judged:
-        yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that have "
-               "a target reach it")
+        yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that "
+               "have a target reach it")
     yield from _who(report, there)
     for item in report["left_out"]:
         where = f" on {item['network']}" if item["network"] else ""
@@ -74,7 +74,7 @@ def _table(report: dict, there: list[str], rows: Callable[[dict], Iterator[Row]]
     titles += [percent] * bool(percent) + ["to reach", ""]
     yield "| " + " | ".join(titles) + " |"
     yield "|---" * len(titles) + "|"
-    for name, network in report["networks"].items():
+    for network in report["networks"].values():
         for threads, figures, compared in rows(network):
             cells = [network["title"], str(threads)]
             cells += [_cell(figures.get(runner), runner == compared["best_peer"])

@@ -10,7 +10,8 @@ from tvm_report import Row
 
 @dataclass(frozen=True)
 class Figure:
-    """`{size}` in the title is the size of files and tensors; `target` is the largest ratio allowed."""
+    """`{size}` in the title is the size of files and tensors; `target` is the largest ratio
+    allowed."""
 
     title: str
     unit: str

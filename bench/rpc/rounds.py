@@ -35,7 +35,8 @@ def build_library(folder: Path) -> Path:
     functions = (tvm.lower(te.create_schedule(added.op), [vector, added], name="add_one"),
                  tvm.lower(schedule, [a, b, product], name="multiply"))
     module = tvm.build(tvm.IRModule({name: function for lowered in functions
-                                     for name, function in lowered.functions.items()}), target="llvm")
+                                     for name, function in lowered.functions.items()}),
+                       target="llvm")
     path = folder / "kernels.so"
     module.export_library(str(path))
     return path

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from trials import clean_environment
 
-#: Both get one thread for kernels, so that their times tell about the server and not about the pools.
+#: Both get one thread for kernels, so that their times tell about the server and not about the
+#: pools.
 _THREADS = {"TVM_NUM_THREADS": "1"}
 _START_SECONDS = 60
 

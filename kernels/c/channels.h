@@ -3,7 +3,7 @@
  * The channels are runs: run r is `RUN_COUNT[r]` lanes of each of `RUN_BLOCKS[r]` blocks that
  * follow each other in input tensor `RUN_TENSOR[r]`, and begins `RUN_OFFSET[r]` floats from its
  * start.  If RUN_COUNT is not defined, all lanes are read.  Weights are [tile][tap][input
- * channel][output channel] in the order of the runs (channel_runs.py).
+ * channel][output channel] in the order of the runs (tiles.channel_runs()).
  *
  * Macros: VECTOR_TILES, of which LARGER_VECTOR_TILES have one vector more than TILE_VECTORS;
  *   INPUT_BLOCK (floats in a block of an input), TAPS (the kernel's height x width), and

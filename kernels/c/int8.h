@@ -7,9 +7,12 @@
  * LANES words of weights in one step.
  *
  * What becomes of a sum is done in float32, in this order and with these roundings, so that NumPy
- * can compute the same bytes: v = fma(float32(sum), scale[channel], bias[channel])      one
- * rounding v = fma(float32(residual byte), residual scale[channel], v)        if there is a
- * residual v = min(max(v, low), high) byte = v rounded to the nearest whole number, halves to even
+ * can compute the same bytes:
+ *   - v = fma(float32(sum), scale[channel], bias[channel]), one rounding;
+ *   - v = fma(float32(residual byte), residual scale[channel], v), if there is a residual;
+ *   - v = min(max(v, low), high);
+ *   - byte = v rounded to the nearest whole number, halves to even.
+ *
  * The output's scale and zero point are folded into scale, bias, low and high (quantized.py), low
  * and high lie within 0..255.  fma is asked for by name: TVM lets LLVM fuse a product with a sum
  * wherever it likes, and only what is fused already is the same everywhere.
@@ -133,5 +136,37 @@ KERNEL lane_bytes rounded_bytes(vec value) {
   value += splat(12582912.0f);
   return __builtin_convertvector((ivec)value, lane_bytes);
 }
+
+/* From sums to a layer's output, where the layer says what that is:
+ *
+ * OUTPUT_FLOAT     the output is float32 instead of bytes (CLAMP_LOW and CLAMP_HIGH as in vector.h)
+ * OUTPUT_COUNT     how many numbers a float32 output has, if the last block is not whole
+ * BYTE_LOW, BYTE_HIGH   the clamp of a byte, float32 within 0..255
+ * RESIDUAL_INPUT   which input is the residual, of bytes, if there is one
+ */
+#if defined(OUTPUT_FLOAT) || defined(BYTE_LOW)
+/* `at` counts the output's elements; `residual` is a tensor of the output's shape or unused. */
+KERNEL void store_result(void* output, long at, ivec sums, vec scale, vec bias,
+                         const unsigned char* residual, vec residual_scale) {
+  vec value = fused(floats(sums), scale, bias);
+#ifdef RESIDUAL_INPUT
+  value = fused(floats_of_bytes(load_bytes(residual + at)), residual_scale, value);
+#endif
+#ifdef OUTPUT_FLOAT
+  value = clamped(value);
+#ifdef OUTPUT_COUNT
+  /* A vector that ends within a block. */
+  if (at + LANES > OUTPUT_COUNT) {
+    for (int i = 0; i < LANES && at + i < OUTPUT_COUNT; i++) ((float*)output)[at + i] = value[i];
+    return;
+  }
+#endif
+  store((float*)output + at, value);
+#else
+  value = minimum(maximum(value, splat(BYTE_LOW)), splat(BYTE_HIGH));
+  store_bytes((unsigned char*)output + at, rounded_bytes(value));
+#endif
+}
+#endif /* OUTPUT_FLOAT || BYTE_LOW */
 
 #endif /* RUN_MODEL_KERNELS_INT8_H_ */

@@ -16,10 +16,10 @@
 #include <run_model/error.h>
 #include "artifacts/gunzip.h"
 #include "artifacts/tar_reader.h"
-#include "base/atomic_file.h"
 #include "base/mapped_file.h"
-#include "base/quoted.h"
 #include "base/system_file.h"
+#include "base/text.h"
+#include "base/write_file.h"
 
 extern char** environ;
 

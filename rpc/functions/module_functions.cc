@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include "base/mapped_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/functions/link_objects.h"
 #include "rpc/library_module.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/cache_flush.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"

@@ -9,8 +9,8 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "base/owned_fd.h"
-#include "base/quoted.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

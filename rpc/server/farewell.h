@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/wire.h"
 

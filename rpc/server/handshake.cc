@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/as_text.h"
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <run_model/rpc/host_port.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 
 namespace run_model::rpc {
 

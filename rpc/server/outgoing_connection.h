@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/rpc/host_port.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/sockets.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "base/as_text.h"
+#include "base/text.h"
 #include "rpc/server/handshake.h"
 #include "rpc/server/sockets.h"
 

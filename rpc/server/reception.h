@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/event_log.h"
 #include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"

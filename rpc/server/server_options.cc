@@ -4,7 +4,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/server/handshake.h"
 
 namespace run_model::rpc {

@@ -13,7 +13,7 @@
 
 #include <run_model/rpc/server.h>
 #include <run_model/rpc/session_progress.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/confinement.h"
 
 namespace run_model::rpc {

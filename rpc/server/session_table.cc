@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

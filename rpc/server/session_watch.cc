@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/server/process_end.h"
 #include "rpc/server/sockets.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "rpc/server/event_log.h"
 #include "rpc/server/poll_set.h"
 #include "rpc/server/session_process.h"

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

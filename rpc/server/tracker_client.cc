@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "base/as_text.h"
+#include "base/text.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "base/owned_fd.h"
+#include "base/file.h"
 
 namespace run_model::rpc {
 

@@ -1,6 +1,6 @@
 #include "run_model/check_zoo/case_json.h"
 
-#include "base/json_reading.h"
+#include "base/json.h"
 
 namespace run_model {
 namespace {

@@ -1,7 +1,7 @@
 // A case's result as JSON: what a worker process prints for check_zoo, and a part of its report.
 #pragma once
 
-#include "base/json_field.h"
+#include "base/json.h"
 #include "run_model/check_zoo/result.h"
 #include "run_model/shared/json_values.h"
 

@@ -5,9 +5,9 @@
 #include <run_model/class_scores.h>
 #include <run_model/decode.h>
 #include <run_model/error.h>
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "run_model/run_model/stopwatch.h"
 
 namespace run_model {

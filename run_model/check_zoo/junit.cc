@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

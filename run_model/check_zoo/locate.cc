@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include "artifacts/golden_case.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate_departure.h"
 

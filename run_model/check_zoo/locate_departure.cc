@@ -28,7 +28,7 @@ constexpr double kUnitRoundoff = 6e-8;
 constexpr double kMeantToBe = 0.5;
 
 // compile_model adds channels of zeros behind the real ones: at most this share of them
-// (scripts/run_model_tools/pad_channels.py).
+// (scripts/run_model_tools/inside_tvm/pad_channels.py).
 constexpr double kMostPadding = 0.15;
 
 struct Reading {

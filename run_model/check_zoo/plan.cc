@@ -7,7 +7,7 @@
 #include <set>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/check_zoo/forms.h"
 #include "run_model/check_zoo/golden.h"
 #include "runtime/elf/host.h"

@@ -7,8 +7,8 @@
 #include <run_model/error.h>
 #include "artifacts/target_list.h"
 #include "artifacts/tolerance_table.h"
-#include "base/atomic_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
+#include "base/write_file.h"
 #include "run_model/check_zoo/help.h"
 #include "run_model/check_zoo/junit.h"
 #include "run_model/check_zoo/plan.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/check_zoo/case_json.h"
 #include "run_model/check_zoo/worker.h"
 
@@ -96,8 +96,8 @@ void RunningWorker::restart_timeout() {
 
 void RunningWorker::understand(const std::string& line) {
   const std::string source = "a line of the worker";
-  const nlohmann::json document = JsonField::parse(line, source);
-  const JsonField event(document, source);
+  const JsonDocument document(line, source);
+  const JsonField event = document.root();
   const std::string& kind = event.member("event").string();
   restart_timeout();
   if (kind == "loaded") {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json_field.h"
+#include "base/json.h"
 #include "run_model/check_zoo/plan.h"
 #include "run_model/check_zoo/process.h"
 #include "run_model/check_zoo/result.h"

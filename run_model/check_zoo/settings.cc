@@ -8,7 +8,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/check_zoo/flags.h"
 #include "run_model/check_zoo/forms.h"
 #include "run_model/shared/arguments.h"

@@ -1,15 +1,13 @@
 #include "run_model/check_zoo/worker.h"
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <new>
 
 #include <run_model/error.h>
 #include <run_model/labels.h>
 #include "artifacts/checksum.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/check_zoo/case_json.h"
 #include "run_model/check_zoo/forms.h"
 #include "run_model/check_zoo/golden.h"
@@ -29,12 +27,6 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
   return text;
-}
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
 }
 
 bool wants_location(const CheckSettings& settings, const WorkerTask& task,

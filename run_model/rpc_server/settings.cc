@@ -4,7 +4,7 @@
 #include <limits>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "rpc/server/auth_key.h"
 #include "run_model/rpc_server/flags.h"
 #include "run_model/shared/arguments.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/shared/fingerprint.h"
 #include "runtime/float16.h"
 

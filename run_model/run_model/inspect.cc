@@ -9,9 +9,8 @@
 
 #include <run_model/error.h>
 #include "artifacts/cpu_check.h"
-#include "base/as_text.h"
 #include "base/mapped_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"

@@ -11,8 +11,8 @@
 #include <run_model/error.h>
 #include <run_model/npz.h>
 #include "artifacts/checksum.h"
-#include "base/atomic_file.h"
-#include "base/quoted.h"
+#include "base/text.h"
+#include "base/write_file.h"
 #include "run_model/run_model/machine/machine_watch.h"
 #include "run_model/run_model/profile/profile_formats.h"
 #include "run_model/run_model/stopwatch.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "preprocess/to_tensor.h"
 
 namespace run_model {

@@ -11,7 +11,7 @@
 #include <run_model/labels.h>
 #include <run_model/npy.h>
 #include <run_model/top_k.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/installed_labels.h"
 #include "run_model/run_model/measured_run.h"
 #include "run_model/run_model/preprocessing_choice.h"

@@ -8,7 +8,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/npz.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/measured_run.h"
 #include "run_model/shared/loaded_package.h"
 

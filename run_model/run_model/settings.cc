@@ -8,7 +8,7 @@
 #include <run_model/geometry.h>
 #include <run_model/preprocessing.h>
 #include <run_model/resize.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/shared/arguments.h"
 

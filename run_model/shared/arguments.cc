@@ -9,7 +9,7 @@
 #include <optional>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

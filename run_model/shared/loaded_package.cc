@@ -10,7 +10,7 @@
 
 #include <run_model/error.h>
 #include <run_model/npz.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/stopwatch.h"
 
 namespace run_model {

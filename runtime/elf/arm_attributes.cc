@@ -1,7 +1,7 @@
 #include "runtime/elf/arm_attributes.h"
 
-#include <algorithm>
-#include <string_view>
+#include <cstdint>
+#include <optional>
 
 namespace run_model {
 namespace {
@@ -13,105 +13,44 @@ constexpr std::uint64_t kTagCpuName = 5;
 constexpr std::uint64_t kTagVfpArgs = 28;
 constexpr std::uint64_t kTagCompatibility = 32;
 
-// A window on the section. Every read past its end sets failed() and gives 0.
-class AttributeReader {
- public:
-  explicit AttributeReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  bool failed() const { return failed_; }
-  bool at_end() const { return bytes_.empty(); }
-
-  std::uint64_t u8() {
-    const auto view = take(1);
-    return view.empty() ? 0 : static_cast<std::uint64_t>(view[0]);
-  }
-
-  std::uint64_t u32(bool little_endian) {
-    const auto view = take(4);
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < view.size(); ++i) {
-      value = value << 8 | static_cast<std::uint64_t>(view[little_endian ? 3 - i : i]);
-    }
-    return value;
-  }
-
-  std::uint64_t uleb128() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const std::uint64_t byte = u8();
-      value |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) {
-        return value;
-      }
-    }
-    failed_ = true;
-    return 0;
-  }
-
-  std::string_view string() {
-    const auto end = std::find(bytes_.begin(), bytes_.end(), std::byte{0});
-    const auto length = static_cast<std::size_t>(end - bytes_.begin());
-    const auto view = take(length);
-    take(1);
-    return {reinterpret_cast<const char*>(view.data()), view.size()};
-  }
-
-  std::span<const std::byte> take(std::uint64_t count) {
-    if (count > bytes_.size()) {
-      failed_ = true;
-      bytes_ = {};
-      return {};
-    }
-    const auto view = bytes_.first(static_cast<std::size_t>(count));
-    bytes_ = bytes_.subspan(view.size());
-    return view;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  bool failed_ = false;
-};
-
-std::optional<std::uint64_t> vfp_args(AttributeReader attributes) {
-  while (!attributes.at_end() && !attributes.failed()) {
+std::optional<std::uint64_t> vfp_args(ByteReader attributes) {
+  while (!attributes.at_end()) {
     const std::uint64_t tag = attributes.uleb128();
     if (tag == kTagCompatibility) {
       attributes.uleb128();
-      attributes.string();
+      attributes.zero_terminated();
     } else if (tag == kTagCpuRawName || tag == kTagCpuName ||
                (tag > kTagCompatibility && tag % 2)) {
-      attributes.string();
+      attributes.zero_terminated();
     } else {
       const std::uint64_t value = attributes.uleb128();
-      if (tag == kTagVfpArgs && !attributes.failed()) {
-        return value;
-      }
+      if (tag == kTagVfpArgs) return value;
     }
   }
   return std::nullopt;
 }
 
+// The next length, which counts `before` bytes that have been read, and the bytes that it covers.
+ByteReader block(ByteReader& reader, std::uint32_t before) {
+  const std::uint32_t length = reader.u32();
+  if (length < before) reader.fail("a length is too small");
+  const ByteReader content = reader.part(reader.position(), length - before);
+  reader.skip(length - before);
+  return content;
+}
+
 // The value of the tag in the "aeabi" vendor's attributes for the whole file; 0, the ABI's default,
 // where those are present without it.
-std::optional<std::uint64_t> file_vfp_args(std::span<const std::byte> section, bool little_endian) {
-  AttributeReader vendors(section);
-  if (vendors.u8() != 'A') {  // the only version of the format
-    return std::nullopt;
-  }
-  while (!vendors.at_end() && !vendors.failed()) {
-    const std::uint64_t length = vendors.u32(little_endian);
-    AttributeReader vendor(vendors.take(length < 4 ? ~std::uint64_t{0} : length - 4));
-    if (vendors.failed() || vendor.string() != "aeabi") {
-      continue;
-    }
-    while (!vendor.at_end() && !vendor.failed()) {
+std::optional<std::uint64_t> file_vfp_args(ByteReader vendors) {
+  if (vendors.u8() != 'A') return std::nullopt;  // the only version of the format
+  while (!vendors.at_end()) {
+    ByteReader vendor = block(vendors, 4);
+    if (vendor.zero_terminated() != "aeabi") continue;
+    while (!vendor.at_end()) {
       const std::uint64_t scope = vendor.uleb128();
-      const std::uint64_t scope_length = vendor.u32(little_endian);
       // The length counts the scope's tag (one byte for the three scopes that exist) and itself.
-      const auto body = vendor.take(scope_length < 5 ? ~std::uint64_t{0} : scope_length - 5);
-      if (scope == kTagFile && !vendor.failed()) {
-        return vfp_args(AttributeReader(body)).value_or(0);
-      }
+      const ByteReader body = block(vendor, 5);
+      if (scope == kTagFile) return vfp_args(body).value_or(0);
     }
   }
   return std::nullopt;
@@ -119,11 +58,14 @@ std::optional<std::uint64_t> file_vfp_args(std::span<const std::byte> section, b
 
 }  // namespace
 
-FloatAbi arm_attributes_float_abi(std::span<const std::byte> section, bool little_endian) {
-  const auto value = file_vfp_args(section, little_endian);
-  if (!value) {
+FloatAbi arm_attributes_float_abi(ByteReader section) {
+  std::optional<std::uint64_t> value;
+  try {
+    value = file_vfp_args(section);
+  } catch (const Error&) {
     return FloatAbi::kUnspecified;
   }
+  if (!value) return FloatAbi::kUnspecified;
   // 0 base standard, 1 VFP registers, 2 toolchain specific, 3 compatible with both.
   switch (*value) {
     case 0:

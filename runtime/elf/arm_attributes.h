@@ -1,11 +1,7 @@
 // The build attributes that Arm compilers leave in a library (.ARM.attributes).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-
+#include "base/byte_reader.h"
 #include "runtime/elf/names.h"
 
 namespace run_model {
@@ -14,6 +10,6 @@ namespace run_model {
 // in VFP registers, kSoft for the base standard, kUnspecified when the section does not say or is
 // malformed. Format: "Addenda to, and Errata in, the ABI for the Arm Architecture", build
 // attributes.
-FloatAbi arm_attributes_float_abi(std::span<const std::byte> section, bool little_endian);
+FloatAbi arm_attributes_float_abi(ByteReader section);
 
 }  // namespace run_model

@@ -15,12 +15,26 @@ namespace {
 // overlapping names must not cost the square of its size.
 constexpr std::size_t kMaxName = 4096;
 
+constexpr char kTruncated[] = "the file is probably truncated; copy or export it again";
+
 // The addresses and sizes within [begin, begin + length) without overflow.
 bool within(std::uint64_t address, std::uint64_t length, std::uint64_t begin, std::uint64_t size) {
   return address >= begin && address - begin <= size && length <= size - (address - begin);
 }
 
-ElfReader reader_for(std::span<const std::byte> bytes, const std::string& source) {
+Error damaged(const ByteFault& fault) {
+  const std::string name = std::string(fault.source) + " is a damaged ELF file: ";
+  if (fault.past_end) {
+    return {
+        ErrorKind::kFormat,
+        name + "it ends before byte " + std::to_string(fault.offset) + ", where its headers point",
+        kTruncated};
+  }
+  return {ErrorKind::kFormat, name + fault.problem,
+          fault.hint.empty() ? "copy or export it again" : fault.hint};
+}
+
+ByteFormat format_of(std::span<const std::byte> bytes, const std::string& source) {
   if (bytes.size() < SELFMAG || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0) {
     throw Error(ErrorKind::kFormat,
                 source + " is " + file_kind(bytes) + ", expected a compiled library (ELF)",
@@ -42,7 +56,8 @@ ElfReader reader_for(std::span<const std::byte> bytes, const std::string& source
                     ", version " + std::to_string(version) + ") is not one that exists",
                 "copy or export it again");
   }
-  return {bytes, source, file_class == ELFCLASS64 ? 64 : 32, data == ELFDATA2LSB};
+  return {data == ELFDATA2LSB ? std::endian::little : std::endian::big,
+          file_class == ELFCLASS64 ? std::size_t{8} : 4, damaged};
 }
 
 FloatAbi float_abi(std::uint16_t machine, std::uint32_t flags, FloatAbi from_attributes) {
@@ -73,8 +88,10 @@ FloatAbi float_abi(std::uint16_t machine, std::uint32_t flags, FloatAbi from_att
 }  // namespace
 
 ElfFile ElfFile::parse(std::span<const std::byte> bytes, std::string source) {
-  ElfReader reader = reader_for(bytes, source);
-  ElfFile file(std::move(reader), std::move(source));
+  const ByteFormat format = format_of(bytes, source);
+  ElfFile file(bytes, std::move(source), format);
+  file.target_.bits = static_cast<int>(8 * format.word_bytes);
+  file.target_.little_endian = format.order == std::endian::little;
   file.read_header();
   file.read_dynamic();
   file.read_strings();
@@ -84,11 +101,9 @@ ElfFile ElfFile::parse(std::span<const std::byte> bytes, std::string source) {
 }
 
 void ElfFile::read_header() {
-  ElfCursor header(reader_, EI_NIDENT);
+  ByteReader header = reader(EI_NIDENT);
   const std::uint16_t type = header.u16();
   target_.machine = header.u16();
-  target_.bits = reader_.bits();
-  target_.little_endian = reader_.little_endian();
   header.u32();   // e_version
   header.word();  // e_entry
   const std::uint64_t segments_offset = header.word();
@@ -116,10 +131,10 @@ void ElfFile::read_header() {
         "give the model's .so file");
   }
   // The section headers are a linked file's last bytes, so a truncated copy shows here.
-  if (sections_offset != 0 && !reader_.contains(sections_offset, section_bytes * section_count)) {
-    reader_.fail("it has " + std::to_string(reader_.bytes().size()) +
-                     " bytes, but its section headers lie beyond them",
-                 "the file is probably truncated; copy or export it again");
+  if (sections_offset != 0 && !reader().contains(sections_offset, section_bytes * section_count)) {
+    reader().fail("it has " + std::to_string(bytes_.size()) +
+                      " bytes, but its section headers lie beyond them",
+                  kTruncated);
   }
   read_segments(segments_offset, segment_bytes, segment_count);
   if (sections_offset != 0) {
@@ -129,14 +144,14 @@ void ElfFile::read_header() {
 }
 
 void ElfFile::read_segments(std::uint64_t offset, std::size_t entry_bytes, std::size_t count) {
-  const bool wide = reader_.bits() == 64;
+  const bool wide = target_.bits == 64;
   const std::size_t expected = wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
   if (entry_bytes != expected) {
-    reader_.fail("its program headers take " + std::to_string(entry_bytes) +
-                 " bytes each, expected " + std::to_string(expected));
+    reader().fail("its program headers take " + std::to_string(entry_bytes) +
+                  " bytes each, expected " + std::to_string(expected));
   }
   for (std::size_t i = 0; i < count; ++i) {
-    ElfCursor header(reader_, offset + i * entry_bytes);
+    ByteReader header = reader(offset + i * entry_bytes);
     ElfSegment segment;
     segment.type = header.u32();
     if (wide) {
@@ -151,22 +166,22 @@ void ElfFile::read_segments(std::uint64_t offset, std::size_t entry_bytes, std::
       segment.flags = header.u32();
     }
     segment.alignment = header.word();
-    if (segment.type == PT_LOAD && !reader_.contains(segment.offset, segment.file_bytes)) {
-      reader_.fail("it has " + std::to_string(reader_.bytes().size()) +
-                       " bytes, but part of its code or data lies beyond them",
-                   "the file is probably truncated; copy or export it again");
+    if (segment.type == PT_LOAD && !reader().contains(segment.offset, segment.file_bytes)) {
+      reader().fail("it has " + std::to_string(bytes_.size()) +
+                        " bytes, but part of its code or data lies beyond them",
+                    kTruncated);
     }
     segments_.push_back(segment);
   }
 }
 
 void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::size_t count) {
-  const bool wide = reader_.bits() == 64;
+  const bool wide = target_.bits == 64;
   if (entry_bytes != (wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr))) {
     return;  // sections only add hints: the loader does not look at them
   }
   for (std::size_t i = 0; i < count; ++i) {
-    ElfCursor header(reader_, offset + i * entry_bytes);
+    ByteReader header = reader(offset + i * entry_bytes);
     header.u32();  // sh_name
     const std::uint32_t type = header.u32();
     const std::uint64_t section_flags = header.word();
@@ -176,19 +191,18 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
     // Both say where the same bytes go: damage to the one that the loader goes by shows.
     if ((section_flags & SHF_ALLOC) != 0 && type != SHT_NOBITS && type != SHT_NULL && bytes != 0 &&
         file_offset(address, bytes) != content) {
-      reader_.fail("its sections and its segments do not agree");
+      reader().fail("its sections and its segments do not agree");
     }
     if ((section_flags & SHF_EXECINSTR) != 0) {
       code_sections_.emplace_back(address, bytes);
     }
     if (type == SHT_DYNSYM) {
       section_symbol_count_ = bytes / symbol_bytes();
-    } else if (type == SHT_SYMTAB && reader_.contains(content, bytes)) {
+    } else if (type == SHT_SYMTAB && reader().contains(content, bytes)) {
       read_full_symbols(content, bytes);
     } else if (type == SHT_ARM_ATTRIBUTES && target_.machine == EM_ARM &&
-               reader_.contains(content, bytes)) {
-      attributes_float_abi_ = arm_attributes_float_abi(reader_.bytes().subspan(content, bytes),
-                                                       reader_.little_endian());
+               reader().contains(content, bytes)) {
+      attributes_float_abi_ = arm_attributes_float_abi(reader().part(content, bytes));
     }
   }
 }
@@ -200,12 +214,12 @@ void ElfFile::read_dynamic() {
     throw Error(ErrorKind::kFormat, source_ + " has no dynamic section, expected a shared library",
                 "give the model's .so file; a file of debugging symbols has no code");
   }
-  const std::size_t entry_bytes = 2 * reader_.address_bytes();
+  const std::size_t entry_bytes = 2 * reader().word_bytes();
   for (std::uint64_t at = 0;; at += entry_bytes) {
     if (segment->file_bytes < entry_bytes || at > segment->file_bytes - entry_bytes) {
-      reader_.fail("its dynamic section has no end");
+      reader().fail("its dynamic section has no end");
     }
-    ElfCursor entry(reader_, segment->offset + at);
+    ByteReader entry = reader(segment->offset + at);
     const std::uint64_t tag = entry.word();
     const std::uint64_t value = entry.word();
     if (tag == DT_NULL) {
@@ -222,11 +236,11 @@ void ElfFile::read_dynamic() {
 void ElfFile::read_strings() {
   const auto size = dynamic(DT_STRSZ);
   if (!dynamic(DT_STRTAB) || !size || *size == 0) {
-    reader_.fail("it has no table of names");
+    reader().fail("it has no table of names");
   }
-  strings_ = reader_.bytes().subspan(offset_of(DT_STRTAB, *size, "table of names"), *size);
+  strings_ = bytes_.subspan(offset_of(DT_STRTAB, *size, "table of names"), *size);
   if (strings_.back() != std::byte{0}) {
-    reader_.fail("its table of names does not end with a zero byte");
+    reader().fail("its table of names does not end with a zero byte");
   }
   for (const auto& [tag, value] : dynamic_) {
     if (tag == DT_NEEDED) {
@@ -239,7 +253,7 @@ void ElfFile::read_strings() {
 
 std::string_view ElfFile::string_at(std::uint64_t offset) const {
   if (offset >= strings_.size()) {
-    reader_.fail("a name lies beyond its table of names");
+    reader().fail("a name lies beyond its table of names");
   }
   const char* begin = reinterpret_cast<const char*>(strings_.data()) + offset;
   return {begin, ::strnlen(begin, std::min<std::uint64_t>(kMaxName, strings_.size() - offset))};
@@ -248,7 +262,7 @@ std::string_view ElfFile::string_at(std::uint64_t offset) const {
 std::uint64_t ElfFile::offset_of(std::uint64_t tag, std::uint64_t length, const char* what) const {
   const auto offset = file_offset(dynamic(tag).value_or(0), length);
   if (!offset) {
-    reader_.fail(std::string("its ") + what + " is not within the file");
+    reader().fail(std::string("its ") + what + " is not within the file");
   }
   return *offset;
 }
@@ -302,7 +316,7 @@ std::span<const std::byte> ElfFile::bytes_of(const ElfSymbol& symbol) const {
     }
     const std::uint64_t from_start = symbol.address - segment.address;
     const std::uint64_t length = symbol.bytes != 0 ? symbol.bytes : segment.file_bytes - from_start;
-    return reader_.bytes().subspan(segment.offset + from_start, length);
+    return bytes_.subspan(segment.offset + from_start, length);
   }
   return {};
 }

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_reader.h"
 #include "runtime/elf/names.h"
-#include "runtime/elf/reader.h"
 
 namespace run_model {
 
@@ -57,7 +57,11 @@ class ElfFile {
   static ElfFile parse(std::span<const std::byte> bytes, std::string source);
 
   const std::string& source() const { return source_; }
-  const ElfReader& reader() const { return reader_; }
+  // Reads from a place in the file: numbers in its byte order, words as wide as its class says. Its
+  // errors are Error(kFormat) "<source> is a damaged ELF file: <problem>".
+  ByteReader reader(std::uint64_t position = 0) const {
+    return ByteReader(bytes_, source_, format_).at(position);
+  }
   const ElfTarget& target() const { return target_; }
   std::uint32_t flags() const { return flags_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
@@ -99,8 +103,8 @@ class ElfFile {
   std::span<const std::byte> bytes_of(const ElfSymbol& symbol) const;
 
  private:
-  ElfFile(ElfReader reader, std::string source)
-      : source_(std::move(source)), reader_(std::move(reader)) {}
+  ElfFile(std::span<const std::byte> bytes, std::string source, ByteFormat format)
+      : source_(std::move(source)), bytes_(bytes), format_(format) {}
 
   void read_header();
   void read_segments(std::uint64_t offset, std::size_t entry_bytes, std::size_t count);
@@ -117,7 +121,8 @@ class ElfFile {
   std::uint64_t offset_of(std::uint64_t tag, std::uint64_t length, const char* what) const;
 
   std::string source_;
-  ElfReader reader_;
+  std::span<const std::byte> bytes_;
+  ByteFormat format_;
   ElfTarget target_;
   std::uint32_t flags_ = 0;
   std::vector<ElfSegment> segments_;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/quoted.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {

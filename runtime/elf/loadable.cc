@@ -24,7 +24,7 @@ constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 36;
 bool power_of_two(std::uint64_t value) { return std::has_single_bit(value); }
 
 void check_segments(const ElfFile& file) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   std::uint64_t end = 0;
   bool any = false;
   for (const ElfSegment& segment : file.segments()) {
@@ -69,7 +69,7 @@ void check_segments(const ElfFile& file) {
 
 // The loader parses GNU property notes on x86 and Arm.
 void check_notes(const ElfFile& file) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   for (const ElfSegment& segment : file.segments()) {
     if (segment.type != PT_NOTE && segment.type != PT_GNU_PROPERTY) {
       continue;
@@ -84,7 +84,7 @@ void check_notes(const ElfFile& file) {
     };
     std::uint64_t at = 0;
     while (segment.memory_bytes - at >= 12) {
-      ElfCursor note(reader, *offset + at);
+      ByteReader note = reader.at(*offset + at);
       const std::uint64_t name_bytes = note.u32();
       const std::uint64_t content_bytes = note.u32();
       const std::uint64_t total = padded(12 + name_bytes) + padded(content_bytes);
@@ -97,7 +97,7 @@ void check_notes(const ElfFile& file) {
 }
 
 void check_dynamic(const ElfFile& file) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   for (const ElfSegment& segment : file.segments()) {
     if (segment.type != PT_DYNAMIC) {
       continue;
@@ -140,7 +140,7 @@ void check_dynamic(const ElfFile& file) {
   }
   // RISC-V's loader writes to the first two words there, also where it binds every function at
   // once.
-  const std::size_t word = reader.address_bytes();
+  const std::size_t word = reader.word_bytes();
   if (const auto address = file.dynamic(DT_PLTGOT);
       file.target().machine == EM_RISCV && file.dynamic(DT_JMPREL) &&
       (!address || *address % word != 0 || !in_image(file, *address, 2 * word, PF_R | PF_W))) {
@@ -162,7 +162,7 @@ void check_dynamic(const ElfFile& file) {
 
 // The loader reads whole entries of its tables, which not every CPU does across a word's boundary.
 void check_alignment(const ElfFile& file) {
-  const std::size_t word = file.reader().address_bytes();
+  const std::size_t word = file.reader().word_bytes();
   const std::pair<std::uint64_t, std::size_t> tables[] = {
       {DT_SYMTAB, word}, {DT_REL, word},      {DT_RELA, word},       {DT_JMPREL, word},
       {kTagRelr, word},  {DT_GNU_HASH, word}, {DT_INIT_ARRAY, word}, {DT_FINI_ARRAY, word},
@@ -181,10 +181,10 @@ void check_alignment(const ElfFile& file) {
 }
 
 void check_gnu_hash(const ElfFile& file, std::uint64_t address) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   // Parsing has already found these within the file.
   const std::uint64_t offset = file.file_offset(address, 16).value_or(0);
-  ElfCursor header(reader, offset);
+  ByteReader header = reader.at(offset);
   const std::uint64_t bucket_count = header.u32();
   const std::uint64_t first_symbol = header.u32();
   const std::uint64_t bloom_words = header.u32();
@@ -192,7 +192,7 @@ void check_gnu_hash(const ElfFile& file, std::uint64_t address) {
   if (bucket_count == 0 || !power_of_two(bloom_words) || first_symbol > symbol_count) {
     reader.fail("its GNU hash table has an impossible header");
   }
-  const std::uint64_t buckets = 16 + bloom_words * reader.address_bytes();
+  const std::uint64_t buckets = 16 + bloom_words * reader.word_bytes();
   const std::uint64_t chains = buckets + 4 * bucket_count;
   const std::uint64_t chain_count = symbol_count - first_symbol;
   bool any = false;
@@ -216,12 +216,12 @@ void check_gnu_hash(const ElfFile& file, std::uint64_t address) {
 // The older hash table: buckets and chains of symbol numbers, 0 ends a chain. Looked at by the
 // loader only where there is no GNU hash table.
 void check_old_hash(const ElfFile& file, std::uint64_t address) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   const std::size_t entry = file.target().machine == EM_S390 && file.target().bits == 64 ? 8 : 4;
   const std::uint64_t offset = file.file_offset(address, 2 * entry).value_or(0);
   const std::uint64_t bucket_count = reader.number(offset, entry);
   const std::uint64_t chain_count = reader.number(offset + entry, entry);
-  const std::uint64_t file_bytes = reader.bytes().size();
+  const std::uint64_t file_bytes = reader.all().size();
   if (bucket_count == 0 || bucket_count > file_bytes || chain_count > file_bytes ||
       !file.file_offset(address, entry * (2 + bucket_count + chain_count))) {
     reader.fail("its hash table is not within a segment");
@@ -262,7 +262,7 @@ void check_symbols(const ElfFile& file) {
 // Every version index that a symbol has must be one that is defined or needed: the loader makes a
 // table up to the highest of those and then uses the symbols' numbers as they are.
 void check_versions(const ElfFile& file) {
-  const ElfReader& reader = file.reader();
+  const ByteReader reader = file.reader();
   std::set<std::uint16_t> known = {VER_NDX_LOCAL, VER_NDX_GLOBAL};
   for (const ElfVersionNeed& need : file.version_needs()) {
     known.insert(need.index & kVersionIndexMask);
@@ -277,7 +277,7 @@ void check_versions(const ElfFile& file) {
       if (!offset) {
         reader.fail("its list of versions is not within a segment");
       }
-      ElfCursor definition(reader, *offset);
+      ByteReader definition = reader.at(*offset);
       definition.u16();  // vd_version
       definition.u16();  // vd_flags
       known.insert(definition.u16() & kVersionIndexMask);

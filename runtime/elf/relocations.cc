@@ -94,7 +94,7 @@ class RelocationCheck {
     const auto address = file_.dynamic(tag);
     const auto size = file_.dynamic(size_tag);
     if (address && size && file_.file_offset(*address, *size)) {
-      call_lists_.push_back({*address, *size, std::vector<bool>(*size / reader_.address_bytes())});
+      call_lists_.push_back({*address, *size, std::vector<bool>(*size / reader_.word_bytes())});
     }
   }
 
@@ -103,10 +103,10 @@ class RelocationCheck {
     places_.push_back(place);
     for (CallList& list : call_lists_) {
       if (place >= list.address && place - list.address < list.bytes) {
-        if ((place - list.address) % reader_.address_bytes() != 0) {
+        if ((place - list.address) % reader_.word_bytes() != 0) {
           reader_.fail("a relocation is across two initialisation functions");
         }
-        list.relocated[(place - list.address) / reader_.address_bytes()] = true;
+        list.relocated[(place - list.address) / reader_.word_bytes()] = true;
         return true;
       }
     }
@@ -114,7 +114,7 @@ class RelocationCheck {
   }
 
   std::size_t entry_bytes(bool with_addend) const {
-    return (with_addend ? 3 : 2) * reader_.address_bytes();
+    return (with_addend ? 3 : 2) * reader_.word_bytes();
   }
 
   void table(std::uint64_t tag, std::uint64_t size_tag, std::uint64_t entry_tag, bool with_addend,
@@ -159,10 +159,10 @@ class RelocationCheck {
       reader_.fail("its table of relocations is not within the file");
     }
     for (std::uint64_t i = 0; i < count; ++i) {
-      ElfCursor entry(reader_, *offset + i * entry_bytes(with_addend));
+      ByteReader entry = reader_.at(*offset + i * entry_bytes(with_addend));
       const std::uint64_t place = entry.word();
       const std::uint64_t info = entry.word();
-      const bool wide = reader_.bits() == 64;
+      const bool wide = reader_.word_bytes() == 8;
       const std::uint64_t symbol = wide ? info >> 32 : info >> 8;
       const auto kind = static_cast<std::uint32_t>(wide ? info & 0xffffffff : info & 0xff);
       if (i < relative_count && kinds_ != nullptr && kind != kinds_->relative) {
@@ -193,7 +193,7 @@ class RelocationCheck {
         reader_.fail("a relocation is for a thread-local variable, and there are none");
       }
     } else if (contains(kinds_->references, kind)) {
-      if (symbol == 0 || place % reader_.address_bytes() != 0) {
+      if (symbol == 0 || place % reader_.word_bytes() != 0) {
         reader_.fail("a relocation has no symbol, or is not where such are");
       }
     } else if (!contains(kinds_->others, kind)) {
@@ -207,7 +207,7 @@ class RelocationCheck {
     if (!address) {
       return;
     }
-    const std::size_t word = reader_.address_bytes();
+    const std::size_t word = reader_.word_bytes();
     const auto size = file_.dynamic(kTagRelrBytes);
     const auto offset = size ? file_.file_offset(*address, *size) : std::nullopt;
     if (!offset || file_.dynamic(kTagRelrEntry) != word || *size % word != 0) {
@@ -238,7 +238,7 @@ class RelocationCheck {
 
   // The loader reads the dynamic section while it relocates, and nothing in there is relocated.
   void check_place(std::uint64_t place) const {
-    const std::size_t word = reader_.address_bytes();
+    const std::size_t word = reader_.word_bytes();
     if (!in_image(file_, place, word, place_flags_)) {
       reader_.fail("a relocation is not within a writable segment");
     }
@@ -249,8 +249,8 @@ class RelocationCheck {
 
   // What the file holds at an address; 0 where memory begins as zeroes.
   std::uint64_t value_at(std::uint64_t address) const {
-    const auto offset = file_.file_offset(address, reader_.address_bytes());
-    return offset ? reader_.number(*offset, reader_.address_bytes()) : 0;
+    const auto offset = file_.file_offset(address, reader_.word_bytes());
+    return offset ? reader_.number(*offset, reader_.word_bytes()) : 0;
   }
 
   // One past the end is a legal address too; linkers refer to the end of a section that way.
@@ -268,7 +268,7 @@ class RelocationCheck {
   }
 
   const ElfFile& file_;
-  const ElfReader& reader_;
+  ByteReader reader_;
   const RelocationKinds* kinds_;
   ElfSegment dynamic_;
   std::uint32_t place_flags_ = 0;

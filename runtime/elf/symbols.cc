@@ -18,13 +18,13 @@ constexpr std::uint16_t kVersionHidden = 0x8000;
 }  // namespace
 
 std::size_t ElfFile::symbol_bytes() const {
-  return reader_.bits() == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+  return target_.bits == 64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 }
 
 // One entry of a table of symbols; gives the place of its name in the table of names.
 std::uint32_t ElfFile::read_symbol(std::uint64_t offset, ElfSymbol& symbol) const {
-  const bool wide = reader_.bits() == 64;
-  ElfCursor entry(reader_, offset);
+  const bool wide = target_.bits == 64;
+  ByteReader entry = reader(offset);
   const std::uint32_t name = entry.u32();
   std::uint8_t info = 0;
   std::uint8_t other = 0;
@@ -63,16 +63,16 @@ void ElfFile::read_full_symbols(std::uint64_t offset, std::uint64_t bytes) {
 
 void ElfFile::read_symbols() {
   if (!dynamic(DT_SYMTAB)) {
-    reader_.fail("it has no table of symbols");
+    reader().fail("it has no table of symbols");
   }
   const std::size_t entry_bytes = symbol_bytes();
   if (dynamic(DT_SYMENT).value_or(entry_bytes) != entry_bytes) {
-    reader_.fail("its symbols take " + std::to_string(*dynamic(DT_SYMENT)) +
-                 " bytes each, expected " + std::to_string(entry_bytes));
+    reader().fail("its symbols take " + std::to_string(*dynamic(DT_SYMENT)) +
+                  " bytes each, expected " + std::to_string(entry_bytes));
   }
   const std::size_t count = symbol_count();
-  if (count > reader_.bytes().size() / entry_bytes) {
-    reader_.fail("its table of " + std::to_string(count) + " symbols is larger than the file");
+  if (count > bytes_.size() / entry_bytes) {
+    reader().fail("its table of " + std::to_string(count) + " symbols is larger than the file");
   }
   const std::uint64_t offset = offset_of(DT_SYMTAB, count * entry_bytes, "table of symbols");
   symbols_.resize(count);
@@ -93,8 +93,8 @@ std::size_t ElfFile::symbol_count() const {
   if (const auto hash = dynamic(DT_HASH)) {
     // nbucket, nchain; there is a chain entry for each symbol. 64-bit s390 has entries of 8 bytes.
     const std::size_t entry = target_.machine == EM_S390 && target_.bits == 64 ? 8 : 4;
-    count =
-        std::max(count, reader_.number(offset_of(DT_HASH, 2 * entry, "hash table") + entry, entry));
+    count = std::max(count,
+                     reader().number(offset_of(DT_HASH, 2 * entry, "hash table") + entry, entry));
   }
   if (const auto hash = dynamic(DT_GNU_HASH)) {
     count = std::max<std::uint64_t>(count, gnu_hash_symbol_count(*hash));
@@ -105,23 +105,23 @@ std::size_t ElfFile::symbol_count() const {
 std::size_t ElfFile::gnu_hash_symbol_count(std::uint64_t address) const {
   const auto offset = file_offset(address, 16);
   if (!offset) {
-    reader_.fail("its GNU hash table is not within the file");
+    reader().fail("its GNU hash table is not within the file");
   }
-  ElfCursor header(reader_, *offset);
+  ByteReader header = reader(*offset);
   const std::uint64_t bucket_count = header.u32();
   const std::uint64_t first_symbol = header.u32();
   const std::uint64_t bloom_words = header.u32();
-  const std::uint64_t buckets = *offset + 16 + bloom_words * reader_.address_bytes();
+  const std::uint64_t buckets = *offset + 16 + bloom_words * reader().word_bytes();
   const std::uint64_t chains = buckets + 4 * bucket_count;
   std::uint64_t last = 0;
   for (std::uint64_t i = 0; i < bucket_count; ++i) {
-    last = std::max(last, reader_.number(buckets + 4 * i, 4));
+    last = std::max(last, reader().number(buckets + 4 * i, 4));
   }
   if (last < first_symbol) {
     return first_symbol;
   }
   // The chain of the highest bucket ends, marked by its lowest bit, with the last symbol.
-  while ((reader_.number(chains + 4 * (last - first_symbol), 4) & 1) == 0) {
+  while ((reader().number(chains + 4 * (last - first_symbol), 4) & 1) == 0) {
     ++last;
   }
   return static_cast<std::size_t>(last + 1);
@@ -133,7 +133,7 @@ void ElfFile::read_versions() {
         offset_of(DT_VERSYM, 2 * symbols_.size(), "table of symbol versions");
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
       symbols_[i].version =
-          static_cast<std::uint16_t>(reader_.number(offset + 2 * i, 2) & ~kVersionHidden);
+          static_cast<std::uint16_t>(reader().number(offset + 2 * i, 2) & ~kVersionHidden);
     }
   }
   const std::uint64_t libraries = dynamic(DT_VERNEEDNUM).value_or(0);
@@ -142,7 +142,7 @@ void ElfFile::read_versions() {
   }
   std::uint64_t at = offset_of(DT_VERNEED, sizeof(Elf64_Verneed), "list of needed versions");
   for (std::uint64_t i = 0; i < libraries; ++i) {
-    ElfCursor need(reader_, at);
+    ByteReader need = reader(at);
     need.u16();  // vn_version
     const std::size_t versions = need.u16();
     const std::string_view library = string_at(need.u32());
@@ -150,9 +150,9 @@ void ElfFile::read_versions() {
     const std::uint32_t next = need.u32();
     for (std::size_t v = 0; v < versions; ++v) {
       if (version_needs_.size() == kMaxVersionNeeds) {
-        reader_.fail("it needs more versions of other libraries than make sense");
+        reader().fail("it needs more versions of other libraries than make sense");
       }
-      ElfCursor entry(reader_, entry_at);
+      ByteReader entry = reader(entry_at);
       entry.u32();  // vna_hash
       entry.u16();  // vna_flags
       const std::uint16_t index = entry.u16();

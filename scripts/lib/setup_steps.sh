@@ -4,6 +4,7 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/steps.sh"
 
 SCRIPTS=$REPO_ROOT/scripts
+# shellcheck disable=SC2034  # for plan_steps
 SETUP_STEPS=3
 
 run_setup_steps() {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable, NoReturn
 
 USAGE = 2
 MISSING_FILE = 3
@@ -27,7 +28,16 @@ class ToolError(Exception):
         self.code = code
 
 
-def run_command(main: Callable[[], Optional[int]]) -> None:
+def command(main: Callable[[], int | None]) -> Callable[[], NoReturn]:
+    """A command's main function as one that ends the process: see run_command()."""
+    @functools.wraps(main)
+    def run() -> NoReturn:
+        run_command(main)
+
+    return run
+
+
+def run_command(main: Callable[[], int | None]) -> NoReturn:
     """Runs a command's main function and ends the process with its exit code."""
     try:
         sys.exit(main() or 0)

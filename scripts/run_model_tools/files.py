@@ -1,15 +1,19 @@
-"""Files that are either whole or not there."""
+"""Files as the tools write them: whole or not there, and JSON laid out to be read."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import tempfile
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Collection, Iterator
+from typing import Any
+
+from run_model_tools.errors import MISMATCH, ToolError
 
 
 def sha256_of(path: Path) -> str:
@@ -80,3 +84,48 @@ def locked(path: Path) -> Iterator[None]:
     with open(path, "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+_WIDTH = 100
+
+
+def json_text(value: Any) -> str:
+    """`value` as the text of a file: indented, with short lists and objects on one line."""
+    return _format(value, 0) + "\n"
+
+
+def _format(value: Any, depth: int) -> str:
+    flat = json.dumps(value, ensure_ascii=False)
+    inner, outer = "  " * (depth + 1), "  " * depth
+    nested = isinstance(value, (dict, list)) and bool(value)
+    # The outermost object is always spread; an inner one only where a line cannot hold it, or
+    # where it has members of its own to show.
+    if not nested or (depth > 0 and len(flat) + len(inner) + 16 <= _WIDTH
+                      and not _has_objects(value)):
+        return flat
+    if isinstance(value, dict):
+        items = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {_format(item, depth + 1)}"
+                 for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + "\n" + outer + "}"
+    items = [inner + _format(item, depth + 1) for item in value]
+    return "[\n" + ",\n".join(items) + "\n" + outer + "]"
+
+
+def _has_objects(value: Any) -> bool:
+    items = value.values() if isinstance(value, dict) else value
+    return any(isinstance(item, dict) for item in items)
+
+
+def put_or_compare(folder: Path, files: dict[str, bytes], check: bool) -> int:
+    """Writes the files that differ, or with `check` raises ToolError (6) naming them."""
+    differing = [name for name, data in files.items()
+                 if not (folder / name).is_file() or (folder / name).read_bytes() != data]
+    if check and differing:
+        raise ToolError(MISMATCH, f"in {folder}, {', '.join(differing)} differ from what this "
+                                  "program makes: run it without --check.")
+    for name in differing:
+        write_atomically(folder / name, files[name])
+        print(f"wrote {folder / name}")
+    if not differing:
+        print(f"{folder}: {len(files)} file(s) as they should be.")
+    return 0

@@ -88,7 +88,8 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return match[1], tuple(int(d) for d in re.split("[,x]", match[2]))
 
 
-def resolve_shapes(model: OnnxModel, given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def resolve_shapes(model: OnnxModel,
+                   given: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The shape of each input, open extents filled from `given`.
 
     An open first extent alone is the batch, and taken as 1.  Raises ToolError (2, 6) for what
@@ -101,11 +102,12 @@ def resolve_shapes(model: OnnxModel, given: dict[str, tuple[int, ...]]) -> dict[
                                       f"{', '.join(names) or 'none'}.")
     shapes = {}
     for item in model.inputs:
-        wanted = given.get(item.name)
-        if wanted is None and item.shape and item.shape[0] is None and None not in item.shape[1:]:
-            wanted = (1, *item.shape[1:])
-        elif wanted is None and None not in item.shape:
-            wanted = item.shape
+        wanted: tuple[int, ...] | None = given.get(item.name)
+        known = tuple(d for d in item.shape if d is not None)
+        if wanted is None and item.shape and item.shape[0] is None and known == item.shape[1:]:
+            wanted = (1, *known)
+        elif wanted is None and known == item.shape:
+            wanted = known
         if wanted is None:
             text = ",".join("?" if d is None else str(d) for d in item.shape)
             raise ToolError(USAGE, f"{model.path} leaves the shape of its input '{item.name}' open "

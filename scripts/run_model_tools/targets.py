@@ -7,9 +7,9 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import WRONG_MACHINE, ToolError
 
 
@@ -46,7 +46,7 @@ class Target:
 
 
 # The one list of targets: the programs, the tests and the documentation read it too.
-TARGETS_FILE = Path(__file__).resolve().parents[2] / "artifacts" / "targets.json"
+TARGETS_FILE = DATA_ROOT / "artifacts" / "targets.json"
 _SCHEMA_VERSION = 1
 
 
@@ -74,9 +74,12 @@ class NamedTarget:
 @cache
 def named_targets() -> dict[str, NamedTarget]:
     """The targets of targets.json by their names, in the file's order."""
-    return {entry["name"]: NamedTarget(**{key: tuple(value) if isinstance(value, list) else value
-                                          for key, value in entry.items()})
-            for entry in _read_list()["targets"]}
+    found = {}
+    for entry in _read_list()["targets"]:
+        members: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
+                                   for key, value in entry.items()}
+        found[entry["name"]] = NamedTarget(**members)
+    return found
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Starts tvm_worker.py under the interpreter that has TVM, and reads what it answers."""
+"""Starts inside_tvm/worker.py under the interpreter that has TVM, and reads what it answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,31 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
-from run_model_tools import bootstrap
-from run_model_tools.errors import FAILED_RUN, MALFORMED_FILE, MISMATCH, MISSING_FILE, USAGE, ToolError
+from run_model_tools.environment import (
+    BUILD_DIR,
+    IS_INSTALLED,
+    PACKAGE,
+    REPO_ROOT,
+    TVM_DIR,
+    VENV_PYTHON,
+    tvm_environment,
+)
+from run_model_tools.errors import (
+    FAILED_RUN,
+    MALFORMED_FILE,
+    MISMATCH,
+    MISSING_FILE,
+    USAGE,
+    ToolError,
+)
 
-_WORKER = Path(__file__).with_name("tvm_worker.py")
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
+
+_START = """\
+from run_model_tools.inside_tvm.worker import main
+
+main()
+"""
 
 
 def own_tvm_python(flag: str | None) -> str | None:
@@ -27,12 +47,13 @@ def identity(python: str | None) -> str:
     """What stands for the compiler in a build key: the pinned one, or the user's interpreter."""
     if python:
         return python
-    stamp = bootstrap.BUILD_DIR / "stamps" / "compiler"
+    stamp = BUILD_DIR / "stamps" / "compiler"
     return stamp.read_text().strip() if stamp.exists() else "unknown"
 
 
 def call(action: str, python: str | None, *, environment: dict[str, str] | None = None,
-         on_event: Callable[[dict[str, Any]], None] | None = None, **request: Any) -> dict[str, Any]:
+         on_event: Callable[[dict[str, Any]], None] | None = None,
+         **request: Any) -> dict[str, Any]:
     """Runs one action of the worker and gives its result.
 
     environment: variables that are added.  on_event: gets what the action tells on its way.  Raises
@@ -42,25 +63,28 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         command, env = [python], dict(os.environ)
         env.setdefault("TOPHUB_LOCATION", "NONE")
     else:
-        if not (bootstrap.TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
+        if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
+            first = ("name the build/ of a repository whose scripts/setup.sh was run in "
+                     "RUN_MODEL_BUILD"
+                     if IS_INSTALLED else f"run {REPO_ROOT}/scripts/setup.sh once")
             raise ToolError(MISSING_FILE, (
-                f"the TVM compiler {bootstrap.TVM_DIR} is not there: run "
-                f"{bootstrap.REPO_ROOT}/scripts/setup.sh once, or name your own with "
-                f"--tvm-python."))
-        command, env = [str(bootstrap.VENV_PYTHON)], bootstrap.tvm_environment()
+                f"the TVM compiler {TVM_DIR} is not there: {first}, or name your own with "
+                "--tvm-python."))
+        command, env = [str(VENV_PYTHON)], tvm_environment()
     for name, value in (environment or {}).items():
         # Lists of folders are added to; build/tvm's own come first.
         env[name] = f"{env[name]}:{value}" if name == "PYTHONPATH" and env.get(name) else value
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        command.append(str(_start_file(Path(folder, "packages"), env)))
         result_path = Path(folder, "result.json")
         request_path = Path(folder, "request.json")
         try:
             if on_event is None:
                 _write_request(request_path, {**request, "action": action}, result_path)
-                process = subprocess.run([*command, str(_WORKER), str(request_path)], env=env,
+                process = subprocess.run([*command, str(request_path)], env=env,
                                          capture_output=True, text=True, check=False)
             else:
-                process = _run_with_events([*command, str(_WORKER), str(request_path)], env,
+                process = _run_with_events([*command, str(request_path)], env,
                                            {**request, "action": action}, request_path, result_path,
                                            on_event)
         except OSError as error:
@@ -75,13 +99,28 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
     return result
 
 
+def _start_file(packages: Path, env: dict[str, str]) -> Path:
+    """A program in the folder `packages` that runs the worker; its processes can import us too.
+
+    This package is all that they see of what lies beside it: the interpreter may be another one
+    than this, with packages of its own.
+    """
+    packages.mkdir()
+    (packages / PACKAGE.name).symlink_to(PACKAGE)
+    env["PYTHONPATH"] = ":".join(filter(None, [str(packages), env.get("PYTHONPATH")]))
+    start = packages / "start.py"
+    start.write_text(_START)
+    return start
+
+
 def _write_request(path: Path, request: dict[str, Any], result: Path) -> None:
     path.write_text(json.dumps({**request, "result": str(result)}, default=str))
 
 
 def _run_with_events(command: list[str], env: dict[str, str], request: dict[str, Any],
                      request_path: Path, result_path: Path,
-                     on_event: Callable[[dict[str, Any]], None]) -> subprocess.CompletedProcess[str]:
+                     on_event: Callable[[dict[str, Any]], None],
+                     ) -> subprocess.CompletedProcess[str]:
     """The worker with a pipe for its events; an interrupt of ours ends it and its children."""
     reading, writing = os.pipe()
     _write_request(request_path, {**request, "events": writing}, result_path)
@@ -135,11 +174,12 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")
     if kind == "device":
-        return ToolError(MISSING_FILE, f"{message}; start TVM's tracker and an RPC server with that "
-                                       "key on the board.")
+        return ToolError(MISSING_FILE,
+                         f"{message}; start TVM's tracker and an RPC server with that "
+                         "key on the board.")
     if kind == "kernels":
-        return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels auto "
-                                "or --kernels stock.")
+        return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels "
+                                "auto or --kernels stock.")
     if kind == "wrong":
         return ToolError(FAILED_RUN, f"a kernel computes something wrong: {message}")
     if kind == "link":

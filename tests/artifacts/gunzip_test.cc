@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/as_text.h"
+#include "base/text.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 

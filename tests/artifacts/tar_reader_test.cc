@@ -5,7 +5,7 @@
 #include <map>
 
 #include "artifacts/gunzip.h"
-#include "base/as_text.h"
+#include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"

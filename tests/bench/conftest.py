@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "scripts")]
+from peers.processes import OUTPUT, THREADS, Runner
 
-from peers.processes import OUTPUT, THREADS, Runner  # noqa: E402  (found through the line above)
+ROOT = Path(__file__).resolve().parents[2]
 
 # Speaks the workers' protocol. Each run takes MILLISECONDS, told and not slept.
 _FAKE = '''

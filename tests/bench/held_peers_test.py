@@ -1,4 +1,5 @@
-"""Peers held to AVX2: libraries that see a CPU without AVX-512, and what the kernel says of its use."""
+"""Peers held to AVX2: libraries that see a CPU without AVX-512, and what the kernel says of its
+use."""
 
 from __future__ import annotations
 
@@ -144,7 +145,8 @@ def test_a_peer_without_cpuid_cannot_be_held(tmp_path):
 
 
 @pytest.mark.parametrize(("ages", "used"), [
-    (["-1", "-1"], False), (["-1", "900"], True), (["5000", "-1"], False), (["0"], True), ([], None)])
+    (["-1", "-1"], False), (["-1", "900"], True), (["5000", "-1"], False), (["0"], True),
+    ([], None)])
 def test_what_the_kernel_tells(tmp_path, ages, used):
     for number, age in enumerate(ages):
         task = tmp_path / "7" / "task" / str(number)

@@ -27,6 +27,7 @@ def test_the_hottest_block_is_that_of_the_most_instructions() -> None:
 
 def test_kinds_of_all_machines() -> None:
     lines = {"vmla.f32 q0, q5, d8[0]": "multiply_adds", "fmadd.s fa0,fa1,fa2,fa0": "multiply_adds",
-             "vld1.32 {d10, d11}, [r12]!": "loads", "flw fa0,0(a1)": "loads", "stp x0, x1, [sp]": "stores",
+             "vld1.32 {d10, d11}, [r12]!": "loads", "flw fa0,0(a1)": "loads",
+             "stp x0, x1, [sp]": "stores",
              "fsw fa0,0(a1)": "stores", "fmaxnm v0.4s, v1.4s, v2.4s": "other", "": "other"}
     assert {line: counting.kind_of(line) for line in lines} == lines

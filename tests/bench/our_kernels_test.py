@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from machine import best_isa
 from networks import Network, compile_network
-from run_model_tools import bootstrap
+from run_model_tools import environment
 from trials import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +40,8 @@ def save_network(path: Path) -> None:
         node("Relu", ["c"], ["r"]),
         node("Conv", ["r", weight(24, 24, 3, 3)], ["k"], **padded), node("Relu", ["k"], ["l"]),
         node("Conv", ["l", weight(24, 1, 3, 3)], ["d"], group=24, **padded),
-        node("Conv", ["d", weight(24, 24, 1, 1), weight(24)], ["q"]), node("Add", ["q", "r"], ["s"]),
-        node("Concat", ["s", "l"], ["t"], axis=1),
+        node("Conv", ["d", weight(24, 24, 1, 1), weight(24)], ["q"]),
+        node("Add", ["q", "r"], ["s"]), node("Concat", ["s", "l"], ["t"], axis=1),
         node("Conv", ["t", weight(40, 48, 3, 3)], ["u"], strides=[2, 2], **padded),
         node("GlobalAveragePool", ["u"], ["g"]), node("Flatten", ["g"], ["f"]),
         node("Gemm", ["f", weight(10, 40), weight(10)], ["y"], transB=1)]
@@ -62,10 +62,10 @@ def test_tvms_runtime_gives_the_same_bits(network):
     artifact = compile_network(network, network.onnx.parent / "work" / "artifacts")
     kernels = json.loads((artifact / "metadata.json").read_text(encoding="utf-8"))["kernels"]
     assert kernels["method"] == "ours" and kernels["layers"] >= 5
-    runtime = bootstrap.TVM_DIR / "python" / "tvm" / "libtvm_runtime.so"
+    runtime = environment.TVM_DIR / "python" / "tvm" / "libtvm_runtime.so"
     ours = Subject("run_model", BUILD / "bench" / "trial_run_model")
     tvm = Subject("tvm", BUILD / "bench" / "trial_tvm", (str(runtime),),
-                  {"LD_LIBRARY_PATH": str(bootstrap.TVM_DIR / "lib")})
+                  {"LD_LIBRARY_PATH": str(environment.TVM_DIR / "lib")})
     outputs = {subject.run(artifact, "x", runs=1, threads=threads)["output"]
                for subject in (ours, tvm) for threads in (1, 2)}
     assert len(outputs) == 1
@@ -73,8 +73,9 @@ def test_tvms_runtime_gives_the_same_bits(network):
 
 def test_the_table_has_every_layer(network, tmp_path):
     done = subprocess.run(
-        [ROOT / "bench" / "kernels_per_layer", "--networks", network.onnx, "--quick", "--threads", "1",
-         "--build", BUILD, "--work", network.onnx.parent / "work", "--json", tmp_path / "table.json",
+        [ROOT / "bench" / "kernels_per_layer", "--networks", network.onnx, "--quick", "--threads",
+         "1", "--build", BUILD, "--work", network.onnx.parent / "work", "--json",
+         tmp_path / "table.json",
          "--markdown", tmp_path / "table.md"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (tmp_path / "table.md").read_text(encoding="utf-8")

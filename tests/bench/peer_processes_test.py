@@ -66,7 +66,8 @@ def test_a_process_that_does_not_start(tmp_path):
 def test_figures_of_fresh_processes(fake_runner, tmp_path):
     runners = {"good": fake_runner("good"),
                "bad": Runner("bad", (sys.executable, "-c", "raise SystemExit('no licence')"))}
-    starts = start_figures(list(runners), lambda name: Process(runners[name], 2, tmp_path / name), 3)
+    starts = start_figures(list(runners), lambda name: Process(runners[name], 2, tmp_path / name),
+                           3)
     assert starts.failures == {"bad": "no licence"}
     assert starts.figures == {"good": {
         "load_ms": [2.0] * 3, "first_ms": [3.0] * 3, "growth_kib": [4000] * 3,

@@ -22,7 +22,8 @@ def save_network(path: Path) -> None:
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
-         helper.make_node("Relu", ["c"], ["r"]), helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+         helper.make_node("Relu", ["c"], ["r"]),
+         helper.make_node("GlobalAveragePool", ["r"], ["p"]),
          helper.make_node("Flatten", ["p"], ["y"])],
         "small", [value("x", TensorProto.FLOAT, [1, 3, 16, 16])],
         [value("y", TensorProto.FLOAT, [1, 5])], [numpy_helper.from_array(weights, "w")])
@@ -39,9 +40,9 @@ def run(*arguments: object) -> subprocess.CompletedProcess:
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess, Path]:
     folder = tmp_path_factory.mktemp("bench")
     save_network(folder / "small.onnx")
-    done = run("--networks", folder / "small.onnx", "--peers", "onnxruntime", "ncnn", "--threads", 2,
-               "--quick", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work", folder / "work",
-               "--peers-venv", Path(sys.prefix), "--json", folder / "report.json",
+    done = run("--networks", folder / "small.onnx", "--peers", "onnxruntime", "ncnn", "--threads",
+               2, "--quick", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work",
+               folder / "work", "--peers-venv", Path(sys.prefix), "--json", folder / "report.json",
                "--markdown", folder / "report.md")
     return done, folder
 

@@ -17,7 +17,8 @@ def make_model(ours: float) -> dict:
     steady = {label: {"tvm": sample(10), "run_model": sample(ours)}
               for label in ("threads 1", "threads 2", "as installed")}
     keys = ("load_ms", "first_ms", "process_ms", "peak_first_kib")
-    starts = {"tvm": {key: sample(10) for key in keys}, "tvm-lean": {key: sample(10) for key in keys},
+    starts = {"tvm": {key: sample(10) for key in keys},
+              "tvm-lean": {key: sample(10) for key in keys},
               "run_model": {key: sample(ours) for key in keys}}
     memory = {"params_mapped": 0, "params_copied": 0, "activations": 0}
     return {"steady": steady, "starts": starts, "memory": memory}

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "artifacts/zip_reader.h"
-#include "base/read_file.h"
+#include "base/file.h"
 #include "runtime/cpu/features.h"
 
 namespace run_model {

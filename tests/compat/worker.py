@@ -157,7 +157,7 @@ def make_mlf(case, folder):
     from tvm import micro
     factory = build(case, case.target)
     micro.export_model_library_format(factory, os.path.join(folder, "mlf.tar"))
-    return None
+    return
 
 
 FORMS = {"triple": make_triple, "single": make_single, "tar": make_tar, "linked": make_linked,

@@ -4,7 +4,7 @@
 #include "artifacts/archive_package.h"
 #include "artifacts/gunzip.h"
 #include "artifacts/tar_reader.h"
-#include "base/as_text.h"
+#include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/sweep.h"

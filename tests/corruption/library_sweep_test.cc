@@ -6,9 +6,9 @@
 
 #include <run_model/module.h>
 #include <run_model/package.h>
-#include "runtime/elf/check.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
+#include "runtime/library_check.h"
 #include "tests/corruption/damage.h"
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"

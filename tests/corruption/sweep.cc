@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace run_model::corruption {
 

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +16,10 @@ import numpy as np
 import onnxruntime
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "scripts")]
-from conftest import save_classifier
 from run_model_tools.targets import named_targets
+from small_networks import save_classifier
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = os.environ["RUN_MODEL_PROGRAM"]
 MACHINE = os.environ["RUN_MODEL_MACHINE"]
@@ -39,8 +38,8 @@ TARGETS: dict[str, dict[str, str | None]] = {
 
 @dataclass(frozen=True)
 class Cpu:
-    """A CPU of qemu's, the targets that run on it, the last of them the one to choose, and a feature
-    that the others are refused for."""
+    """A CPU of qemu's, the targets that run on it, the last of them the one to choose, and a
+    feature that the others are refused for."""
 
     name: str
     runs: tuple[str, ...]

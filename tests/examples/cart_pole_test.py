@@ -1,14 +1,16 @@
-"""The dynamics in C++ against Gymnasium's CartPole-v1, which computes in double and rounds to float32
-only what it gives as the observation."""
+"""The dynamics in C++ against Gymnasium's CartPole-v1, which computes in double and rounds to
+float32 only what it gives as the observation."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from typing import Iterable, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+
 from cartpole_tools import environment
 
 TOLERANCE = 1e-12
@@ -43,8 +45,8 @@ def steps_of(command: list[str], lines: list[str]) -> list[Step]:
 
 
 def starts_of(command: list[str], seed: int, count: int) -> np.ndarray:
-    output = subprocess.run(command, input=f"start {seed} {count}\n", capture_output=True, text=True,
-                            check=True).stdout
+    output = subprocess.run(command, input=f"start {seed} {count}\n", capture_output=True,
+                            text=True, check=True).stdout
     return np.array([line.split() for line in output.splitlines()], dtype=np.float64)
 
 
@@ -75,7 +77,8 @@ def test_each_step_is_gymnasiums(command: list[str]) -> None:
 
 
 def test_whole_episodes_are_gymnasiums(command: list[str]) -> None:
-    """Without going back to Gymnasium's state: as long as a pole stands that is pushed at random."""
+    """Without going back to Gymnasium's state: as long as a pole stands that is pushed at
+    random."""
     cart = environment.make()
     random = np.random.default_rng(8)
     lengths = []
@@ -97,8 +100,8 @@ def test_whole_episodes_are_gymnasiums(command: list[str]) -> None:
 
 
 def test_limits_are_gymnasiums(command: list[str]) -> None:
-    """The last numbers within the limits and the first beyond, on both sides: only beyond them ends an
-    episode. At rest, positions do not move in the first step."""
+    """The last numbers within the limits and the first beyond, on both sides: only beyond them ends
+    an episode. At rest, positions do not move in the first step."""
     cart = environment.make()
     for index, limit in ((0, 2.4), (2, 12 * 2 * np.pi / 360)):
         for value in (limit, np.nextafter(limit, 9)):
@@ -136,7 +139,8 @@ def test_starts_are_drawn_evenly(command: list[str]) -> None:
     starts = starts_of(command, 1, 4000)
     assert starts.shape == (4000, 4)
     assert np.all(np.abs(starts) < 0.05)
-    counts = np.array([np.histogram(column, bins=10, range=(-0.05, 0.05))[0] for column in starts.T])
+    counts = np.array([np.histogram(column, bins=10, range=(-0.05, 0.05))[0]
+                       for column in starts.T])
     # 400 expected in each; five standard deviations.
     assert np.all(np.abs(counts - 400) < 5 * np.sqrt(400 * 0.9))
     # Independent of each other: the correlation of 4000 pairs has a standard deviation of 0.016.

@@ -26,8 +26,8 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("policy")
-    subprocess.run([ROOT / "scripts" / "compile_model", CARTPOLE / "policy.onnx", "--name", "cartpole",
-                    "--target", TARGET, "--single-file", "--out", folder], check=True,
+    subprocess.run([ROOT / "scripts" / "compile_model", CARTPOLE / "policy.onnx", "--name",
+                    "cartpole", "--target", TARGET, "--single-file", "--out", folder], check=True,
                    capture_output=True)
     return folder / "cartpole" / TARGET / "model_single.so"
 

@@ -10,16 +10,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import CARTPOLE
+
 from cartpole_tools import board_programs, episodes, latency
 from cartpole_tools.reward_plot import reward_plot
 from cartpole_tools.run_arguments import parse_arguments
-from conftest import CARTPOLE
 from run_model_tools.errors import ToolError
 
 REPORT = {
     "local": {"step_us": {"count": 4, "mean": 2.5, "median": 2.0, "p95": 12.25, "p99": 140.4}},
     "rpc": {"step_us": {"count": 4, "mean": 1000.0, "median": 800.0, "p95": 2000.0, "p99": 3000.0},
-            "parts_us": {"run": {"count": 4, "mean": 90.0, "median": 80.0, "p95": 99.0, "p99": 99.0}},
+            "parts_us": {"run": {"count": 4, "mean": 90.0, "median": 80.0, "p95": 99.0,
+                                 "p99": 99.0}},
             "kept_step_us": {"count": 4, "mean": 1.0, "median": 1.0, "p95": 1.0, "p99": 1.0},
             "bare_call_us": {"count": 4, "mean": 100.0, "median": 100.0, "p95": 1.0, "p99": 1.0}},
 }
@@ -46,8 +48,8 @@ def test_table_is_markdown_in_columns() -> None:
 
 def test_cost_compares_medians() -> None:
     assert latency.cost_of_rpc(REPORT) == (
-        "RPC makes a step 400 times as long: 800 µs instead of 2.00 µs (medians), or 8.0 calls that do "
-        "nothing.")
+        "RPC makes a step 400 times as long: 800 µs instead of 2.00 µs (medians), or 8.0 calls "
+        "that do nothing.")
     assert latency.cost_of_rpc({**REPORT, "local": None}) is None
     assert "local" not in latency.table({**REPORT, "local": None})
 
@@ -60,7 +62,8 @@ def circles(picture: str, look: str) -> list[tuple[float, float]]:
 
 
 def test_picture_has_every_episode_at_its_place() -> None:
-    picture = reward_plot("one & two", [("rpc", "over RPC", [0, 250, 500]), ("local", "local", [500])])
+    picture = reward_plot("one & two",
+                          [("rpc", "over RPC", [0, 250, 500]), ("local", "local", [500])])
     dots, rings = circles(picture, "#1d3557"), circles(picture, "none")
     assert len(dots) == 3 and len(rings) == 1
     assert dots[1][0] - dots[0][0] == pytest.approx(dots[2][0] - dots[1][0], abs=0.2)
@@ -126,7 +129,8 @@ def test_help_answers_at_once() -> None:
 def test_programs_that_are_missing_are_named(tmp_path: Path) -> None:
     target = board_programs.emulated_target("armhf")
     assert target.name == "pynq_z1"
-    with pytest.raises(ToolError, match="cmake --build --preset armhf --target rpc_server") as caught:
+    with pytest.raises(ToolError,
+                       match="cmake --build --preset armhf --target rpc_server") as caught:
         board_programs.emulated(target, board_programs.SERVER, tmp_path)
     assert caught.value.code == 3
     with pytest.raises(ToolError, match="use --connect"):

@@ -1,4 +1,5 @@
-"""The ways in which examples/cartpole/run reaches a board, and what it says when something is wrong."""
+"""The ways in which examples/cartpole/run reaches a board, and what it says when something is
+wrong."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ import re
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 import numpy as np
-import pytest
+from conftest import CARTPOLE
+
 from cartpole_tools.policy_file import policy_file
 from cartpole_tools.q_network import QNetwork
-from conftest import CARTPOLE
-from run_model_tools import bootstrap
+from run_model_tools import environment
 
 BUILD = Path(os.environ["RUN_MODEL_BUILD"])
 SERVER = BUILD / "bin" / "rpc_server"
@@ -73,9 +74,9 @@ def test_server_that_runs_already_and_local_command(tmp_path: Path) -> None:
 
 def test_board_of_a_tracker(tmp_path: Path) -> None:
     port = free_port()
-    with started([bootstrap.VENV_PYTHON, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port",
-                  port, "--port-end", port + 1], tmp_path / "tracker.log", "bind to",
-                 bootstrap.tvm_environment()):
+    with started([environment.VENV_PYTHON, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1",
+                  "--port", port, "--port-end", port + 1], tmp_path / "tracker.log", "bind to",
+                 environment.tvm_environment()):
         with started([SERVER, "--port", 0, "--key", "pynq", "--tracker", f"127.0.0.1:{port}"],
                      tmp_path / "server.log", "listening on"):
             result = run(tmp_path, "--tracker", f"127.0.0.1:{port}", "--key", "pynq")

@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from conftest import CARTPOLE
+
 from cartpole_tools import environment
 from cartpole_tools.dqn import Learner, Settings
 from cartpole_tools.policy_file import policy_file, read_policy
 from cartpole_tools.q_network import Adam, QNetwork
 from cartpole_tools.replay import Replay
-from conftest import CARTPOLE
 
 POLICY = CARTPOLE / "policy.onnx"
 
@@ -52,8 +53,8 @@ def test_the_policy_balances_from_other_starts_than_it_was_chosen_by() -> None:
 
 
 def test_trials_count_one_episode_each() -> None:
-    """Pushing to one side always: poles fall within some ten steps, and nothing of the episodes that
-    begin after that is counted."""
+    """Pushing to one side always: poles fall within some ten steps, and nothing of the episodes
+    that begin after that is counted."""
     trial = environment.try_policy(lambda seen: np.tile(np.float32([0, 1]), (len(seen), 1)), 50, 1)
     assert 8 <= trial.rewards.min() <= trial.rewards.max() <= 11
 
@@ -127,7 +128,8 @@ def test_learning_brings_values_to_their_targets() -> None:
         observations = np.ones((32, 1), dtype=np.float32)
         learner.learn((observations, actions, actions.astype(np.float32), observations,
                        np.zeros(32, dtype=np.float32)), 3e-3)
-    np.testing.assert_allclose(learner.network(np.ones((1, 1), dtype=np.float32)), [[0, 1]], atol=0.05)
+    np.testing.assert_allclose(learner.network(np.ones((1, 1), dtype=np.float32)), [[0, 1]],
+                               atol=0.05)
 
 
 def test_files_keep_networks(tmp_path: Path) -> None:

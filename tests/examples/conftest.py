@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CARTPOLE = ROOT / "examples" / "cartpole"
-sys.path[:0] = [str(ROOT / "scripts"), str(CARTPOLE)]
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from run_model_kernels import choice, choices
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import AVX2, AVX512
+from run_model_tools.kernels import choices, registry
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.isa import AVX2, AVX512
 
 CONV = Convolution(np.ones((32, 32, 1, 1), np.float32), np.zeros(32, np.float32),
                    ((1, 2, 14, 14, 16),), plain_lanes(32, 16), low=0.0)
@@ -32,7 +32,8 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_key_is_the_layer_without_its_numbers():
     assert choices.key_of(CONV, AVX512) == "avx512 32x14x14 -> 32x14x14 kernel 1x1 clamp low"
-    other = dataclasses.replace(CONV, weight=np.zeros_like(CONV.weight), bias=CONV.bias + 1, low=-1.0)
+    other = dataclasses.replace(CONV, weight=np.zeros_like(CONV.weight), bias=CONV.bias + 1,
+                                low=-1.0)
     assert choices.key_of(other, AVX512) == choices.key_of(CONV, AVX512)
 
 
@@ -54,37 +55,37 @@ def test_whatever_changes_the_time_changes_the_key(change):
 
 
 def test_a_layer_gets_the_fastest_choice_that_was_measured_for_it(folder):
-    guess, *others = choice.options(CONV, AVX512)
-    assert choice.chosen(CONV, AVX512) == guess
+    guess, *others = registry.options(CONV, AVX512)
+    assert registry.chosen(CONV, AVX512) == guess
     key = choices.key_of(CONV, AVX512)
     write(folder, "slower.x86_64_v4", key, others[0], 12.0)
     write(folder, "faster.x86_64_v4", key, others[1], 11.0)
-    assert choice.chosen(CONV, AVX512) == others[1]
-    layer = choice.make_convolution(CONV, AVX512)
+    assert registry.chosen(CONV, AVX512) == others[1]
+    layer = registry.make_convolution(CONV, AVX512)
     assert layer.note["kernel"] == others[1][0]
     assert {name: layer.note[name] for name in others[1][1]} == others[1][1]
     residual = dataclasses.replace(CONV, residual=True)
-    assert choice.chosen(residual, AVX512) == choice.options(residual, AVX512)[0]
+    assert registry.chosen(residual, AVX512) == registry.options(residual, AVX512)[0]
 
 
 def test_a_stale_choice_falls_back_to_the_guess(folder):
-    guess = choice.options(CONV, AVX512)[0]
+    guess = registry.options(CONV, AVX512)[0]
     key = choices.key_of(CONV, AVX512)
     for stale in (("no_such_kernel", {}), (guess[0], {**guess[1], "no_such_parameter": 1})):
         write(folder, "stale.x86_64_v4", key, stale)
         choices.forget()
-        assert choice.chosen(CONV, AVX512) == guess
+        assert registry.chosen(CONV, AVX512) == guess
 
 
 def test_a_table_can_stand_in_for_what_is_committed(folder):
-    guess, other, third = choice.options(CONV, AVX512)[:3]
+    guess, other, third = registry.options(CONV, AVX512)[:3]
     key = choices.key_of(CONV, AVX512)
     write(folder, "committed.x86_64_v4", key, other)
     with choices.replaced_by({key: third}):
-        assert choice.chosen(CONV, AVX512) == third
+        assert registry.chosen(CONV, AVX512) == third
         with choices.replaced_by({}):
-            assert choice.chosen(CONV, AVX512) == guess
-    assert choice.chosen(CONV, AVX512) == other
+            assert registry.chosen(CONV, AVX512) == guess
+    assert registry.chosen(CONV, AVX512) == other
 
 
 @pytest.mark.parametrize("text", [
@@ -94,11 +95,11 @@ def test_a_table_can_stand_in_for_what_is_committed(folder):
 def test_a_malformed_file_is_named(folder, text):
     (folder / "broken.x86_64_v4.json").write_text(text)
     with pytest.raises(choices.MalformedFile, match="broken.x86_64_v4.json"):
-        choice.chosen(CONV, AVX512)
+        registry.chosen(CONV, AVX512)
 
 
 def test_the_committed_files_are_read():
     for path in choices.files():
         for key, (microseconds, (kernel, _)) in choices.read(path).items():
             assert key.split()[0] in ("avx512", "avx2") and microseconds > 0
-            assert kernel in choice.KERNELS, f"{path.name}: {key}"
+            assert kernel in registry.KERNELS, f"{path.name}: {key}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import EPS
-from run_model_kernels import dense
-from run_model_kernels.dense import Dense
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import dense
+from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 
 def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Dense, Isa, dict]]:
@@ -21,13 +21,14 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[De
             outputs, inputs = int(rng.integers(1, 9 * isa.lanes)), int(rng.integers(1, 300))
             layer = Dense(rng.standard_normal((outputs, inputs)).astype(np.float32),
                           rng.standard_normal(outputs).astype(np.float32),
-                          low=[-math.inf, 0.0][rng.integers(2)], high=[math.inf, 6.0][rng.integers(2)])
+                          low=[-math.inf, 0.0][rng.integers(2)],
+                          high=[math.inf, 6.0][rng.integers(2)])
             options = dense.options(layer, isa)
             cases.append((layer, isa, options[rng.integers(len(options))]))
     return cases
 
 
-def check(cases, rng, folder, toolchain=layer_runner.Toolchain()) -> None:
+def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
     layers = [dense.make(layer, isa, **parameters) for layer, isa, parameters in cases]
     inputs = [rng.standard_normal(layer.inputs[0][0]).astype(np.float32) for layer in layers]
     outputs = layer_runner.run_layers([(layer, [x]) for layer, x in zip(layers, inputs)], folder,
@@ -50,7 +51,8 @@ def test_sanitized(tmp_path):
     check(draw(rng, [AVX512, NEON32], 5), rng, tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     rng = np.random.default_rng(3)
     check(draw(rng, [isa], 3), rng, tmp_path, getattr(layer_runner, name))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 import reference
-from run_model_kernels import depthwise
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import depthwise
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
 EPS = np.finfo(np.float32).eps / 2
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+import re
 
 import layer_runner
+import numpy as np
+import pytest
 from random_convolutions import check, choose, random_conv
-from run_model_kernels import direct
-from run_model_kernels.convolution import Convolution
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import direct
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (28, 30)},
        {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1), "size": (5, 33)},
@@ -22,8 +24,22 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
     convs = []
     for isa in isas:
         convs += [(random_conv(rng, isa.lanes), isa) for _ in range(count)]
-        convs += [(random_conv(rng, isa.lanes, dilation=(1, 1), **fixed), isa) for fixed in ZOO[:zoo]]
+        convs += [(random_conv(rng, isa.lanes, dilation=(1, 1), **fixed), isa)
+                  for fixed in ZOO[:zoo]]
     return choose(rng, direct, convs)
+
+
+def test_functions_say_what_they_are():
+    """Type, algorithm, register tile, instruction set; then what tells it from other layers'
+    code."""
+    weight = np.ones((32, 16, 3, 3), np.float32)
+    conv = Convolution(weight, np.zeros(32, np.float32), ((1, 1, 30, 30, 16),), plain_lanes(16, 16))
+    options = {"tile": [14, 2], "parts": [4, 1], "outside": "channels"}
+    layer = direct.make(conv, AVX512, **options)
+    assert re.fullmatch(r"run_model_f32_conv_direct_14x2_avx512_[0-9a-f]{12}_0", layer.symbol(0))
+    assert f"int {layer.symbol(0)}(" in layer.c_source()
+    assert direct.make(conv, AVX512, **options).symbol(0) == layer.symbol(0)
+    assert direct.make(conv, AVX512, **{**options, "parts": [2, 1]}).symbol(0) != layer.symbol(0)
 
 
 def test_native(tmp_path):
@@ -34,7 +50,8 @@ def test_sanitized(tmp_path):
     check(direct, draw(2, [AVX512, NEON32], 3, 2), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(direct, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
 

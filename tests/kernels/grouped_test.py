@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import check, choose, random_conv
-from run_model_kernels import grouped
-from run_model_kernels.convolution import Convolution
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import grouped
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 
 def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:
@@ -19,10 +19,12 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa,
         for number in range(2 * count):
             groups = int(rng.integers(2, 6))
             # Every other one as a product of matrices.
-            fixed = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)} if number % 2 else {}
+            fixed = {"kernel": (1, 1), "strides": (1, 1),
+                     "padding": (0, 0, 0, 0)} if number % 2 else {}
             fixed["channels"] = [groups * int(rng.integers(1, isa.lanes)), groups]
             convs.append((random_conv(rng, isa.lanes, groups=groups,
-                                      outputs=groups * int(rng.integers(2, isa.lanes + 4)), **fixed),
+                                      outputs=groups * int(rng.integers(2, isa.lanes + 4)),
+                                      **fixed),
                           isa))
     return choose(rng, grouped, convs)
 
@@ -35,7 +37,8 @@ def test_sanitized(tmp_path):
     check(grouped, draw(2, [AVX512, NEON32], 2), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(grouped, draw(3, [isa], 1), tmp_path, getattr(layer_runner, name))
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import int8_reference
 import numpy as np
 import pytest
-
-import int8_reference
 from layer_runner import AARCH64, AARCH64_DOT, ARMHF, RISCV64, SANITIZED, Toolchain, run_layers
 from reference import unblocked
-from run_model_kernels import int8_convolution
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON32, NEON64, NEON64_DOT, Isa
-from run_model_kernels.quantized import Quantization, QuantizedConvolution
+
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.int8 import convolution
+from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
+from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON32, NEON64, NEON64_DOT, Isa
 
 # The same kernels where there is no instruction for them.
 NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v3"))
@@ -22,7 +22,8 @@ WIDE_NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v4"))
 
 
 def random_quantization(rng: np.random.Generator) -> Quantization:
-    return Quantization(float(rng.uniform(0.005, 0.05)), int(rng.choice([0, 255, rng.integers(256)])))
+    return Quantization(float(rng.uniform(0.005, 0.05)),
+                        int(rng.choice([0, 255, rng.integers(256)])))
 
 
 def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = False,
@@ -32,7 +33,8 @@ def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = F
     inputs = tuple(random_quantization(rng) for _ in range(count))
     if not conv.planar and rng.integers(2):
         # Channels with scales of their own.
-        shapes = list(conv.input_shapes) + [conv.output_shape(conv.input_shapes[0][4])] * conv.residual
+        shapes = list(conv.input_shapes)
+        shapes += [conv.output_shape(conv.input_shapes[0][4])] * conv.residual
         inputs = tuple(replace(q, channels=tuple(rng.uniform(0.3, 1, s[1] * s[4])))
                        for q, s in zip(inputs, shapes))
     typical = np.mean([q.scale for q in inputs]) * 80 * np.sqrt(conv.weight[0].size)
@@ -80,7 +82,8 @@ def random_case(rng: np.random.Generator, isa: Isa, **fixed) -> Convolution:
         high=float(rng.choice([math.inf, 6.0])), residual=fixed.get("residual", False))
 
 
-def tensors_of(quantized: QuantizedConvolution, isa: Isa, rng: np.random.Generator) -> list[np.ndarray]:
+def tensors_of(quantized: QuantizedConvolution, isa: Isa,
+               rng: np.random.Generator) -> list[np.ndarray]:
     """Bytes anywhere; pictures go past what their bytes can stand for."""
     result = []
     for shape, dtype in quantized.layer_inputs(isa.lanes):
@@ -118,14 +121,14 @@ def cases(isa: Isa, seed: int, few: bool = False):
         if min(conv.output_size) < 1:
             continue
         quantized = quantized_of(conv, rng, sort.get("to_float", False))
-        for parameters in int8_convolution.options(quantized, isa)[:1]:
+        for parameters in convolution.options(quantized, isa)[:1]:
             yield quantized, parameters, tensors_of(quantized, isa, rng)
 
 
 def check(isa: Isa, folder, toolchain: Toolchain, seed: int, few: bool = False) -> None:
     wanted, layers = [], []
     for quantized, parameters, tensors in cases(isa, seed, few):
-        layers.append((int8_convolution.make(quantized, isa, **parameters), tensors))
+        layers.append((convolution.make(quantized, isa, **parameters), tensors))
         wanted.append((quantized, int8_reference.convolve(quantized, tensors)))
     for (quantized, expected), result in zip(wanted, run_layers(layers, folder, toolchain),
                                              strict=True):
@@ -166,7 +169,7 @@ def test_sums_reach_both_ends_of_what_bytes_can_give(tmp_path):
                        plain_lanes(4 * lanes, lanes))
     quantized = QuantizedConvolution(conv, (Quantization(1.0, 0),), None)
     data = np.full((1, 4, 5, 5, lanes), 255, np.uint8)
-    layer = int8_convolution.make(quantized, AVX2, **int8_convolution.options(quantized, AVX2)[0])
+    layer = convolution.make(quantized, AVX2, **convolution.options(quantized, AVX2)[0])
     result = run_layers([(layer, [data])], tmp_path, NO_VNNI)[0]
     expected = 4 * lanes * 9 * 255
     np.testing.assert_allclose(unblocked(result, 2)[0], expected, rtol=1e-6)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 
+import int8_reference
 import numpy as np
 import pytest
-
-import int8_reference
 from int8_convolution_test import quantized_of, tensors_of
 from layer_runner import AARCH64_DOT, SANITIZED, Toolchain, run_layers
 from reference import unblocked
-from run_model_kernels import int8_convolution, int8_depthwise
-from run_model_kernels.convolution import Convolution, Lanes
-from run_model_kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64_DOT, Isa
-from run_model_kernels.quantized import Quantization, QuantizedConvolution
+
+from run_model_tools.kernels.convolution import Convolution, Lanes
+from run_model_tools.kernels.int8 import convolution
+from run_model_tools.kernels.int8 import depthwise as int8_depthwise
+from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
+from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64_DOT, Isa
 
 SHAPES = [dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(14, 19)),
           dict(taps=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1), size=(15, 16)),
@@ -53,7 +54,7 @@ def vector(rng: np.random.Generator) -> QuantizedConvolution:
 def check(isa: Isa, folder, toolchain: Toolchain, few: bool = False) -> None:
     rng = np.random.default_rng(isa.lanes + few)
     cases = [(depthwise(rng, isa, shape), int8_depthwise) for shape in SHAPES[:4 if few else None]]
-    cases += [(vector(rng), int8_convolution) for _ in range(2)]
+    cases += [(vector(rng), convolution) for _ in range(2)]
     layers, wanted = [], []
     for quantized, kernel in cases:
         tensors = tensors_of(quantized, isa, rng)

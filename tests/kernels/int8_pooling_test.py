@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from int8_convolution_test import random_quantization
 from int8_reference import fused
 from layer_runner import AARCH64, SANITIZED, Toolchain, run_layers
-from reference import unblocked
-from run_model_kernels import int8_cast, int8_pooling
-from run_model_kernels.convolution import Lanes
-from run_model_kernels.int8_pooling import QuantizedPooling
-from run_model_kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64, Isa
-from run_model_kernels.pooling import Pooling
+
+from run_model_tools.kernels.convolution import Lanes
+from run_model_tools.kernels.int8 import pooling
+from run_model_tools.kernels.int8.pooling import QuantizedPooling
+from run_model_tools.kernels.int8.quantize import make_cast
+from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64, Isa
+from run_model_tools.kernels.pooling import Pooling
 
 
 def expected(quantized: QuantizedPooling, tensors: list[np.ndarray]) -> np.ndarray:
@@ -64,7 +64,8 @@ def cases(isa: Isa, rng: np.random.Generator) -> list[QuantizedPooling]:
         pieces = ((Lanes(1, 1, 2 if "planar" in extra else 0, lanes - 2), Lanes(0, 0, 0, 3))
                   if extra.get("planar") else (Lanes(1, 1, 0, lanes), Lanes(0, 0, 0, 3)))
         pool = Pooling(kind=kind, window=window, strides=stride, padding=padding, **extra,
-                       input_shapes=((1, 1, *size, lanes), (1, 2, *size, lanes)), input_lanes=pieces)
+                       input_shapes=((1, 1, *size, lanes), (1, 2, *size, lanes)),
+                       input_lanes=pieces)
         same = random_quantization(rng)
         differing = (same, random_quantization(rng))
         for inputs in ((same, same), differing):
@@ -78,10 +79,10 @@ def check(isa: Isa, folder, toolchain: Toolchain) -> None:
     pools = cases(isa, rng)
     layers = []
     for quantized in pools:
-        parameters = int8_pooling.options(quantized, isa)[0]
+        parameters = pooling.options(quantized, isa)[0]
         data = [rng.integers(0, 256, shape).astype(np.uint8)
                 for shape in quantized.pooling.input_shapes]
-        layers.append((int8_pooling.make(quantized, isa, **parameters), data))
+        layers.append((pooling.make(quantized, isa, **parameters), data))
     for quantized, (_, data), result in zip(pools, layers, run_layers(layers, folder, toolchain),
                                             strict=True):
         want = expected(quantized, data)
@@ -109,8 +110,8 @@ def test_casts_round_to_the_nearest_byte_and_back(tmp_path):
     numbers = (rng.standard_normal(shape) * 4).astype(np.float32)
     data = rng.integers(0, 256, shape).astype(np.uint8)
     to_bytes, to_float = run_layers(
-        [(int8_cast.make(shape, quantization, False, AVX2), [numbers]),
-         (int8_cast.make(shape, quantization, True, AVX2), [data])], tmp_path)
+        [(make_cast(shape, quantization, False, AVX2), [numbers]),
+         (make_cast(shape, quantization, True, AVX2), [data])], tmp_path)
     factors = (1 / quantization.scales(range(24))).astype(np.float32).reshape(1, 3, 1, 1, 8)
     steps = fused(numbers, factors, np.float32(quantization.zero_point))
     np.testing.assert_array_equal(to_bytes, np.rint(np.clip(steps, 0, 255)).astype(np.uint8))

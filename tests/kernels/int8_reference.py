@@ -1,11 +1,12 @@
-"""Quantized layers in whole numbers, and every float32 rounding of kernels/c/int8.h: equal bytes."""
+"""Quantized layers in whole numbers, and every float32 rounding of kernels/c/int8.h: equal
+bytes."""
 
 from __future__ import annotations
 
 import numpy as np
-
 import reference
-from run_model_kernels.quantized import QuantizedConvolution
+
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 
 
 def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

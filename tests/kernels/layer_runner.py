@@ -1,4 +1,5 @@
-"""Runs layers as plain C, without TVM: natively, under sanitizers, or for another CPU under QEMU."""
+"""Runs layers as plain C, without TVM: natively, under sanitizers, or for another CPU under
+QEMU."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_kernels.layer import Layer
+from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
@@ -31,7 +32,10 @@ static void *buffer(size_t bytes, int fill) {
 }
 
 static void read_all(FILE *file, void *to, size_t bytes) {
-  if (bytes && fread(to, 1, bytes, file) != bytes) { fprintf(stderr, "input ends early\n"); exit(2); }
+  if (bytes && fread(to, 1, bytes, file) != bytes) {
+    fprintf(stderr, "input ends early\n");
+    exit(2);
+  }
 }
 """
 
@@ -44,18 +48,20 @@ class Toolchain:
     runner: tuple[str, ...] = ()
 
 
+NATIVE = Toolchain()
 SANITIZED = Toolchain(("gcc", "-O1", "-g", "-march=native", "-fsanitize=address,undefined",
                        "-fno-sanitize-recover=all"))
 AARCH64 = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static"), ("qemu-aarch64",))
 AARCH64_DOT = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static", "-march=armv8.2-a+dotprod"),
                         ("qemu-aarch64", "-cpu", "max"))
-ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a", "-mfpu=neon-vfpv4"),
+ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a",
+                   "-mfpu=neon-vfpv4"),
                   ("qemu-arm",))
 RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
 
 
 def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
-               toolchain: Toolchain = Toolchain()) -> list[np.ndarray]:
+               toolchain: Toolchain = NATIVE) -> list[np.ndarray]:
     """The output of each (layer, its inputs).
 
     Outputs, shared and scratch memory hold NaNs before, so what is read without having been written
@@ -88,7 +94,8 @@ def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
     program = folder / "program"
     # Equal layers have equal names; the second would be a duplicate.
     unique = list({layer.symbol(0): source for (layer, _), source in zip(cases, sources)}.values())
-    _run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w", f"-I{KERNELS / 'c'}", "-o", str(program), str(main),
+    _run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w", f"-I{KERNELS / 'c'}",
+          "-o", str(program), str(main),
           *unique, "-lm"])
     results = folder / "results.bin"
     _run([*toolchain.runner, str(program), str(data), str(results)])
@@ -107,7 +114,8 @@ def _call(layer: Layer, sizes: list[int]) -> str:
     lines = ["  {"]
     for i, bytes_ in enumerate(sizes):
         lines.append(f"    void *b{i} = buffer({bytes_}, 0); read_all(in, b{i}, {bytes_});")
-    lines.append(f"    void *o = buffer({size}, 0xff), *shared = buffer({layer.shared_bytes}, 0xff);")
+    lines.append(f"    void *o = buffer({size}, 0xff), *shared = buffer({layer.shared_bytes}, "
+                 "0xff);")
     arguments = "".join(f"b{i}, " for i in range(len(sizes)))
     for phase, loop in enumerate(layer.phases):
         lines += [f"    for (int t = {loop.tasks} - 1; t >= 0; t--) {{",

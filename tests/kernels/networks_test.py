@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from onnx_networks import NETWORKS, Network, random_network
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from run_model_tools import tvm_process
+from run_model_tools.inside_tvm import cpu
 
-from onnx_networks import NETWORKS, Network, random_network  # noqa: E402
-from run_model_tools import tvm_process, tvm_worker  # noqa: E402
-
-LEVEL = tvm_worker.x86_level(tvm_worker.cpu_flags())
+LEVEL = cpu.x86_level(cpu.cpu_flags())
 TARGETS = [pytest.param(target, marks=pytest.mark.skipif(
-    LEVEL < target, reason=f"this CPU is no {target}")) for target in ("x86-64-v4", "x86-64-v3")]
+    target > LEVEL, reason=f"this CPU is no {target}")) for target in ("x86-64-v4", "x86-64-v3")]
 
 
 def compile_networks(models: dict[str, onnx.ModelProto], folder: Path, target: str,
@@ -67,7 +65,8 @@ def check(models: dict[str, onnx.ModelProto], folder: Path, target: str) -> None
         for a, b in zip(got, expected):
             assert a.shape == b.shape, name
             # Sums of some hundred products of numbers around 1, in float32.
-            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()), err_msg=name)
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()),
+                                       err_msg=name)
 
 
 @pytest.mark.parametrize("target", TARGETS)

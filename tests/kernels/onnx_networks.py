@@ -12,7 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 class Network:
     """A model in the making; each operator gives the name of its result."""
 
-    def __init__(self, seed: int, channels: int = 3, size: tuple[int, int] = (17, 14), batch: int = 1):
+    def __init__(self, seed: int, channels: int = 3, size: tuple[int, int] = (17, 14),
+                 batch: int = 1):
         self.random = np.random.default_rng(seed)
         self.nodes, self.weights, self.outputs = [], [], []
         self.shape = {"x": (batch, channels, *size)}
@@ -33,7 +34,8 @@ class Network:
     def conv(self, x: str, inputs: int, outputs: int, kernel: int = 1, groups: int = 1,
              bias: bool = True, **attributes) -> str:
         depth = inputs // groups
-        weights = [self.numbers(outputs, depth, kernel, kernel, scale=(depth * kernel ** 2) ** -0.5)]
+        weights = [self.numbers(outputs, depth, kernel, kernel,
+                                scale=(depth * kernel ** 2) ** -0.5)]
         if bias:
             weights.append(self.numbers(outputs))
         attributes.setdefault("pads", [kernel // 2] * 4)
@@ -64,7 +66,8 @@ class Network:
         graph = helper.make_graph(
             self.nodes, "network",
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape["x"])],
-            [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs], self.weights)
+            [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
+            self.weights)
         model = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
         return onnx.shape_inference.infer_shapes(model)
 
@@ -75,7 +78,8 @@ def residual_of_two_convolutions() -> onnx.ModelProto:
     main = n.conv(n.relu(n.conv(stem, 20, 36, 3)), 36, 36, 3)
     short = n.conv(stem, 20, 36)
     joined = n.relu(n.add("Add", [main, short]))
-    again = n.add("Add", [n.relu(n.conv(joined, 36, 36, 3)), joined])  # not a plain residual: ReLU first
+    # Not a plain residual: ReLU first.
+    again = n.add("Add", [n.relu(n.conv(joined, 36, 36, 3)), joined])
     return n.model(n.add("Clip", [again, n.weight(np.float32(-0.5)), n.weight(np.float32(2))]))
 
 
@@ -128,7 +132,8 @@ def pre_activation_and_slices() -> onnx.ModelProto:
         x = n.concat(x, n.conv(n.relu(n.norm(x, 19 if _ == 0 else 26)), 19 if _ == 0 else 26, 7, 3))
 
     def piece(begin: int, end: int, step: int) -> str:
-        return n.add("Slice", [x] + [n.weight(np.array([v], np.int64)) for v in (begin, end, 1, step)])
+        return n.add("Slice", [x]
+                     + [n.weight(np.array([v], np.int64)) for v in (begin, end, 1, step)])
     y = n.concat(piece(-9, 33, 1), piece(3, 17, 1))
     return n.model(n.conv(y, 23, 12), n.conv(piece(1, 30, 3), 10, 5, 3, strides=[2, 2]), x)
 
@@ -140,7 +145,8 @@ def layers_left_to_the_compiler() -> onnx.ModelProto:
     x = n.add("ConvTranspose", [x, weight], strides=[2, 2])
     x = n.add("Add", [n.conv(x, 6, 16, 3, pads=[0, 2, 1, 0]), n.numbers(1, 1, 33, 28)])
     x = n.add("Mul", [n.conv(x, 16, 40, 3, 8), n.weight(np.float32(0.3))])
-    return n.model(n.add("Transpose", [x], perm=[0, 2, 3, 1]), n.add("ReduceMean", [x], axes=[2, 3]))
+    return n.model(n.add("Transpose", [x], perm=[0, 2, 3, 1]),
+                   n.add("ReduceMean", [x], axes=[2, 3]))
 
 
 def random_network(seed: int) -> onnx.ModelProto:

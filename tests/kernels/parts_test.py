@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from random_convolutions import random_conv
-from run_model_kernels import direct, pointwise
-from run_model_kernels.isa import AVX2, AVX512, NEON64
-from run_model_kernels.parts import best_parts, rounded
+
+from run_model_tools.kernels import direct, pointwise
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON64
+from run_model_tools.kernels.parts import best_parts, rounded
 
 PLAIN = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}
 
@@ -22,8 +22,8 @@ def test_rounding_gives_each_part_as_many_tiles():
 @pytest.mark.parametrize("size, inputs, outputs", [(7, 960, 160), (13, 256, 48), (56, 24, 144)])
 def test_two_threads_get_equal_work(isa, size, inputs, outputs):
     rng = np.random.default_rng(1)
-    conv = random_conv(rng, isa.lanes, **PLAIN, size=(size, size), channels=[inputs], outputs=outputs,
-                       scattered=False)
+    conv = random_conv(rng, isa.lanes, **PLAIN, size=(size, size), channels=[inputs],
+                       outputs=outputs, scattered=False)
     layer = pointwise.make(conv, isa, **pointwise.options(conv, isa)[0])
     tasks = layer.phases[0].tasks
     assert tasks % 2 == 0
@@ -31,7 +31,8 @@ def test_two_threads_get_equal_work(isa, size, inputs, outputs):
     for task in range(tasks):
         part, channel_part = task % defines["PIXEL_PARTS"], task // defines["PIXEL_PARTS"]
         # As the C code goes by these macros.
-        first, end = (n * defines["PIXEL_TILES"] // defines["PIXEL_PARTS"] for n in (part, part + 1))
+        first, end = (n * defines["PIXEL_TILES"] // defines["PIXEL_PARTS"]
+                      for n in (part, part + 1))
         pixels = [t * defines["PIXELS"] // defines["PIXEL_TILES"] for t in (first, end)]
         first, end = (n * defines["VECTOR_TILES"] // defines["CHANNEL_PARTS"]
                       for n in (channel_part, channel_part + 1))

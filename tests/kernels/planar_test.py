@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import check, choose, random_conv
-from run_model_kernels import planar
-from run_model_kernels.convolution import Convolution
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import planar
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 # The first with an output vector that is half full.
-ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30), "outputs": 24},
+ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30),
+        "outputs": 24},
        {"kernel": (3, 3), "strides": (2, 2), "padding": (0, 0, 0, 0), "size": (31, 32)},
        {"kernel": (7, 7), "strides": (2, 2), "padding": (3, 3, 3, 3), "size": (32, 32)})
 
@@ -21,9 +22,11 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
     rng = np.random.default_rng(seed)
     convs = []
     for isa in isas:
-        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[int(rng.integers(1, 5))]), isa)
+        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[int(rng.integers(1, 5))]),
+                   isa)
                   for _ in range(count)]
-        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[3], dilation=(1, 1), **fixed), isa)
+        convs += [(random_conv(rng, isa.lanes, planar=True, channels=[3], dilation=(1, 1),
+                               **fixed), isa)
                   for fixed in ZOO[:zoo]]
     return choose(rng, planar, convs)
 
@@ -36,7 +39,8 @@ def test_sanitized(tmp_path):
     check(planar, draw(2, [AVX512, NEON32], 4, 3), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(planar, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
 

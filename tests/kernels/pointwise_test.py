@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 from random_convolutions import check, choose, random_conv
-from run_model_kernels import pointwise
-from run_model_kernels.convolution import Convolution, Lanes
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import pointwise
+from run_model_tools.kernels.convolution import Convolution, Lanes
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 
 def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:
@@ -34,7 +34,8 @@ def test_sanitized(tmp_path):
     check(pointwise, draw(2, [AVX512, NEON32], 4), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(pointwise, draw(3, [isa], 2), tmp_path, getattr(layer_runner, name))
 

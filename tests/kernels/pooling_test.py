@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
+import layer_runner
 import numpy as np
 import pytest
 
-import layer_runner
-from run_model_kernels import pooling
-from run_model_kernels.convolution import Lanes, plain_lanes
-from run_model_kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
-from run_model_kernels.pooling import Pooling
+from run_model_tools.kernels import pooling
+from run_model_tools.kernels.convolution import Lanes, plain_lanes
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.pooling import Pooling
 
 EPS = np.finfo(np.float32).eps / 2
 

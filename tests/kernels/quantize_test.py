@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import numpy as np
-
 import reference
 from layer_runner import run_layers
-from run_model_kernels import quantize
-from run_model_kernels.convolution import Convolution, plain_lanes
-from run_model_kernels.dense import Dense
-from run_model_kernels.isa import AVX2
-from run_model_kernels.plan import (ConvolutionStep, DenseStep, LayerStep, Plan, PoolingStep,
-                                    RelayStep)
-from run_model_kernels.pooling import Pooling
-from run_model_kernels.quantized import Quantization
-from run_model_kernels.tensors import Tensor
+
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.int8 import quantize
+from run_model_tools.kernels.int8.quantized import Quantization
+from run_model_tools.kernels.isa import AVX2
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    LayerStep,
+    Plan,
+    PoolingStep,
+    RelayStep,
+)
+from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.tensors import Tensor
 
 LANES = AVX2.lanes
 
 
 def make_plan(rng: np.random.Generator):
-    """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and the
-    numbers that float64 gives for every tensor."""
+    """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and
+    the numbers that float64 gives for every tensor."""
     def weights(*shape):
         return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
-    picture, first, second = Tensor((1, 3, 9, 9)), Tensor((1, 2, 9, 9, LANES)), Tensor((1, 2, 9, 9, LANES))
+    picture, first, second = Tensor((1, 3, 9, 9)), Tensor((1, 2, 9, 9,
+                                                           LANES)), Tensor((1, 2, 9, 9, LANES))
     average, vector, result = Tensor((1, 12, 1, 1)), Tensor((1, 12)), Tensor((1, 5))
-    stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (), padding=(1, 1, 1, 1),
-                       low=0.0)
+    stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (),
+                       padding=(1, 1, 1, 1), low=0.0)
     block = Convolution(weights(12, 12, 1, 1), weights(12), (first.shape,), plain_lanes(12, LANES),
                         residual=True)
     pool = Pooling("average", (9, 9), (second.shape,), plain_lanes(12, LANES), planar=True)
     dense = Dense(weights(5, 12), weights(5))
-    steps = [ConvolutionStep([picture], first, stem), ConvolutionStep([first, first], second, block),
-             PoolingStep([second], average, pool),
+    steps = [ConvolutionStep([picture], first, stem),
+             ConvolutionStep([first, first], second, block), PoolingStep([second], average, pool),
              RelayStep([average], vector, lambda x: x.reshape(1, -1), "reshape"),
              DenseStep([vector], result, dense)]
     image = rng.standard_normal(picture.shape).astype(np.float32)
@@ -57,7 +64,8 @@ def run(plan: Plan, image: np.ndarray, folder) -> dict[Tensor, np.ndarray]:
     for index, step in enumerate(plan.steps):
         inputs = [known[t] for t in step.inputs]
         if isinstance(step, LayerStep):
-            inputs = [x.reshape(shape) for x, (shape, _) in zip(inputs, step.layer.inputs, strict=True)]
+            inputs = [x.reshape(shape)
+                      for x, (shape, _) in zip(inputs, step.layer.inputs, strict=True)]
             place = folder / str(index)
             place.mkdir()
             known[step.output] = run_layers([(step.layer, inputs)], place)[0]

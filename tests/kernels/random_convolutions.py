@@ -7,12 +7,12 @@ import math
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-
 import layer_runner
+import numpy as np
 import reference
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import Isa
+
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.isa import Isa
 
 EPS = np.finfo(np.float32).eps / 2
 
@@ -23,7 +23,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
     """A random convolution; `fixed` overrides what is drawn.
 
     kernel, strides, dilation, padding, size: as in Convolution; channels: of each input tensor;
-    outputs: output channels; groups; scattered: whether to read parts of blocks in any order; planar.
+    outputs: output channels; groups; scattered: whether to read parts of blocks in any order;
+    planar.
     """
     def pair(low: int, high: int) -> tuple[int, int]:
         return tuple(int(n) for n in rng.integers(low, high + 1, 2))
@@ -80,7 +81,7 @@ def choose(rng: np.random.Generator, kernel: ModuleType, convs: list[tuple[Convo
 
 
 def check(kernel: ModuleType, cases: list[Case], folder: Path,
-          toolchain: layer_runner.Toolchain = layer_runner.Toolchain()) -> None:
+          toolchain: layer_runner.Toolchain = layer_runner.NATIVE) -> None:
     """Each result within what rounding of every product and sum can do."""
     rng = np.random.default_rng(len(cases))
     layers = [kernel.make(conv, isa, **parameters) for conv, isa, parameters in cases]
@@ -92,7 +93,8 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
         absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
                                        low=-math.inf, high=math.inf)
         terms = math.prod(conv.weight.shape[1:]) + 2
-        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors], isa.lanes)
+        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors],
+                                                       isa.lanes)
         error = abs(reference.unblocked(output, conv.output_channels) - want)
         assert (error <= bound).all(), (conv.without_data(), isa.name, parameters,
                                         float((error / bound).max()))

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "kernels"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import layer_runner
 import reference
-from run_model_kernels import direct, winograd, winograd_points
-from run_model_kernels.convolution import Convolution, plain_lanes
-from run_model_kernels.isa import AVX512, Isa
+
+from run_model_tools.kernels import direct, winograd, winograd_points
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.isa import AVX512, Isa
 
 # (height and width, input channels, output channels) of ResNet-18's and SqueezeNet's layers.
 LAYERS = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (55, 16, 64), (13, 48, 192))
@@ -26,7 +27,8 @@ LAYERS = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (55, 16, 
 USUAL_POINTS = {4: (1.0, 2.0)}
 
 
-def layer(rng: np.random.Generator, size: int, channels: int, outputs: int, isa: Isa) -> Convolution:
+def layer(rng: np.random.Generator, size: int, channels: int, outputs: int,
+          isa: Isa) -> Convolution:
     """A convolution with normal weights of a trained network's scale."""
     weight = rng.standard_normal((outputs, channels, 3, 3)) * np.sqrt(2 / (9 * channels))
     return Convolution(
@@ -43,11 +45,13 @@ def made(conv: Convolution, isa: Isa, tile: int) -> object:
 
 
 def measure(isa: Isa, tiles: tuple[int, ...], seed: int) -> list[list[tuple[float, float]]]:
-    """For each of LAYERS and each tile: (root mean square, largest) error relative to sum |w||x|."""
+    """For each of LAYERS and each tile: (root mean square, largest) error relative to sum
+    |w||x|."""
     rng = np.random.default_rng(seed)
     convs = [layer(rng, *shape, isa) for shape in LAYERS]
     # What a ReLU leaves of normal sums.
-    inputs = [np.maximum(rng.standard_normal(c.input_shapes[0]), 0).astype(np.float32) for c in convs]
+    inputs = [np.maximum(rng.standard_normal(c.input_shapes[0]), 0).astype(np.float32)
+              for c in convs]
     cases = [(made(conv, isa, tile), [x]) for conv, x in zip(convs, inputs) for tile in tiles]
     with tempfile.TemporaryDirectory() as folder:
         outputs = iter(layer_runner.run_layers(cases, Path(folder)))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import layer_runner
 import numpy as np
 import pytest
-
-import layer_runner
 import reference
-from run_model_kernels import winograd, winograd_points
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+
+from run_model_tools.kernels import winograd, winograd_points
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 
 EPS = np.finfo(np.float32).eps / 2
 
-# Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth of this;
-# sums of few channels, and pixels of an edge beside larger ones, average out less.
+# Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth
+# of this; sums of few channels, and pixels of an edge beside larger ones, average out less.
 TYPICAL_ERROR = {2: 1e-7, 4: 3e-7, 6: 1.2e-6}
 
 
@@ -29,7 +29,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
                                                                      rng.integers(1, 4))]
     pieces = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
     if fixed.get("scattered", rng.random() < 0.5):
-        # What splits and shuffles leave: parts of blocks, in any order, some blocks not read at all.
+        # What splits and shuffles leave: parts of blocks, in any order, some blocks not read at
+        # all.
         pieces = [Lanes(p.tensor, p.block, first, 1 + int(rng.integers(0, p.count - first)))
                   for p in pieces for first in sorted({0, int(rng.integers(0, p.count))})]
         rng.shuffle(pieces)
@@ -67,7 +68,8 @@ def rounding_bound(conv: Convolution, tensors: list[np.ndarray], tile: int) -> n
             patch = padded[:, i * tile:i * tile + tile + 2, j * tile:j * tile + tile + 2]
             values = data @ patch @ data.T
             products = np.einsum("ocab,cab->oab", weights, values)
-            bound[:, i * tile:(i + 1) * tile, j * tile:(j + 1) * tile] = inverse @ products @ inverse.T
+            bound[:, i * tile:(i + 1) * tile,
+                  j * tile:(j + 1) * tile] = inverse @ products @ inverse.T
     bound = bound[:, :height, :width] + abs(conv.bias.astype(np.float64))[:, None, None]
     if conv.residual:
         bound += abs(reference.unblocked(tensors[-1], conv.output_channels))
@@ -97,14 +99,16 @@ def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) ->
 
 
 def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convolution, Isa, dict]]:
-    """A random layer for each instruction set and each of `tiles`, with any of its parameter sets."""
+    """A random layer for each instruction set and each of `tiles`, with any of its parameter
+    sets."""
     rng, cases = np.random.default_rng(seed), []
     for isa in isas:
         for tile in tiles:
             conv = random_conv(rng, isa.lanes)
             choices = winograd.options(conv, isa)
             # A tile that options() does not offer can be made all the same.
-            choices = [o for o in choices if o["tile"] == tile] or [{**o, "tile": tile} for o in choices]
+            choices = [o for o in choices
+                       if o["tile"] == tile] or [{**o, "tile": tile} for o in choices]
             cases.append((conv, isa, choices[rng.integers(len(choices))]))
     return cases
 
@@ -119,7 +123,8 @@ def test_sanitized(tmp_path):
     check(cases, np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
 
 
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):
     check(draw(5, [isa], (2, 4)), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 

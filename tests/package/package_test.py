@@ -32,7 +32,8 @@ pytestmark = pytest.mark.skipif(shutil.which("dpkg") is None, reason="dpkg is no
 
 
 def output_of(*command: object) -> str:
-    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True,
+                          text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,8 @@ def test_programs_are_stripped_and_depend_on_what_is_named(program: str, install
     dynamic = output_of("readelf", "--dynamic", "--version-info", "--wide", path)
     for library in re.findall(r"Shared library: \[(.*?)\]", dynamic):
         assert library.startswith("ld-linux") or packages[library] in field("Depends")
-    newest = max(tuple(map(int, text.split("."))) for text in re.findall(r"GLIBC_([0-9.]+)", dynamic))
+    newest = max(tuple(map(int, text.split(".")))
+                 for text in re.findall(r"GLIBC_([0-9.]+)", dynamic))
     stated = re.search(r"libc6 \(>= ([0-9.]+)\)", field("Depends"))[1]
     assert tuple(map(int, stated.split("."))) >= newest
 
@@ -122,7 +124,8 @@ def test_the_rpc_server_is_small(installed: Path) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_run(program: str, installed: Path, unpacked: Path) -> None:
     for prefix in (installed / "usr", unpacked):
-        assert output_of(*EMULATOR, prefix / "bin" / program, "--version") == f"{program} {VERSION}\n"
+        assert output_of(*EMULATOR, prefix / "bin" / program,
+                         "--version") == f"{program} {VERSION}\n"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -11,7 +11,7 @@
 
 namespace run_model::fixtures {
 
-// The same pixels as pattern() in scripts/run_model_tools/test_pictures.py.
+// The same pixels as pattern() in scripts/run_model_tools/fixtures/made_pictures.py.
 Image make_pattern(int width, int height, std::uint32_t seed);
 
 // zlib's CRC-32.

@@ -9,15 +9,15 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable
 
 import pytest
 import tvm
-from tvm import rpc
-
 from conftest import ROOT
-from server_process import PATIENCE_SECONDS, ServerProcess, wait_until
+from server_process import PATIENCE_SECONDS, wait_until
+from tvm import rpc
 
 PROGRAM = ROOT / "scripts" / "rpc_auth_proxy"
 

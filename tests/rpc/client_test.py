@@ -10,12 +10,11 @@ import time
 import numpy as np
 import pytest
 import tvm
+from conftest import connect
+from server_process import wait_until
 from tvm import relay, rpc
 from tvm.contrib import graph_executor
 from tvm.contrib.debugger import debug_executor
-
-from conftest import connect
-from server_process import wait_until
 from workloads import IS_NATIVE, Network, check_result, run_network
 
 # The board is what this machine is, so that all is worth testing; elsewhere the selection below.
@@ -371,7 +370,7 @@ def test_debug_outputs_of_each_node_are_tvm_s_own(remote, network, tmp_path):
     for index, node in enumerate(theirs.debug_datum.get_graph_nodes()):
         assert theirs.debug_datum.get_graph_node_output_num(node) == 1
         outs = []
-        for executor, device in ((ours, remote.cpu()), (theirs, tvm.cpu())):
+        for executor in (ours, theirs):
             executor._execute_node(index)
             outs.append(executor._get_node_output(index, 0).numpy())
         np.testing.assert_array_equal(outs[0], outs[1], err_msg=node["name"])
@@ -566,7 +565,8 @@ def requests_of_a_session(server, copies):
 
 @native_only
 def test_a_copy_takes_two_requests(server):
-    """The copy and the wait for the device: the client asks only once how much a request may hold."""
+    """The copy and the wait for the device: the client asks only once how much a request may
+    hold."""
     assert requests_of_a_session(server, 110) - requests_of_a_session(server, 10) == 2 * 100
 
 

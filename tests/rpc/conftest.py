@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import gc
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
+import workloads
+from server_process import ServerProcess
+from tvm import rpc
+from tvm.rpc.tracker import Tracker
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from tvm import rpc  # noqa: E402
-from tvm.rpc.tracker import Tracker  # noqa: E402
-
-import workloads  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,14 +13,27 @@ import time
 import numpy as np
 import pytest
 import tvm
-from tvm import rpc
-from tvm.rpc.tracker import Tracker
-
 from client_test import exported
 from conftest import connect
-from raw_client import (ALLOCATE, CALL, COPY_FROM, COPY_TO, EXCEPTION, FIND, INIT, MAGIC, MISMATCH,
-                        RETURN, TEXT, RawClient, frame, sequence, text)
+from raw_client import (
+    ALLOCATE,
+    CALL,
+    COPY_FROM,
+    COPY_TO,
+    FIND,
+    INIT,
+    MAGIC,
+    MISMATCH,
+    RETURN,
+    TEXT,
+    RawClient,
+    frame,
+    sequence,
+    text,
+)
 from server_process import EMULATOR, ServerProcess, wait_until
+from tvm import rpc
+from tvm.rpc.tracker import Tracker
 from workloads import IS_NATIVE, check_result, run_network
 
 native_only = pytest.mark.skipif(not IS_NATIVE, reason="the same code as in the native server")
@@ -404,7 +417,7 @@ def test_a_port_that_is_taken(start_server):
 @native_only
 def test_a_tracker_that_restarts(start_server, network):
     first = Tracker(host="127.0.0.1", port=18190, port_end=18900, silent=True)
-    server = start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
+    start_server("--tracker", f"127.0.0.1:{first.port}", "--key", "oven")
 
     def free() -> int | None:
         queues = rpc.connect_tracker("127.0.0.1", first.port).summary()["queue_info"]

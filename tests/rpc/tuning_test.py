@@ -7,12 +7,10 @@ import subprocess
 import sys
 
 import pytest
-import tvm
-from tvm import auto_scheduler, autotvm, rpc, te
-from tvm.testing.auto_scheduler import matmul_auto_scheduler_test
-
 from conftest import ROOT
 from server_process import TARGET
+from tvm import auto_scheduler, autotvm, te
+from tvm.testing.auto_scheduler import matmul_auto_scheduler_test
 from workloads import BOARD_TARGET, IS_NATIVE, LINK
 
 KEY = "oven"
@@ -86,16 +84,15 @@ def test_auto_scheduler(board, tmp_path):
 @pytest.mark.parametrize("method", ["autotvm", "auto_scheduler"])
 def test_tune_model_of_this_project(board, tmp_path, method):
     """scripts/tune_model --tracker with the server as the board."""
-    sys.path.insert(0, str(ROOT / "tests" / "scripts"))
-    from run_model_tools import tuning_selection
     from run_model_tools.targets import find_target
+    from run_model_tools.tuning import selection
 
-    if tuning_selection.record_target(find_target(TARGET)) is None:
+    if selection.record_target(find_target(TARGET)) is None:
         pytest.skip("this machine has no named target of its own")
-    make = ("import sys; sys.path[:0] = sys.argv[2:]; import pathlib, conftest; "
-            "conftest.save_classifier(pathlib.Path(sys.argv[1]))")
-    subprocess.run([sys.executable, "-c", make, str(tmp_path / "tiny.onnx"),
-                    str(ROOT / "tests" / "scripts")], check=True)
+    make = ("import pathlib, sys; from small_networks import save_classifier; "
+            "save_classifier(pathlib.Path(sys.argv[1]))")
+    subprocess.run([sys.executable, "-c", make, str(tmp_path / "tiny.onnx")], cwd=ROOT / "tests",
+                   check=True)
     tuned = subprocess.run(
         [str(ROOT / "scripts" / "tune_model"), "tiny.onnx", "--records-dir", "records", "--log-dir",
          "logs", "--kernels", "stock", "--tuner", "random", "--repeat", "1", "--min-repeat-ms", "1",

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from server_process import wait_until
 from tvm import relay
 from tvm.driver import tvmc
 from tvm.driver.tvmc.model import TVMCModel
-
-from server_process import wait_until
 from workloads import BOARD, BOARD_TARGET
 
 KEY = "oven"

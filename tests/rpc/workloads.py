@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import tvm
+from server_process import TARGET
 from tvm import relay, te
 from tvm.contrib import cc, graph_executor
 
 from run_model_tools.targets import named_targets
-from server_process import TARGET
 
 BOARD = named_targets()[TARGET]
 IS_NATIVE = BOARD.compiler is None

@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from run_model_tools import artifact
+from run_model_tools.compiling import artifact
+from run_model_tools.compiling.graph_file import read_graph
 from run_model_tools.errors import ToolError
-from run_model_tools.graph_file import read_graph
-from run_model_tools.json_text import to_text
+from run_model_tools.files import json_text
 
 
 def test_checksums(tmp_path):
@@ -70,6 +70,6 @@ def test_graph_entries():
 
 def test_text_of_a_file_is_json_and_short_lists_stay_on_a_line():
     value = {"a": [1, 2.5], "b": {"c": [{"d": "ä"}], "e": {}}, "f": None, "g": "x" * 200}
-    text = to_text(value)
+    text = json_text(value)
     assert json.loads(text) == value
     assert '"a": [1, 2.5]' in text and text.endswith("}\n") and "ä" in text

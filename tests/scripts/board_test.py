@@ -5,9 +5,9 @@ import subprocess
 import tarfile
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import board
+
+from run_model_tools.boards import board
 from run_model_tools.errors import ToolError
 
 PROGRAM = "int main() { return 0; }"

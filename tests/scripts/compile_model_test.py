@@ -7,11 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
-from conftest import ROOT, save_classifier, save_two_by_two
-from run_model_tools import bootstrap, params_file
-from run_model_tools.artifact import library_machine
+from run_model_tools import environment
+from run_model_tools.compiling import params_file
+from run_model_tools.compiling.artifact import library_machine
 from run_model_tools.files import sha256_of
+from small_networks import save_classifier, save_two_by_two
 
 FLAGS = ("--name", "tiny", "--out", "out", "--preprocessing", "imagenet", "--resize", "8",
          "--crop", "8")
@@ -104,7 +106,7 @@ print(float(module.get_output(0).numpy().sum()))
 """
     result = subprocess.run(
         [sys.executable, "-c", script, str(folder / "out/tiny/native/model_single.so")],
-        env=bootstrap.tvm_environment(), capture_output=True, text=True, check=True)
+        env=environment.tvm_environment(), capture_output=True, text=True, check=True)
     assert float(result.stdout) == pytest.approx(1, abs=1e-5)
 
 
@@ -209,11 +211,11 @@ def test_mistakes_get_a_sentence(command, classifier, flags, code, says):
 
 
 def test_a_python_without_tvm_is_named(command, classifier):
-    env = {**os.environ, "RUN_MODEL_TVM_PYTHON": str(bootstrap.VENV_PYTHON)}
+    env = {**os.environ, "RUN_MODEL_TVM_PYTHON": str(environment.VENV_PYTHON)}
     env.pop("PYTHONPATH", None)
     result = command("compile_model", "tiny.onnx", cwd=classifier.parent, env=env)
     assert result.returncode == 3
-    assert "cannot import TVM" in result.stderr and str(bootstrap.VENV_PYTHON) in result.stderr
+    assert "cannot import TVM" in result.stderr and str(environment.VENV_PYTHON) in result.stderr
 
 
 def test_works_through_a_link_and_any_python(classifier, tmp_path):

@@ -6,15 +6,16 @@ import sys
 
 import pytest
 
-from run_model_tools import bootstrap
-from run_model_tools.cpu_features import needed_features
+from run_model_tools import environment
+from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.targets import named_targets
 
 LLVM_TARGETS = [target for target in named_targets().values() if target.tvm.startswith("llvm")]
 
 
 def test_hints_and_cryptography_are_left_out():
-    listed = ["v8.2a", "neon", "a76", "aes", "sha2", "crc", "fuse-aes", "dotprod", "enable-select-opt"]
+    listed = ["v8.2a", "neon", "a76", "aes", "sha2", "crc", "fuse-aes", "dotprod",
+              "enable-select-opt"]
     assert needed_features(listed, "aarch64") == ["dotprod", "neon"]
     assert needed_features(["64bit", "avx2", "pclmul", "vzeroupper", "sse4.1"], "x86_64") \
         == ["avx2", "sse4.1"]
@@ -31,16 +32,14 @@ def llvm_features():
     """LLVM's features of each named target, from TVM as the compile side asks it."""
     script = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
-from run_model_tools import tvm_worker
-with tvm_worker.quiet_stderr():
+from run_model_tools.inside_tvm import cpu, quiet_stderr
+with quiet_stderr():
     import tvm
-print(json.dumps([tvm_worker.llvm_features(tvm, tvm.target.Target(t)) for t in sys.argv[2:]]))
+print(json.dumps([cpu.llvm_features(tvm, tvm.target.Target(t)) for t in sys.argv[1:]]))
 """
     result = subprocess.run(
-        [sys.executable, "-c", script, str(bootstrap.REPO_ROOT / "scripts"),
-         *(target.tvm for target in LLVM_TARGETS), "c"],
-        env=bootstrap.tvm_environment(), capture_output=True, text=True, check=True)
+        [sys.executable, "-c", script, *(target.tvm for target in LLVM_TARGETS), "c"],
+        env=environment.tvm_environment(), capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 
 

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from run_model_tools.download import Unreachable, download
 from run_model_tools.errors import ToolError
+from run_model_tools.setup.download import Unreachable, download
 
 DATA = bytes(range(256)) * 1000
 HASH = hashlib.sha256(DATA).hexdigest()

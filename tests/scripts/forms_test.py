@@ -9,10 +9,11 @@ import tarfile
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
-from conftest import ROOT, save_classifier
-from run_model_tools import c_target, forms
+from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError
+from small_networks import save_classifier
 
 PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
 NATIVE = "out/tiny/native"

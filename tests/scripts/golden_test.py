@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-
 from conftest import ROOT
-from run_model_tools import golden
+
 from run_model_tools.files import sha256_of
-from run_model_tools.pictures import PICTURES
+from run_model_tools.pictures.originals import PICTURES
+from run_model_tools.zoo import golden
 
 FOLDER = ROOT / "artifacts" / "golden" / "squeezenet1_1"
 
@@ -105,8 +105,8 @@ def test_only_what_is_missing_is_made(command, classifier, tmp_path):
 
 def test_intermediates_are_the_networks(classifier):
     """Each value by its place and name; the last one is what the network gives."""
-    from run_model_tools.intermediates import compute, npz_bytes
     from run_model_tools.onnx_model import run_onnx
+    from run_model_tools.zoo.intermediates import compute, npz_bytes
     x = np.random.default_rng(2).normal(0, 1, (1, 3, 8, 8)).astype(np.float32)
     values = compute(classifier, {"image": x})
     assert list(values) == ["0000:image", "0001:c", "0002:r", "0003:p", "0004:f", "0005:logits",

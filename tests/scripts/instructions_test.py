@@ -3,9 +3,9 @@
 import subprocess
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import instructions
+
+from run_model_tools.boards import instructions
 
 PAGE = """# Title
 
@@ -64,7 +64,8 @@ def test_files_are_copied_to_the_board_and_commands_run_there(tmp_path, target):
     (files / "a.txt").write_text("hello\n")
     env = instructions.board_environment(scratch, target)
     script = "scp a.txt user@board: && ssh user@board 'mkdir b && cp a.txt b && cat b/a.txt'"
-    done = subprocess.run(["bash", "-c", script], cwd=files, env=env, capture_output=True, text=True)
+    done = subprocess.run(["bash", "-c", script], cwd=files, env=env, capture_output=True,
+                          text=True)
     assert (done.returncode, done.stdout) == (0, "hello\n")
     assert (scratch / "home" / "b" / "a.txt").exists() and not (files / "b").exists()
 

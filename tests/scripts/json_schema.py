@@ -28,9 +28,9 @@ def errors(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "
         found.append(f"{at}: is none of {schema['enum']}")
     if "pattern" in schema and not re.search(schema["pattern"], value):
         found.append(f"{at}: does not match {schema['pattern']}")
-    if value is not None and ("minimum" in schema or "maximum" in schema):
-        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-            found.append(f"{at}: is out of range")
+    if value is not None and ("minimum" in schema or "maximum" in schema) and not (
+            schema.get("minimum", value) <= value <= schema.get("maximum", value)):
+        found.append(f"{at}: is out of range")
     if isinstance(value, dict):
         known = schema.get("properties", {})
         found += [f"{at}: lacks {key}" for key in schema.get("required", ()) if key not in value]

@@ -1,21 +1,15 @@
 """The search among a layer's kernels, with made-up times: what is tried, chosen and refused."""
 
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from conftest import ROOT
-
-sys.path += [str(ROOT / "kernels"), str(ROOT / "scripts" / "run_model_tools")]
-
-import kernel_trials
-import tune_kernels
-from run_model_kernels import choice
-from run_model_kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_kernels.inverted_residual import InvertedResidual
-from run_model_kernels.isa import AVX512
+from run_model_tools.inside_tvm.tuning import kernel_search, kernel_trials
+from run_model_tools.kernels import registry
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.inverted_residual import InvertedResidual
+from run_model_tools.kernels.isa import AVX512
 
 CONV = Convolution(np.ones((256, 64, 1, 1), np.float32), np.zeros(256, np.float32),
                    ((1, 4, 28, 28, 16),), plain_lanes(64, 16))
@@ -32,8 +26,9 @@ def search(monkeypatch):
     def kernel(tasks):
         return SimpleNamespace(make=lambda conv, isa, **parameters: SimpleNamespace(
             phases=[SimpleNamespace(tasks=1), SimpleNamespace(tasks=tasks)]))
-    monkeypatch.setattr(choice, "KERNELS", {"grid": kernel(8), "few": kernel(4), "serial": kernel(2)})
-    monkeypatch.setattr(choice, "options", lambda conv, isa: OFFERED_HERE)
+    monkeypatch.setattr(registry, "KERNELS",
+                        {"grid": kernel(8), "few": kernel(4), "serial": kernel(2)})
+    monkeypatch.setattr(registry, "options", lambda conv, isa: OFFERED_HERE)
 
     def run(seconds, limit=100):
         tried = []
@@ -44,7 +39,7 @@ def search(monkeypatch):
             return tried[-1]
         trials = SimpleNamespace(conv=CONV, add=add, measure=lambda: None,
                                  best=lambda: min(tried, key=lambda c: c.seconds))
-        return tune_kernels.search_layer(trials, AVX512, limit), tried
+        return kernel_search.search_layer(trials, AVX512, limit), tried
     return run
 
 
@@ -95,7 +90,7 @@ def test_only_what_makes_the_network_faster_is_chosen():
         return {name: [np.prod([gains[kernel] for kernel, _ in table.values()])] * 3
                 for name, table in tables.items()}
     session = SimpleNamespace(emit=lambda *args, **details: None)
-    table = tune_kernels.choose_in_network(SimpleNamespace(run=run), found, groups, session)
+    table = kernel_search.choose_in_network(SimpleNamespace(run=run), found, groups, session)
     assert table == {"a": ("good", {}), "c": ("best", {}), "c relu": ("best", {})}
     # What promises most goes first; what was refused is not there any more.
     assert asked == [["c", "c relu"], ["c", "c relu", "b"], ["c", "c relu", "a"]]
@@ -109,7 +104,8 @@ class FakeCandidate(kernel_trials.Candidate):
 
     def prepare(self, tvm, inputs):
         output = np.ones(self.layer.output_shape, np.float32)
-        output.reshape(-1)[5] = {"right": 1.0, "nearly": 1.0005, "wrong": 1.1, "nan": np.nan}[self.kernel]
+        output.reshape(-1)[5] = {"right": 1.0, "nearly": 1.0005, "wrong": 1.1,
+                                 "nan": np.nan}[self.kernel]
         return output
 
 
@@ -119,7 +115,7 @@ class FakeCandidate(kernel_trials.Candidate):
 def test_a_wrong_result_is_an_error(monkeypatch, kernels, refused):
     monkeypatch.setattr(kernel_trials, "Candidate", FakeCandidate)
     trials = kernel_trials.LayerTrials(None, None, CONV, 0, False)
-    layer = choice.make_convolution(CONV, AVX512)
+    layer = registry.make_convolution(CONV, AVX512)
     for kernel in kernels[:-1]:
         trials.add(kernel, {}, layer)
     if refused is None:
@@ -136,7 +132,8 @@ def test_only_lanes_that_hold_channels_are_compared():
     assert mask.shape == (2, 2, 3, 16) and mask[0].all()
     assert mask[1, ..., :4].all() and not mask[1, ..., 4:].any()
     depthwise = Convolution(np.ones((20, 1, 3, 3), np.float32), np.zeros(20, np.float32),
-                            ((1, 1, 4, 4, 16),) * 2, (Lanes(0, 0, 0, 10), Lanes(1, 0, 0, 10)), groups=20)
+                            ((1, 1, 4, 4, 16),) * 2, (Lanes(0, 0, 0, 10), Lanes(1, 0, 0, 10)),
+                            groups=20)
     mask = kernel_trials.written(depthwise, 16)
     assert mask[..., :10].all() and not mask[..., 10:].any()
     assert np.array_equal(kernel_trials.written(InvertedResidual(None, depthwise, conv), 16),

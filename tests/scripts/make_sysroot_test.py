@@ -5,14 +5,15 @@ import shutil
 import subprocess
 
 import pytest
-
 from conftest import ROOT
-from run_model_tools import apt_sources, sysroot
+
 from run_model_tools.errors import ToolError
+from run_model_tools.setup import apt_sources, sysroot
 
 ONE_LINE = """\
 # deb http://old.example/debian bookworm main
-deb [arch=amd64,i386 signed-by=/usr/share/keyrings/key.gpg] http://a.example/debian bookworm main non-free # c
+deb [arch=amd64,i386 signed-by=/usr/share/keyrings/key.gpg] \
+http://a.example/debian bookworm main non-free # c
 deb-src http://a.example/debian bookworm main
 deb cdrom:[Debian]/ bookworm main
   deb http://a.example/security bookworm-security/ main
@@ -112,7 +113,8 @@ needs_debian = pytest.mark.skipif(
 @needs_debian
 def test_a_failed_download_leaves_nothing_that_looks_finished(copy_of_scripts):
     run, folder = copy_of_scripts
-    result = run('case "$*" in *update*) exit 0;; esac; echo "E: no such host"; exit 100', "aarch64")
+    result = run('case "$*" in *update*) exit 0;; esac; echo "E: no such host"; exit 100',
+                 "aarch64")
     assert result.returncode == 3 and result.stdout == ""
     assert "E: no such host" in result.stderr and "exit status 100" in result.stderr
     assert [p.name for p in folder.iterdir()] == [".aarch64.lock"]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from run_model_tools.errors import ToolError
-from run_model_tools.ndf_weights import load_weights
-from run_model_tools.networks import squeezenet1_1
-from run_model_tools.networks.weights import StateDict
 from run_model_tools.onnx_model import run_onnx
+from run_model_tools.zoo.ndf_weights import load_weights
+from run_model_tools.zoo.networks import squeezenet1_1
+from run_model_tools.zoo.networks.weights import StateDict
 
 
 @pytest.fixture(scope="module")

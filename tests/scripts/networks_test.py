@@ -5,16 +5,16 @@ import hashlib
 import numpy as np
 import onnx
 import pytest
-
 from conftest import ROOT
+
 from run_model_tools.errors import ToolError
-from run_model_tools.intermediates import compute
-from run_model_tools.networks import BUILDERS, squeezenet1_1
-from run_model_tools.networks.graph import same_pads
-from run_model_tools.networks.weights import Kind, Seeded, StateDict
 from run_model_tools.onnx_model import run_onnx
-from run_model_tools.preprocess import load_picture, preprocess
-from run_model_tools.preprocessing import PRESETS
+from run_model_tools.pictures.preprocess import load_picture, preprocess
+from run_model_tools.pictures.preprocessing import PRESETS
+from run_model_tools.zoo.intermediates import compute
+from run_model_tools.zoo.networks import BUILDERS, squeezenet1_1
+from run_model_tools.zoo.networks.graph import same_pads
+from run_model_tools.zoo.networks.weights import Kind, Seeded, StateDict
 
 # Trainable parameters.  Torchvision's documentation: num_params of each model; ShuffleNet v1 and
 # EfficientNet-Lite0: the numbers of their authors, rounded (0.7 M, 1.9 M and 4.7 M).

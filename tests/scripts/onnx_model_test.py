@@ -5,9 +5,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from conftest import save_classifier, save_two_by_two
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model, resolve_shapes, run_onnx
+from small_networks import save_classifier, save_two_by_two
 
 
 def test_facts(classifier):
@@ -57,7 +57,8 @@ def test_shapes_that_contradict_the_model(classifier, given, says):
     assert caught.value.code == 6
 
 
-@pytest.mark.parametrize("data, code", [(None, 3), (b"", 4), (b"not a model", 4), (b"\x7fELF" * 9, 4)])
+@pytest.mark.parametrize("data, code",
+                         [(None, 3), (b"", 4), (b"not a model", 4), (b"\x7fELF" * 9, 4)])
 def test_what_is_no_model(tmp_path, data, code):
     path = tmp_path / "m.onnx"
     if data is not None:

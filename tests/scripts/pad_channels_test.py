@@ -1,4 +1,5 @@
-"""Added channels change nothing that a model gives, and only layers that can do without a difference.
+"""Added channels change nothing that a model gives, and only layers that can do without a
+difference.
 
 Reference: ONNX Runtime on the model as it was.
 """
@@ -11,8 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import conftest  # noqa: F401  (puts scripts/ on the path)
-from run_model_tools.pad_channels import pad_channels, padded_channels
+from run_model_tools.inside_tvm.pad_channels import pad_channels, padded_channels
 
 RANDOM = np.random.default_rng(3)
 
@@ -129,7 +129,8 @@ def test_values_that_depend_on_all_channels_see_the_real_ones():
              helper.make_node("Relu", ["a"], ["r"]),
              helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2]),
              helper.make_node("GlobalAveragePool", ["p"], ["g"]),
-             helper.make_node("Flatten", ["g"], ["f"]), helper.make_node("MatMul", ["f", "m"], ["l"]),
+             helper.make_node("Flatten", ["g"], ["f"]),
+             helper.make_node("MatMul", ["f", "m"], ["l"]),
              helper.make_node("ReduceMean", ["r"], ["mean"], axes=[1]),
              helper.make_node("Softmax", ["r"], ["s"], axis=1)]
     model, count = check(model_of(nodes, weights, ["l", "mean", "s"]))
@@ -152,8 +153,8 @@ def test_grouped_convolutions_see_the_real_channels():
 
 def test_shared_weights_stay_as_they_are():
     weights = [weight("w", 58, 3, 1, 1), weight("v", 58, 58, 1, 1)]
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Conv", ["a", "v"], ["b"]),
-             helper.make_node("Relu", ["b"], ["y"]),
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]),
+             helper.make_node("Conv", ["a", "v"], ["b"]), helper.make_node("Relu", ["b"], ["y"]),
              helper.make_node("Reshape", ["v", "shape"], ["flat"])]
     weights.append(numpy_helper.from_array(np.array([58, 58], np.int64), "shape"))
     model, count = check(model_of(nodes, weights, ["y", "flat"]))

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from run_model_tools import bootstrap, params_file
+from run_model_tools import environment
+from run_model_tools.compiling import params_file
+from run_model_tools.compiling.params_file import Tensor, read_params, write_aligned
 from run_model_tools.errors import ToolError
-from run_model_tools.params_file import Tensor, read_params, write_aligned
 
 FLOAT32 = (2, 32, 1)
 
@@ -134,7 +135,7 @@ open(folder + "/tvm.params", "wb").write(
     tvm.runtime.save_param_dict({k: tvm.nd.array(v) for k, v in arrays.items()}))
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True,
-                   env=bootstrap.tvm_environment(), stderr=subprocess.DEVNULL)
+                   env=environment.tvm_environment(), stderr=subprocess.DEVNULL)
     theirs = read_params((tmp_path / "tvm.params").read_bytes())
     assert set(theirs) == set(arrays)
     for name, array in arrays.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.errors import ToolError
-from run_model_tools.pickled_arrays import load_arrays
+from run_model_tools.zoo.ndf_weights import load_arrays
 
 
 class Evil:

@@ -4,14 +4,15 @@ import io
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from PIL import Image
 
-from conftest import ROOT
-from run_model_tools import debian_package, pictures, pypi
-from run_model_tools.debian_package import DebianPackage
 from run_model_tools.errors import ToolError
 from run_model_tools.files import sha256_of
-from run_model_tools.pictures import PICTURES, Picture
+from run_model_tools.pictures import originals
+from run_model_tools.pictures.originals import PICTURES, Picture
+from run_model_tools.setup import debian_package, pypi
+from run_model_tools.setup.debian_package import DebianPackage
 
 IMAGES = ROOT / "images"
 
@@ -33,7 +34,7 @@ def test_nothing_else_is_there_and_it_is_small():
 
 
 def made(file_name, original, short_side=None, sha256="0" * 64):
-    return Picture(file_name, sha256, pictures.SCIKIT_IMAGE, "m", "1" * 64, "t", "a", "l",
+    return Picture(file_name, sha256, originals.SCIKIT_IMAGE, "m", "1" * 64, "t", "a", "l",
                    short_side)
 
 
@@ -45,7 +46,7 @@ def png(pixels, **options):
 
 def test_scaling_keeps_the_shape():
     pixels = np.random.default_rng(1).integers(0, 256, (60, 90, 3), dtype=np.uint8)
-    small = pictures.remake(made("p.png", b"", 20), png(pixels))
+    small = originals.remake(made("p.png", b"", 20), png(pixels))
     assert small.shape == (20, 30, 3)
     expected = Image.fromarray(pixels).resize((30, 20), Image.Resampling.LANCZOS)
     assert np.array_equal(small, np.asarray(expected))
@@ -56,11 +57,11 @@ def test_another_compression_of_the_same_pixels_is_kept():
     original = png(pixels)
     committed = png(pixels, compress_level=1)
     picture = made("p.png", original)
-    assert pictures.file_bytes(picture, original, committed) == committed
+    assert originals.file_bytes(picture, original, committed) == committed
     changed = pixels.copy()
     changed[3, 4, 1] ^= 1
     for other in (png(changed), b"no picture", None):
-        remade = pictures.file_bytes(picture, original, other)
+        remade = originals.file_bytes(picture, original, other)
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(remade))), pixels)
 
 
@@ -69,7 +70,7 @@ def test_pictures_are_found_in_a_resource_file():
         return b"RIFF" + (4 + len(content)).to_bytes(4, "little") + b"WEBP" + content
     one, two = webp(b"VP8 first"), webp(b"VP8 second!")
     data = b"qres\0\0" + one + b"RIFF\x04\0\0\0WAVE" + two + webp(b"cut")[:-2]
-    assert pictures.webp_files(data) == [one, two]
+    assert originals.webp_files(data) == [one, two]
 
 
 def test_a_debian_package_that_cannot_be_had(tmp_path, monkeypatch):

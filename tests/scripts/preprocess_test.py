@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from run_model_tools import preprocess as pp
 from run_model_tools.errors import ToolError
-from run_model_tools.preprocessing import PRESETS, Preprocessing
+from run_model_tools.pictures import preprocess as pp
+from run_model_tools.pictures.preprocessing import PRESETS, Preprocessing
 
 PLAIN = Preprocessing("nearest", "squash", "RGB", 1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from run_model_tools import preprocessing
 from run_model_tools.errors import ToolError
-from run_model_tools.preprocessing import PRESETS, from_json
+from run_model_tools.pictures import preprocessing
+from run_model_tools.pictures.preprocessing import PRESETS, from_json
 
 CAFFE = {"resizer": "pil-bilinear", "fit": "crop", "resize": 256, "crop": 224,
          "color_order": "BGR", "divide_by": 1.0, "mean": [104.0, 117.0, 123.0],
@@ -54,7 +54,8 @@ def test_nothing_is_guessed(field):
 def test_sidecar_is_found_beside_the_model(tmp_path):
     model = tmp_path / "net.onnx"
     assert preprocessing.from_flags(parse(), model) == (None, None)
-    (tmp_path / "net.model.json").write_text(json.dumps({"preprocessing": CAFFE, "labels": "l.txt"}))
+    (tmp_path / "net.model.json").write_text(json.dumps({"preprocessing": CAFFE,
+                                                         "labels": "l.txt"}))
     assert preprocessing.from_flags(parse(), model) == (PRESETS["caffe"], "l.txt")
     assert preprocessing.from_flags(parse("--preprocessing", "none"), model) == (None, None)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import onnx
 import pytest
+from conftest import ROOT
 from onnx import shape_inference
 
-from conftest import ROOT
-from run_model_tools.pad_channels import pad_channels
+from run_model_tools.inside_tvm.pad_channels import pad_channels
 
 PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
 RELEASES = ("0.7.0", "0.8.0", "0.10.0", "0.12.0", "0.14.0", "0.18.0")
@@ -141,7 +141,8 @@ def test_artifacts_of_every_release(old_artifacts: Path, release: str, network: 
 
 
 def live_bytes(graph: dict) -> list[int]:
-    """For each node, the bytes of the tensors that it or a later one needs, from the graph alone."""
+    """For each node, the bytes of the tensors that it or a later one needs, from the graph
+    alone."""
     rows, kinds = graph["node_row_ptr"], graph["attrs"]["dltype"][1]
     sizes = {"float32": 4, "float16": 2, "int64": 8, "int32": 4, "uint8": 1, "uint1": 1}
     bytes_of = [math.prod(shape) * sizes[kind]
@@ -220,7 +221,8 @@ def test_trace_is_in_chromes_format(hostile: Path) -> None:
         assert event["ts"] >= end - 1e-6 and event["dur"] > 0
         end = event["ts"] + event["dur"]
     counters = [e for e in events if e["ph"] == "C"]
-    assert [e["args"]["live activations"] for e in counters[:-1]] == [n["live_bytes"] for n in nodes]
+    assert [e["args"]["live activations"]
+            for e in counters[:-1]] == [n["live_bytes"] for n in nodes]
 
 
 def test_page_holds_the_same_data_and_nothing_else(hostile: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from run_model_tools import targets
-from run_model_tools.cpu_features import needed_features
+from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.errors import WRONG_MACHINE, ToolError
 from run_model_tools.targets import aliases, find_target, named_targets
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.errors import ToolError
-from run_model_tools.torch_file import load_tensors
+from run_model_tools.zoo.torch_file import load_tensors
 
 
 class Call:

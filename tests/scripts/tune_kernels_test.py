@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from conftest import save_classifier
-from run_model_tools import tuning_choices, tuning_evaluation, tuning_selection
 from run_model_tools.targets import find_target
+from run_model_tools.tuning import choices, evaluation, selection
+from small_networks import save_classifier
 
-TARGET = tuning_selection.record_target(find_target("native"))
+TARGET = selection.record_target(find_target("native"))
 
 
 @pytest.fixture
@@ -49,7 +49,8 @@ def measured(ratios):
     return {"family": "tiny", "target": "x86_64_v3", "instruction_set": "avx2", "threads": 2,
             "measured_on": "a CPU",
             "layers": {"avx2 b": layer, "avx2 a": layer, "avx2 c": {**layer, "kept": False}},
-            "network": {name: {"median_ms": ratio, "ratio": ratio} for name, ratio in ratios.items()}}
+            "network": {name: {"median_ms": ratio, "ratio": ratio}
+                        for name, ratio in ratios.items()}}
 
 
 @pytest.mark.parametrize("ratios, kept", [
@@ -58,7 +59,7 @@ def measured(ratios):
     ({"guess": 1.0, "chosen": 0.9, "committed": 1.1}, True)])
 def test_only_what_makes_the_network_faster_is_kept(tmp_path, ratios, kept):
     path = tmp_path / "choices" / "tiny.x86_64_v3.json"
-    outcome = tuning_choices.settle(measured(ratios), path)
+    outcome = choices.settle(measured(ratios), path)
     assert path.exists() == kept and (str(path) in outcome) == kept
     if kept:
         content = json.loads(path.read_text())
@@ -70,16 +71,16 @@ def test_only_what_makes_the_network_faster_is_kept(tmp_path, ratios, kept):
 
 
 def test_a_report_for_people(capsys):
-    tuning_choices.print_report({**measured({"guess": 1.0, "chosen": 0.9}), "outcome": "in a file"})
+    choices.print_report({**measured({"guess": 1.0, "chosen": 0.9}), "outcome": "in a file"})
     text = capsys.readouterr().out
     assert "9.0 us" in text and "avx2 a: direct" in text and "0.900 of the guesses' time" in text
-    tuning_choices.print_report({"skipped": "the reason"})
+    choices.print_report({"skipped": "the reason"})
     assert "the reason" in capsys.readouterr().out
 
 
 def test_what_is_not_possible_is_said_at_once(command, classifier):
     other = next(name for name in ("raspi4_aarch64", "x86_64_v3")
-                 if not tuning_evaluation.can_run_here(find_target(name)))
+                 if not evaluation.can_run_here(find_target(name)))
     for flags, said in ((("--target", other), other), (("--list",), "--list"),
                         (("--options", "0"), "--options"),
                         (("--tracker", "127.0.0.1:1", "--device-key", "a"), "tracker")):

@@ -1,5 +1,5 @@
-"""What of tune_model takes minutes: a tracker, the learned search, the methods other than AutoTVM, the
-graph tuner, an evaluation."""
+"""What of tune_model takes minutes: a tracker, the learned search, the methods other than AutoTVM,
+the graph tuner, an evaluation."""
 
 import json
 import socket
@@ -7,13 +7,17 @@ import subprocess
 import time
 
 import pytest
-
-from run_model_tools import bootstrap, tuning_packages, tuning_records, tuning_selection
-from run_model_tools.errors import ToolError
-from run_model_tools.targets import find_target
 from tune_model_test import TARGET, workshop  # noqa: F401 -- a fixture
 
-pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+from run_model_tools import environment
+from run_model_tools.errors import ToolError
+from run_model_tools.targets import find_target
+from run_model_tools.tuning import records as tuning_records
+from run_model_tools.tuning import selection
+from run_model_tools.tuning.session import learning_packages
+
+pytestmark = pytest.mark.skipif(TARGET is None,
+                                reason="this machine has no named target of its own")
 
 
 def free_port():
@@ -25,8 +29,8 @@ def free_port():
 @pytest.fixture
 def tracker(tmp_path):
     """TVM's own tracker, and a server with the key "here"; gives HOST:PORT."""
-    port, own, env = free_port(), free_port(), bootstrap.tvm_environment()
-    python = str(bootstrap.VENV_PYTHON)
+    port, own, env = free_port(), free_port(), environment.tvm_environment()
+    python = str(environment.VENV_PYTHON)
     commands = [
         [python, "-m", "tvm.exec.rpc_tracker", "--host", "127.0.0.1", "--port", str(port),
          "--port-end", str(port + 1)],
@@ -61,7 +65,7 @@ def test_measuring_through_a_tracker(workshop, tracker):  # noqa: F811
 
 def test_the_learned_search(workshop):  # noqa: F811
     try:
-        tuning_packages.site()
+        learning_packages()
     except ToolError as error:
         pytest.skip(str(error))
     # More than the model needs to learn from, over two sessions.
@@ -84,7 +88,7 @@ def test_the_other_methods_measure_and_are_applied(workshop, method):  # noqa: F
     header, records, unreadable = tuning_records.read(candidate)
     assert unreadable == 0 and {r.kind for r in records} == {method}
     assert header["layout"] == "NHWC" and len(header["network"]) == 64
-    if TARGET == tuning_selection.record_target(find_target("native")):
+    if selection.record_target(find_target("native")) == TARGET:
         metadata = workshop.compile("--tuning-records", candidate, "--target", "native")
         assert metadata["tuning"]["method"] == method
     # In the middle of a write, as a kill leaves it.

@@ -5,18 +5,20 @@ import shutil
 
 import numpy as np
 import pytest
-
-from conftest import save_classifier
-from run_model_tools import tuning_records, tuning_selection
-from run_model_tools.targets import find_target
-from run_model_tools.tuning_progress import Progress
 from tuning_records_test import line
 
-TARGET = tuning_selection.record_target(find_target("native"))
+from run_model_tools.targets import find_target
+from run_model_tools.tuning import records as tuning_records
+from run_model_tools.tuning import selection
+from run_model_tools.tuning.progress import Progress
+from small_networks import save_classifier
+
+TARGET = selection.record_target(find_target("native"))
 QUICK = ("--kernels", "stock", "--tuner", "random", "--repeat", "1",
          "--min-repeat-ms", "1", "--minutes", "2", "--no-evaluate", "--json")
 
-pytestmark = pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+pytestmark = pytest.mark.skipif(TARGET is None,
+                                reason="this machine has no named target of its own")
 
 
 class Workshop:
@@ -35,8 +37,8 @@ class Workshop:
         return json.loads(result.stdout)
 
     def compile(self, *flags):
-        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--kernels", "stock",
-                               "--json", *flags,
+        result = self._command("compile_model", "tiny.onnx", "--target", TARGET, "--kernels",
+                               "stock", "--json", *flags,
                                cwd=self.folder)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)["metadata"]
@@ -176,7 +178,8 @@ def test_a_log_of_tophub_by_its_path(workshop):
                               if "spatial_pack" in key))
     entity = [["tile_co", "sp", [-1, 4]], ["tile_oh", "sp", [-1, 1]], ["tile_ow", "sp", [-1, 4]],
               ["reorder_0", "re", [0, 1, 2, 3, 4, 5, 8, 6, 7, 9]],
-              ["ann_reduce", "an", ["none", "none"]], ["ann_spatial", "an", ["none", "none", "vec"]]]
+              ["ann_reduce", "an", ["none", "none"]],
+              ["ann_spatial", "an", ["none", "none", "vec"]]]
     assert arguments
 
     def record(model, seconds, knobs=entity, template=spatial[0], triple="armv7l-linux-gnueabihf"):
@@ -207,7 +210,7 @@ def test_committed_records_decide_whether_an_artifact_is_up_to_date(workshop, mo
     untuned = workshop.compile("--tuning", "none", "--no-verify")
     assert "tuning" not in untuned
     metadata = workshop.compile("--no-verify")
-    if tuning_selection.choose("auto", None, find_target(TARGET)).files:
+    if selection.choose("auto", None, find_target(TARGET)).files:
         assert metadata["build_key"] != untuned["build_key"]
         assert metadata["tuning"]["layers"] == 2
         assert np.all([entry["records"] > 0 for entry in metadata["tuning"]["files"]])

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from run_model_tools import tuning_records
+from run_model_tools.tuning import records as tuning_records
 
 LAYER = [["TENSOR", [1, 3, 8, 8], "float32"], ["TENSOR", [4, 3, 3, 3], "float32"], [1, 1],
          [1, 1, 1, 1], [1, 1], "NCHW", "NCHW", "float32"]
@@ -33,7 +33,8 @@ def test_a_line_of_the_auto_scheduler():
     text = json.dumps({"i": [["[\"abc\", [1, 3]]", "llvm -keys=cpu", [1], "", 1, []], [[], []]],
                        "r": [[0.5, 0.25], 0, 1.0, 2], "v": "v0.6"})
     record = tuning_records.parse(text)
-    assert (record.kind, record.key, record.seconds) == ("auto_scheduler", "[\"abc\", [1, 3]]", 0.25)
+    assert (record.kind, record.key, record.seconds) == ("auto_scheduler", "[\"abc\", [1, 3]]",
+                                                         0.25)
 
 
 @pytest.mark.parametrize("text", [
@@ -55,7 +56,8 @@ def test_reading_counts_what_it_cannot_read(tmp_path):
 
 def test_the_faster_one_stays(tmp_path):
     path = tmp_path / "net.x86_64_v4.autotvm"
-    first = [tuning_records.parse(text) for text in (line([0.3], 4), line([0.2], 8), line([0.1], 4))]
+    first = [tuning_records.parse(text)
+             for text in (line([0.3], 4), line([0.2], 8), line([0.1], 4))]
     assert tuning_records.merge(path, {"threads": 2}, first) == (2, 0, 0)
     again = [tuning_records.parse(text)
              for text in (line([0.05], 4, block=2), line([0.9], 8), line([0.7], 16))]

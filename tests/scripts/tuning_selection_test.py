@@ -1,11 +1,12 @@
 """Which committed records a target gets, and what stands for them in a build key."""
 
 import pytest
+from tuning_records_test import line
 
-from run_model_tools import tuning_records, tuning_selection
 from run_model_tools.errors import ToolError
 from run_model_tools.targets import find_target
-from tuning_records_test import line
+from run_model_tools.tuning import records as tuning_records
+from run_model_tools.tuning import selection as tuning_selection
 
 V3 = {"sse4_2", "popcnt", "ssse3", "cx16", "avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
 V4 = V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}

@@ -1,8 +1,15 @@
 """What the worker finds out by itself, without TVM."""
 
-import pytest
+import ast
+import subprocess
+import sys
 
-from run_model_tools.tvm_worker import Refusal, cpu_flags, record_kind, x86_level
+import pytest
+from conftest import ROOT
+
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.compile import record_kind
+from run_model_tools.inside_tvm.cpu import cpu_flags, x86_level
 
 V2 = {"sse4_2", "popcnt", "ssse3", "cx16"}
 V3 = V2 | {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
@@ -39,3 +46,30 @@ def test_other_files_hold_no_records(tmp_path, text):
     with pytest.raises(Refusal) as caught:
         record_kind(tmp_path / "r.log")
     assert caught.value.kind == "records"
+
+
+def files_for_any_python():
+    tools = ROOT / "scripts" / "run_model_tools"
+    return [tools / "__init__.py", tools / "tuning" / "__init__.py",
+            tools / "tuning" / "records.py", *sorted((tools / "inside_tvm").rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", files_for_any_python(), ids=lambda path: path.name)
+def test_python_3_7_understands_it(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))
+    for node in ast.walk(tree):
+        # Types as newer releases write them would be evaluated.
+        assert not isinstance(node, (ast.AnnAssign, ast.NamedExpr))
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.args, *node.args.kwonlyargs]
+            assert node.returns is None and not any(a.annotation for a in arguments), node.name
+
+
+def test_it_imports_nothing_else_of_ours_before_a_request_asks_for_it():
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, run_model_tools.inside_tvm.worker, "
+         "run_model_tools.inside_tvm.compile, run_model_tools.inside_tvm.run; "
+         "print(*(n for n in sys.modules if n.startswith('run_model_tools.')))"],
+        env={"PYTHONPATH": str(ROOT / "scripts")}, capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert modules and all(name.startswith("run_model_tools.inside_tvm") for name in modules)

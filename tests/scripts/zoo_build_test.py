@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from run_model_tools import zoo, zoo_build
 from run_model_tools.errors import ToolError
-from run_model_tools.zoo_build import Builder, Cell
-from run_model_tools.zoo_manifest import choose, read_manifest
+from run_model_tools.zoo import build
+from run_model_tools.zoo import models as zoo
+from run_model_tools.zoo.build import Builder, Cell
+from run_model_tools.zoo.manifest import choose, read_manifest
 
 COMPILE_MODEL = """
 import pathlib, sys
@@ -37,7 +38,7 @@ def builder(tmp_path, monkeypatch):
     scripts.mkdir()
     (scripts / "compile_model").write_text(COMPILE_MODEL)
     (scripts / "make_golden").write_text(MAKE_GOLDEN)
-    monkeypatch.setattr(zoo_build, "_SCRIPTS", scripts)
+    monkeypatch.setattr(build, "SCRIPTS", scripts)
     monkeypatch.setattr(zoo, "ZOO_DIR", tmp_path / "zoo")
     (tmp_path / "out").mkdir()
     return Builder(tmp_path / "out", "tar,mlf", 3, quiet=True)
@@ -78,7 +79,7 @@ def test_one_waits_for_another(tmp_path):
                "with locked(folder / 'lock'):\n"
                "    assert not (folder / 'busy').exists()\n"
                "    (folder / 'busy').touch(); time.sleep(0.3); (folder / 'busy').unlink()\n")
-    scripts = str(zoo_build._SCRIPTS)
+    scripts = str(build.SCRIPTS)
     running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)],
                                 env={"PYTHONPATH": scripts}) for _ in range(3)]
     assert [process.wait() for process in running] == [0, 0, 0]

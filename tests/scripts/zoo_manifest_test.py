@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-
 from conftest import ROOT
 from json_schema import errors
-from run_model_tools import zoo
+
 from run_model_tools.errors import ToolError
-from run_model_tools.networks import BUILDERS
-from run_model_tools.zoo_manifest import MANIFEST, choose, read_manifest
+from run_model_tools.zoo import models as zoo
+from run_model_tools.zoo.manifest import MANIFEST, choose, read_manifest
+from run_model_tools.zoo.networks import BUILDERS
 
 SCHEMA = json.loads((ROOT / "artifacts" / "zoo.schema.json").read_text())
 CONTENTS = json.loads(MANIFEST.read_text())

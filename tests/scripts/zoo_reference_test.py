@@ -14,13 +14,14 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from run_model_tools import golden
-from run_model_tools.networks import BUILDERS, mobilenet_v2
-from run_model_tools.networks.weights import Kind, Seeded, StateDict
 from run_model_tools.onnx_model import read_model, run_onnx
-from run_model_tools.preprocess import preprocess
-from run_model_tools.zoo_manifest import choose, read_manifest
-from run_model_tools.zoo_sources import CACHE_VARIABLE, Cache
+from run_model_tools.pictures.preprocess import preprocess
+from run_model_tools.zoo import golden
+from run_model_tools.zoo.manifest import choose, read_manifest
+from run_model_tools.zoo.networks import BUILDERS, mobilenet_v2
+from run_model_tools.zoo.networks.weights import Kind, Seeded, StateDict
+from run_model_tools.zoo.sources import CACHE_VARIABLE, Cache
+
 
 def cached(name):
     """(manifest's entry, path of the ONNX file in the user's folder)."""

@@ -17,8 +17,8 @@ COMMON = {
     "NPY_DISABLE_CPU_FEATURES":
         "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"}
 
-#: Environment variables of peers that have a switch. ONNX Runtime, ncnn, MNN and LiteRT have none in
-#: the pinned releases: MLAS, ncnn's and MNN's dispatch and XNNPACK ask the CPUID instruction.
+#: Environment variables of peers that have a switch. ONNX Runtime, ncnn, MNN and LiteRT have none
+#: in the pinned releases: MLAS, ncnn's and MNN's dispatch and XNNPACK ask the CPUID instruction.
 SWITCHES = {"openvino": {"ONEDNN_MAX_CPU_ISA": "AVX2"}}
 #: What a peer's package puts beside numpy and others in site-packages.
 PACKAGES = {"onnxruntime": ("onnxruntime",), "ncnn": ("ncnn", "ncnn.libs"),

@@ -25,14 +25,14 @@ def memory_kib(field: str) -> int:
 
 BARE_KIB = memory_kib("VmRSS")  # the interpreter alone
 
-import importlib  # noqa: E402  (what follows belongs to the idle process, not to the bare one)
-import json  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from typing import Any, Callable, TextIO  # noqa: E402
+import importlib
+import json
+import os
+import sys
+import time
+from typing import Any, Callable, TextIO
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 #: Module of each peer: VERSION, SETTINGS, convert(), and Model(path, threads) with set_input(),
 #: run() and output().

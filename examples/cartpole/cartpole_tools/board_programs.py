@@ -9,11 +9,12 @@ import shlex
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Iterator
+from typing import IO
 
-from run_model_tools import bootstrap
+from run_model_tools import environment
 from run_model_tools.errors import FAILED_RUN, MISSING_FILE, USAGE, ToolError
 from run_model_tools.targets import NamedTarget, aliases, named_targets
 
@@ -24,11 +25,12 @@ _LOOPBACK = "127.0.0.1"
 
 
 def emulated_target(name: str) -> NamedTarget:
-    """Raises ToolError (2) where there is no such target or this machine cannot run its programs."""
+    """Raises ToolError (2) where there is no such target or this machine cannot run its
+    programs."""
     target = named_targets().get(aliases().get(name, name))
     if target is None:
-        raise ToolError(USAGE, f"'{name}' is no target of artifacts/targets.json, so nothing is known "
-                               "to emulate it with: use --connect or --tracker.")
+        raise ToolError(USAGE, f"'{name}' is no target of artifacts/targets.json, so nothing is "
+                               "known to emulate it with: use --connect or --tracker.")
     return target
 
 
@@ -37,7 +39,7 @@ def emulated(target: NamedTarget, program: str, build: Path | None) -> list[str]
 
     `build`: the build folder, by default that of the target's preset. Raises ToolError (3).
     """
-    path = (build or bootstrap.BUILD_DIR / target.preset) / program
+    path = (build or environment.BUILD_DIR / target.preset) / program
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there: build it with cmake --preset "
                                       f"{target.preset} && cmake --build --preset {target.preset} "
@@ -72,27 +74,32 @@ def _listening_port(process: subprocess.Popen, log: IO[bytes]) -> int:
         if found and not ended:
             return int(found[1])
         time.sleep(0.02)
-    raise ToolError(FAILED_RUN, f"{shlex.join(process.args)} did not say which port it listens on, but "
-                                f"'{text.strip()[-400:]}'.")
+    raise ToolError(FAILED_RUN,
+                    f"{shlex.join(process.args)} did not say which port it listens on, but "
+                    f"'{text.strip()[-400:]}'.")
 
 
 def run_local(command: list[str], episodes: int, seed: int) -> dict:
-    """What cartpole_local reports when `command` starts it with a policy. Raises ToolError (3, 8)."""
+    """What cartpole_local reports when `command` starts it with a policy. Raises ToolError (3,
+    8)."""
     command = [*command, "--episodes", str(episodes), "--seed", str(seed), "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise ToolError(MISSING_FILE, f"{command[0]} could not be started: {error.strerror}.") from None
+        raise ToolError(MISSING_FILE,
+                        f"{command[0]} could not be started: {error.strerror}.") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise ToolError(FAILED_RUN, f"{shlex.join(command)} failed with exit code {done.returncode}: "
-                                    f"{lines[-1] if lines else 'it said nothing'}.")
+        raise ToolError(FAILED_RUN,
+                        f"{shlex.join(command)} failed with exit code {done.returncode}: "
+                        f"{lines[-1] if lines else 'it said nothing'}.")
     try:
         report = json.loads(done.stdout)
         if report["schema_version"] != 1 or len(report["rewards"]) != episodes:
             raise ValueError
     except (ValueError, KeyError, TypeError):
-        raise ToolError(FAILED_RUN, f"{shlex.join(command)} did not give cartpole_local's report, but "
-                                    f"'{done.stdout[:200].strip()}'.") from None
+        raise ToolError(FAILED_RUN,
+                        f"{shlex.join(command)} did not give cartpole_local's report, but "
+                        f"'{done.stdout[:200].strip()}'.") from None
     del report["schema_version"]
     return report

@@ -1,6 +1,6 @@
-"""Deep Q-learning: Mnih et al. 2015, "Human-level control through deep reinforcement learning", with
-the targets of van Hasselt et al. 2016 (double Q-learning), returns of several steps and a target network
-that follows slowly."""
+"""Deep Q-learning: Mnih et al. 2015, "Human-level control through deep reinforcement learning",
+with the targets of van Hasselt et al. 2016 (double Q-learning), returns of several steps and a
+target network that follows slowly."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
-from run_model_tools import bootstrap
-from run_model_tools.pip_site import pip_site
+
+from run_model_tools import environment
+from run_model_tools.setup.pip_site import pip_site
 
 NAME = "CartPole-v1"
 MAX_STEPS = 500
@@ -24,7 +25,7 @@ _FOLDER = Path(__file__).resolve().parents[1]
 def gymnasium() -> Any:
     """The module. Raises ToolError (3) if the package cannot be had."""
     site = str(pip_site(_FOLDER / "requirements.txt",
-                        bootstrap.BUILD_DIR / "examples" / "cartpole" / "site",
+                        environment.BUILD_DIR / "examples" / "cartpole" / "site",
                         "Gymnasium, which has the environment,"))
     if site not in sys.path:
         sys.path.append(site)

@@ -12,8 +12,8 @@ from cartpole_tools import environment
 
 
 def play(choose: Callable[[np.ndarray], int], episodes: int, seed: int) -> list[int]:
-    """The reward of each episode. `choose` makes an action of an observation, float32 [4]; episode i
-    begins as Gymnasium's seed `seed` + i says. Shows on a terminal how far it is."""
+    """The reward of each episode. `choose` makes an action of an observation, float32 [4]; episode
+    i begins as Gymnasium's seed `seed` + i says. Shows on a terminal how far it is."""
     shown = sys.stderr.isatty()
     cart = environment.make()
     rewards: list[int] = []

@@ -40,7 +40,8 @@ def table(report: dict) -> str:
     texts = ["| " + " | ".join([line[0].ljust(widths[0]),
                                 *(word.rjust(width) for word, width in zip(line[1:], widths[1:]))])
              + " |" for line in lines]
-    rule = "|" + "-" * (widths[0] + 2) + "".join(f"|{'-' * (width + 1)}:" for width in widths[1:]) + "|"
+    rule = "|" + "-" * (widths[0] + 2) + "".join(f"|{'-' * (width + 1)}:"
+                                                 for width in widths[1:]) + "|"
     return "\n".join([texts[0], rule, *texts[1:]]) + "\n"
 
 

@@ -16,7 +16,8 @@ class QNetwork:
         for inputs, outputs in zip(sizes, sizes[1:]):
             # He et al. 2015, "Delving Deep into Rectifiers": keeps the variance through relus.
             scale = np.sqrt(2.0 / inputs)
-            self.parameters += [(random.standard_normal((inputs, outputs)) * scale).astype(np.float32),
+            self.parameters += [(random.standard_normal((inputs,
+                                                         outputs)) * scale).astype(np.float32),
                                 np.zeros(outputs, dtype=np.float32)]
 
     def copy(self) -> QNetwork:
@@ -42,8 +43,8 @@ class QNetwork:
         return values
 
     def gradient(self, values: list[np.ndarray], of_output: np.ndarray) -> list[np.ndarray]:
-        """The loss's gradient for each parameter; `values` are those of layers(), and `of_output` the
-        gradient [n, outputs] for the last of them."""
+        """The loss's gradient for each parameter; `values` are those of layers(), and `of_output`
+        the gradient [n, outputs] for the last of them."""
         gradients: list[np.ndarray] = []
         back = of_output
         for i in range(len(self.parameters) - 2, -1, -2):

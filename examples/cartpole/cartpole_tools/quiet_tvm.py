@@ -1,4 +1,5 @@
-"""TVM, imported without what it says of targets for other machines while its list of them is read."""
+"""TVM, imported without what it says of targets for other machines while its list of them is
+read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The compiled policy on a board, step by step with TVM's own Python over RPC.
 
-Import it where TVM can be imported: after bootstrap.enter_venv(tvm=True).
+Import it where TVM can be imported: after run_model_tools.environment.enter_venv(tvm=True).
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from run_model_tools.errors import FAILED_RUN, ToolError
-from cartpole_tools.policy_file import INPUT
-from cartpole_tools.quiet_tvm import tvm
 from tvm import rpc
 from tvm.contrib.graph_executor import GraphModule
+
+from cartpole_tools.policy_file import INPUT
+from cartpole_tools.quiet_tvm import tvm
+from run_model_tools.errors import FAILED_RUN, ToolError
 
 _NAME = "policy.so"
 
@@ -25,12 +26,13 @@ def connect(host: str, port: int, key: str) -> Any:
         return rpc.connect(host, port, key)
     except (RuntimeError, tvm.error.TVMError) as error:
         raise ToolError(FAILED_RUN, (
-            f"there is no session with {host}:{port}: {reason(error)}; start rpc_server on the board "
-            "with --host 0.0.0.0, and give both sides the same --key or none.")) from None
+            f"there is no session with {host}:{port}: {reason(error)}; start rpc_server on the "
+            "board with --host 0.0.0.0, and give both sides the same --key or none.")) from None
 
 
 def request(host: str, port: int, key: str) -> Any:
-    """A session with a board that a tracker knows; waits until one is free. Raises ToolError (8)."""
+    """A session with a board that a tracker knows; waits until one is free. Raises ToolError
+    (8)."""
     try:
         return rpc.connect_tracker(host, port).request(key)
     except (RuntimeError, OSError, tvm.error.TVMError) as error:
@@ -47,7 +49,8 @@ def reason(error: BaseException) -> str:
 
 
 class RemotePolicy:
-    """Chooses actions on the board, as TVM's documentation does it, and times each part of a step."""
+    """Chooses actions on the board, as TVM's documentation does it, and times each part of a
+    step."""
 
     def __init__(self, session: Any, library: Path) -> None:
         session.upload(str(library), _NAME)

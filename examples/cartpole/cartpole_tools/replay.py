@@ -11,11 +11,12 @@ class Replay:
     """The last `capacity` transitions of `lookahead` steps each.
 
     A transition is an observation, the action taken, the discounted rewards of the next steps, the
-    observation after them, and the weight of what follows that: discount^steps, or 0 where the episode
-    terminated.
+    observation after them, and the weight of what follows that: discount^steps, or 0 where the
+    episode terminated.
     """
 
-    def __init__(self, capacity: int, observation_size: int, lookahead: int, discount: float) -> None:
+    def __init__(self, capacity: int, observation_size: int, lookahead: int,
+                 discount: float) -> None:
         self._observations = np.zeros((capacity, observation_size), dtype=np.float32)
         self._actions = np.zeros(capacity, dtype=np.int64)
         self._returns = np.zeros(capacity, dtype=np.float32)
@@ -46,7 +47,8 @@ class Replay:
     def _store(self, following: np.ndarray, terminated: bool) -> None:
         """The transition of the step that has waited longest, up to `following`."""
         i = self._count % len(self._actions)
-        self._returns[i] = sum(self._discount ** k * step[2] for k, step in enumerate(self._waiting))
+        self._returns[i] = sum(self._discount ** k * step[2]
+                               for k, step in enumerate(self._waiting))
         self._weights[i] = 0.0 if terminated else self._discount ** len(self._waiting)
         self._observations[i], self._actions[i], _ = self._waiting.popleft()
         self._following[i] = following

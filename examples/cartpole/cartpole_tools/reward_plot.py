@@ -16,8 +16,8 @@ _STYLES = {"local": ("6", 'fill="none" stroke="#d1495b" stroke-width="1.6"'),
 
 
 def reward_plot(title: str, series: Sequence[tuple[str, str, Sequence[int]]]) -> str:
-    """An SVG document. Each of `series`: "local", "rpc" or "random", which decides how it looks, its
-    name, and the reward of each episode from the first."""
+    """An SVG document. Each of `series`: "local", "rpc" or "random", which decides how it looks,
+    its name, and the reward of each episode from the first."""
     episodes = max(len(rewards) for _, _, rewards in series)
 
     def across(episode: float) -> float:
@@ -43,7 +43,8 @@ def reward_plot(title: str, series: Sequence[tuple[str, str, Sequence[int]]]) ->
               'text-anchor="middle">reward</text>',
               _line(down(SOLVED), "#777", ' stroke-dasharray="5 4"'),
               _text(_WIDTH - _RIGHT - 4, down(SOLVED) + 16,
-                    f"{SOLVED:.0f}: what the average has to reach", 'text-anchor="end" fill="#666"')]
+                    f"{SOLVED:.0f}: what the average has to reach",
+                    'text-anchor="end" fill="#666"')]
     beside = float(_LEFT)
     for kind, name, rewards in series:
         radius, look = _STYLES[kind]

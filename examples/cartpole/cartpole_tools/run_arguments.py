@@ -33,7 +33,8 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def parse_arguments(description: str, arguments: list[str] | None = None) -> Settings:
-    """Ends the program with exit code 2 where `arguments` (the program's, if None) make no sense."""
+    """Ends the program with exit code 2 where `arguments` (the program's, if None) make no
+    sense."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     board = parser.add_mutually_exclusive_group(required=True)
@@ -57,7 +58,8 @@ def parse_arguments(description: str, arguments: list[str] | None = None) -> Set
     parser.add_argument("--build", type=Path, metavar="FOLDER",
                         help="with --emulate: where the programs were built (default: the build "
                              "folder of the target's preset)")
-    parser.add_argument("--json", action="store_true", help="print results.json instead of a summary")
+    parser.add_argument("--json", action="store_true",
+                        help="print results.json instead of a summary")
     settings = parser.parse_args(arguments, Settings())
     if settings.tracker and not settings.key:
         parser.error("--tracker needs --key")

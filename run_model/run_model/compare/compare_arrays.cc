@@ -7,7 +7,7 @@
 
 #include <run_model/npy.h>
 #include <run_model/npz.h>
-#include "base/read_file.h"
+#include "base/file.h"
 #include "runtime/tensor_values.h"
 
 namespace run_model {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/compare/compare.h"
 #include "run_model/shared/json_put.h"
 

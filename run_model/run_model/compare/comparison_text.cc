@@ -1,7 +1,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/compare/compare.h"
 
 namespace run_model {

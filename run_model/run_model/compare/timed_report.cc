@@ -1,9 +1,9 @@
 #include "run_model/run_model/compare/timed_report.h"
 
 #include <run_model/error.h>
-#include "base/json_reading.h"
-#include "base/quoted.h"
-#include "base/read_file.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "run_model/run_model/compare/time_ratio.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/shared/json_values.h"
@@ -90,13 +90,13 @@ std::vector<double> samples_of(const JsonField& root, const std::string& file) {
 TimedReport read_timed_report(const std::filesystem::path& path) {
   const std::string file = path_in_quotes(path);
   const std::vector<std::byte> bytes = read_file(path, kMaxReportBytes, "a report of run_model");
-  const nlohmann::json json = JsonField::parse(as_text(bytes), file);
-  const JsonField root(json, file);
+  const JsonDocument json(as_text(bytes), file);
+  const JsonField root = json.root();
   check_schema_version(root, kReportSchema, file, "use the run_model that has written it");
   if (root.has("error")) {
     throw Error(ErrorKind::kFormat, file + " is the report of a run that failed");
   }
-  return {conditions_of(json), warnings_of(json), samples_of(root, file)};
+  return {conditions_of(json.value()), warnings_of(json.value()), samples_of(root, file)};
 }
 
 }  // namespace run_model

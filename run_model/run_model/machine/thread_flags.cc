@@ -7,7 +7,7 @@
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/shared/arguments.h"
 #include "runtime/cpu/list.h"
 

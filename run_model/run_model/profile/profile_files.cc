@@ -1,6 +1,6 @@
 #include <span>
 
-#include "base/atomic_file.h"
+#include "base/write_file.h"
 #include "run_model/run_model/profile/profile_formats.h"
 
 namespace run_model {

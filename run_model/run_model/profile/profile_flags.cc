@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/shared/arguments.h"
 
 DEFINE_bool(profile, false, "run node by node and show where the time goes");

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/quoted.h"
+#include "base/text.h"
 #include "run_model/run_model/profile/profile_formats.h"
 
 namespace run_model {

@@ -15,8 +15,8 @@ namespace run_model {
 // several threads. Opening the same file twice gives the same Module.
 class Module {
  public:
-  // Checks the file (see elf_check.h), loads it and connects it to this runtime's callbacks.
-  // Throws Error(kFile | kFormat | kIncompatible).
+  // Checks the file (see runtime/library_check.h), loads it and connects it to this runtime's
+  // callbacks. Throws Error(kFile | kFormat | kIncompatible).
   static std::shared_ptr<Module> open(const std::filesystem::path& path);
 
   virtual ~Module() = default;

@@ -4,8 +4,15 @@ import numpy as np
 from tvm import relay
 
 from .layers import Layers, global_pool
-from .registry import (AVX2_TARGET, BASELINE_TARGET, Network, expression_network, network, variable,
-                       zeros)
+from .registry import (
+    AVX2_TARGET,
+    BASELINE_TARGET,
+    Network,
+    expression_network,
+    network,
+    variable,
+    zeros,
+)
 
 
 @network

@@ -5,8 +5,15 @@ import tvm
 from tvm import relay
 
 from .layers import Layers, global_pool
-from .registry import (AVX2_TARGET, BASELINE_TARGET, Network, expression_network, network, variable,
-                       zeros)
+from .registry import (
+    AVX2_TARGET,
+    BASELINE_TARGET,
+    Network,
+    expression_network,
+    network,
+    variable,
+    zeros,
+)
 
 
 def _relay_quantized(rng: np.random.Generator, target: str) -> Network:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include "base/owned_fd.h"
+#include "base/file.h"
 #include "tests/temporary_folder.h"
 
 namespace run_model::rpc {

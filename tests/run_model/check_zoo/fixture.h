@@ -10,8 +10,9 @@
 
 namespace run_model {
 
-// zoo/net/native/model.{so,json,params}, golden/net/red.{json,npy}, images/red.ppm and
-// zoo/tolerances.json. The network is picture_artifact.h's: three sums over 4 x 4 pixels.
+// zoo/net/native/model.{so,json,params}, golden/net/red.{json,npy}, the picture
+// red.ppm and zoo/tolerances.json. The network is picture_artifact.h's: three sums over 4 x 4
+// pixels.
 class SmallZoo {
  public:
   SmallZoo();

@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/elf/arm_attributes.h"
-#include "runtime/elf/check.h"
+#include "runtime/library_check.h"
 #include "tests/runtime/elf/elf_builder.h"
 #include "tests/runtime/error_matchers.h"
 
@@ -194,9 +194,9 @@ TEST(ElfFileTest, DamagedArmAttributesSayNothing) {
                                                          "7-A\0\x0a\3\x1c\1",
                                                          9));
   for (std::size_t length = 0; length < section.size(); ++length) {
-    const FloatAbi abi =
-        arm_attributes_float_abi(std::as_bytes(std::span(section)).first(length), true);
-    EXPECT_NE(abi, FloatAbi::kHard) << length;
+    const FloatAbi abi = arm_attributes_float_abi(
+        ByteReader(std::as_bytes(std::span(section)).first(length), "library"));
+    EXPECT_EQ(abi, FloatAbi::kUnspecified) << length;
   }
 }
 

@@ -1,0 +1,42 @@
+// Text from untrusted files: bytes as characters, UTF-8, hexadecimal digits, and quoting for
+// messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace run_model {
+
+// Bytes of a file seen as characters.
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Whether the bytes are well-formed UTF-8 (RFC 3629): no overlong forms, surrogates or code points
+// beyond U+10FFFF.
+bool is_utf8(std::string_view text);
+
+// Lower-case hexadecimal digits: two for each byte, or 16 for a number.
+std::string hex(std::span<const std::byte> bytes);
+std::string hex(std::uint64_t number);
+
+// Whether the text is that many lower-case hexadecimal digits.
+bool is_hex(std::string_view text, std::size_t digits);
+
+// `text` in single quotes on one line: control characters and bytes that are no UTF-8 become \xNN,
+// so that a file cannot send escape sequences to a terminal and the result is always valid UTF-8.
+// Everything after `limit` bytes becomes "…".
+std::string in_quotes(std::string_view text, std::size_t limit = 80);
+
+// A file's name as a person knows it: a file that exists in memory only (/proc/self/fd/7) goes by
+// the name that it was made with.
+std::string shown_path(const std::filesystem::path& path);
+
+// The same in quotes, in full.
+std::string path_in_quotes(const std::filesystem::path& path);
+
+}  // namespace run_model

@@ -1,0 +1,1 @@
+"""What scripts/lint checks that no linter knows of: this tree's own rules."""

@@ -1,0 +1,1 @@
+"""ONNX -> an artifact, and what the files of an artifact hold."""

@@ -1,0 +1,86 @@
+"""The files of an artifact, and what metadata.json says about them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from run_model_tools.compiling.graph_file import Entry
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.files import sha256_of
+
+SCHEMA_VERSION = 1
+LIBRARY, GRAPH, PARAMS = "model.so", "model.json", "model.params"
+SINGLE_FILE = "model_single.so"
+METADATA = "metadata.json"
+# What a new artifact takes the place of.
+ALL_FILES = (LIBRARY, GRAPH, PARAMS, SINGLE_FILE, METADATA, "model.c", "Makefile", "include",
+             "forms")
+
+# e_machine of an ELF header -> the name that uname -m gives (of 32-bit Arm, the usual one).
+_MACHINES = {3: "i386", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+
+
+def library_machine(path: Path) -> str:
+    """The CPU that a shared library is for, out of its ELF header."""
+    with open(path, "rb") as file:
+        header = file.read(20)
+    if len(header) < 20 or header[:4] != b"\x7fELF":
+        raise ToolError(MALFORMED_FILE, f"{path} is not a shared library (ELF).")
+    machine = struct.unpack("<H" if header[5] == 1 else ">H", header[18:20])[0]
+    return _MACHINES.get(machine, f"elf-machine-{machine}")
+
+
+def guess_layout(shape: tuple[int, ...]) -> str | None:
+    """NCHW or NHWC for a picture's shape, None where neither is certain."""
+    if len(shape) != 4:
+        return None
+    first, last = shape[1] in (1, 3), shape[3] in (1, 3)
+    return "NCHW" if first and not last else "NHWC" if last and not first else None
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Size and checksums: SHA-256 to publish, xxh3_64 to check quickly when loading."""
+    digest = xxhash.xxh3_64()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path), "xxh3_64": digest.hexdigest()}
+
+
+def describe_input(entry: Entry, layouts: dict[str, str]) -> dict[str, Any]:
+    """An input of metadata.json; `layouts` are those that the user stated."""
+    described = {"name": entry.name, "shape": list(entry.shape), "dtype": entry.dtype}
+    layout = layouts.get(entry.name) or guess_layout(entry.shape)
+    if layout:
+        described["layout"] = layout
+    return described
+
+
+def describe_output(entry: Entry) -> dict[str, Any]:
+    """An output of metadata.json."""
+    return {"name": entry.name, "shape": list(entry.shape), "dtype": entry.dtype}
+
+
+def files_match(folder: Path, metadata: dict[str, Any]) -> bool:
+    """Whether every file that the metadata lists is there with its size and SHA-256."""
+    for name, described in metadata.get("files", {}).items():
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != described.get("bytes"):
+            return False
+        if sha256_of(path) != described.get("sha256"):
+            return False
+    return bool(metadata.get("files"))
+
+
+def read_metadata(path: Path) -> dict[str, Any] | None:
+    """metadata.json, or None where there is none that can be read."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

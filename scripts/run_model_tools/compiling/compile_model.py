@@ -1,0 +1,215 @@
+"""Compiles an ONNX model with TVM into an artifact that run_model runs.
+
+  compile_model MODEL.onnx --name NAME --target TARGET --out artifacts
+
+writes artifacts/NAME/TARGET/model.so, model.json, model.params and metadata.json, all or nothing.
+An artifact that the same model, options and compiler made before is left alone.
+
+TARGET is native (this machine), x86_64_v2, x86_64_v3, x86_64_v4, raspi4_aarch64, raspi5_aarch64,
+raspi_armv7, pynq_z1, riscv64, c (C source, built here unless --no-build, and by make on any board),
+or any target string of TVM, as in --target "llvm -mcpu=skylake".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from run_model_tools import tvm_process
+from run_model_tools.compiling import artifact, c_target, forms
+from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
+from run_model_tools.errors import USAGE, ToolError, command
+from run_model_tools.onnx_model import parse_shape, read_model, resolve_shapes
+from run_model_tools.pictures import preprocessing
+from run_model_tools.targets import find_target
+from run_model_tools.tuning import selection
+
+REPORT_SCHEMA_VERSION = 1
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("--name", help="the model's name (default: the file's)")
+    parser.add_argument("--target", default="native", help="default: native")
+    parser.add_argument("--target-name", metavar="NAME",
+                        help="the artifact's folder (default: after the target)")
+    parser.add_argument("--out", type=Path, default=Path("artifacts"), metavar="FOLDER",
+                        help="default: artifacts")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
+                        help="shape of an input that the model leaves open; may be repeated")
+    parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:NCHW|NHWC",
+                        help="layout of an input where its shape does not tell")
+    parser.add_argument("--flat", action="store_true",
+                        help="also write FOLDER/NAME_tvm.{so,json,params}, the older form")
+    parser.add_argument("--single-file", action="store_true",
+                        help="also write model_single.so, which holds graph and parameters too")
+    parser.add_argument("--forms", metavar="F,G",
+                        help="also make these forms of the artifact, below its folder's forms/: "
+                             "flat, mod, tar, single, linked, mlf, or all (scripts/README.md); "
+                             "what a target has none of is left out")
+    parser.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
+                        help="TVM's optimisation level (default: 3)")
+    parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
+                        help="what computes convolutions and the like: ours, this project's "
+                             "kernels; stock, TVM's own schedules; auto (default): ours where they "
+                             "were measured to be faster")
+    parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
+                        help="what the layers compute in (default: float32); int8 needs "
+                             "--calibration and our kernels")
+    parser.add_argument("--calibration", type=Path, metavar="FOLDER",
+                        help="with --precision int8: pictures like those that the network will "
+                             "see, some dozens; activations' ranges are taken from them")
+    parser.add_argument("--tuning", choices=("auto", "none"), default="auto",
+                        help="auto (default): use the tuning records of kernels/records/ that are "
+                             "for this target; none: use none")
+    parser.add_argument("--tuning-records", type=Path, metavar="FILE",
+                        help="use these records instead: of AutoTVM (also a whole log of TopHub), "
+                             "the auto-scheduler, or a file that tune_model wrote")
+    parser.add_argument("--cc", metavar="COMPILER",
+                        help="what links the library (default: g++, or the target's cross "
+                             "compiler); target c: what compiles it (default: cc)")
+    parser.add_argument("--cflags", metavar="FLAGS",
+                        help=f"target c: how it is compiled (default: {c_target.DEFAULT_FLAGS})")
+    parser.add_argument("--no-build", action="store_true",
+                        help="target c: write the source only, for the board's own compiler")
+    parser.add_argument("--no-verify", action="store_true",
+                        help="do not compare a native artifact with ONNX Runtime")
+    parser.add_argument("--tolerance", type=float, default=1e-3, metavar="X",
+                        help="allowed difference, relative to the output's largest value "
+                             "(default: 1e-3)")
+    parser.add_argument("--tvm-python", metavar="PYTHON",
+                        help="an interpreter that has its own TVM (0.8 to 0.19) and onnx, instead "
+                             f"of build/tvm; also {tvm_process.OWN_TVM_VARIABLE}")
+    parser.add_argument("--check", action="store_true",
+                        help="only say by the exit status whether the artifact is up to date")
+    parser.add_argument("--force", action="store_true", help="compile even if it is")
+    parser.add_argument("--json", action="store_true", help="report as one JSON object")
+    preprocessing.add_flags(parser)
+    return parser.parse_args()
+
+
+def parse_layout(text: str) -> tuple[str, str]:
+    name, _, layout = text.rpartition(":")
+    if not name or layout not in ("NCHW", "NHWC"):
+        raise ToolError(USAGE, f"--input-layout {text} is not of the form INPUT:NCHW or "
+                               "INPUT:NHWC.")
+    return name, layout
+
+
+def make_job(args: argparse.Namespace) -> Job:
+    name = args.name or args.model.stem
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+        raise ToolError(USAGE, f"--name '{name}' becomes a file name: use letters, digits and "
+                               "._+- only, and start with a letter or digit.")
+    target = find_target(args.target, args.target_name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", target.name):
+        raise ToolError(USAGE, f"--target-name '{target.name}' becomes a folder's name: use "
+                               "letters, digits and ._+- only.")
+    if args.no_build and args.flat:
+        raise ToolError(USAGE, "--flat needs a library, and --no-build makes none: leave one out.")
+    if (args.precision == "int8") != (args.calibration is not None):
+        raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both "
+                               "or neither.")
+    if args.precision == "int8" and args.kernels == "stock":
+        raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
+                               "them out: leave one out.")
+    model = read_model(args.model)
+    layouts = dict(parse_layout(text) for text in args.input_layout)
+    for item in layouts:
+        if item not in [i.name for i in model.inputs]:
+            raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
+                                   f"{', '.join(i.name for i in model.inputs)}.")
+    described, labels = preprocessing.from_flags(args, args.model)
+    return Job(
+        name=name, model=model, target=target, out=args.out,
+        shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
+        preprocessing=described, labels=labels, layouts=layouts, opt_level=args.opt_level,
+        records=selection.choose(args.tuning, args.tuning_records, target),
+        kernels="ours" if args.precision == "int8" else args.kernels,
+        precision=args.precision, calibration=args.calibration, cc=args.cc,
+        flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
+        build_c=not args.no_build,
+        c_flags=args.cflags, tolerance=None if args.no_verify else args.tolerance,
+        tvm_python=tvm_process.own_tvm_python(args.tvm_python))
+
+
+def describe_kernels(kernels: dict | None) -> str:
+    """What print_report says of metadata.json's "kernels"."""
+    if kernels is None or kernels["method"] != "ours":
+        reason = f": {kernels['reason']}" if kernels else ""
+        return f"kernels: TVM's schedules{reason}"
+    left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())
+    return (f"kernels: ours for {kernels['layers']} layers ({kernels['instruction_set']})"
+            + (f", {kernels['int8_layers']} in 8 bits" if "int8_layers" in kernels else "")
+            + (f"; left to TVM: {left}" if left else ""))
+
+
+def describe_tuning(tuning: dict | None) -> str:
+    """What print_report says of metadata.json's "tuning"."""
+    if tuning is None or not tuning["files"]:
+        return "not tuned: no records for this target and these layers"
+    files = ", ".join(entry["name"] for entry in tuning["files"])
+    if "layers" not in tuning:
+        return f"tuned with {files}"
+    text = f"tuned: {tuning['tuned_layers']} of {tuning['layers']} distinct layers, with {files}"
+    left_out = [f"{count} {reason.replace('_', ' ')}"
+                for reason, count in tuning.get("left_out", {}).items()]
+    return text + (f" (records left out: {', '.join(left_out)})" if left_out else "")
+
+
+def print_report(job: Job, report: dict) -> None:
+    metadata = report["metadata"]
+    print(f"{job.name} for {job.target.name}: {metadata['target']['tvm']} "
+          f"(TVM {metadata['tvm_version']})")
+    for name, described in metadata["files"].items():
+        print(f"  {job.directory / name}  {described['bytes']:,} bytes")
+    print(f"  {job.directory / artifact.METADATA}")
+    if job.is_c and job.build_c:
+        print(f"  {job.directory / artifact.LIBRARY}, built of it for "
+              f"{metadata['target']['machine']}")
+    if job.flat:
+        print(f"  {job.out / job.name}_tvm.so, .json, .params, .metadata.json")
+    for kind in ("inputs", "outputs"):
+        for item in metadata[kind]:
+            print(f"  {kind[:-1]} {item['name']}: {item['dtype']} {item['shape']}"
+                  + (f" {item['layout']}" if "layout" in item else ""))
+    if metadata["preprocessing"] is None:
+        print("  preprocessing: none stated")
+    print(f"  {describe_kernels(metadata.get('kernels'))}")
+    if metadata.get("kernels", {}).get("method") != "ours":
+        print(f"  {describe_tuning(metadata.get('tuning'))}")
+    checked = report["verification"]
+    if report["up_to_date"]:
+        print("  up to date: nothing was compiled")
+    elif checked["done"]:
+        print(f"  verified: differs from ONNX Runtime by {checked['relative_difference']:.1e} of "
+              f"the largest value at most ({checked['tolerance']:g} allowed)")
+    else:
+        print(f"  not compared with ONNX Runtime: {checked['reason']}")
+
+
+@command
+def main() -> int:
+    args = parse_arguments()
+    job = make_job(args)
+    ready = is_up_to_date(job)
+    if args.check:
+        return 0 if ready else 1
+    report: dict[str, Any]
+    if ready and not args.force:
+        report = {"metadata": artifact.read_metadata(job.directory / artifact.METADATA),
+                  "verification": {"done": False, "reason": "nothing was compiled"}, "seconds": {}}
+    else:
+        report = compile_job(job)
+    report = {"schema_version": REPORT_SCHEMA_VERSION, "directory": str(job.directory),
+              "up_to_date": ready and not args.force, **report}
+    if args.json:
+        print(json.dumps(report, indent=2))
+    else:
+        print_report(job, report)
+    return 0

@@ -1,0 +1,291 @@
+"""ONNX -> the files of an artifact: compiles, aligns, describes, compares, and puts in place."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from run_model_tools import environment, tvm_process
+from run_model_tools.compiling import (
+    artifact,
+    c_target,
+    calibration_pictures,
+    forms,
+    params_file,
+    verification,
+)
+from run_model_tools.compiling.cpu_features import needed_features
+from run_model_tools.compiling.graph_file import Graph, read_graph
+from run_model_tools.errors import MISMATCH, USAGE, ToolError
+from run_model_tools.files import (
+    copy_atomically,
+    directory_in_the_making,
+    json_text,
+    sha256_of,
+    write_atomically,
+)
+from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.progress import stage
+from run_model_tools.targets import Target
+from run_model_tools.tuning.selection import Selection
+
+# Raised when the same request would give other files than before.
+_RECIPE = 4
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that decides what an artifact holds, and where it goes."""
+
+    name: str
+    model: OnnxModel
+    target: Target
+    out: Path
+    shapes: dict[str, tuple[int, ...]]
+    preprocessing: Preprocessing | None = None
+    labels: str | None = None
+    layouts: dict[str, str] = field(default_factory=dict)
+    opt_level: int = 3
+    records: Selection = Selection()
+    """The tuning records that are looked through (tuning_selection.choose)."""
+    kernels: str = "auto"
+    """"ours", "stock" (TVM's schedules) or "auto": ours where they were measured to be faster."""
+    precision: str = "float32"
+    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
+    calibration: Path | None = None
+    cc: str | None = None
+    flat: bool = False
+    single_file: bool = False
+    forms: tuple[str, ...] = ()
+    """Further forms to make, of forms.ALL; those that the target has none of are left out."""
+    build_c: bool = True
+    """Target c: whether a library is built of the source here, with `cc` and `c_flags`."""
+    c_flags: str | None = None
+    tolerance: float | None = 1e-3
+    """Allowed difference from ONNX Runtime, native targets only; None compares nothing."""
+    tvm_python: str | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where the artifact's folder is."""
+        return self.out / self.name / self.target.name
+
+    @property
+    def is_c(self) -> bool:
+        """Whether the artifact is C source."""
+        return c_target.is_c(self.target.tvm)
+
+    def possible_forms(self) -> tuple[str, ...]:
+        """Those of the forms asked for that the target has."""
+        return forms.possible(self.forms, self.is_c, self.build_c)
+
+    def flat_names(self) -> dict[str, str]:
+        """The older form's file names, by the names in metadata.json."""
+        return {artifact.LIBRARY: f"{self.name}_tvm.so", artifact.GRAPH: f"{self.name}_tvm.json",
+                artifact.PARAMS: f"{self.name}_tvm.params",
+                artifact.METADATA: f"{self.name}_tvm.metadata.json"}
+
+    def build_key(self) -> str:
+        """Equal keys mean equal files; a native one depends on the CPU."""
+        cpu = None
+        if self.target.is_native:
+            with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+                cpu = sorted({line.strip() for line in file
+                              if line.startswith(("model name", "flags", "Features", "CPU part"))})
+        parts = [_RECIPE, self.name, self.model.sha256, *self.model.data_sha256, self.target.tvm,
+                 sorted(self.shapes.items()),
+                 self.preprocessing.to_json() if self.preprocessing else None, self.labels,
+                 sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
+                 self.records.key(), self.kernels,
+                 None if self.kernels == "stock" or self.is_c else _kernel_sources(),
+                 tvm_process.identity(self.tvm_python), cpu, platform.machine()]
+        if self.calibration is not None:
+            parts += [self.precision, calibration_pictures.digest(self.calibration)]
+        if self.is_c:
+            parts += ["library unlisted", self.build_c, self.c_flags]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _kernel_sources() -> str:
+    """A hash of everything that decides what our kernels are."""
+    files = [path for folder in (environment.DATA_ROOT / "kernels", environment.PACKAGE / "kernels")
+             for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".in", ".py", ".json")]
+    parts = [[path.name, sha256_of(path)] for path in files]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def is_up_to_date(job: Job) -> bool:
+    """Whether the files that the job would make are there, untouched."""
+    metadata = artifact.read_metadata(job.directory / artifact.METADATA)
+    if metadata is None or metadata.get("build_key") != job.build_key():
+        return False
+    if not set(job.possible_forms()) <= set(forms.present(metadata)):
+        return False
+    if not artifact.files_match(job.directory, metadata):
+        return False
+    if job.is_c and job.build_c and not (job.directory / artifact.LIBRARY).is_file():
+        return False
+    if not job.flat:
+        return True
+    names = job.flat_names()
+    flat = artifact.read_metadata(job.out / names[artifact.METADATA])
+    return (flat is not None and flat.get("build_key") == job.build_key()
+            and artifact.files_match(job.out, flat))
+
+
+def compile_job(job: Job) -> dict[str, Any]:
+    """Makes the artifact and gives the report.  On failure, what was there before is unchanged.
+
+    Forms that the artifact has already are made again with it, since they are to stay equal.
+    """
+    seconds = {}
+    title = f"{job.name} for {job.target.name}"
+    there = forms.present(artifact.read_metadata(job.directory / artifact.METADATA))
+    job = replace(job, forms=tuple(f for f in forms.ALL if f in job.forms or f in there))
+    cc = job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
+    if not job.is_c:
+        _check_compiler(cc, job.target)
+    with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
+        start = time.monotonic()
+        with _calibration_file(job) as calibration, stage(f"compiling {title}"):
+            made = tvm_process.call(
+                "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
+                target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
+                tuning=job.records.request(), kernels=job.kernels,
+                precision=job.precision, calibration=calibration, cc=cc,
+                directory=str(folder.resolve()),
+                single_file=job.single_file, forms=job.possible_forms(),
+                form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
+            files = c_target.add_build_files(folder) if job.is_c else []
+            if job.is_c and job.build_c:
+                c_target.build(folder, job.cc, job.c_flags)
+        seconds["compile"] = round(time.monotonic() - start, 3)
+        forms.arrange(folder, job.possible_forms(), job.name)
+        graph = _align_params(folder, job.model.outputs)
+        # A library of C source is not listed: any compiler may put its own in its place.
+        if not job.is_c:
+            files.append(artifact.LIBRARY)
+        files += [artifact.GRAPH, artifact.PARAMS]
+        if job.single_file and not job.is_c:
+            files.append(artifact.SINGLE_FILE)
+        metadata = _describe(job, folder, graph, made, files)
+        checked: dict[str, Any] = {"done": False, "reason": _why_not_run(job, metadata)}
+        if checked["reason"] is None and job.tolerance is not None:
+            start = time.monotonic()
+            with stage(f"comparing {title} with ONNX Runtime"):
+                checked = verification.verify(job.model, folder, job.shapes, job.preprocessing,
+                                              job.tolerance, job.tvm_python)
+            seconds["verify"] = round(time.monotonic() - start, 3)
+        (folder / artifact.METADATA).write_text(json_text(metadata))
+    if job.flat:
+        _write_flat(job, metadata)
+    return {"metadata": metadata, "verification": checked, "seconds": seconds}
+
+
+@contextmanager
+def _calibration_file(job: Job) -> Iterator[str | None]:
+    """The file of input tensors that the worker calibrates with, while it runs."""
+    if job.calibration is None:
+        yield None
+        return
+    name = calibration_pictures.only_input(job.shapes)
+    shape = job.shapes[name]
+    layout = job.layouts.get(name) or ("NHWC" if shape[-1] == 3 and shape[1] != 3 else "NCHW")
+    tensors = calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
+                                                 layout)
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        path = Path(folder, "calibration.npz")
+        np.savez(path, **tensors)
+        yield str(path)
+
+
+def _why_not_run(job: Job, metadata: dict[str, Any]) -> str | None:
+    """Why an artifact is not compared with ONNX Runtime; None where it is."""
+    if job.tolerance is None:
+        return "not asked for"
+    if job.precision != "float32":
+        return "it computes in 8 bits; bench/int8_agreement compares it on pictures"
+    if not job.target.is_native and not job.is_c:
+        return "only native artifacts are run here"
+    if metadata["target"].get("machine") != platform.machine():
+        return "it is not for this machine"
+    return None
+
+
+def _check_compiler(cc: str, target: Target) -> None:
+    if shutil.which(cc) is None:
+        package = "g++-" + cc.rsplit("-g++", 1)[0] if cc.endswith("-g++") else cc
+        raise ToolError(USAGE, f"the compiler {cc}, which links for {target.name}, was not found: "
+                               f"install it (Debian: apt-get install {package}), or name another "
+                               "with --cc.")
+
+
+def _align_params(folder: Path, outputs: list[str]) -> Graph:
+    """Rewrites model.params aligned, its tensors in the order in which the graph lists them."""
+    path = folder / artifact.PARAMS
+    tensors = params_file.read_params(path.read_bytes(), str(path))
+    graph = read_graph((folder / artifact.GRAPH).read_text(), tensors.keys(), outputs)
+    unused = sorted(set(tensors) - set(graph.parameters))
+    if unused:
+        raise ToolError(MISMATCH, f"TVM wrote parameters that its graph does not use: "
+                                  f"{', '.join(unused)}.")
+    path.write_bytes(params_file.write_aligned((name, tensors[name]) for name in graph.parameters))
+    return graph
+
+
+def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
+              files: list[str]) -> dict[str, Any]:
+    metadata = {
+        "schema_version": artifact.SCHEMA_VERSION,
+        "model": job.name,
+        "target": {"name": job.target.name, "tvm": made["target"]},
+        "tvm_version": made["tvm_version"],
+        "inputs": [artifact.describe_input(entry, job.layouts) for entry in graph.inputs],
+        "outputs": [artifact.describe_output(entry) for entry in graph.outputs],
+        "preprocessing": job.preprocessing.to_json() if job.preprocessing else None,
+        "source": {"onnx_sha256": job.model.sha256, "onnx_opset": job.model.opset},
+        "files": {**{name: artifact.describe_file(folder / name) for name in files},
+                  **forms.describe(folder, job.possible_forms(), job.name)},
+        "build_key": job.build_key(),
+    }
+    metadata["kernels"] = made["kernels"]
+    tuned = job.records.describe(made["tuning"])
+    if tuned is not None:
+        metadata["tuning"] = tuned
+    if (folder / artifact.LIBRARY).exists():
+        machine = artifact.library_machine(folder / artifact.LIBRARY)
+        metadata["target"]["machine"] = machine
+        features = needed_features(made["llvm_features"], machine)
+        if features is not None:
+            metadata["target"]["features"] = features
+    if job.labels:
+        metadata["labels"] = job.labels
+    return metadata
+
+
+def _write_flat(job: Job, metadata: dict[str, Any]) -> None:
+    names = job.flat_names()
+    for name in (artifact.LIBRARY, artifact.GRAPH, artifact.PARAMS):
+        copy_atomically(job.directory / name, job.out / names[name])
+    flat = dict(metadata)
+    flat["files"] = {names[name]: described for name, described in metadata["files"].items()
+                     if name in names}
+    # Of C source, any library may take the artifact's place, but these names have no source.
+    flat["files"][names[artifact.LIBRARY]] = artifact.describe_file(
+        job.directory / artifact.LIBRARY)
+    write_atomically(job.out / names[artifact.METADATA], json_text(flat).encode())

@@ -1,0 +1,36 @@
+"""What runs inside of TVM, in a process of its own that tvm_process.py starts.
+
+It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to understand this package:
+it has no annotations and no newer syntax, imports nothing of this project but itself and
+tuning/records.py, and TVM's modules where they are used.  What needs TVM 0.18 is left to it: tuning
+(the sub-package `tuning`) and our kernels (run_model_tools.kernels), which are imported when a
+request asks for them.
+"""
+
+import os
+import sys
+from contextlib import contextmanager
+
+
+class Refusal(Exception):
+    """Something that the user can change; `kind` tells the caller what."""
+
+    def __init__(self, kind, message):
+        Exception.__init__(self, message)
+        self.kind = kind
+
+
+@contextmanager
+def quiet_stderr():
+    """TVM's C++ side logs harmless complaints about targets nobody asked for when imported."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)

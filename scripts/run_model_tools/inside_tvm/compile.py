@@ -1,0 +1,199 @@
+"""ONNX -> the files of an artifact: the actions "compile" and "compile_many"."""
+
+import json
+import os
+from contextlib import contextmanager
+
+from run_model_tools.inside_tvm import Refusal, faster_folding, own_kernels, pad_channels
+from run_model_tools.inside_tvm.cpu import llvm_features, native_target
+from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
+
+
+def compile_model(tvm, request):
+    """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
+
+    For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast`
+    (default true) is for a test, which compares with what TVM makes by itself.
+    """
+    import onnx
+    from tvm import relay
+
+    target_text = request["target"]
+    if target_text == "native":
+        target_text = native_target(tvm)
+    try:
+        target = tvm.target.Target(target_text)
+    except Exception as error:
+        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
+
+    is_c = target.kind.name == "c"
+    try:
+        rewritten = own_kernels.rewrite(
+            tvm, lambda: read_onnx(onnx.load(request["onnx"]), request), target, request)
+        kernels = dict(rewritten.report, method="ours")
+    except own_kernels.Unusable as error:
+        if request.get("kernels") == "ours":
+            raise Refusal("kernels", str(error)) from error
+        rewritten, kernels = None, {"method": "stock", "reason": str(error)}
+    tuned = None
+    if rewritten is not None:
+        factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
+                                      faster_folding.build)
+    else:
+        model = onnx.load(request["onnx"])
+        records = request.get("tuning")
+        if records and records["files"] and not records["explicit"]:
+            # Committed records are of networks that were changed in this way; a file that the user
+            # names is of the network as it is.
+            pad_channels.pad_channels(
+                model, pad_channels.lanes_of(target, llvm_features(tvm, target)))
+        mod = read_onnx(model, request)
+        if request.get("fast", True):
+            factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
+        else:
+            factory, linked = build_forms(tvm, mod, {}, target, request, {}, plain_build)
+
+    directory = request["directory"]
+    if is_c:
+        write_c_source(factory, directory)
+    else:
+        export(factory.get_lib(), os.path.join(directory, "model.so"), request,
+               whole=rewritten is not None)
+        if request.get("single_file"):
+            export(factory, os.path.join(directory, "model_single.so"), request)
+    with open(os.path.join(directory, "model.json"), "w") as file:
+        file.write(own_kernels.annotate(rewritten, factory.get_graph_json()))
+    save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
+    with open(os.path.join(directory, "model.params"), "wb") as file:
+        file.write(save(factory.get_params()))
+    write_forms(factory, linked, request)
+    return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
+            "llvm_features": llvm_features(tvm, target)}
+
+
+def compile_many(tvm, request):
+    """compile_model for each of request["requests"]: many small models start TVM once."""
+    results = []
+    for one in request["requests"]:
+        try:
+            results.append(compile_model(tvm, one))
+        except Exception as error:
+            results.append({"error": str(error).strip().splitlines()[-1]})
+    return {"results": results}
+
+
+def read_onnx(model, request):
+    """The Relay module of an onnx.ModelProto, all weights in it as constants."""
+    from tvm import relay
+
+    try:
+        return relay.frontend.from_onnx(
+            model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)[0]
+    except Exception as error:
+        raise Refusal("model", str(error).strip().splitlines()[-1]) from error
+
+
+def build_tuned(tvm, mod, params, target, request):
+    """(factory, linked, report): builds with the request's records; report is None without any."""
+
+    records = request.get("tuning")
+    if not records or not records["files"]:
+        return build_forms(tvm, mod, params, target, request, {}, faster_folding.build) + (None,)
+    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+        # Committed records are of that release; a file that the user names is applied as it is.
+        if not records["explicit"]:
+            built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build)
+            return built + (None,)
+        entry = records["files"][0]
+        with tuning(tvm, entry["path"]) as config:
+            built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
+        return built + ({"method": record_kind(entry["path"]), "files": [{"name": entry["name"]}]},)
+
+    from run_model_tools.inside_tvm.tuning import application as tuning_application
+
+    application = tuning_application.Application(
+        tvm, target, records, lambda t: llvm_features(tvm, t))
+    kind = application.kind_for_all()
+    if kind is None:
+        try:
+            built = build_forms(tvm, mod, params, target, request, {}, faster_folding.build,
+                                tuning=application.by_layer)
+            return built + (application.report,)
+        except tuning_application.AnotherMethod as another:
+            kind = another.kind
+    mod = convert_layout(tvm, mod, application.layout(kind))
+    with application.whole(kind) as config:
+        built = build_forms(tvm, mod, params, target, request, config, faster_folding.build)
+    return built + (application.report,)
+
+
+def convert_layout(tvm, mod, layout):
+    """The module with its convolutions in another layout ("NHWC"), or as it is for None."""
+    from tvm import relay
+
+    if layout is None:
+        return mod
+    wanted = {"nn.conv2d": [layout, "default"]}
+    with tvm.transform.PassContext(opt_level=3):
+        return tvm.transform.Sequential([
+            relay.transform.InferType(), relay.transform.ConvertLayout(wanted)])(mod)
+
+
+@contextmanager
+def tuning(tvm, path):
+    """Applies a file of tuning records: AutoTVM's or the auto-scheduler's, told by its lines.
+
+    Gives the extra PassContext options.
+    """
+    if not path:
+        yield {}
+        return
+    kind = record_kind(path)
+    if kind == "autotvm":
+        from tvm import autotvm
+        with autotvm.apply_history_best(path):
+            yield {}
+    else:
+        from tvm import auto_scheduler
+        with auto_scheduler.ApplyHistoryBest(path):
+            yield {"relay.backend.use_auto_scheduler": True}
+
+
+def record_kind(path):
+    """"autotvm" or "auto_scheduler", by the first record of a file; both write one a line."""
+    with open(path) as file:
+        line = next((line for line in file if line.strip() and not line.startswith("#")), "")
+    try:
+        first = json.loads(line)
+    except ValueError:
+        first = None
+    if isinstance(first, dict) and "input" in first and "config" in first:
+        return "autotvm"
+    if isinstance(first, dict) and "i" in first and "r" in first:
+        return "auto_scheduler"
+    raise Refusal("records", "its first line is no record of AutoTVM or of the auto-scheduler")
+
+
+def build_forms(tvm, mod, params, target, request, config, build, **options):
+    """(factory, linked): the network, and again with its parameters linked in, where asked for."""
+    from tvm import relay
+
+    config = dict(config)
+    if target.kind.name == "c":
+        # Vectors of TVM's C code are types that C does not have; a C compiler makes its own of
+        # the loops that are left in their place.
+        config["tir.disable_vectorize"] = True
+    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
+        factory = build(tvm, mod, target, params=params, **options)
+        linked = None
+        if "linked" in request.get("forms", ()):
+            executor = relay.backend.Executor("graph", {"link-params": True})
+            linked = build(tvm, mod, target, params=params, executor=executor, **options)
+    return factory, linked
+
+
+def plain_build(tvm, mod, target, **options):
+    """What faster_folding.build stands in for."""
+    from tvm import relay
+
+    return relay.build(mod, target=target, **options)

@@ -1,0 +1,56 @@
+"""A compiled network -> the files that TVM itself writes of it."""
+
+import os
+
+from run_model_tools.inside_tvm import Refusal
+
+
+def export(module, path, request, whole=False):
+    """Links a library with the request's compiler.
+
+    whole: a function that is missing in it is an error now, and not only on the board.
+    """
+    options = {"cc": request["cc"]} if request.get("cc") else {}
+    # Debug sections and local symbols are of no use on a board; the exported names stay.
+    options["options"] = ["-Wl,--strip-all"]
+    if whole:
+        options["options"].append("-Wl,-z,defs")
+    try:
+        module.export_library(path, **options)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise Refusal("link", str(error).strip()) from error
+
+
+def write_c_source(factory, directory):
+    """Writes model.c, all of the model's functions."""
+    library = factory.get_lib()
+    modules = [library] + list(library.imported_modules)
+    others = [m.type_key for m in modules if m.type_key != "c"]
+    if others or len(modules) != 1:
+        raise Refusal("model", "its C code comes in %d pieces (%s), and one was expected" % (
+            len(modules), ", ".join(m.type_key for m in modules)))
+    with open(os.path.join(directory, "model.c"), "w") as file:
+        file.write(library.get_source())
+
+
+def write_forms(factory, linked, request):
+    """Adds the forms that only TVM itself can make; request["form_paths"] says where."""
+    def path_of(form, index=0):
+        path = os.path.join(request["directory"], request["form_paths"][form][index])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    wanted = request.get("forms", ())
+    if "single" in wanted:
+        export(factory, path_of("single"), request)
+    if linked is not None:
+        left = sorted(str(name) for name in linked.get_params())
+        if left:
+            raise Refusal("model", "parameters could not be linked: " + ", ".join(left))
+        export(linked.get_lib(), path_of("linked"), request)
+        with open(path_of("linked", 1), "w") as file:
+            file.write(linked.get_graph_json())
+    if "mlf" in wanted:
+        from tvm.micro import export_model_library_format
+
+        export_model_library_format(factory, path_of("mlf"))

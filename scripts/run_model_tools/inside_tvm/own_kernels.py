@@ -1,0 +1,80 @@
+"""Whether a network is compiled with the project's own kernels (run_model_tools.kernels)."""
+
+from run_model_tools.inside_tvm import faster_folding
+from run_model_tools.inside_tvm.cpu import native_target
+
+# Instruction sets on which the kernels are used without being asked for (bench/README.md): measured
+# to be faster than TVM's schedules on x86-64; on Arm they execute half the instructions or less.
+FASTER_ON = ("avx512", "avx2", "neon64", "neon32")
+
+
+class Unusable(Exception):
+    """Why the kernels cannot or shall not be used for a network or a target."""
+
+
+def rewrite(tvm, read, target, request):
+    """A rewriting.Rewritten of the module that read() gives, for the target.  Raises Unusable.
+
+    request["kernels"]: "ours" (wherever it is possible), "auto" (where it pays) or "stock".
+    """
+    wanted = request.get("kernels", "stock")
+    records = request.get("tuning")
+    if wanted == "stock":
+        raise Unusable("not asked for")
+    if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
+        raise Unusable("they need TVM %s and this is %s" % (
+            faster_folding.SUPPORTED_RELEASE.rstrip("."), tvm.__version__))
+    if target.kind.name != "llvm":
+        raise Unusable("they are LLVM code and the target is %s" % target.kind.name)
+    if wanted == "auto" and records and records["explicit"]:
+        raise Unusable("tuning records were named, which are of TVM's schedules")
+    if wanted == "auto" and request["opt_level"] < 3:
+        raise Unusable("the optimisation level is below 3")
+    from run_model_tools.kernels.c_compiler import CompileError, find_clang
+    from run_model_tools.kernels.isa import isa_of
+    from run_model_tools.kernels.relay import rewriting
+
+    try:
+        find_clang()
+    except CompileError as error:
+        raise Unusable(str(error)) from error
+    isa = isa_of(target)
+    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
+        raise Unusable("they were not measured to be faster on this target")
+    with tvm.transform.PassContext(opt_level=request["opt_level"]):
+        mod = simplify(tvm, read(), target)
+        try:
+            if request.get("precision", "float32") == "int8":
+                return _rewrite_in_8_bits(tvm, mod, target, request)
+            return rewriting.rewrite(mod, target)
+        except rewriting.NotForUs as error:
+            raise Unusable(str(error)) from error
+
+
+def simplify(tvm, mod, target):
+    """The module as the kernels' planner wants it (kernels/relay/reading.py), in a PassContext."""
+    from tvm import relay
+
+    mod = faster_folding.simplify(tvm, mod, target)
+    return relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
+
+
+def _rewrite_in_8_bits(tvm, mod, target, request):
+    import numpy as np
+
+    from run_model_tools.kernels.int8 import rewriting as int8_rewriting
+
+    with np.load(request["calibration"]) as file:
+        pictures = {name: file[name] for name in file.files}
+    return int8_rewriting.rewrite(
+        mod, target, pictures, tvm.target.Target(native_target(tvm)),
+        lambda module, host: faster_folding.build(tvm, module, host))
+
+
+def annotate(rewritten, graph):
+    """The graph's JSON, with what is known of our layers in it; unchanged without any."""
+    if rewritten is None:
+        return graph
+    from run_model_tools.kernels.relay import rewriting
+
+    return rewriting.annotate(graph, rewritten.layers)

@@ -1,0 +1,68 @@
+"""Runs artifacts in TVM's own executor: the actions "run", "run_many" and "race"."""
+
+import os
+import time
+
+
+def run_model(tvm, request):
+    """Runs the files in `directory` in TVM's own executor: npz of inputs -> npz of outputs."""
+    import numpy as np
+    from tvm.contrib import graph_executor
+
+    directory = request["directory"]
+    with open(os.path.join(directory, "model.json")) as file:
+        graph = file.read()
+    with open(os.path.join(directory, "model.params"), "rb") as file:
+        params = file.read()
+    library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
+    module = graph_executor.create(graph, library, tvm.cpu(0))
+    module.load_params(bytearray(params))
+    with np.load(request["inputs"]) as inputs:
+        for name in inputs.files:
+            module.set_input(name, inputs[name])
+    module.run()
+    outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    np.savez(request["outputs"], *outputs)
+    return {"outputs": len(outputs)}
+
+
+def run_many(tvm, request):
+    """run_model for each of request["requests"]."""
+    return {"results": [run_model(tvm, one) for one in request["requests"]]}
+
+
+def race(tvm, request):
+    """Runs several artifacts in turn and gives each one's milliseconds a run.
+
+    Interleaved, so that what disturbs the machine hits all of them alike.
+    """
+    import numpy as np
+    from tvm.contrib import graph_executor
+
+    modules = []
+    for directory in request["directories"]:
+        with open(os.path.join(directory, "model.json")) as file:
+            graph = file.read()
+        with open(os.path.join(directory, "model.params"), "rb") as file:
+            params = file.read()
+        library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
+        module = graph_executor.create(graph, library, tvm.cpu(0))
+        module.load_params(bytearray(params))
+        random = np.random.default_rng(1)
+        for name, (shape, dtype) in request["inputs"].items():
+            kind = np.dtype(dtype).kind
+            value = random.standard_normal(shape) if kind == "f" else np.zeros(shape)
+            module.set_input(name, value.astype(dtype))
+        modules.append(module)
+    times = [[] for _ in modules]
+    end = time.monotonic() + request["seconds"]
+    rounds = 0
+    while rounds < 3 or (time.monotonic() < end and rounds < 100000):
+        for module, samples in zip(modules, times):
+            # The first run after the other module's brings the caches and threads back.
+            module.run()
+            start = time.perf_counter()
+            module.run()
+            samples.append(1000 * (time.perf_counter() - start))
+        rounds += 1
+    return {"milliseconds": times}

@@ -1,0 +1,60 @@
+"""The process that has TVM: does what the file says that its argument names.
+
+What it has to say goes to the file that the request names: {"error": {...}} or the result of the
+action.
+"""
+
+import json
+import os
+import sys
+import traceback
+from importlib import import_module
+
+from run_model_tools.inside_tvm import Refusal, quiet_stderr
+
+# The module, here, and the function of each action; it is imported when it is asked for.
+ACTIONS = {
+    "compile": ("compile", "compile_model"),
+    "compile_many": ("compile", "compile_many"),
+    "run": ("run", "run_model"),
+    "run_many": ("run", "run_many"),
+    "race": ("run", "race"),
+    "tuning_tasks": ("tuning.session", "list_tasks"),
+    "layers": ("tuning.session", "list_layers"),
+    "tune": ("tuning.session", "tune"),
+    "tune_kernels": ("tuning.kernel_search", "tune_kernels"),
+}
+
+
+def act(tvm, request):
+    """The result of the request's action."""
+    module, function = ACTIONS[request["action"]]
+    return getattr(import_module("run_model_tools.inside_tvm." + module), function)(tvm, request)
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        request = json.load(file)
+    try:
+        try:
+            from run_model_tools.inside_tvm import faster_folding
+
+            faster_folding.prepare_environment()
+            with quiet_stderr():
+                import tvm
+                from tvm import relay  # noqa: F401 -- TVM 0.20 and later have none.
+        except ImportError as error:
+            raise Refusal("import", str(error)) from error
+        result = act(tvm, request)
+        result["tvm_version"] = str(tvm.__version__)
+    except Refusal as refusal:
+        result = {"error": {"kind": refusal.kind, "message": str(refusal)}}
+    except Exception as error:
+        text = str(error).strip() or type(error).__name__
+        result = {"error": {"kind": "internal", "message": text.splitlines()[-1],
+                            "trace": traceback.format_exc()}}
+    with open(request["result"], "w") as file:
+        json.dump(result, file)
+    if request.get("events"):
+        # Children that hold the pipe open as well must not keep the reader waiting.
+        os.write(request["events"], b'{"event": "end"}\n')

@@ -1,0 +1,70 @@
+"""C code of a layer -> LLVM IR, by the Clang that came with TVM's LLVM."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Any
+
+from run_model_tools.environment import DATA_ROOT, TVM_DIR
+
+C_FOLDER = DATA_ROOT / "kernels" / "c"
+
+# What the C code may assume, and how it is optimised.  Contracting lets a * b + c become one fused
+# multiply-add.  No name of the C library is assumed to be there but memcpy and memset.
+_FLAGS = ("-x", "c", "-std=gnu17", "-O3", "-ffp-contract=fast", "-fno-math-errno",
+          "-fno-trapping-math", "-ffreestanding", "-fno-stack-protector", "-fno-unwind-tables",
+          "-fno-asynchronous-unwind-tables", "-fPIC", "-Wall",
+          "-Werror=implicit-function-declaration")
+
+
+class CompileError(Exception):
+    """What Clang said, or that there is no Clang."""
+
+
+def find_clang() -> str:
+    """The program: what RUN_MODEL_CLANG names, build/tvm's, or the PATH's of LLVM 19 or older."""
+    named = os.environ.get("RUN_MODEL_CLANG")
+    beside = TVM_DIR / "bin" / "clang"
+    for program in (named, str(beside), shutil.which("clang-19"), shutil.which("clang")):
+        if program and os.access(program, os.X_OK):
+            return program
+    raise CompileError("no Clang was found, which compiles the kernels: run scripts/setup.sh, or "
+                       "name one of release 19 or older in RUN_MODEL_CLANG")
+
+
+def target_flags(attributes: dict[str, Any]) -> list[str]:
+    """Clang's flags for the attributes of a TVM target (mtriple, mcpu, mattr, mfloat-abi, mabi)."""
+    triple = str(attributes.get("mtriple") or "x86_64-unknown-linux-gnu")
+    flags = [f"--target={triple}"]
+    cpu = attributes.get("mcpu")
+    if cpu:
+        flags.append(("-march=" if triple.startswith("x86_64") else "-mcpu=") + str(cpu))
+    for feature in attributes.get("mattr") or ():
+        flags += ["-Xclang", "-target-feature", "-Xclang", str(feature)]
+    for name in ("mfloat-abi", "mabi"):
+        if attributes.get(name):
+            flags.append(f"-{name}={attributes[name]}")
+    return flags
+
+
+def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
+    """LLVM IR as text, in which `entries` are the only functions with a body.
+
+    Any other function would become external in TVM's hands and could be taken for one of another
+    layer.  Raises CompileError.
+    """
+    command = [find_clang(), *_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm", "-o", "-", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(
+            f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")
+    bodies = re.findall(r"^define [^@]*@([\w.$]+)\(", done.stdout, re.MULTILINE)
+    if sorted(bodies) != sorted(entries):
+        raise CompileError(
+            f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
+            f"{', '.join(sorted(entries))} were expected: the others must be inlined")
+    # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
+    return re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)

@@ -1,0 +1,82 @@
+"""Depthwise convolution of any kernel, stride, dilation and padding (kernels/c/f32-dwconv.c.in)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.window import cuts, group_widths
+
+
+def options(conv: Convolution, isa: Isa) -> list[dict]:
+    """Parameter sets worth trying, the best guess first.
+
+    `columns`: output columns that are computed together, 0 for each by itself; `strips`: how many
+    parts a plane's rows are cut into; `tasks`: parallel tasks.
+    """
+    if not conv.depthwise or conv.planar or any(piece.first for piece in conv.input_lanes):
+        return []
+    # A group's registers: its sums, a row of weights, an input and two bounds.
+    widths = group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
+                          conv.dilation[1], conv.padding[1],
+                          min(8, isa.registers - conv.kernel[1] - 3))
+    blocks, height = len(conv.input_lanes), conv.output_size[0]
+    operations = blocks * isa.lanes * math.prod(conv.output_size) * math.prod(conv.kernel)
+    return [{"columns": columns, "strips": strips, "tasks": tasks}
+            for columns in widths[:2] or [0] for strips, tasks in cuts(blocks, height, operations)]
+
+
+def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> Layer:
+    """The layer.  Its output has a block for each of `conv.input_lanes`, the same lanes used."""
+    blocks = len(conv.input_lanes)
+    height, width = conv.output_size
+    defines = {
+        **isa.defines(), **conv.clamp_defines(),
+        "BLOCKS": blocks,
+        "BLOCK_TENSOR": [piece.tensor for piece in conv.input_lanes],
+        "BLOCK_INDEX": [piece.block for piece in conv.input_lanes],
+        "IN_HEIGHT": conv.input_size[0], "OUT_HEIGHT": height,
+        "STRIPS": strips, "TASKS": tasks, **row_defines(conv, isa, columns),
+        "STRIDE_Y": conv.strides[0], "DILATION_Y": conv.dilation[0], "PAD_TOP": conv.padding[0],
+    }
+    if not columns:
+        defines["PLAIN"] = 1
+    if conv.residual:
+        defines["RESIDUAL"] = len(conv.input_shapes)
+    shape = (1, blocks, height, width, isa.lanes)
+    inputs = [(tuple(s), "float32") for s in conv.input_shapes]
+    return Layer(
+        kind="conv2d_depthwise", template="f32-dwconv.c.in", defines=defines,
+        phases=(Phase("depthwise", tasks),),
+        inputs=tuple(inputs + [(shape, "float32")] * conv.residual),
+        constants=(packed_weights(conv, isa),), output_shape=shape,
+        variant=isa.variant(*[columns] if columns else []),
+        note={"kernel": "depthwise", "columns": columns, "strips": strips, "tasks": tasks,
+              "multiply_adds": conv.multiply_adds})
+
+
+def row_defines(conv: Convolution, isa: Isa, columns: int) -> dict[str, object]:
+    """depthwise_row.h's macros."""
+    taps = math.prod(conv.kernel)
+    return {
+        "TAPS_Y": conv.kernel[0], "TAPS_X": conv.kernel[1], "STRIDE_X": conv.strides[1],
+        "DILATION_X": conv.dilation[1], "PAD_LEFT": conv.padding[1],
+        "IN_WIDTH": conv.input_size[1], "OUT_WIDTH": conv.output_size[1], "COLUMNS": columns,
+        "RESIDENT_WEIGHTS": columns + taps + 4 <= isa.registers,
+    }
+
+
+def packed_weights(conv: Convolution, isa: Isa) -> np.ndarray:
+    """[blocks][taps, then the bias][lanes]; zeros where a block has no channel."""
+    packed = np.zeros((len(conv.input_lanes), math.prod(conv.kernel) + 1, isa.lanes), np.float32)
+    channel = 0
+    for block, piece in enumerate(conv.input_lanes):
+        channels = slice(channel, channel + piece.count)
+        packed[block, :-1, :piece.count] = conv.weight[channels].reshape(piece.count, -1).T
+        packed[block, -1, :piece.count] = conv.bias[channels]
+        channel += piece.count
+    return packed

@@ -1,0 +1,320 @@
+"""Quantized convolution, all but depthwise: kernels/c/u8s8-conv.c.in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+
+# Bytes of weights and inputs that a task may go through again and again: half of a usual L2 cache.
+_NEAR_BYTES = 256 * 1024
+# What a task should compute at least, in multiply-adds: about 5 microseconds of VNNI.
+_LEAST_TASK = 1 << 20
+
+
+def largest_tile(isa: Isa) -> tuple[int, int]:
+    """(pixels, vectors) of the register tile; see u8s8-conv.c.in for the budget."""
+    if isa.registers < 32:
+        return (4, 2) if isa.lanes == 8 else (3, 2)
+    return isa.tile
+
+
+def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
+    """Parameter sets worth trying, best guess first."""
+    conv = quantized.convolution
+    if conv.depthwise and conv.groups > 1:
+        return []
+    if conv.planar and (conv.residual or conv.groups != 1
+                        or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
+        return []
+    pixels, vectors = largest_tile(isa)
+    if math.prod(conv.output_size) == 1:
+        return [{"tile": [1, 1], "vectors": 8 if isa.registers >= 32 else 4}]
+    height, width = _plane(quantized)
+    if width >= pixels or height == 1:
+        rows, columns = 1, -(-width // -(-width // pixels))
+    else:
+        columns = width
+        rows = min(max(1, pixels // width), height)
+    return [{"tile": [rows, columns], "vectors": vectors}]
+
+
+def _is_vector(quantized: QuantizedConvolution) -> bool:
+    """Whether it is a fully connected layer, of a float32 vector."""
+    conv = quantized.convolution
+    return (conv.planar and conv.input_size == (1, 1) and conv.kernel == (1, 1)
+            and len(set(quantized.inputs)) == 1 and not any(conv.padding))
+
+
+def _flat(quantized: QuantizedConvolution) -> bool:
+    """Whether output pixel i reads input pixel i only, so that rows need not be told apart."""
+    conv = quantized.convolution
+    return (conv.kernel == (1, 1) and conv.strides == (1, 1) and not any(conv.padding)
+            and not conv.planar)
+
+
+def _plane(quantized: QuantizedConvolution) -> tuple[int, int]:
+    height, width = quantized.convolution.output_size
+    return (1, height * width) if _flat(quantized) else (height, width)
+
+
+@dataclass
+class _Words:
+    """Input words that a chunk of output channels needs, and their weights."""
+
+    pieces: list[tuple[int, int, int]]
+    """(source, byte offset, words)"""
+    weights: np.ndarray
+    """int8 [tap][word][channel of the chunk][4]"""
+
+
+def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: int) -> Layer:
+    """The layer with a register tile of `tile` (rows, columns) pixels and `vectors` of channels."""
+    quantized.check()
+    conv = quantized.convolution
+    lanes, chunk = isa.lanes, vectors * isa.lanes
+    if _is_vector(quantized):
+        source: _Bytes | _Picture | _Vector = _Vector(quantized, isa)
+    else:
+        source = _Picture(quantized, isa) if conv.planar else _Bytes(quantized, isa)
+    blocks = -(-conv.output_channels // lanes)
+    chunks = -(-blocks // vectors)
+    words = [source.words(range(c * chunk, min((c + 1) * chunk, conv.output_channels)))
+             for c in range(chunks)]
+
+    pieces: list[tuple[int, int, int]] = []
+    first_and_end, offsets = [], []
+    packed: list[np.ndarray] = []
+    known: dict[tuple, int] = {}
+    for c, need in enumerate(words):
+        key = tuple(need.pieces)
+        if key not in known:
+            known[key] = len(pieces)
+            pieces += need.pieces
+        first_and_end += [known[key], known[key] + len(need.pieces)]
+        offsets.append(sum(p.size for p in packed))
+        here = min(vectors, blocks - c * vectors)
+        full = np.zeros((*need.weights.shape[:2], here * lanes, 4), np.int8)
+        full[:, :, :need.weights.shape[2]] = need.weights
+        packed.append(full.reshape(-1))
+    weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
+    start = quantized.start + start_offset(isa) * weight_sum
+    per_channel = [_padded(values, chunks * chunk) for values in (
+        start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
+        if len(values)]
+
+    height, width = _plane(quantized)
+    tiles = -(-height // tile[0]) * -(-width // tile[1])
+    task_tiles, task_chunks = _tasks(
+        tiles, chunks, conv.multiply_adds / tiles / chunks,
+        sum(p.size for p in packed) / chunks,
+        source.bytes / tiles)
+    defines = dot_defines(isa) | quantized.output_defines() | source.defines | {
+        "OUTPUT_HEIGHT": height, "OUTPUT_WIDTH": width, "OUTPUT_BLOCKS": blocks,
+        "TILE_ROWS": tile[0], "TILE_COLUMNS": tile[1], "CHUNK_VECTORS": vectors,
+        "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks,
+        "PIECE_OFFSET": [p[1] for p in pieces] or [0], "PIECE_WORDS": [p[2] for p in pieces] or [0],
+        "CHUNK_PIECES": first_and_end, "CHUNK_WEIGHTS": offsets}
+    if any(p[0] for p in pieces):
+        defines["PIECE_SOURCE"] = [p[0] for p in pieces]
+    output_shape = conv.output_shape(lanes)
+    if isinstance(source, _Vector):
+        output_shape = (1, conv.output_channels)
+        if conv.output_channels % lanes:
+            defines["OUTPUT_COUNT"] = conv.output_channels
+    tasks = -(-tiles // task_tiles) * -(-chunks // task_chunks)
+    return Layer(
+        kind="conv2d_int8", template="u8s8-conv.c.in", defines=defines,
+        phases=(*source.phases, Phase("int8_convolve", tasks)),
+        inputs=quantized.layer_inputs(lanes),
+        constants=(np.concatenate(packed), *per_channel, *source.constants),
+        output_shape=output_shape, output_dtype=quantized.output_dtype,
+        shared_bytes=source.shared_bytes,
+        variant=isa.variant_of_bytes(tile[0] * tile[1], vectors),
+        note={"kernel": "int8_convolution", "tile": list(tile), "vectors": vectors,
+              "multiply_adds": conv.multiply_adds})
+
+
+def _padded(values: np.ndarray, count: int) -> np.ndarray:
+    result = np.zeros(count, values.dtype)
+    result[:len(values)] = values
+    return result
+
+
+def _tasks(tiles: int, chunks: int, work: float, chunk_bytes: float,
+           tile_bytes: float) -> tuple[int, int]:
+    """(tiles, chunks) of a task: the split that leaves two and four threads least to wait.
+
+    Every task goes through its chunks' weights once and through its tiles' inputs once per chunk,
+    which should stay near.
+    """
+    best, best_cost = (tiles, chunks), math.inf
+    for tile_parts, chunk_parts in itertools.product(_counts(tiles), _counts(chunks)):
+        by_tile, by_chunk = -(-tiles // tile_parts), -(-chunks // chunk_parts)
+        tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
+        size = by_tile * by_chunk * work
+        if tasks > 1 and size < _LEAST_TASK and tasks > 4:
+            continue
+        share = sum(_longest(tiles, by_tile, chunks, by_chunk, threads) * threads
+                    for threads in (2, 4)) / (2 * tiles * chunks)
+        again = max(0.0, by_tile * tile_bytes + chunk_bytes - _NEAR_BYTES) / _NEAR_BYTES
+        cost = share + 0.02 * min(again, 5) * (by_chunk > 1) + 0.002 * tasks * (
+            chunk_bytes * by_chunk) / _NEAR_BYTES
+        if cost < best_cost - 1e-9:
+            best, best_cost = (by_tile, by_chunk), cost
+    return best
+
+
+def _counts(n: int) -> list[int]:
+    return sorted({c for c in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 28, 32, 48, 64, 96, 128, n)
+                   if c <= n})
+
+
+def _longest(tiles: int, by_tile: int, chunks: int, by_chunk: int, threads: int) -> int:
+    """Tiles times chunks of the thread that has most: tasks go to threads in equal runs."""
+    tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
+    return min(-(-tasks // threads) * by_tile * by_chunk, tiles * chunks)
+
+
+class _Bytes:
+    """Input tensors of bytes; with padding they are copied with a border to shared memory."""
+
+    phases: tuple[Phase, ...] = ()
+    shared_bytes = 0
+    constants: tuple[np.ndarray, ...] = ()
+
+    def __init__(self, quantized: QuantizedConvolution, isa: Isa):
+        self.quantized, self.lanes = quantized, isa.lanes
+        conv = quantized.convolution
+        height, width = conv.input_size
+        used = sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
+        self.bytes = len(used) * height * width * self.lanes
+        self.defines: dict[str, object] = {}
+        if any(conv.padding):
+            top, left, bottom, right = conv.padding
+            height, width = height + top + bottom, width + left + right
+            plane = height * width * self.lanes
+            self.places = {key: (0, i * plane) for i, key in enumerate(used)}
+            rows = max(1, min(-(-height // 4), 16384 // (width * self.lanes)))
+            self.defines = {
+                "PADDED_HEIGHT": height, "PADDED_WIDTH": width, "PADDING_TOP": top,
+                "PADDING_LEFT": left, "INPUT_HEIGHT": conv.input_size[0],
+                "INPUT_WIDTH": conv.input_size[1], "COPY_ROWS": rows,
+                "COPY_SOURCE": [tensor for tensor, _ in used],
+                "COPY_BLOCK": [block for _, block in used],
+                "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in used]}
+            self.phases = (Phase("int8_pad", len(used) * -(-height // rows)),)
+            self.shared_bytes = len(used) * plane
+        else:
+            plane = height * width * self.lanes
+            self.places = {(tensor, block): (tensor, block * plane) for tensor, block in used}
+        row = width * self.lanes
+        self.taps = list(itertools.product(range(conv.kernel[0]), range(conv.kernel[1])))
+        self.defines |= {
+            "ROW_BYTES": row, "PIXEL_BYTES": self.lanes,
+            "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1], "TAPS": len(self.taps),
+            "TAP_OFFSET": [y * conv.dilation[0] * row + x * conv.dilation[1] * self.lanes
+                           for y, x in self.taps]}
+
+    def words(self, channels: range) -> _Words:
+        """For some output channels: the words of all input channels of their groups."""
+        conv = self.quantized.convolution
+        weight = self.quantized.weight
+        per_group = conv.output_channels // conv.groups
+        depth = weight.shape[1]
+        groups = range(channels[0] // per_group, channels[-1] // per_group + 1)
+        where = [(p.tensor, p.block, lane) for p in conv.input_lanes
+                 for lane in range(p.first, p.first + p.count)]
+        wanted = range(groups[0] * depth, (groups[-1] + 1) * depth)
+        index: dict[tuple[int, int, int], int] = {}
+        for key in sorted({(t, b, lane // 4) for t, b, lane in (where[i] for i in wanted)}):
+            index[key] = len(index)
+        packed = np.zeros((len(self.taps), len(index), len(channels), 4), np.int8)
+        for group in groups:
+            rows = [c for c in channels if c // per_group == group]
+            part = weight[rows].reshape(len(rows), depth, -1)
+            for i in range(depth):
+                tensor, block, lane = where[group * depth + i]
+                at = packed[:, index[tensor, block, lane // 4], rows[0] - channels[0]:
+                            rows[-1] - channels[0] + 1, lane % 4]
+                if at.any():
+                    raise ValueError("a lane is read twice")
+                at[...] = part[:, i].T
+        pieces: list[tuple[int, int, int]] = []
+        for tensor, block, word in index:
+            source, offset = self.places[tensor, block]
+            offset += 4 * word
+            last = pieces[-1] if pieces else None
+            if last and last[0] == source and last[1] + 4 * last[2] == offset:
+                pieces[-1] = (source, last[1], last[2] + 1)
+            else:
+                pieces.append((source, offset, 1))
+        return _Words(pieces, packed)
+
+
+class _Picture:
+    """A float32 picture of up to four channels: a first phase makes words of its pixels."""
+
+    def __init__(self, quantized: QuantizedConvolution, isa: Isa):
+        self.quantized = quantized
+        conv = quantized.convolution
+        _, channels, height, width = conv.input_shapes[0]
+        top, left, bottom, right = conv.padding
+        padded_height, padded_width = height + top + bottom, width + left + right
+        row = padded_width * 4
+        self.bytes = self.shared_bytes = padded_height * row
+        rows = max(1, -(-padded_height // 16))
+        self.phases = (Phase("int8_picture", -(-padded_height // rows)),)
+        self.constants = (np.array([1 / q.scale for q in quantized.inputs[:channels]], np.float32),
+                          np.array([q.zero_point for q in quantized.inputs[:channels]], np.float32))
+        # Without dilation a row of taps is one run of words.
+        self.joined = conv.dilation[1] == 1
+        offsets = [y * conv.dilation[0] * row + x * conv.dilation[1] * 4
+                   for y in range(conv.kernel[0])
+                   for x in range(1 if self.joined else conv.kernel[1])]
+        self.defines: dict[str, object] = {
+            "PICTURE_CHANNELS": channels, "PADDED_HEIGHT": padded_height,
+            "PADDED_WIDTH": padded_width, "PADDING_TOP": top, "PADDING_LEFT": left,
+            "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "COPY_ROWS": rows,
+            "ROW_BYTES": row, "PIXEL_BYTES": 4, "STRIDE_Y": conv.strides[0],
+            "STRIDE_X": conv.strides[1], "TAPS": len(offsets), "TAP_OFFSET": offsets}
+
+    def words(self, channels: range) -> _Words:
+        conv = self.quantized.convolution
+        part = self.quantized.weight[channels[0]:channels[-1] + 1]
+        packed = np.zeros((*conv.kernel, len(channels), 4), np.int8)
+        packed[..., :part.shape[1]] = part.transpose(2, 3, 0, 1)
+        if self.joined:
+            return _Words([(0, 0, conv.kernel[1])], packed)
+        return _Words([(0, 0, 1)], packed.reshape(-1, 1, len(channels), 4))
+
+
+class _Vector:
+    """A float32 vector, which a first phase makes bytes; the output is a vector too."""
+
+    def __init__(self, quantized: QuantizedConvolution, isa: Isa):
+        self.quantized = quantized
+        channels = quantized.convolution.input_channels
+        self.bytes = channels
+        self.shared_bytes = -(-channels // 4) * 4
+        self.phases = (Phase("int8_vector", 1),)
+        self.constants: tuple[np.ndarray, ...] = ()
+        quantization = quantized.inputs[0]
+        self.defines: dict[str, object] = {
+            "VECTOR_CHANNELS": channels, "VECTOR_FACTOR": 1 / quantization.scale,
+            "VECTOR_OFFSET": float(quantization.zero_point), "PADDED_HEIGHT": 1, "ROW_BYTES": 0,
+            "PIXEL_BYTES": 0, "STRIDE_Y": 1, "STRIDE_X": 1, "TAPS": 1, "TAP_OFFSET": [0]}
+
+    def words(self, channels: range) -> _Words:
+        part = self.quantized.weight[channels[0]:channels[-1] + 1, :, 0, 0]
+        full = np.zeros((len(channels), self.shared_bytes), np.int8)
+        full[:, :part.shape[1]] = part
+        packed = full.reshape(len(channels), -1, 4).transpose(1, 0, 2)[None]
+        return _Words([(0, 0, packed.shape[1])], packed)

@@ -1,0 +1,85 @@
+"""Quantized depthwise convolution: kernels/c/u8s8-dwconv.c.in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+
+
+def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]]:
+    """Parameter sets worth trying, best guess first."""
+    conv = quantized.convolution
+    if not conv.depthwise or conv.planar or any(p.first for p in conv.input_lanes):
+        return []
+    if math.prod(conv.kernel) > 49:
+        return []
+    rows = min(_rows_in_words(conv.kernel[0], conv.strides[0], conv.dilation[0]),
+               conv.output_size[0])
+    columns = max(1, min((8 if isa.registers >= 32 else 4) // rows, conv.output_size[1]))
+    return [{"rows": rows, "columns": columns}]
+
+
+def _rows_in_words(taps: int, stride: int, dilation: int) -> int:
+    """How many output rows make best use of words of four input rows."""
+    def cost(rows: int) -> float:
+        reach = (taps - 1) * dilation + 1
+        inputs = (rows - 1) * stride + reach
+        words = -(-inputs // 4)
+        dots = sum(not (r * stride > 4 * w + 3 or r * stride + reach - 1 < 4 * w)
+                   for r in range(rows) for w in range(words))
+        # Interleaving costs about four shuffles and loads a word, a dot product one a column.
+        return (words * 6 + dots * taps) / rows
+    return min(range(1, 5), key=cost)
+
+
+def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> Layer:
+    """The layer, `rows` x `columns` outputs at a time."""
+    quantized.check()
+    conv, lanes = quantized.convolution, isa.lanes
+    blocks = len(conv.input_lanes)
+    places = quantized.output_lanes
+    height, width = conv.kernel
+    words = -(-((rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1) // 4)
+    packed = np.zeros((blocks * lanes, rows, width, words * 4), np.int8)
+    for row in range(rows):
+        for tap in range(height):
+            packed[places, row, :, row * conv.strides[0] + tap * conv.dilation[0]] = (
+                quantized.weight[:, 0, tap])
+    packed = packed.reshape(blocks, lanes, rows, width, words, 4).transpose(0, 2, 3, 4, 1, 5)
+    weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
+    per_channel = []
+    start = (quantized.start + start_offset(isa) * weight_sum).astype(np.int32)
+    for values in (start, quantized.scale, quantized.bias, quantized.residual_scale):
+        if len(values):
+            full = np.zeros(blocks * lanes, values.dtype)
+            full[places] = values
+            per_channel.append(full)
+    out_height, out_width = conv.output_size
+    steps = -(-out_height // rows)
+    bands = max(1, min(steps, round(16 / blocks)))
+    task_steps = -(-steps // bands)
+    defines = dot_defines(isa) | quantized.output_defines() | {
+        "BLOCK_TENSOR": [p.tensor for p in conv.input_lanes],
+        "BLOCK_INDEX": [p.block for p in conv.input_lanes],
+        "BLOCK_FILL": [quantized.inputs[p.tensor].zero_point for p in conv.input_lanes],
+        "TAPS_Y": height, "TAPS_X": width, "STRIDE_Y": conv.strides[0], "STRIDE_X": conv.strides[1],
+        "DILATION_Y": conv.dilation[0], "DILATION_X": conv.dilation[1],
+        "PAD_TOP": conv.padding[0], "PAD_LEFT": conv.padding[1],
+        "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
+        "OUT_HEIGHT": out_height, "OUT_WIDTH": out_width,
+        "ROWS": rows, "COLUMNS": columns, "TASK_STEPS": task_steps}
+    return Layer(
+        kind="depthwise_int8", template="u8s8-dwconv.c.in", defines=defines,
+        phases=(Phase("int8_depthwise", blocks * -(-steps // task_steps)),),
+        inputs=quantized.layer_inputs(lanes),
+        constants=(np.ascontiguousarray(packed).reshape(-1), *per_channel),
+        output_shape=(1, blocks, out_height, out_width, lanes), output_dtype=quantized.output_dtype,
+        scratch_bytes=conv.input_size[1] * lanes,
+        variant=isa.variant_of_bytes(rows, columns),
+        note={"kernel": "int8_depthwise", "rows": rows, "columns": columns,
+              "multiply_adds": conv.multiply_adds})

@@ -1,0 +1,190 @@
+"""Float32 plan -> the same plan with layers in 8 bits."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+import numpy as np
+
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.int8 import convolution, depthwise
+from run_model_tools.kernels.int8 import pooling as int8_pooling
+from run_model_tools.kernels.int8.pooling import QuantizedPooling
+from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    LayerStep,
+    Plan,
+    PoolingStep,
+    RelayStep,
+    Step,
+)
+from run_model_tools.kernels.tensors import Tensor
+
+
+@dataclass(frozen=True)
+class Quantizations:
+    """How bytes stand for each activation, and for each channel of pictures."""
+
+    tensors: dict[Tensor, Quantization]
+    pictures: dict[Tensor, tuple[Quantization, ...]]
+
+
+def quantize(plan: Plan, isa: Isa, known: Quantizations) -> tuple[Plan, dict[str, object]]:
+    """The plan in 8 bits wherever there is a kernel for it, and a report of its layers.
+
+    Tensors between such layers hold bytes; others, and the network's outputs, stay float32.  Where
+    the two meet, a layer of its own casts.
+    """
+    return _Quantizer(plan, isa, known).run()
+
+
+class _Quantizer:
+    def __init__(self, plan: Plan, isa: Isa, known: Quantizations):
+        self.plan, self.isa = plan, isa
+        self.known = Quantizations(dict(known.tensors), known.pictures)
+        self.result = Plan(plan.parameters, plan.parameter_tensors, [], [], plan.output_is_tuple)
+        self.floats: dict[Tensor, Tensor] = {t: t for t in plan.parameter_tensors}
+        self.bytes: dict[Tensor, Tensor] = {}
+        self.counts: Counter[str] = Counter()
+        self.wants_bytes: dict[Tensor, bool] = defaultdict(bool)
+        for step in plan.steps:
+            if self._takes_bytes(step):
+                for tensor in step.inputs:
+                    self.wants_bytes[tensor] = True
+
+    def run(self) -> tuple[Plan, dict[str, object]]:
+        for step in self.plan.steps:
+            self._convert(step)
+        self.result.outputs = [self._float(tensor) for tensor in self.plan.outputs]
+        return self.result, {"precision": "int8", "int8_layers": self.counts["int8"],
+                             "float32_layers": self.counts["float32"], "casts": self.counts["cast"]}
+
+    def _takes_bytes(self, step: Step) -> bool:
+        """Whether the step becomes a layer whose inputs are all bytes."""
+        if isinstance(step, ConvolutionStep):
+            return (not step.convolution.planar
+                    and self._kernel(self._convolution(step, None)) is not None)
+        return isinstance(step, PoolingStep) and self._pooling(step) is not None
+
+    def _convert(self, step: Step) -> None:
+        if isinstance(step, ConvolutionStep):
+            output = self.known.tensors[step.output] if self.wants_bytes[step.output] else None
+            quantized = self._convolution(step, output)
+            kernel = self._kernel(quantized) if quantized else None
+            if kernel is not None:
+                inputs = ([*map(self._float, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
+                          if step.convolution.planar else [self._byte(t) for t in step.inputs])
+                parameters = kernel.options(quantized, self.isa)[0]
+                self._add(kernel.make(quantized, self.isa, **parameters), inputs, step.output)
+                return
+        elif isinstance(step, PoolingStep):
+            pooling = self._pooling(step)
+            if pooling is not None:
+                layer = int8_pooling.make(pooling, self.isa)
+                self._add(layer, [self._byte(t) for t in step.inputs], step.output)
+                return
+        elif isinstance(step, DenseStep):
+            self._add(self._dense(step), [self._float(t) for t in step.inputs], step.output)
+            return
+        if not isinstance(step, RelayStep):
+            self.counts["float32"] += 1
+        step = replace(step, inputs=[self._float(t) for t in step.inputs])
+        self.floats[step.output] = step.output
+        self.result.steps.append(step)
+
+    def _add(self, layer: Layer, inputs: list[Tensor], stands_for: Tensor) -> None:
+        output = Tensor(layer.output_shape, layer.output_dtype)
+        table = self.bytes if layer.output_dtype == "uint8" else self.floats
+        table[stands_for] = output
+        self.counts["int8"] += 1
+        self.result.steps.append(LayerStep(inputs, output, layer))
+
+    def _convolution(self, step: ConvolutionStep,
+                     output: Quantization | None) -> QuantizedConvolution | None:
+        conv = step.convolution
+        if conv.planar:
+            channels = self.known.pictures.get(step.inputs[0])
+            if channels is None:
+                return None
+            if conv.residual:
+                channels = (*channels, self.known.tensors[step.inputs[-1]])
+            return QuantizedConvolution(conv, channels, output)
+        if any(t not in self.known.tensors for t in step.inputs):
+            return None
+        return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output)
+
+    def _kernel(self, quantized: QuantizedConvolution | None) -> ModuleType | None:
+        if quantized is None:
+            return None
+        for kernel in (depthwise, convolution):
+            if kernel.options(quantized, self.isa):
+                return kernel
+        return None
+
+    def _pooling(self, step: PoolingStep) -> QuantizedPooling | None:
+        if any(t not in self.known.tensors for t in step.inputs):
+            return None
+        inputs = tuple(self.known.tensors[t] for t in step.inputs)
+        output = None
+        if not step.pooling.planar:
+            # Taking over the inputs' bytes as they are loses nothing.
+            output = QuantizedPooling.kept(step.pooling, inputs) or self.known.tensors[step.output]
+            self.known.tensors[step.output] = output
+        quantized = QuantizedPooling(step.pooling, inputs, output)
+        return quantized if int8_pooling.options(quantized, self.isa) else None
+
+    def _dense(self, step: DenseStep) -> Layer:
+        dense = step.dense
+        weight = dense.weight[:, :, None, None]
+        channels = weight.shape[1]
+        conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
+                           high=dense.high)
+        quantized = QuantizedConvolution(
+            conv, (self.known.tensors[step.inputs[0]],) * channels, None)
+        layer = convolution.make(quantized, self.isa, **convolution.options(quantized, self.isa)[0])
+        # The step's vector has two dimensions.
+        return replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
+
+    def _byte(self, tensor: Tensor) -> Tensor:
+        if tensor not in self.bytes:
+            self.bytes[tensor] = self._cast(tensor, self.floats[tensor], False)
+        return self.bytes[tensor]
+
+    def _float(self, tensor: Tensor) -> Tensor:
+        if tensor not in self.floats:
+            self.floats[tensor] = self._cast(tensor, self.bytes[tensor], True)
+        return self.floats[tensor]
+
+    def _cast(self, tensor: Tensor, source: Tensor, to_float: bool) -> Tensor:
+        layer = make_cast(source.shape, self.known.tensors[tensor], to_float, self.isa)
+        output = Tensor(layer.output_shape, layer.output_dtype)
+        self.counts["cast"] += 1
+        self.result.steps.append(LayerStep([source], output, layer))
+        return output
+
+
+def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool,
+              isa: Isa) -> Layer:
+    """The layer that makes float32 of a blocked tensor of bytes, or the other way."""
+    _, blocks, height, width, lanes = shape
+    each = min(height * width, max(256, -(-blocks * height * width // 8)))
+    scales = quantization.scales(range(blocks * lanes))
+    factors = scales if to_float else 1 / scales
+    offsets = -quantization.zero_point * scales if to_float else np.full(
+        len(scales), quantization.zero_point)
+    defines: dict[str, object] = isa.defines() | {"PIXELS": height * width, "TASK_PIXELS": each}
+    if to_float:
+        defines["TO_FLOAT"] = 1
+    kinds = ("uint8", "float32") if to_float else ("float32", "uint8")
+    return Layer(kind="dequantize" if to_float else "quantize", template="f32-u8-cast.c.in",
+                 defines=defines, phases=(Phase("int8_cast", blocks * -(-height * width // each)),),
+                 inputs=((tuple(shape), kinds[0]),),
+                 constants=(factors.astype(np.float32), offsets.astype(np.float32)),
+                 output_shape=tuple(shape), output_dtype=kinds[1], variant=isa.variant(),
+                 note={"kernel": "int8_cast"})

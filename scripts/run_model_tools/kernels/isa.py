@@ -1,0 +1,73 @@
+"""What the kernels need to know of an instruction set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Isa:
+    """A vector instruction set, as the kernels use it."""
+
+    name: str
+    lanes: int
+    """float32 numbers in a vector, which is also how many channels an activation's block has."""
+    registers: int
+    tile: tuple[int, int]
+    """(pixels, vectors of output channels) of the largest register tile."""
+    flags: tuple[str, ...]
+    """What Clang needs to be told."""
+    dot: str | None = None
+    """Instructions that multiply int8 by four: "vnni", "dotprod" or None."""
+    tiles: tuple[tuple[int, int], ...] = ()
+    """The register tiles, if not all that fit (tiles.register_tiles())."""
+
+    def variant(self, *tile: int) -> str:
+        """What ends the names of C functions for it with such a register tile: "14x2_avx512"."""
+        return "_".join(filter(None, ["x".join(map(str, tile)), self.name]))
+
+    def variant_of_bytes(self, *tile: int) -> str:
+        """The same of layers of bytes: "14x2_avx512vnni"."""
+        return self.variant(*tile) + (self.dot or "")
+
+    def defines(self) -> dict[str, object]:
+        """The macros that every layer's C code has."""
+        return {"LANES": self.lanes}
+
+
+AVX512 = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",))
+AVX512_VNNI = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",), dot="vnni")
+AVX2 = Isa("avx2", 8, 16, (6, 2), ())
+NEON64 = Isa("neon64", 4, 32, (7, 3), ())
+NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
+NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
+# RISC-V's vectors have no length that C could name; four scalars at a time keep registers busy:
+# 6 x 4 sums + 4 weights + an input.  Clang unrolls no loop over vectors of four unless it takes the
+# CPU to have vectors; the code that TVM makes of its IR has scalars all the same (c_compiler.py).
+GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
+    "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
+
+
+def isa_of(target: Any) -> Isa | None:
+    """The instruction set of a TVM target; None where the kernels are of no use (C source, SSE).
+
+    Asks LLVM, in TVM, what the target's CPU has.
+    """
+    import tvm
+
+    if target.kind.name != "llvm":
+        return None
+    triple = str(target.attrs.get("mtriple", "") or "x86_64")
+    features = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)}
+    if triple.startswith("x86_64"):
+        if "avx512f" in features:
+            return AVX512_VNNI if "avx512vnni" in features else AVX512
+        return AVX2 if {"avx2", "fma"} <= features else None
+    if triple.startswith("aarch64"):
+        return NEON64_DOT if "dotprod" in features else NEON64
+    if triple.startswith("arm"):
+        return NEON32 if "neon" in features else None
+    if triple.startswith("riscv64"):
+        return GENERIC
+    return None

@@ -1,0 +1,102 @@
+"""One layer as C code: what a kernel's Python half makes and TVM, or a test, compiles."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A parallel loop over `tasks` calls of a C function, in any order and at the same time.
+
+    `kernel` names a function of the layer's template:
+
+        KERNEL void kernel(int task, const void *const *inputs, const void *const *constants,
+                           void *output, void *shared, void *scratch);
+
+    All of a phase's tasks are over before the next phase begins.
+    """
+
+    kernel: str
+    tasks: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """C code and constants that compute one output from some inputs.
+
+    The C code is `template` (a file of kernels/c) with `defines` in front, so every shape is a
+    constant of the compiler's.  All buffers are dense and aligned to 16 bytes at least.
+    """
+
+    kind: str
+    """Names the operator, and with it the graph's node and the profile's line: "conv2d_direct"."""
+    template: str
+    """TYPE-ALGORITHM.c.in, as "f32-conv-direct.c.in"."""
+    defines: dict[str, object]
+    """Macros; a sequence of numbers becomes a braced list, a float a float32 literal."""
+    phases: tuple[Phase, ...]
+    inputs: tuple[tuple[tuple[int, ...], str], ...]
+    """(shape, dtype) of each activation."""
+    constants: tuple[np.ndarray, ...]
+    """Weights and the like, in the layout that the C code wants."""
+    output_shape: tuple[int, ...]
+    output_dtype: str = "float32"
+    shared_bytes: int = 0
+    """Memory that all tasks of all phases see; not cleared."""
+    scratch_bytes: int = 0
+    """Memory of one task, while it runs; not cleared."""
+    variant: str = ""
+    """Register tile and instruction set, for the names of the C functions: Isa.variant()."""
+    note: dict[str, object] = field(default_factory=dict)
+    """What a per-layer table wants to know: {"kernel": ..., parameters, "multiply_adds": ...}."""
+
+    def c_source(self) -> str:
+        """The layer's C file.  Its functions are called `symbol(i)` for phase i."""
+        lines = [f"#define {name} {_c_value(value)}"
+                 for name, value in sorted(self.defines.items())]
+        lines.append(f'#include "{self.template}"')
+        for index, phase in enumerate(self.phases):
+            ins = [f"i{i}" for i in range(len(self.inputs))]
+            consts = [f"c{i}" for i in range(len(self.constants))]
+            params = ["int task"] + [f"const void *{p}" for p in ins + consts]
+            params += ["void *output", "void *shared", "void *scratch"]
+            lines += [
+                f"int {self.symbol(index)}({', '.join(params)});",
+                f"int {self.symbol(index)}({', '.join(params)}) {{",
+                f"  const void *const inputs[] = {{{', '.join(ins) or '0'}}};",
+                f"  const void *const constants[] = {{{', '.join(consts) or '0'}}};",
+                f"  {phase.kernel}(task, inputs, constants, output, shared, scratch);",
+                "  return 0;", "}"]
+        return "\n".join(lines) + "\n"
+
+    def symbol(self, phase: int) -> str:
+        """The C name of a phase: equal code has equal names, other code others.
+
+        It says type, algorithm, register tile and instruction set:
+        "run_model_f32_conv_direct_14x2_avx512_0123456789ab_0".
+        """
+        text = repr((self.kind, self.template,
+                     sorted((k, _c_value(v)) for k, v in self.defines.items()),
+                     self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
+                     self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes,
+                     self.variant))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        name = self.template.split(".")[0].replace("-", "_")
+        return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))
+
+
+def _c_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        return np.float32(value).item().hex() + "f"
+    if isinstance(value, str):
+        return value
+    return "{" + ", ".join(_c_value(item) for item in value) + "}"

@@ -1,0 +1,72 @@
+"""In how many parts pixels and output channels are cut, so that threads get equal work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.tiles import Even, even, tile_cost
+
+Units = list[tuple[int, ...]]
+"""What pixels are shared out by: the pixels of each register tile of each unit."""
+
+_TASK = 500_000
+"""Multiply-adds that a core does in about 5 us, below which a task is not worth its start."""
+_WEIGHTS = 1.5
+"""Of a task, to read a vector of weights from a far cache, in multiplications of vectors."""
+_INPUTS = 0.15
+"""To read an input, likewise: of a vector of inputs, one number a channel."""
+
+
+def rounded(total: int, most: int, parts: int) -> Even:
+    """Tiles of at most `most`, as many in each part as in any other if there are enough things."""
+    tiles = even(total, most).tiles
+    return Even(total, min(total, -(-tiles // parts) * parts))
+
+
+def best_parts(isa: Isa, multiply_adds: int, units: dict[int, Units], vectors: dict[int, list[int]]
+               ) -> list[tuple[int, int]]:
+    """(parts of the pixels, parts of the output channels), the best for 1, 2 and 4 threads first.
+
+    `units` and `vectors`: by the number of parts, what the pixels and the channels are cut in.  A
+    loop over tasks is cut into as many ranges as there are threads, with all pixels of one part of
+    the channels after the other.
+    """
+    # Whatever is alike is counted, since a large picture has thousands of tiles.
+    units_of = {(n, p): Counter(_part(all_, p, n)) for n, all_ in units.items() for p in range(n)}
+    vectors_of = {(n, c): Counter(_part(all_, c, n))
+                  for n, all_ in vectors.items() for c in range(n)}
+
+    @cache
+    def cost(unit: tuple[int, ...], count: int) -> float:
+        return sum(tile_cost(isa, pixels, count) for pixels in unit)
+
+    def slowest(pixel_parts: int, channel_parts: int, threads: int) -> float:
+        """The time of the one with the most to do, of that many threads, times their number."""
+        tasks = [(vectors_of[channel_parts, c], units_of[pixel_parts, p])
+                 for c in range(channel_parts) for p in range(pixel_parts)]
+        share = -(-len(tasks) // threads)
+        times = []
+        for first in range(0, len(tasks), share):
+            mine = tasks[first:first + share]
+            time = sum(cost(unit, count) * times_unit * times_count for counts, tiles in mine
+                       for unit, times_unit in tiles.items()
+                       for count, times_count in counts.items())
+            time += sum(_WEIGHTS * sum(count * n for count, n in counts.items())
+                        + _INPUTS * sum(sum(unit) * n for unit, n in tiles.items())
+                        for counts, tiles in mine)
+            times.append(time)
+        return max(times) * threads
+
+    most = max(1, multiply_adds // _TASK)
+    found = [(p, c) for p in units for c in vectors if p * c <= min(most, 16)]
+    scores = {parts: slowest(*parts, 1) + 2 * slowest(*parts, 2) + slowest(*parts, 4)
+              for parts in found}
+    # Of equals, more and smaller tasks: an interrupted thread keeps the others waiting for less.
+    return sorted(found, key=lambda parts: (round(scores[parts] / min(scores.values()), 2),
+                                            -parts[0] * parts[1]))
+
+
+def _part(things: list, part: int, parts: int) -> list:
+    return things[part * len(things) // parts:(part + 1) * len(things) // parts]

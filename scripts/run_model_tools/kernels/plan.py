@@ -1,0 +1,74 @@
+"""A network as steps, each of which makes one tensor of others: between Relay and Relay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.tensors import Tensor
+
+
+@dataclass(eq=False)
+class Step:
+    """What all steps have."""
+
+    inputs: list[Tensor]
+    output: Tensor
+
+
+@dataclass(eq=False)
+class ConvolutionStep(Step):
+    """A convolution with its epilogue; the residual, if there is one, is the last input."""
+
+    convolution: Convolution
+
+
+@dataclass(eq=False)
+class PoolingStep(Step):
+    """A pooling of blocked tensors (pooling.Pooling)."""
+
+    pooling: Any
+
+
+@dataclass(eq=False)
+class DenseStep(Step):
+    """A fully connected layer on a vector (dense.Dense)."""
+
+    dense: Any
+
+
+@dataclass(eq=False)
+class FusedStep(Step):
+    """Convolutions that are computed together (inverted_residual.InvertedResidual)."""
+
+    block: Any
+
+
+@dataclass(eq=False)
+class LayerStep(Step):
+    """A layer that has been made already (quantize.py)."""
+
+    layer: Layer
+
+
+@dataclass(eq=False)
+class RelayStep(Step):
+    """Operators that TVM's own schedules compute: `build` makes their expression of the inputs'."""
+
+    build: Callable[[list[Any]], Any]
+    what: str
+    """The operator's name, for reports."""
+
+
+@dataclass(eq=False)
+class Plan:
+    """A network.  Steps stand in an order in which they can be run."""
+
+    parameters: list[Any]
+    """The network's inputs: relay.Var."""
+    parameter_tensors: list[Tensor]
+    steps: list[Step] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    output_is_tuple: bool = False

@@ -1,0 +1,83 @@
+"""1 x 1 convolution with stride 1 as a product of matrices (c/f32-conv-pointwise.c.in)."""
+
+from __future__ import annotations
+
+import math
+
+from run_model_tools.kernels.channels import Channels, all_channels
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.parts import Units, best_parts, rounded
+from run_model_tools.kernels.tiles import Even, best_tiles, common_defines, padded_bias, vectors
+
+_NEAR_BYTES = 24 << 10
+"""Of the first-level cache, what one side of the product may take."""
+
+
+def is_product(conv: Convolution) -> bool:
+    """Whether all pixels are alike, so that rows do not matter."""
+    return conv.kernel == (1, 1) and conv.strides == (1, 1) and not any(conv.padding)
+
+
+def options(conv: Convolution, isa: Isa) -> list[dict]:
+    """Parameters worth trying, best guess first: the register tile [pixels, vectors], how many
+    parts the [pixels, channels] are cut in, and which loop is the outer one."""
+    if conv.planar or conv.groups > 1 or not is_product(conv):
+        return []
+    pixels, count = math.prod(conv.output_size), vectors(conv.output_channels, isa)
+    return options_of_tiles(conv, isa, best_tiles(isa, pixels, count))
+
+
+def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
+    """The same for these register tiles only."""
+    return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
+            for parts in _parts(conv, isa, tile)[:3] for outside in _outside(conv, isa, tile)]
+
+
+def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
+    """`outside`: "channels" or "pixels"."""
+    channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
+    return layer("pointwise", conv, isa, channels, tile, parts, outside)
+
+
+def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
+    """The tiles of vectors of output channels, for which channels.py packs weights."""
+    return rounded(vectors(conv.output_channels, isa), tile[1], parts[1])
+
+
+def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
+          parts: list[int], outside: str) -> Layer:
+    """The layer of kernel `kernel`, that reads these channels."""
+    pixels = math.prod(conv.output_size)
+    defines = {**common_defines(conv, isa),
+               **channels.defines(math.prod(conv.input_size) * isa.lanes, isa.lanes),
+               **rounded(pixels, tile[0], parts[0]).defines("PIXEL", "PIXELS"),
+               **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS"),
+               "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
+               "CHANNELS_OUTSIDE": outside == "channels"}
+    return Layer(f"conv2d_{kernel}", "f32-conv-pointwise.c.in", defines,
+                 (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
+                 (channels.weights, padded_bias(conv.bias, isa.lanes)),
+                 conv.output_shape(isa.lanes),
+                 variant=isa.variant(*tile),
+                 note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
+                       "outside": outside, "multiply_adds": conv.multiply_adds})
+
+
+def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
+    pixels, count = math.prod(conv.output_size), vectors(conv.output_channels, isa)
+    units: dict[int, Units] = {}
+    vectors_: dict[int, list[int]] = {}
+    for parts in (1, 2, 4, 8, 16):
+        if parts <= pixels:
+            units[parts] = [(len(r),) for r in rounded(pixels, tile[0], parts).spread()]
+        if parts <= count:
+            vectors_[parts] = [len(r) for r in rounded(count, tile[1], parts).spread()]
+    return best_parts(isa, conv.multiply_adds, units, vectors_)
+
+
+def _outside(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[str]:
+    """The outer loop.  Inside of it, one tile of it stays in the nearest cache."""
+    weights = conv.input_channels * tile[1] * isa.lanes * 4
+    return ["channels", "pixels"] if weights <= _NEAR_BYTES else ["pixels", "channels"]

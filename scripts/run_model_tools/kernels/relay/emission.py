@@ -1,0 +1,65 @@
+"""Plan -> Relay: every step becomes a call, ours of a layer's operator."""
+
+from __future__ import annotations
+
+import tvm
+from tvm import relay
+
+from run_model_tools.kernels import registry
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    FusedStep,
+    LayerStep,
+    Plan,
+    PoolingStep,
+    RelayStep,
+    Step,
+)
+from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.tensors import Tensor
+
+
+def write_module(plan: Plan, isa: Isa,
+                 outputs: list[Tensor] | None = None) -> tuple[tvm.IRModule, dict[str, Layer]]:
+    """The module that computes the plan's outputs, or other tensors of it.
+
+    Gives also the layers by the names of their operators; equal code has one name.
+    """
+    known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
+    names: dict[str, str] = {}
+    layers: dict[str, Layer] = {}
+    for step in plan.steps:
+        inputs = [known[tensor] for tensor in step.inputs]
+        if isinstance(step, RelayStep):
+            known[step.output] = step.build(*inputs)
+        else:
+            layer = make_layer(step, isa)
+            if layer.symbol(0) not in names:
+                names[layer.symbol(0)] = operators.operator_name(
+                    layer, f"{layer.kind}_{len(names)}")
+            name = names[layer.symbol(0)]
+            layers.setdefault(name, layer)
+            known[step.output] = operators.call(layer, inputs, name)
+    wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
+    many = plan.output_is_tuple if outputs is None else True
+    body = relay.Tuple(wanted) if many else wanted[0]
+    module = tvm.IRModule.from_expr(relay.Function(plan.parameters, body))
+    return relay.transform.InferType()(module), layers
+
+
+def make_layer(step: Step, isa: Isa) -> Layer:
+    """The layer of a step that is ours."""
+    if isinstance(step, LayerStep):
+        return step.layer
+    if isinstance(step, ConvolutionStep):
+        return registry.make_convolution(step.convolution, isa)
+    if isinstance(step, FusedStep):
+        return registry.make_convolution(step.block, isa)
+    if isinstance(step, PoolingStep):
+        return registry.make_pooling(step.pooling, isa)
+    if isinstance(step, DenseStep):
+        return registry.make_dense(step.dense, isa)
+    raise TypeError(f"{type(step).__name__} is no layer")

@@ -1,0 +1,159 @@
+"""Our part of Relay: a Layer as an operator, and what changes between the layouts around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relay, te, tir
+from tvm.relay.op import op as relay_op
+
+from run_model_tools.kernels.c_compiler import compile_to_ir, target_flags
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.tensors import Blocked
+
+PREFIX = "run_model."
+"""What the names of our operators begin with."""
+
+# Calls name their layer by its symbol here: attributes of Python's own cannot be nodes of TVM's.
+# Layers that differ in nothing but their constants share one, and TVM compiles them once.
+_layers: dict[str, Layer] = {}
+_registered: dict[str, int] = {}
+_ir: dict[tuple, str] = {}
+
+
+def operator_name(layer: Layer, name: str) -> str:
+    """What the operator of a layer can be called: `name`, unless another network of this process
+    has given that to an operator with another number of inputs."""
+    arity = len(layer.inputs) + len(layer.constants)
+    taken = _registered.get(PREFIX + name, arity)
+    return name if taken == arity else f"{name}_of_{arity}"
+
+
+def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
+    """A Relay expression that computes the layer's output from `inputs`.
+
+    `name`, an operator_name, becomes the operator's and, with it, the graph's node's.  Constants
+    are arguments of the call itself, not of a tuple, since only such are linked into a library.
+    """
+    operator = PREFIX + name
+    if operator not in _registered:
+        _register(operator, len(inputs) + len(layer.constants))
+    _layers[layer.symbol(0)] = layer
+    arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
+    attributes = tvm.ir.make_node("DictAttrs", layer=layer.symbol(0))
+    return relay.Call(relay_op.get(operator), arguments, attributes)
+
+
+def _register(name: str, inputs: int) -> None:
+    _registered[name] = inputs
+    relay_op.register(name, "A layer of this project's kernels.")
+    operator = relay_op.get(name)
+    operator.set_num_inputs(inputs)
+    for index in range(inputs):
+        operator.add_argument(f"input{index}", "Tensor",
+                              "An activation or, after those, a constant.")
+    operator.add_type_rel(name + "Rel", _type_of_output)
+    operator.set_support_level(10)
+    relay_op.register_pattern(name, relay.op.OpPattern.OPAQUE)
+    relay_op.register_stateful(name, False)
+    strategy = relay.op.OpStrategy
+
+    def choose(attrs: Any, inputs: Any, out_type: Any, target: tvm.target.Target) -> Any:
+        chosen = strategy()
+        layer = _layers[str(attrs["layer"])]
+        chosen.add_implementation(
+            lambda attrs, inputs, out_type: [extern(layer, list(inputs), target)],
+            lambda attrs, outs, target: te.create_schedule([out.op for out in outs]),
+            name=layer.kind)
+        return chosen
+
+    relay_op.register_strategy(name, tvm.target.override_native_generic_func(
+        name.replace(".", "_") + "_strategy")(choose), level=10)
+
+
+def _type_of_output(arguments: Any, attributes: Any) -> relay.TensorType:
+    layer = _layers[str(attributes["layer"])]
+    return relay.TensorType(layer.output_shape, layer.output_dtype)
+
+
+def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
+           runs: int = 1) -> te.Tensor:
+    """The TE stage: parallel loops over calls of the layer's C functions, whose IR it carries.
+
+    For measuring, it computes the same `runs` times, each with constants of its own: these are
+    tensors (runs, numbers) then.
+    """
+    ir = _compiled(layer, target)
+
+    def body(ins: Any, outs: Any) -> Any:
+        ib = tir.ir_builder.create()
+        ib.scope_attr(tvm.runtime.convert("run_model"), "pragma_import_llvm", ir)
+        if runs == 1:
+            _emit(ib, layer, [b.access_ptr("r") for b in ins], outs[0].access_ptr("w"))
+        else:
+            activations, constants = ins[:len(layer.inputs)], ins[len(layer.inputs):]
+            with ib.for_range(0, runs, name="run") as run:
+                _emit(ib, layer, [*(b.access_ptr("r") for b in activations),
+                                  *(b.access_ptr("r", offset=run * b.shape[1]) for b in constants)],
+                      outs[0].access_ptr("w"))
+        return ib.get()
+
+    return te.extern(layer.output_shape, inputs, body, dtype=layer.output_dtype, name=layer.kind,
+                     tag="run_model_layer")
+
+
+def _emit(ib: Any, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExpr) -> None:
+    null = tir.call_intrin("handle", "tir.reinterpret", tir.const(0, "uint64"))
+    shared = null
+    if layer.shared_bytes:
+        memory = ib.allocate("uint8", (layer.shared_bytes,), name="shared", scope="global")
+        shared = memory.asobject().data
+    for index, phase in enumerate(layer.phases):
+        kind = "parallel" if phase.tasks > 1 else "serial"
+        with ib.for_range(0, phase.tasks, name=f"task{index}", kind=kind) as task:
+            scratch = null
+            if layer.scratch_bytes:
+                memory = ib.allocate("uint8", (layer.scratch_bytes,), name=f"scratch{index}",
+                                     scope="global")
+                scratch = memory.asobject().data
+            ib.emit(tir.call_extern("int32", layer.symbol(index), task, *inputs, output, shared,
+                                    scratch))
+
+
+def _compiled(layer: Layer, target: tvm.target.Target) -> str:
+    flags = target_flags(dict(target.attrs)) + list(_extra_flags(target))
+    entries = [layer.symbol(i) for i in range(len(layer.phases))]
+    key = (layer.c_source(), *flags)
+    if key not in _ir:
+        _ir[key] = compile_to_ir(layer.c_source(), flags, entries)
+    return _ir[key]
+
+
+def _extra_flags(target: tvm.target.Target) -> tuple[str, ...]:
+    from run_model_tools.kernels.isa import isa_of
+
+    isa = isa_of(target)
+    return isa.flags if isa else ()
+
+
+def to_blocked(data: relay.Expr, shape: tuple[int, ...], lanes: int) -> relay.Expr:
+    """(1, C, H, W) -> (1, blocks, H, W, lanes); lanes past the last channel are zero."""
+    missing = -shape[1] % lanes
+    if missing:
+        data = relay.nn.pad(data, ((0, 0), (0, missing), (0, 0), (0, 0)))
+    return relay.layout_transform(data, "NCHW", f"NCHW{lanes}c")
+
+
+def to_planar(value: Blocked, tensors: tuple[relay.Expr, ...]) -> relay.Expr:
+    """The channels of `value`, whose tensors are `tensors`, as (1, C, H, W)."""
+    parts = [relay.layout_transform(t, f"NCHW{value.lanes}c", "NCHW") for t in tensors]
+    counts = [t.shape[1] * t.shape[4] for t in value.tensors]
+    whole = parts[0] if len(parts) == 1 else relay.concatenate(parts, 1)
+    order = np.concatenate([[0], np.cumsum(counts)])[value.places[:, 0]] + value.places[:, 1]
+    if np.array_equal(order, np.arange(sum(counts))):
+        return whole
+    if np.array_equal(order, np.arange(len(order))):
+        return relay.strided_slice(whole, [0], [len(order)], axes=[1])
+    return relay.take(whole, relay.const(order.astype(np.int32)), axis=1)

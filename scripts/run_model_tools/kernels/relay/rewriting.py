@@ -1,0 +1,77 @@
+"""A network for TVM -> the same network in which layers run our kernels."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+import tvm
+
+from run_model_tools.kernels.fusion import fuse
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.plan import Plan, RelayStep
+from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay.emission import write_module
+from run_model_tools.kernels.relay.reading import NotForUs, read_plan
+
+# Moving numbers to another layout is no work of the network's own.
+_LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A module with layers of ours, and what is to be said of it."""
+
+    module: tvm.IRModule
+    layers: dict[str, Layer]
+    """By the names of their operators."""
+    report: dict[str, object]
+    """For the artifact's metadata."""
+
+
+def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
+    """`mod`, simplified and with its constants folded (faster_folding), on our kernels.
+
+    Raises NotForUs with the reason where the target or the network is not one for them.
+    """
+    isa, plan = read_plan(mod, target)
+    if all(isinstance(step, RelayStep) for step in plan.steps):
+        raise NotForUs("no layer of the network is one that they compute: pictures of one batch in "
+                       "float32 are what they are for")
+    fuse(plan, isa)
+    module, layers = write_module(plan, isa)
+    return Rewritten(module, layers, report(plan, isa))
+
+
+def annotate(graph: str, layers: dict[str, Layer]) -> str:
+    """The graph's JSON with "multiply_adds" and "kernel" among the attributes of our layers' nodes.
+
+    Executors read past attributes that they do not know; profiles want to know how much work a
+    node's function is, which its packed weights do not tell.
+    """
+    described = json.loads(graph)
+    names = {f"_fused_{operators.PREFIX}{name}".replace(".", "_"): layer
+             for name, layer in layers.items()}
+    for node in described["nodes"]:
+        function = node.get("attrs", {}).get("func_name", "")
+        layer = names.get(function[function.find("_fused_"):])
+        if layer is None:
+            continue
+        note = dict(layer.note)
+        if "multiply_adds" in note:
+            node["attrs"]["multiply_adds"] = str(note.pop("multiply_adds"))
+        node["attrs"]["kernel"] = json.dumps(note, sort_keys=True)
+    return json.dumps(described, indent=1)
+
+
+def report(plan: Plan, isa: Isa) -> dict[str, object]:
+    """How many layers run our kernels and which operators are left to TVM's schedules."""
+    left = Counter(step.what for step in plan.steps
+                   if isinstance(step, RelayStep) and step.what not in _LAYOUT)
+    moved = sum(isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
+                for step in plan.steps)
+    ours = sum(not isinstance(step, RelayStep) for step in plan.steps)
+    return {"instruction_set": isa.name, "layers": ours, "left_to_tvm": dict(sorted(left.items())),
+            "layout_changes": moved}

@@ -1,0 +1,1 @@
+"""How pictures become tensors; where the committed pictures and labels come from."""

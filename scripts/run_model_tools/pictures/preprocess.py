@@ -1,0 +1,143 @@
+"""Picture -> input tensor with Pillow, OpenCV and NumPy: the reference that run_model must equal.
+
+Geometry (sizes are width x height):
+  crop       torchvision's Resize and CenterCrop: the short side becomes `resize` and the long one
+             int(resize * long / short); the crop starts at int(round((size - crop) / 2.0)), with
+             Python's rounding of halves to even.
+  squash     straight to the size of the input.
+  letterbox  r = min(W / w, H / h); the picture becomes round(w * r) x round(h * r) (halves to
+             even, at least 1) and starts at int((W - width) / 2), int((H - height) / 2); the
+             border is filled with `pad`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from run_model_tools.errors import BAD_PICTURE, MISMATCH, ToolError
+from run_model_tools.pictures.preprocessing import Preprocessing
+
+# Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
+_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The tensor, and the steps on the way that a report shows; sizes are (width, height)."""
+
+    tensor: np.ndarray
+    original_size: tuple[int, int]
+    resized_size: tuple[int, int]
+
+
+def load_picture(path: Path) -> np.ndarray:
+    """A picture as uint8 [height, width, 3] in RGB order, turned upright by its EXIF tag.
+
+    Grey becomes three equal channels; alpha is dropped without blending.
+    """
+    try:
+        with Image.open(path) as image:
+            if image.mode not in _MODES:
+                raise ToolError(BAD_PICTURE, f"{path} is a picture of mode {image.mode}, where "
+                                             f"one of {', '.join(_MODES)} is expected.")
+            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise ToolError(BAD_PICTURE, f"{path} cannot be read as a picture: {error}.") from None
+
+
+def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarray:
+    """uint8 [h, w, 3] -> uint8 [height, width, 3] by one of the named resizers.
+
+    `nearest` takes pixel floor(i * in / out), counted in whole numbers.
+    """
+    old_height, old_width = image.shape[:2]
+    if resizer == "nearest":
+        rows = np.arange(height) * old_height // height
+        columns = np.arange(width) * old_width // width
+        return image[rows[:, None], columns[None, :]]
+    if resizer == "cv2-linear":
+        return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+    filters = {"pil-bilinear": Image.Resampling.BILINEAR, "pil-bicubic": Image.Resampling.BICUBIC}
+    return np.asarray(Image.fromarray(image).resize((width, height), filters[resizer]))
+
+
+def short_side_size(width: int, height: int, short: int) -> tuple[int, int]:
+    """(width, height) after the short side has become `short`, as torchvision counts it."""
+    if width <= height:
+        return short, int(short * height / width)
+    return int(short * width / height), short
+
+
+def letterbox_size(width: int, height: int, to: tuple[int, int]) -> tuple[int, int]:
+    """(width, height) of a picture scaled to fit into `to` (width, height)."""
+    ratio = min(to[0] / width, to[1] / height)
+    return max(1, round(width * ratio)), max(1, round(height * ratio))
+
+
+def fit_picture(image: np.ndarray, spec: Preprocessing,
+                size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
+    """(uint8 [H, W, 3] of exactly `size` = (W, H), size after the resize)."""
+    old_height, old_width = image.shape[:2]
+    width, height = size
+    if spec.fit == "squash":
+        return resize(image, width, height, spec.resizer), size
+    if spec.fit == "letterbox":
+        new_width, new_height = letterbox_size(old_width, old_height, size)
+        canvas = np.full((height, width, 3), spec.pad, np.uint8)
+        top, left = int((height - new_height) / 2), int((width - new_width) / 2)
+        canvas[top:top + new_height, left:left + new_width] = resize(
+            image, new_width, new_height, spec.resizer)
+        return canvas, (new_width, new_height)
+    assert spec.resize is not None and spec.crop is not None  # the fit is "crop"
+    new_width, new_height = short_side_size(old_width, old_height, spec.resize)
+    resized = resize(image, new_width, new_height, spec.resizer)
+    top = int(round((new_height - spec.crop) / 2.0))
+    left = int(round((new_width - spec.crop) / 2.0))
+    return resized[top:top + spec.crop, left:left + spec.crop], (new_width, new_height)
+
+
+def normalise(image: np.ndarray, spec: Preprocessing, dtype: Any) -> np.ndarray:
+    """uint8 RGB [H, W, 3] -> `dtype` [H, W, 3] in the network's channel order.
+
+    For uint8 and int8 the value is rounded, halves to even, and clamped to the type's range.
+    """
+    ordered = image[:, :, ::-1] if spec.color_order == "BGR" else image
+    x = ordered.astype(np.float32) / np.float32(spec.divide_by)
+    x = (x - np.array(spec.mean, np.float32)) / np.array(spec.std, np.float32)
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        return np.clip(np.rint(x), limits.min, limits.max).astype(dtype)
+    return x.astype(dtype)
+
+
+def preprocess(image: np.ndarray, spec: Preprocessing, shape: tuple[int, ...], dtype: str,
+               layout: str) -> Prepared:
+    """A picture as the network's input tensor.
+
+    Args:
+      image: uint8 [height, width, 3], RGB.
+      spec: what to do.
+      shape, dtype, layout: of the input; rank 4, one picture, NCHW or NHWC.
+    Raises:
+      ToolError (6): if such an input takes no picture, or the crop is not its size.
+    """
+    if len(shape) != 4 or layout not in ("NCHW", "NHWC"):
+        raise ToolError(MISMATCH, f"an input of shape {list(shape)} and layout {layout} takes no "
+                                  "picture: four dimensions, NCHW or NHWC, are expected.")
+    extents = dict(zip(layout, shape))
+    size = extents["W"], extents["H"]
+    if (extents["N"], extents["C"]) != (1, 3) or (spec.fit == "crop" and size != (spec.crop,) * 2):
+        raise ToolError(MISMATCH, f"an input of shape {list(shape)} ({layout}) does not take one "
+                                  f"picture of 3 channels fitted by '{spec.fit}'.")
+    fitted, resized_size = fit_picture(image, spec, size)
+    tensor = normalise(fitted, spec, np.dtype(dtype))
+    if layout == "NCHW":
+        tensor = tensor.transpose(2, 0, 1)
+    return Prepared(np.ascontiguousarray(tensor[None]), (image.shape[1], image.shape[0]),
+                    resized_size)

@@ -1,0 +1,181 @@
+"""The description of how a picture becomes a network's input: `preprocessing` in metadata.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
+
+RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "cv2-linear")
+FITS = ("crop", "squash", "letterbox")
+COLOR_ORDERS = ("RGB", "BGR")
+DEFAULT_PAD = 114
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """x[c] = (float32(pixel[c]) / divide_by - mean[c]) / std[c], each step rounded to float32.
+
+    mean and std are in the order in which the network sees its channels (`color_order`).  resize
+    (the short side) and crop, in pixels, belong to the fit `crop`; pad, the grey value of the
+    border, to `letterbox`.
+    """
+
+    resizer: str
+    fit: str
+    color_order: str
+    divide_by: float
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    resize: int | None = None
+    crop: int | None = None
+    pad: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The object in metadata.json; what does not belong to the fit is left out."""
+        fields = {key: value for key, value in asdict(self).items() if value is not None}
+        order = ("resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean",
+                 "std")
+        return {key: list(fields[key]) if key in ("mean", "std") else fields[key]
+                for key in order if key in fields}
+
+
+PRESETS = {
+    # torchvision's classification models.
+    "imagenet": Preprocessing("pil-bilinear", "crop", "RGB", 255.0, (0.485, 0.456, 0.406),
+                              (0.229, 0.224, 0.225), resize=256, crop=224),
+    # Networks trained with Caffe.
+    "caffe": Preprocessing("pil-bilinear", "crop", "BGR", 1.0, (104.0, 117.0, 123.0),
+                           (1.0, 1.0, 1.0), resize=256, crop=224),
+}
+
+
+def from_json(value: Any, what: str) -> Preprocessing:
+    """Checks an object of metadata.json; raises ToolError (4) naming `what` and the field."""
+    def refuse(field: str, expected: str) -> ToolError:
+        found = value.get(field) if isinstance(value, dict) else value
+        return ToolError(MALFORMED_FILE, f"{what}: preprocessing's {field} is {found!r}, where "
+                                         f"{expected} is expected.")
+
+    def choice(field: str, known: tuple[str, ...]) -> str:
+        if value.get(field) not in known:
+            raise refuse(field, " or ".join(known))
+        return value[field]
+
+    def number(field: str, item: Any) -> float:
+        if isinstance(item, bool) or not isinstance(item, (int, float)) or not math.isfinite(item):
+            raise refuse(field, "a number")
+        return float(item)
+
+    def triple(field: str) -> tuple[float, float, float]:
+        items = value.get(field)
+        if not isinstance(items, list) or len(items) != 3:
+            raise refuse(field, "a list of three numbers")
+        a, b, c = (number(field, item) for item in items)
+        return a, b, c
+
+    def whole(field: str, low: int, high: int) -> int:
+        item = value.get(field)
+        if isinstance(item, bool) or not isinstance(item, int) or not low <= item <= high:
+            raise refuse(field, f"a whole number from {low} to {high}")
+        return item
+
+    if not isinstance(value, dict):
+        raise ToolError(MALFORMED_FILE, f"{what}: preprocessing is not a JSON object.")
+    known = Preprocessing.__dataclass_fields__
+    for field in value:
+        if field not in known:
+            raise ToolError(MALFORMED_FILE, f"{what}: preprocessing has the unknown field "
+                                            f"'{field}'; known are {', '.join(known)}.")
+    fit = choice("fit", FITS)
+    result = Preprocessing(
+        resizer=choice("resizer", RESIZERS), fit=fit,
+        color_order=choice("color_order", COLOR_ORDERS),
+        divide_by=number("divide_by", value.get("divide_by")), mean=triple("mean"),
+        std=triple("std"),
+        resize=whole("resize", 1, 65535) if fit == "crop" else None,
+        crop=whole("crop", 1, 65535) if fit == "crop" else None,
+        pad=(whole("pad", 0, 255) if "pad" in value else DEFAULT_PAD) if fit == "letterbox"
+        else None)
+    if result.divide_by == 0 or 0 in result.std:
+        raise refuse("divide_by" if result.divide_by == 0 else "std", "something other than 0")
+    if fit == "crop" and (result.crop or 0) > (result.resize or 0):
+        raise refuse("crop", f"at most resize ({result.resize})")
+    return result
+
+
+def read_file(path: Path) -> tuple[Preprocessing | None, str | None]:
+    """(preprocessing, labels) of a file: a preprocessing object, or one that has it as a member."""
+    try:
+        value = json.loads(path.read_text())
+    except OSError as error:
+        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise ToolError(MALFORMED_FILE, f"{path} does not hold a JSON object.")
+    labels = value.get("labels")
+    if "preprocessing" in value:
+        value = value["preprocessing"]
+        if value is None:
+            return None, labels
+    return from_json(value, str(path)), labels
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """--preprocessing and the flags that change single pieces of it."""
+    group = parser.add_argument_group(
+        "preprocessing", "How a picture becomes the input; written into metadata.json. Without "
+        "any of these it is taken from MODEL.model.json beside MODEL.onnx, if that exists.")
+    group.add_argument("--preprocessing", metavar="WHAT",
+                       help="imagenet (torchvision's), caffe, none, or a JSON file")
+    group.add_argument("--resizer", choices=RESIZERS)
+    group.add_argument("--fit", choices=FITS)
+    group.add_argument("--resize", type=int, metavar="N", help="length of the short side")
+    group.add_argument("--crop", type=int, metavar="N", help="side of the centre crop")
+    group.add_argument("--pad", type=int, metavar="V", help="grey value of a letterbox's border")
+    group.add_argument("--color-order", choices=COLOR_ORDERS)
+    group.add_argument("--divide-by", type=float, metavar="X")
+    group.add_argument("--mean", type=float, nargs=3, metavar=("C0", "C1", "C2"),
+                       help="in the order in which the network sees the channels")
+    group.add_argument("--std", type=float, nargs=3, metavar=("C0", "C1", "C2"))
+
+
+def from_flags(args: argparse.Namespace, model: Path) -> tuple[Preprocessing | None, str | None]:
+    """(preprocessing, labels) as the flags say, or as the file beside the model does."""
+    sidecar = model.with_suffix(".model.json")
+    labels = None
+    if args.preprocessing is None:
+        base, labels = read_file(sidecar) if sidecar.exists() else (None, None)
+    elif args.preprocessing == "none":
+        base = None
+    elif args.preprocessing in PRESETS:
+        base = PRESETS[args.preprocessing]
+    elif Path(args.preprocessing).exists():
+        base, labels = read_file(Path(args.preprocessing))
+    else:
+        raise ToolError(USAGE, f"--preprocessing {args.preprocessing} is neither imagenet, caffe, "
+                               "none nor a file.")
+    pieces = ("resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean", "std")
+    changes = {piece: getattr(args, piece) for piece in pieces if getattr(args, piece) is not None}
+    if not changes:
+        return base, labels
+    if base is None:
+        raise ToolError(USAGE, f"--{next(iter(changes)).replace('_', '-')} changes a piece of the "
+                               "preprocessing, and none is stated: add --preprocessing imagenet, "
+                               "caffe or FILE.")
+    # Checked like a file, so that a flag cannot say what a file may not.
+    return from_json(_as_lists(replace(base, **changes)), "the flags"), labels
+
+
+def _as_lists(preprocessing: Preprocessing) -> dict[str, Any]:
+    fields = preprocessing.to_json()
+    if preprocessing.fit != "crop":
+        fields.pop("resize", None)
+        fields.pop("crop", None)
+    return fields

@@ -1,0 +1,1 @@
+"""Measures how to compile a network best, and keeps what was best."""

