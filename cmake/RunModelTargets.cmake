@@ -76,15 +76,17 @@ function(run_model_compile_test_fast target)
   endif()
 endfunction()
 
-# run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE] [SWEEPS pattern])
+# run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE|WORD_SIZE] [SWEEPS pattern]
+#   [LABELS …])
 # A GoogleTest program <name> and a CTest test of the same name that runs all of its cases in one
 # process; build/PRESET/…/<name> --gtest_filter=SUITE.CASE runs one.
-#   MACHINE  what it tests depends on the machine, so that it also runs under the emulators
-#   SWEEPS   cases that try thousands of damaged inputs, as --gtest_filter takes them: they show
-#            nothing more under an emulator or ThreadSanitizer, where they take minutes
-# Labels: machine with MACHINE, else unit.
+#   MACHINE    what it tests depends on the machine, so that it also runs under the emulators
+#   WORD_SIZE  what it tests depends on the size of a pointer: the same for 32-bit machines
+#   SWEEPS     cases that try thousands of damaged inputs, as --gtest_filter takes them: they show
+#              nothing more under an emulator or ThreadSanitizer, where they take minutes
+# Its label is machine where it runs under emulators, else unit; more can be added.
 function(run_model_add_test name)
-  cmake_parse_arguments(arg "MACHINE" "SWEEPS" "SOURCES;LIBS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "MACHINE;WORD_SIZE" "SWEEPS" "SOURCES;LIBS;DEFINITIONS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
@@ -97,11 +99,32 @@ function(run_model_add_test name)
     set(filter "--gtest_filter=-${arg_SWEEPS}")
   endif()
   set(label unit)
-  if(arg_MACHINE)
+  if(arg_MACHINE OR (arg_WORD_SIZE AND CMAKE_SIZEOF_VOID_P EQUAL 4))
     set(label machine)
   endif()
+  if(NOT TARGET unit_tests)
+    add_custom_target(unit_tests)
+  endif()
+  add_dependencies(unit_tests ${name})
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${filter})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "${label};${arg_LABELS}" TIMEOUT 600)
+endfunction()
+
+# run_model_add_pytest(<name> LABELS … FILES … [ARGUMENTS …] [ENVIRONMENT …] [TIMEOUT seconds]
+#   [PYTHON command …])
+# A CTest test that runs files or folders of Python tests in one process of build/venv's pytest.
+function(run_model_add_pytest name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;FILES;ARGUMENTS;ENVIRONMENT;PYTHON" ${ARGN})
+  if(NOT arg_PYTHON)
+    set(arg_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python -m pytest -p no:cacheprovider)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_test(NAME ${name} COMMAND ${arg_PYTHON} -q -rs ${arg_ARGUMENTS} ${arg_FILES})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${arg_ENVIRONMENT}")
 endfunction()
 
 # For code that runs once for each start of a program: a release build takes its size over its speed.
