@@ -31,14 +31,14 @@ DATA_ROOT = PACKAGE / "share" if IS_INSTALLED else REPO_ROOT
 def _build_folder() -> Path:
     if not IS_INSTALLED:
         return REPO_ROOT / "build"
-    named = os.environ.get("RUN_MODEL_BUILD")
+    named = os.environ.get("RUN_MODEL_TOOLS_BUILD")
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(named).resolve() if named else Path(cache) / "run_model"
 
 
 BUILD_DIR = _build_folder()
-"""What the tools make and keep; of an installed package, RUN_MODEL_BUILD or ~/.cache/run_model.
-To use the compiler of a repository's scripts/setup.sh, name its build/ there."""
+"""What the tools make and keep; of an installed package, what RUN_MODEL_TOOLS_BUILD names, or
+~/.cache/run_model.  To use the compiler of a repository's scripts/setup.sh, name its build/."""
 VENV_PYTHON = Path(sys.executable) if IS_INSTALLED else BUILD_DIR / "venv" / "bin" / "python"
 """The interpreter with what the tools and TVM import."""
 SCRIPTS = Path(sys.executable).parent if IS_INSTALLED else REPO_ROOT / "scripts"

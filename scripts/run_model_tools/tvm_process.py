@@ -65,7 +65,7 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
     else:
         if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
             first = ("name the build/ of a repository whose scripts/setup.sh was run in "
-                     "RUN_MODEL_BUILD"
+                     "RUN_MODEL_TOOLS_BUILD"
                      if IS_INSTALLED else f"run {REPO_ROOT}/scripts/setup.sh once")
             raise ToolError(MISSING_FILE, (
                 f"the TVM compiler {TVM_DIR} is not there: {first}, or name your own with "

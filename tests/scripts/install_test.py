@@ -65,10 +65,11 @@ def test_commands_start(installed, name, function):
 
 def test_its_compiler_is_found_where_it_is_named(installed, classifier):
     compile_model = "run_model_tools.compiling.compile_model:main"
-    nowhere = run(installed, compile_model, str(classifier), RUN_MODEL_BUILD=str(installed / "no"))
-    assert nowhere.returncode == 3 and "RUN_MODEL_BUILD" in nowhere.stderr
+    nowhere = run(installed, compile_model, str(classifier),
+                  RUN_MODEL_TOOLS_BUILD=str(installed / "no"))
+    assert nowhere.returncode == 3 and "RUN_MODEL_TOOLS_BUILD" in nowhere.stderr
     done = run(installed, compile_model, str(classifier), "--kernels", "stock",
-               RUN_MODEL_BUILD=str(ROOT / "build"))
+               RUN_MODEL_TOOLS_BUILD=str(ROOT / "build"))
     assert done.returncode == 0, done.stderr
     assert (installed / "artifacts" / "tiny" / "native" / "model.so").is_file()
 
