@@ -16,10 +16,6 @@ from tvm.rpc.tracker import Tracker
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes minutes; has a label of its own in CTest")
-
-
 @pytest.fixture
 def start_server() -> Iterator[Callable[..., ServerProcess]]:
     """Starts servers; each has to end in order and to leave nothing behind."""

@@ -85,6 +85,7 @@ def test_in_the_middle_of_an_upload(sturdy, sent):
 
 
 @native_only
+@pytest.mark.full
 def test_in_the_middle_of_each_byte_of_a_request(sturdy):
     whole = frame(FIND, sequence(TEXT) + text("tvm.rpc.server.upload"))
     for count in range(0, len(whole), 3):
@@ -348,6 +349,7 @@ def test_a_killed_session_is_told_to_its_client(sturdy):
 
 # Many sessions.
 
+@pytest.mark.full
 def test_sessions_one_after_another(sturdy, count=400 if IS_NATIVE else 10):
     for _ in range(count):
         client = RawClient(sturdy)
@@ -362,6 +364,7 @@ def test_thousands_of_sessions_one_after_another(sturdy):
 
 
 @native_only
+@pytest.mark.full
 def test_dozens_of_sessions_at_once(sturdy):
     clients = [RawClient(sturdy) for _ in range(48)]
     assert len(sturdy.session_folders()) == 48
