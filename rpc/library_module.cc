@@ -6,7 +6,8 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include "base/text.h"
-#include "rpc/executor_module.h"
+#include "rpc/debug_executor_module.h"
+#include "rpc/graph_executor_module.h"
 #include "runtime/last_error.h"
 
 namespace run_model::rpc {

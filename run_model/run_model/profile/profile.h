@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "run_model/run_model/measure/measure_flags.h"
 #include "run_model/run_model/measure/statistics.h"
 #include "run_model/run_model/profile/operation_count.h"
 #include "run_model/run_model/profile/operator_family.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
 
