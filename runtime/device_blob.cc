@@ -13,14 +13,14 @@
 namespace run_model {
 namespace {
 
-constexpr std::uint64_t kTensorMagic = 0xDD5E40F096B4A13F;
+constexpr std::uint64_t kBlobTensorMagic = 0xDD5E40F096B4A13F;
 
 // Far above what any model has, and small enough to allocate for.
 constexpr std::uint64_t kMaxModules = 1024;
 constexpr std::uint64_t kMaxNames = 1 << 20;
-constexpr std::uint64_t kMaxNameLength = 1 << 16;
+constexpr std::uint64_t kMaxBlobName = 1 << 16;
 constexpr std::uint64_t kAnyLength = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint32_t kMaxDimensions = 64;
+constexpr std::uint32_t kMaxBlobDimensions = 64;
 
 // What a module of a type key was made for, in words; the keys are those under which TVM registers
 // "runtime.module.loadbinary_<key>".
@@ -67,7 +67,7 @@ std::vector<std::string> read_names(ByteReader& reader, const std::string& what)
   std::vector<std::string> names;
   names.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    names.push_back(reader.string(kMaxNameLength, "one of the " + what));
+    names.push_back(reader.string(kMaxBlobName, "one of the " + what));
   }
   return names;
 }
@@ -75,13 +75,13 @@ std::vector<std::string> read_names(ByteReader& reader, const std::string& what)
 // Walks over one tensor: magic, reserved, device (type, id), dimension count, element type,
 // dimensions, byte count, bytes.
 void skip_tensor(ByteReader& reader) {
-  if (reader.u64("a tensor's magic number") != kTensorMagic) {
+  if (reader.u64("a tensor's magic number") != kBlobTensorMagic) {
     reader.fail("no tensor begins here, where one was expected");
   }
   reader.skip(8, "a tensor's reserved field");
   reader.skip(8, "a tensor's device");
   const std::uint32_t dimensions = reader.u32("a tensor's number of dimensions");
-  if (dimensions > kMaxDimensions) {
+  if (dimensions > kMaxBlobDimensions) {
     reader.fail("a tensor has " + std::to_string(dimensions) + " dimensions");
   }
   reader.skip(4, "a tensor's element type");
@@ -110,7 +110,7 @@ EmbeddedGraph read_graph(ByteReader& reader) {
   }
   graph.param_records = reader.all().subspan(begin, reader.position() - begin);
   graph.param_records_offset = records_offset;
-  graph.module_name = reader.string(kMaxNameLength, "the module's name");
+  graph.module_name = reader.string(kMaxBlobName, "the module's name");
   return graph;
 }
 
@@ -182,7 +182,7 @@ std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
   const std::size_t modules = reader.count(kMaxModules, 8, "the number of embedded modules");
   std::optional<EmbeddedGraph> graph;
   for (std::size_t i = 0; i < modules; ++i) {
-    const std::string key = reader.string(kMaxNameLength, "an embedded module's kind");
+    const std::string key = reader.string(kMaxBlobName, "an embedded module's kind");
     if (key == "_lib" || key == "metadata_module") {
       continue;  // these have no content
     }

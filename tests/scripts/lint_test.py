@@ -39,7 +39,7 @@ class Repository:
             self.tool(tool, "")
         self.write("build/venv/bin/python", "")
         compiled = [{"file": str(self.path(name))} for name in FILES if name.endswith(".cc")]
-        self.write("build/host/compile_commands.json", str(compiled).replace("'", '"'))
+        self.write("build/separate/compile_commands.json", str(compiled).replace("'", '"'))
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
         subprocess.run(["git", "add", "--", *[name for name in FILES if name != "run"]], cwd=folder,
                        check=True)
