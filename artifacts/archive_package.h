@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "base/memory_file.h"
+#include "base/mapped_file.h"
 
 namespace run_model {
 

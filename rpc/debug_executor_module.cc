@@ -12,7 +12,6 @@
 #include <run_model/thread_pool.h>
 #include "base/text.h"
 #include "rpc/graph_executor_module.h"
-#include "runtime/graph_json.h"
 
 namespace run_model::rpc {
 namespace {
@@ -70,7 +69,7 @@ json call_metrics(const ProfiledCall& call, double total) {
 
 }  // namespace
 
-DebugExecutorModule::DebugExecutorModule(GraphExecutor executor)
+DebugExecutorModule::DebugExecutorModule(DebugExecutor executor)
     : GraphExecutorModule(std::move(executor)) {
   std::size_t next = 0;
   for (const GraphNode& node : this->executor().graph().nodes) {
@@ -236,11 +235,11 @@ Value DebugExecutorModule::profile_rpc(const Arguments& arguments) {
 
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
                                                   const std::string& graph_json) {
-  return std::make_shared<DebugExecutorModule>(GraphExecutor(library, graph_json, debug_options()));
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, graph_json, debug_options()));
 }
 
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<DebugExecutorModule>(GraphExecutor(library, debug_options()));
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, debug_options()));
 }
 
 std::string to_json(const ProfileReport& report) {

@@ -17,7 +17,7 @@ namespace run_model::rpc {
 class DebugExecutorModule final : public GraphExecutorModule {
  public:
   // `executor` was made without planning memory: each node's result is to be seen.
-  explicit DebugExecutorModule(GraphExecutor executor);
+  explicit DebugExecutorModule(DebugExecutor executor);
 
   std::string kind() const override { return "GraphExecutorDebug"; }
   FunctionPointer find(const std::string& name) override;

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include <run_model/load_params.h>
 #include "base/text.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 
 namespace run_model::rpc {
@@ -39,11 +37,11 @@ ExecutorOptions client_options() {
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
                                                   const std::string& graph_json) {
   return std::make_shared<GraphExecutorModule>(
-      GraphExecutor(library, graph_json, client_options()));
+      DebugExecutor(library, graph_json, client_options()));
 }
 
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<GraphExecutorModule>(GraphExecutor(library, client_options()));
+  return std::make_shared<GraphExecutorModule>(DebugExecutor(library, client_options()));
 }
 
 void copy_to_argument(const Tensor& source, const Arguments& arguments, std::size_t i) {
@@ -213,7 +211,7 @@ Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
 
 Value GraphExecutorModule::load_parameters(const Arguments& arguments) {
   arguments.check_count(1, 1);
-  load_params(executor_, arguments.bytes(0), kGivenParams);
+  executor_.load_params(arguments.bytes(0), kGivenParams);
   return {};
 }
 

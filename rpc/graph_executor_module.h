@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/module.h>
 #include <run_model/rpc/function.h>
 
@@ -33,14 +33,14 @@ FunctionPointer bind_method(std::shared_ptr<Module> self, const Methods<Module>&
 
 class GraphExecutorModule : public RemoteModule {
  public:
-  explicit GraphExecutorModule(GraphExecutor executor) : executor_(std::move(executor)) {}
+  explicit GraphExecutorModule(DebugExecutor executor) : executor_(std::move(executor)) {}
 
   std::string kind() const override { return "GraphExecutor"; }
   FunctionPointer find(const std::string& name) override;
 
  protected:
-  GraphExecutor& executor() { return executor_; }
-  const GraphExecutor& executor() const { return executor_; }
+  DebugExecutor& executor() { return executor_; }
+  const DebugExecutor& executor() const { return executor_; }
 
   Value run(const Arguments& arguments);
 
@@ -65,7 +65,7 @@ class GraphExecutorModule : public RemoteModule {
   std::optional<std::size_t> graph_argument(const Arguments& arguments, std::size_t i) const;
   std::string output_name(std::size_t output) const;
 
-  GraphExecutor executor_;
+  DebugExecutor executor_;
 };
 
 // The options of every executor that a client makes: as with TVM, it may run a graph, or measure

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <run_model/tensor.h>
 #include "rpc/functions/builtin.h"
-#include "runtime/tensor_values.h"
 #include "tests/error_matcher.h"
 
 namespace run_model::rpc {

@@ -1,8 +1,11 @@
-// The words for ELF header fields, and the target strings that belong to them.
+// The machine that a library is for: header fields, their words, and the target strings that belong
+// to them.
 #pragma once
 
 #include <cstdint>
 #include <string>
+
+#include "base/byte_reader.h"
 
 namespace run_model {
 
@@ -33,5 +36,11 @@ std::string target_name(const ElfTarget& target);
 
 // The LLVM triple of Linux on such a machine, as for TVM's -mtriple=; empty when not known.
 std::string target_triple(const ElfTarget& target);
+
+// What the file's Tag_ABI_VFP_args says about floating-point arguments: kHard when they are passed
+// in VFP registers, kSoft for the base standard, kUnspecified when the section does not say or is
+// malformed. Format: "Addenda to, and Errata in, the ABI for the Arm Architecture", build
+// attributes.
+FloatAbi arm_attributes_float_abi(ByteReader section);
 
 }  // namespace run_model

@@ -1,6 +1,8 @@
-// Which pool the parallel loops of a compiled function use: TVM's callback for them carries no
-// context of ours, so the executor names its pool for the calling thread while it runs.
+// What compiled functions and this runtime's callbacks for them share of a thread: TVM's interface
+// carries neither the pool nor the reason of a failure.
 #pragma once
+
+#include <string>
 
 #include <run_model/thread_pool.h>
 
@@ -20,5 +22,12 @@ class CurrentPool {
  private:
   ThreadPool* previous_;
 };
+
+// What TVMAPISetLastError was last told on this thread; empty when nothing was or after a
+// clear_last_packed_error(). A parallel loop hands a worker's reason on to the thread that runs it.
+const std::string& last_packed_error();
+
+void set_last_packed_error(std::string message) noexcept;
+void clear_last_packed_error() noexcept;
 
 }  // namespace run_model

@@ -1,4 +1,4 @@
-#include "runtime/graph_json.h"
+#include <run_model/graph.h>
 
 #include <charconv>
 #include <limits>
