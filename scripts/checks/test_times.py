@@ -31,39 +31,39 @@ def labels_of(preset: str) -> dict[str, str]:
     return labels
 
 
-def used(logs: Path, preset: str) -> dict[str, float]:
-    """Seconds by label."""
+def used(logs: Path, preset: str, labels: dict[str, str]) -> dict[str, float]:
+    """Seconds by label; `labels` is what labels_of() gives."""
     seconds: dict[str, float] = {}
     build = logs / f"{preset}.build_seconds"
     if build.exists():
         seconds["build"] = float(build.read_text())
-    labels = labels_of(preset)
     for case in ET.parse(logs / f"{preset}.junit.xml").getroot().iter("testcase"):
         label = labels.get(case.get("name", ""), "no label")
         seconds[label] = seconds.get(label, 0.0) + float(case.get("time", "0"))
     return seconds
 
 
-def over_budget(logs: Path, budget: dict[str, dict[str, float]]) -> Iterator[str]:
-    """Prints the table; gives "PRESET LABEL" for each that took too long."""
-    print(f"{'preset':12} {'label':14} {'seconds':>8} {'budget':>8}")
-    for path in sorted(logs.glob("*.junit.xml")):
-        preset = path.name[:-len(".junit.xml")]
-        for label, seconds in sorted(used(logs, preset).items()):
-            allowed = budget.get(preset, {}).get(label)
-            late = allowed is None or seconds > allowed
-            print(f"{preset:12} {label:14} {seconds:8.1f} {allowed if allowed else '-':>8}"
-                  f"{'  over' if late else ''}")
-            if late:
-                yield f"{preset} {label}"
+def over_budget(seconds: dict[str, float], budget: dict[str, float], preset: str) -> Iterator[str]:
+    """Prints the rows of a preset; gives "PRESET LABEL" for each that took too long."""
+    for label, taken in sorted(seconds.items()):
+        allowed = budget.get(label)
+        late = allowed is None or taken > allowed
+        print(f"{preset:12} {label:14} {taken:8.1f} {'-' if allowed is None else allowed:>8}"
+              f"{'  over' if late else ''}")
+        if late:
+            yield f"{preset} {label}"
 
 
 def main() -> int:
     logs, budget = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
-    if not list(logs.glob("*.junit.xml")):
+    presets = [path.name[:-len(".junit.xml")] for path in sorted(logs.glob("*.junit.xml"))]
+    if not presets:
         print("test.sh: no tests have run yet, so there are no times.", file=sys.stderr)
         return 1
-    late = list(over_budget(logs, budget))
+    print(f"{'preset':12} {'label':14} {'seconds':>8} {'budget':>8}")
+    late = [name for preset in presets
+            for name in over_budget(used(logs, preset, labels_of(preset)), budget.get(preset, {}),
+                                    preset)]
     if late:
         print(f"\nOver their budget: {', '.join(late)}.", file=sys.stderr)
     return 1 if late else 0
