@@ -6,19 +6,20 @@
 #   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
 #                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy
 #   scripts/test.sh host         every test of these presets
-#   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R params
+#   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
 #   scripts/test.sh --times      where the time of the last run went, against tests/times.json
 #
 # Ends with ctest's summary of the last preset, and fails if the tests of any failed.
 # RUN_MODEL_TEST_JOBS says how many tests run at the same time (default: one more than there are CPUs,
-# since some tests mostly wait).
+# since some tests mostly wait). One case of a C++ test: build/host/tests/base/base_test
+# --gtest_filter=SUITE.CASE.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/setup_steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 lint=()
 case ${1:-} in
-  -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
   --times) exec python3 "$SCRIPTS/checks/test_times.py" "$LOG_DIR" "$REPO_ROOT/tests/times.json" ;;
   --all) lint=(clang-tidy) ;;
 esac
