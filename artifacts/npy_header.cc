@@ -13,7 +13,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 // NumPy itself refuses more than 64 dimensions.
 constexpr std::size_t kMaxDimensions = 64;
 
@@ -183,11 +183,11 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorKind::kFormat, name + " is not a usable NumPy file: " + why);
   };
-  if (!text.starts_with(kMagic)) {
+  if (!text.starts_with(kNpyMagic)) {
     fail(text.empty() ? "it is empty" : "it does not begin with the bytes \\x93NUMPY");
   }
   // Magic, two version bytes, then the description's length in 2 bytes (version 1) or 4.
-  if (text.size() < kMagic.size() + 6) fail("it ends inside its header");
+  if (text.size() < kNpyMagic.size() + 6) fail("it ends inside its header");
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
   const std::size_t version = byte_at(6);
   if (version < 1 || version > 3) {

@@ -76,11 +76,6 @@ Shard shard() {
        ", expected I/N, as in 1/4 for the first of four");
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 // The first of the places that has the file, or the first place, whose absence is then reported.
 fs::path data_file(const std::string& flag, const fs::path& zoo, const char* name) {
   if (!flag.empty()) return flag;
@@ -127,6 +122,11 @@ std::vector<std::string> given_flags() {
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
 
 CheckSettings read_check_settings(std::span<const std::string> args) {
   const Arguments arguments = split_arguments(kCheckManual, args);

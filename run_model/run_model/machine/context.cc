@@ -106,8 +106,6 @@ std::string virtual_machine(const fs::path& root) {
   return tree.find("dummy-virt") != std::string::npos ? "QEMU" : "";
 }
 
-std::string megahertz(std::uint64_t khz) { return std::to_string(khz / 1000) + " MHz"; }
-
 void describe_frequencies(MachineContext& context, const std::vector<int>& cpus,
                           const fs::path& root) {
   std::optional<std::uint64_t> hardware_limit;
@@ -156,6 +154,8 @@ void warn(MachineContext& context, const fs::path& root) {
 }
 
 }  // namespace
+
+std::string megahertz(std::uint64_t khz) { return std::to_string(khz / 1000) + " MHz"; }
 
 MachineContext describe_machine(MachineDetail detail, const fs::path& root) {
   const std::vector<int> cpus = allowed_cpus();
