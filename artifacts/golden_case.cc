@@ -35,7 +35,6 @@ GoldenPicture parse_picture(const JsonField& field) {
   GoldenPicture picture;
   picture.file = file_name(field.member("file"));
   picture.sha256 = sha256_field(field.member("sha256"));
-  picture.lossless = field.member("lossless").boolean();
   return picture;
 }
 

@@ -26,9 +26,6 @@ inline constexpr int kGoldenSchema = 1;
 struct GoldenPicture {
   std::string file;    // a name without folders
   std::string sha256;  // of the file
-  // Every decoder gives the same pixels, so that the network's input must be the reference's bit
-  // for bit. Decoders of JPEG differ by a few levels here and there.
-  bool lossless = true;
 };
 
 struct GoldenInput {

@@ -28,14 +28,13 @@ std::string name_or_any(const JsonField& object, std::string_view key) {
 }
 
 ToleranceEntry parse_entry(const JsonField& field) {
-  constexpr std::array<std::string_view, 8> kKnown{"model", "target", "kind",  "pictures",
-                                                   "atol",  "rtol",   "order", "why"};
+  constexpr std::array<std::string_view, 7> kKnown{"model", "target", "kind", "atol",
+                                                   "rtol",  "order",  "why"};
   refuse_other_members(field, kKnown);
   ToleranceEntry entry;
   entry.model = name_or_any(field, "model");
   entry.target = name_or_any(field, "target");
   entry.kind = parse_score_kind(one_of(field.member("kind"), {"logits", "probabilities"}));
-  entry.lossless = one_of(field.member("pictures"), {"lossless", "lossy"}) == "lossless";
   entry.tolerance.atol = not_negative(field.member("atol"));
   entry.tolerance.rtol = not_negative(field.member("rtol"));
   entry.tolerance.order = not_negative(field.member("order"));
@@ -45,13 +44,13 @@ ToleranceEntry parse_entry(const JsonField& field) {
 }
 
 bool same_place(const ToleranceEntry& a, const ToleranceEntry& b) {
-  return a.model == b.model && a.target == b.target && a.kind == b.kind && a.lossless == b.lossless;
+  return a.model == b.model && a.target == b.target && a.kind == b.kind;
 }
 
 // 0: does not fit. A model's own entry comes before a target's.
 int fitness(const ToleranceEntry& entry, std::string_view model, std::string_view target,
-            ScoreKind kind, bool lossless) {
-  if (entry.kind != kind || entry.lossless != lossless) return 0;
+            ScoreKind kind) {
+  if (entry.kind != kind) return 0;
   if (!entry.model.empty() && entry.model != model) return 0;
   if (!entry.target.empty() && entry.target != target) return 0;
   return 1 + (entry.target.empty() ? 0 : 1) + (entry.model.empty() ? 0 : 2);
@@ -59,24 +58,21 @@ int fitness(const ToleranceEntry& entry, std::string_view model, std::string_vie
 
 void check_complete(const ToleranceTable& table, const JsonField& entries) {
   for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
-    for (const bool lossless : {true, false}) {
-      const ToleranceEntry wanted{"", "", kind, lossless, {}, ""};
-      const bool there =
-          std::any_of(table.entries.begin(), table.entries.end(),
-                      [&](const ToleranceEntry& entry) { return same_place(entry, wanted); });
-      if (there) continue;
-      entries.fail("have none without model and target for " + std::string(score_kind_name(kind)) +
-                   " of " + (lossless ? "lossless" : "lossy") + " pictures");
-    }
+    const ToleranceEntry wanted{"", "", kind, {}, ""};
+    const bool there =
+        std::any_of(table.entries.begin(), table.entries.end(),
+                    [&](const ToleranceEntry& entry) { return same_place(entry, wanted); });
+    if (there) continue;
+    entries.fail("have none without model and target for " + std::string(score_kind_name(kind)));
   }
 }
 
 }  // namespace
 
 const ToleranceEntry& ToleranceTable::find(std::string_view model, std::string_view target,
-                                           ScoreKind kind, bool lossless) const {
+                                           ScoreKind kind) const {
   const auto fits = [&](const ToleranceEntry& entry) {
-    return fitness(entry, model, target, kind, lossless);
+    return fitness(entry, model, target, kind);
   };
   const auto best = std::max_element(
       entries.begin(), entries.end(),

@@ -1,11 +1,10 @@
 // tolerances.json: how far a compiled network's results may be from the reference's, schema
 // version 1.
 //
-// {"schema_version": 1, "entries": [{"kind": "logits", "pictures": "lossless", "atol": 1e-4,
-//   "rtol": 1e-5, "order": 1e-4, "why": "…"}, {"target": "raspi_armv7", …}, …]}
+// {"schema_version": 1, "entries": [{"kind": "logits", "atol": 1e-4, "rtol": 1e-5,
+//   "order": 1e-4, "why": "…"}, {"target": "raspi_armv7", …}, …]}
 //
-// An entry counts for one kind of scores and one kind of pictures; with "target" or "model" only
-// for these.
+// An entry counts for one kind of scores; with "target" or "model" only for these.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +22,6 @@ struct ToleranceEntry {
   std::string model;   // empty: any
   std::string target;  // empty: any
   ScoreKind kind = ScoreKind::kLogits;
-  bool lossless = true;  // for pictures of which every decoder makes the same pixels, or the others
   ScoreTolerance tolerance;
   std::string why;  // the reason for these numbers, never empty
 };
@@ -33,13 +31,11 @@ struct ToleranceTable {
 
   // Of the entries that fit, the one that names model and target, else the model, else the target,
   // else neither. read_tolerances makes sure that there is one.
-  const ToleranceEntry& find(std::string_view model, std::string_view target, ScoreKind kind,
-                             bool lossless) const;
+  const ToleranceEntry& find(std::string_view model, std::string_view target, ScoreKind kind) const;
 };
 
 // Throws Error(kFile), Error(kFormat) for malformed content, two entries for the same, or no entry
-// for any model and target of a kind of scores and pictures; Error(kIncompatible) for another
-// schema version.
+// for any model and target of a kind of scores; Error(kIncompatible) for another schema version.
 ToleranceTable read_tolerances(const std::filesystem::path& path);
 
 // The same from memory; `name` stands for the file in messages.

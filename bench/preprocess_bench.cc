@@ -7,7 +7,6 @@
 
 #include <run_model/decode.h>
 #include <run_model/preprocessing.h>
-#include "preprocess/jpeg_check.h"
 #include "preprocess/picture_file.h"
 #include "preprocess/png_check.h"
 
@@ -37,15 +36,6 @@ void png_checksums(benchmark::State& state) {
   report_bytes(state, file.size());
 }
 BENCHMARK(png_checksums)->Unit(benchmark::kMillisecond);
-
-void jpeg_codes(benchmark::State& state) {
-  const std::vector<std::uint8_t> file = read_picture_file(PHOTOS "/rocket.jpg");
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(check_jpeg(file, "rocket.jpg"));
-  }
-  report_bytes(state, file.size());
-}
-BENCHMARK(jpeg_codes)->Unit(benchmark::kMillisecond);
 
 // 1200 x 1200 to the 224 x 224 in the middle of 256 x 256.
 void resize_to_crop(benchmark::State& state, Resizer resizer) {

@@ -10,6 +10,7 @@ configure_package_config_file(
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/run_model-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
+  ${CMAKE_CURRENT_LIST_DIR}/RunModelCodecs.cmake
   ${PROJECT_BINARY_DIR}/run_model-config.cmake
   ${PROJECT_BINARY_DIR}/run_model-config-version.cmake
   DESTINATION ${package_dir})

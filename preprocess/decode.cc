@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "preprocess/exif.h"
 #include "preprocess/gif.h"
-#include "preprocess/jpeg_check.h"
+#include "preprocess/jpeg.h"
 #include "preprocess/picture_file.h"
 #include "preprocess/png.h"
 #include "preprocess/pnm.h"
@@ -24,13 +24,9 @@ Picture decode_picture(Bytes file, const std::string& path) {
     case PictureFormat::kPng:
       raw = decode_png(file, what);
       break;
-    case PictureFormat::kJpeg: {
-      const JpegInfo info = check_jpeg(file, what);
-      raw = decode_with_stb(file, what);
-      raw.channels = info.channels;  // stb_image tells of CMYK as 3
-      raw.orientation = info.orientation;
+    case PictureFormat::kJpeg:
+      raw = decode_jpeg(file, what);
       break;
-    }
     case PictureFormat::kPnm:
       raw = decode_pnm(file, what);
       break;

@@ -7,7 +7,7 @@ function(run_model_write_copyright file missing)
   file(READ ${source} text)
   set(not_found "")
   foreach(package libgflags-dev libgoogle-glog-dev nlohmann-json3-dev libdlpack-dev libstb-dev
-      libxxhash-dev zlib1g-dev)
+      libxxhash-dev zlib1g-dev libjpeg62-turbo-dev)
     # Of a library that was built from source, this machine's package of the same name has it.
     find_file(notice copyright NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
       PATHS ${CMAKE_FIND_ROOT_PATH}/usr/share/doc/${package} /usr/share/doc/${package})

@@ -143,8 +143,7 @@ constexpr Entry kTopics[] = {
     {.name = "The table",
      .words =
          R"(pictures passed of those run; best class and best five equal; the largest error of any
-score for lossless pictures, and for lossy ones; the largest share of its tolerance that an error is
-(100% is the limit); mean time of a run.)"},
+score; the largest share of its tolerance that an error is (100% is the limit); mean time of a run.)"},
 };
 
 constexpr ExitCode kExitCodes[] = {{8, "some cases have failed"},
@@ -176,7 +175,7 @@ with what ONNX Runtime gives for the network before it was compiled.
 
 A case passes when the artifact was compiled from the ONNX file of the golden case and for its
 preprocessing (where metadata.json tells), the picture is the case's, the network's input is equal bit
-for bit (lossless pictures), no score is NaN or infinite, the best class and the best five as a set are
+for bit, no score is NaN or infinite, the best class and the best five as a set are
 the reference's, only close neighbours among them change places, and every score is within
 atol + rtol * |reference| by tolerances.json. Each artifact is run in a process of its own, under an
 emulator where it is for another machine. What cannot be checked is skipped and named.)",

@@ -86,7 +86,6 @@ class Judge {
   }
 
   void check_input(const GoldenCase& golden, const Tensor& input) {
-    if (!golden.picture.lossless) return;
     result_.input_compared = true;
     const std::span bytes(static_cast<const std::byte*>(input.data()), input.nbytes());
     const std::string found = sha256_hex(bytes);
@@ -108,8 +107,8 @@ class Judge {
                                  ", expected " + shape_name(golden.output_shape));
       return;
     }
-    const ToleranceEntry& entry = context_.tolerances->find(context_.model, context_.target,
-                                                            golden.kind, golden.picture.lossless);
+    const ToleranceEntry& entry =
+        context_.tolerances->find(context_.model, context_.target, golden.kind);
     const std::span<const float> reference = golden.output.elements<float>();
     const std::vector<double> expected(reference.begin(), reference.end());
     const std::vector<double> actual =

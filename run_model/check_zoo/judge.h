@@ -22,9 +22,9 @@ struct JudgeContext {
 
 // Everything that a case demands is checked, and every failure is told: that the artifact was
 // compiled from the ONNX file that the reference ran and is prepared for the same preprocessing
-// (where it has metadata), that the picture is the reference's, that the network's input is (bit
-// for bit, for lossless pictures), and the rules of <run_model/score_comparison.h>. A picture that
-// is not there is skipped. Throws nothing: an Error becomes a failure.
+// (where it has metadata), that the picture is the reference's, that the network's input is bit
+// for bit, and the rules of <run_model/score_comparison.h>. A picture that is not there is skipped.
+// Throws nothing: an Error becomes a failure.
 CaseResult judge_case(LoadedPackage& loaded, const std::filesystem::path& golden,
                       const std::string& picture, const JudgeContext& context);
 

@@ -89,7 +89,7 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
   return lines;
 }
 
-Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
+Lines locate(DebugExecutor& executor, const std::filesystem::path& path,
              const CheckSettings& settings) {
   const GoldenCase golden = read_golden_case(path);
   const std::filesystem::path file = settings.intermediates / golden.model / (golden.name + ".npz");
@@ -99,10 +99,6 @@ Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
                              (settings.images / golden.picture.file).string() + " makes it";
   if (!std::filesystem::exists(file, error)) {
     return {"cannot locate: " + path_in_quotes(file) + " is not there: " + remake};
-  }
-  if (!golden.picture.lossless) {
-    return {"cannot locate: the decoded pixels of " + in_quotes(golden.picture.file) +
-            " are not the reference's; take a lossless picture"};
   }
   const ReferenceTensors references(read_npz(file));
   const ReferenceMatch output = references.closest(golden.output);
@@ -127,7 +123,7 @@ Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
 
 }  // namespace
 
-std::vector<std::string> locate_case(GraphExecutor& executor, const std::filesystem::path& golden,
+std::vector<std::string> locate_case(DebugExecutor& executor, const std::filesystem::path& golden,
                                      const CheckSettings& settings) {
   try {
     return locate(executor, golden, settings);

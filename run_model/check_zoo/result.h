@@ -46,7 +46,7 @@ struct CaseResult {
   CaseStatus status = CaseStatus::kPassed;
   std::string skipped_because;
   std::vector<CaseFailure> failures;
-  bool input_compared = false;  // bit for bit, which only lossless pictures allow
+  bool input_compared = false;  // bit for bit
   bool compared = false;        // whether `scores` holds something
   CaseScores scores;
   double preprocess_ms = 0.0;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <map>
-#include <optional>
 
 namespace run_model {
 namespace {
@@ -57,18 +56,12 @@ std::string time_text(double milliseconds) {
                              : number("%.1f s", milliseconds / 1000);
 }
 
-std::string error_text(const std::optional<double>& error) {
-  return error ? number("%.2g", *error) : "-";
-}
-
 // What the scores of several pictures have in common.
 struct ScoreSummary {
   std::size_t compared = 0;
   std::size_t top1 = 0;
   std::size_t top5 = 0;
-  // Decoders of lossy pictures differ, so that their errors are of another size.
-  std::optional<double> lossless_error;
-  std::optional<double> lossy_error;
+  double largest_error = 0;
   double tolerance_used = 0;
   double run_ms = 0;
 
@@ -77,19 +70,15 @@ struct ScoreSummary {
     ++compared;
     top1 += result.scores.top1_equal ? 1 : 0;
     top5 += result.scores.top5_equal ? 1 : 0;
-    std::optional<double>& error = result.input_compared ? lossless_error : lossy_error;
-    error = std::max(error.value_or(0), result.scores.largest_error);
+    largest_error = std::max(largest_error, result.scores.largest_error);
     tolerance_used = std::max(tolerance_used, result.scores.tolerance_used);
     run_ms += result.run_ms;
   }
 
-  // top-1, top-5, the largest errors, the tolerance used, time.
+  // top-1, top-5, the largest error, the tolerance used, time.
   Row cells() const {
-    if (compared == 0) return {"-", "-", "-", "-", "-", "-"};
-    return {share(top1, compared),
-            share(top5, compared),
-            error_text(lossless_error),
-            error_text(lossy_error),
+    if (compared == 0) return {"-", "-", "-", "-", "-"};
+    return {share(top1, compared), share(top5, compared), number("%.2g", largest_error),
             number("%.0f%%", 100 * tolerance_used),
             time_text(run_ms / static_cast<double>(compared))};
   }
@@ -191,8 +180,8 @@ std::string case_details(const JobResult& job, const CaseResult& result,
 
 std::string zoo_table(const std::vector<JobResult>& jobs, const TableOptions& options,
                       const RepeatCommand& repeat) {
-  std::vector<Row> rows{{"model", "target", "form", "pictures", "top-1", "top-5", "max |Δ|",
-                         "lossy |Δ|", "of tolerance", "run"}};
+  std::vector<Row> rows{
+      {"model", "target", "form", "pictures", "top-1", "top-5", "max |Δ|", "of tolerance", "run"}};
   for (const JobResult& job : jobs) {
     rows.push_back(job_row(job));
     if (!options.verbose) continue;

@@ -5,7 +5,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/server/auth_key.h"
+#include "rpc/server/authentication.h"
 #include "run_model/rpc_server/flags.h"
 #include "run_model/shared/arguments.h"
 

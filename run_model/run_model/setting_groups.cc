@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/shared/arguments.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include <run_model/tensor.h>
 #include "base/text.h"
 #include "runtime/float16.h"
-#include "runtime/tensor_values.h"
 
 namespace run_model {
 namespace {

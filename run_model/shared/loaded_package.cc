@@ -76,7 +76,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   options.threads = start_threads(plan);
   options.plan_memory = load.plan_memory;
   if (load.watch_memory) options.on_loaded = [&] { memory.mark(kStageLoaded); };
-  GraphExecutor executor(package.files, options);
+  DebugExecutor executor(package.files, options);
   memory.mark(kStageParametersBound);
   check_metadata(package, executor);
   const double milliseconds = stopwatch.lap();

@@ -1,7 +1,7 @@
 // An artifact that is ready to run.
 #pragma once
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/package.h>
 #include "run_model/shared/memory_stages.h"
 #include "run_model/shared/thread_plan.h"
@@ -13,7 +13,7 @@ struct LoadedPackage {
   ThreadPlan thread_plan;
   MemoryStages memory;       // as far as loading goes
   double load_milliseconds;  // finding, checking and loading it
-  GraphExecutor executor;
+  DebugExecutor executor;
   std::shared_ptr<ThreadPool> threads;  // that the executor runs on
 };
 

@@ -7,7 +7,6 @@
 
 #include <run_model/error.h>
 #include "runtime/cpu/clusters.h"
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {

@@ -22,7 +22,7 @@ json complete() {
   return {{"schema_version", 1},
           {"model", "net"},
           {"onnx_sha256", kHash},
-          {"picture", {{"file", "cat.png"}, {"sha256", std::string(64, 'b')}, {"lossless", true}}},
+          {"picture", {{"file", "cat.png"}, {"sha256", std::string(64, 'b')}}},
           {"preprocessing",
            {{"resizer", "pil-bilinear"},
             {"fit", "crop"},
@@ -68,7 +68,6 @@ TEST_F(GoldenCaseTest, ReadsEveryField) {
   EXPECT_EQ(golden.onnx_sha256, kHash);
   EXPECT_EQ(golden.picture.file, "cat.png");
   EXPECT_EQ(golden.picture.sha256, std::string(64, 'b'));
-  EXPECT_TRUE(golden.picture.lossless);
   EXPECT_EQ(golden.preprocessing.crop, 4);
   EXPECT_EQ(golden.input.name, "data");
   EXPECT_THAT(golden.input.shape, ElementsAre(1, 3, 4, 4));
@@ -97,7 +96,6 @@ TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
       {"/picture/file", "..", "expected a file's name without folders"},
       {"/picture/file", "", "expected a file's name without folders"},
       {"/picture/sha256", std::string(64, 'A'), "picture.sha256 is not 64 lower-case"},
-      {"/picture/lossless", "yes", "picture.lossless is '\"yes\"', expected true or false"},
       {"/preprocessing/fit", "stretch", "preprocessing.fit"},
       {"/input/shape", {1, -3}, "input.shape[1]"},
       {"/input/dtype", "floot", "floot"},

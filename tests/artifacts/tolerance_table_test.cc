@@ -13,31 +13,25 @@ namespace {
 
 using nlohmann::json;
 
-json entry(const std::string& kind, const std::string& pictures, double atol) {
-  return {{"kind", kind}, {"pictures", pictures}, {"atol", atol},
-          {"rtol", 0.5},  {"order", 0.25},        {"why", "measured"}};
+json entry(const std::string& kind, double atol) {
+  return {{"kind", kind}, {"atol", atol}, {"rtol", 0.5}, {"order", 0.25}, {"why", "measured"}};
 }
 
 json complete() {
-  return {{"schema_version", 1},
-          {"entries",
-           {entry("logits", "lossless", 1), entry("logits", "lossy", 2),
-            entry("probabilities", "lossless", 3), entry("probabilities", "lossy", 4)}}};
+  return {{"schema_version", 1}, {"entries", {entry("logits", 1), entry("probabilities", 2)}}};
 }
 
 ToleranceTable parse(const json& document) { return parse_tolerances(document.dump(), "'t.json'"); }
 
 double atol(const ToleranceTable& table, const std::string& model, const std::string& target) {
-  return table.find(model, target, ScoreKind::kLogits, true).tolerance.atol;
+  return table.find(model, target, ScoreKind::kLogits).tolerance.atol;
 }
 
-TEST(ToleranceTableTest, FindsByKindAndPictures) {
+TEST(ToleranceTableTest, FindsByKind) {
   const ToleranceTable table = parse(complete());
-  EXPECT_EQ(table.find("m", "t", ScoreKind::kLogits, true).tolerance.atol, 1);
-  EXPECT_EQ(table.find("m", "t", ScoreKind::kLogits, false).tolerance.atol, 2);
-  EXPECT_EQ(table.find("m", "t", ScoreKind::kProbabilities, true).tolerance.atol, 3);
-  const ToleranceEntry& last = table.find("m", "t", ScoreKind::kProbabilities, false);
-  EXPECT_EQ(last.tolerance.atol, 4);
+  EXPECT_EQ(table.find("m", "t", ScoreKind::kLogits).tolerance.atol, 1);
+  const ToleranceEntry& last = table.find("m", "t", ScoreKind::kProbabilities);
+  EXPECT_EQ(last.tolerance.atol, 2);
   EXPECT_EQ(last.tolerance.rtol, 0.5);
   EXPECT_EQ(last.tolerance.order, 0.25);
   EXPECT_EQ(last.why, "measured");
@@ -46,7 +40,7 @@ TEST(ToleranceTableTest, FindsByKindAndPictures) {
 TEST(ToleranceTableTest, TheMoreSpecificEntryCounts) {
   json document = complete();
   const auto add = [&](const char* model, const char* target, double value) {
-    json more = entry("logits", "lossless", value);
+    json more = entry("logits", value);
     if (model != nullptr) more["model"] = model;
     if (target != nullptr) more["target"] = target;
     document["entries"].push_back(more);
@@ -71,12 +65,11 @@ TEST(ToleranceTableTest, RefusesWhatIsMalformed) {
       {"/entries/0/atol", -1, "entries[0].atol is less than 0"},
       {"/entries/0/rtol", "1", "entries[0].rtol"},
       {"/entries/0/kind", "odds", "expected one of logits, probabilities"},
-      {"/entries/0/pictures", "jpeg", "expected one of lossless, lossy"},
       {"/entries/0/why", "", "every tolerance needs its reason"},
       {"/entries/0/target", "", "entries[0].target is empty"},
       {"/entries/0/atols", 1, "not a field that this version knows"},
-      {"/entries/1", entry("logits", "lossless", 1), "entries[1] is for the same"},
-      {"/entries/3/model", "m", "for probabilities of lossy pictures"},
+      {"/entries/1", entry("logits", 1), "entries[1] is for the same"},
+      {"/entries/1/model", "m", "none without model and target for probabilities"},
       {"/entries", 1, "entries is no list"},
   };
   for (const auto& [pointer, value, message] : cases) {
@@ -95,7 +88,7 @@ TEST(ToleranceTableTest, TheProjectsTableHasEveryTarget) {
   const ToleranceTable table = read_tolerances(folder / "tolerances.json");
   for (const ListedTarget& target : read_target_list(folder / "targets.json")) {
     for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
-      EXPECT_EQ(table.find("any", target.name, kind, true).target, target.name);
+      EXPECT_EQ(table.find("any", target.name, kind).target, target.name);
     }
   }
 }

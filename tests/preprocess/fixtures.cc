@@ -2,7 +2,6 @@
 
 #include <zlib.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -73,13 +72,13 @@ std::vector<std::uint8_t> from_hex(const std::string& hex) {
   return bytes;
 }
 
-std::string difference(const Image& image, std::span<const std::uint8_t> expected, int tolerance) {
+std::string difference(const Image& image, std::span<const std::uint8_t> expected) {
   if (image.byte_count() != expected.size()) {
     return "there are " + std::to_string(image.byte_count()) + " bytes instead of " +
            std::to_string(expected.size());
   }
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (std::abs(image.data()[i] - expected[i]) > tolerance) {
+    if (image.data()[i] != expected[i]) {
       const std::size_t row = image.row_bytes();
       return "pixel (" + std::to_string(i % row / kImageChannels) + ", " + std::to_string(i / row) +
              "), channel " + std::to_string(i % kImageChannels) + " is " +

@@ -26,9 +26,7 @@ nlohmann::json read_json(const std::string& name);
 // "0aff…" as bytes.
 std::vector<std::uint8_t> from_hex(const std::string& hex);
 
-// Empty when all pixels differ by at most `tolerance`, else where the first one that does not lies,
-// and its two values.
-std::string difference(const Image& image, std::span<const std::uint8_t> expected,
-                       int tolerance = 0);
+// Empty when all pixels are equal, else where the first one that is not lies, and its two values.
+std::string difference(const Image& image, std::span<const std::uint8_t> expected);
 
 }  // namespace run_model::fixtures

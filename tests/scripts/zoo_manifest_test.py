@@ -80,7 +80,7 @@ def test_committed_results_are_the_manifests(model):
         assert case["output"]["kind"] == facts["output"]["kind"]
         assert np.load(path.with_suffix(".npy")).shape == tuple(facts["output"]["shape"])
     assert set(found) == pictures
-    assert sum(case["picture"]["lossless"] for case in found.values()) >= 10
+    assert len(found) >= 10
 
 
 def test_models_are_chosen_by_name():

@@ -7,9 +7,9 @@
 
 #include <run_model/npy.h>
 #include <run_model/npz.h>
+#include <run_model/tensor.h>
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/tensor_values.h"
 
 namespace run_model {
 namespace {

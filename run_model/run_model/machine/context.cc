@@ -12,7 +12,6 @@
 #include "run_model/run_model/machine/cpu_name.h"
 #include "run_model/run_model/machine/watch.h"
 #include "runtime/cpu/features.h"
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "run_model/shared/json.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model {
 namespace {

@@ -13,7 +13,6 @@
 #include "run_model/shared/loaded_package.h"
 #include "run_model/shared/progress_line.h"
 #include "runtime/cpu/clusters.h"
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {

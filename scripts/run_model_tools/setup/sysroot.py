@@ -27,14 +27,15 @@ STAMP = ".made_from"
 
 HEADER_PACKAGES = ("nlohmann-json3-dev", "libdlpack-dev", "libstb-dev", "libxxhash-dev")
 # Debian's glog uses libunwind on x86 only.
-LIBRARY_PACKAGES = ("zlib1g-dev", "libgflags-dev", "libgoogle-glog-dev", "libgtest-dev",
-                    "libgmock-dev")
+LIBRARY_PACKAGES = ("zlib1g-dev", "libjpeg62-turbo-dev", "libgflags-dev", "libgoogle-glog-dev",
+                    "libgtest-dev", "libgmock-dev")
 
 # Built with CMake and these options, in the order to build them in: glog needs gflags.
 CMAKE_PACKAGES = {
     "gflags": ("-DLIB_INSTALL_DIR={libdir}", "-DREGISTER_INSTALL_PREFIX=OFF",
                "-DREGISTER_BUILD_DIR=OFF"),
     "google-glog": ("-DWITH_UNWIND=OFF", "-DWITH_GTEST=OFF"),
+    "libjpeg-turbo": ("-DENABLE_SHARED=OFF", "-DWITH_TURBOJPEG=OFF"),
     "googletest": ("-DBUILD_GMOCK=ON",),
 }
 # Built with its own configure: Debian leaves files out that its CMakeLists.txt asks for.

@@ -1,9 +1,8 @@
 """Reference results: ONNX Runtime on a picture prepared by Pillow, OpenCV and NumPy.
 
 artifacts/golden/MODEL/PICTURE.json says what was computed from what, and PICTURE.npy holds the
-whole first output, float32, as the network gives it (`output.kind` says what that is).  Of a
-picture that is not `lossless` (JPEG) another decoder gives slightly other pixels than Pillow's,
-whose hash is `rgb_sha256`, and so another input.
+whole first output, float32, as the network gives it (`output.kind` says what that is).
+`rgb_sha256` is of the picture's pixels.
 """
 
 from __future__ import annotations
@@ -104,7 +103,6 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
         "onnx_sha256": model.sha256,
         "picture": {"file": picture.name, "sha256": sha256_of(picture),
                     "size": list(prepared.original_size),
-                    "lossless": picture.suffix.lower() not in (".jpg", ".jpeg"),
                     "rgb_sha256": hashlib.sha256(given.pixels.tobytes()).hexdigest()},
         "preprocessing": spec.to_json(),
         "input": {"name": given.name, "shape": list(prepared.tensor.shape),

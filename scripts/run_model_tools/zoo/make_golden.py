@@ -36,8 +36,7 @@ from run_model_tools.zoo import golden, intermediates
 from run_model_tools.zoo import models as zoo
 from run_model_tools.zoo.manifest import choose, read_manifest
 
-LOSSLESS_SUFFIXES = (".png", ".bmp", ".ppm")
-PICTURE_SUFFIXES = (*LOSSLESS_SUFFIXES, ".jpg", ".jpeg")
+PICTURE_SUFFIXES = (".png", ".bmp", ".ppm", ".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,6 @@ class Job:
     model: OnnxModel
     spec: Preprocessing
     folder: Path
-    suffixes: tuple[str, ...] = PICTURE_SUFFIXES
-    """Of the pictures in images/ that it is run on.
-
-    An untrained network may turn the small differences between two JPEG decoders into another
-    class, which says nothing about the artifact.
-    """
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -105,8 +98,7 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
             raise ToolError(MISSING_FILE, f"{path} is not there: make it with scripts/fetch_zoo "
                                           f"{model.name}.")
         folder = args.out / model.name if args.out else root / model.golden
-        jobs.append(Job(model.name, read_model(path), model.preprocessing, folder,
-                        LOSSLESS_SUFFIXES if model.is_seeded else PICTURE_SUFFIXES))
+        jobs.append(Job(model.name, read_model(path), model.preprocessing, folder))
     return jobs
 
 
@@ -129,16 +121,16 @@ def write_intermediates(job: Job, picture: Path) -> None:
     print(f"{path}: {len(values)} values")
 
 
-def pictures_of(job: Job, named: list[Path] | None) -> list[Path]:
-    """The named pictures, or those in images/ that fit the job."""
+def pictures_of(named: list[Path] | None) -> list[Path]:
+    """The named pictures, or those in images/."""
     return named or sorted(p for p in (environment.REPO_ROOT / "images").iterdir()
-                           if p.suffix in job.suffixes)
+                           if p.suffix in PICTURE_SUFFIXES)
 
 
 def run_job(job: Job, labels: list[str], args: argparse.Namespace) -> list[str]:
     """Makes or checks one model's results; gives what was not reproduced."""
     wrong = []
-    pictures = pictures_of(job, args.pictures)
+    pictures = pictures_of(args.pictures)
     for picture in pictures:
         if args.intermediates:
             write_intermediates(job, picture)
@@ -175,5 +167,5 @@ def main() -> None:
         raise ToolError(MISMATCH, "not reproduced: " + "; ".join(wrong) + ".")
     if args.check:
         for job in jobs:
-            count = len(pictures_of(job, args.pictures))
+            count = len(pictures_of(args.pictures))
             print(f"{count} results in {job.folder} reproduced.")

@@ -111,10 +111,7 @@ TEST_F(CheckZooTest, TheInputMustBeEqualBitForBit) {
   const json result = zoo_.check_one({}, 8);
   EXPECT_THAT(failed_rules(result), ElementsAre("input"));
   EXPECT_THAT(message(result), HasSubstr("expected ffffffffffff…"));
-
-  golden["picture"]["lossless"] = false;
-  zoo_.write_golden("red", golden);
-  EXPECT_EQ(zoo_.check_one({}, 0)["input_compared"], false);
+  EXPECT_EQ(result["input_compared"], true);
 }
 
 TEST_F(CheckZooTest, ThePictureMustBeTheReferences) {

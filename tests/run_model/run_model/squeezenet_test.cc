@@ -22,11 +22,8 @@ using ::testing::HasSubstr;
 const std::filesystem::path kSource = RUN_MODEL_SOURCE_DIR;
 const std::filesystem::path kGolden = kSource / "artifacts/golden/squeezenet1_1";
 
-// Float32 kernels that sum in another order than ONNX Runtime's differ in the sixth digit. The
-// pixels of a JPEG differ by one here and there between stb_image and Pillow's decoder, which shows
-// in the third.
+// Float32 kernels that sum in another order than ONNX Runtime's differ in the sixth digit.
 constexpr double kTolerance = 2e-5;
-constexpr double kJpegTolerance = 5e-3;
 
 class SqueezenetTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -50,7 +47,6 @@ TEST_P(SqueezenetTest, AgreesWithOnnxRuntime) {
   const ProgramResult result = classify(golden, {"--json", "--outputs", outputs_file});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const json report = json::parse(result.out);
-  const double tolerance = golden["picture"]["lossless"] ? kTolerance : kJpegTolerance;
 
   EXPECT_EQ(report["input"]["range"]["min"], golden["input"]["min"]);
   EXPECT_EQ(report["input"]["range"]["max"], golden["input"]["max"]);
@@ -59,14 +55,14 @@ TEST_P(SqueezenetTest, AgreesWithOnnxRuntime) {
     EXPECT_EQ(report["top"][i]["index"], golden["top"][i]["index"]);
     EXPECT_EQ(report["top"][i]["label"], golden["top"][i]["label"]);
     EXPECT_NEAR(report["top"][i]["probability"].get<double>(),
-                golden["top"][i]["probability"].get<double>(), tolerance);
+                golden["top"][i]["probability"].get<double>(), kTolerance);
   }
 
   const Tensor expected = read_npy(kGolden / (GetParam() + ".npy"));
   const Tensor actual = read_npz(outputs_file).at(0).tensor;
   ASSERT_EQ(actual.shape(), expected.shape());
   for (std::size_t i = 0; i < expected.elements<float>().size(); ++i) {
-    EXPECT_NEAR(actual.elements<float>()[i], expected.elements<float>()[i], tolerance) << i;
+    EXPECT_NEAR(actual.elements<float>()[i], expected.elements<float>()[i], kTolerance) << i;
   }
 }
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/tensor_values.h"
+#include <run_model/tensor.h>
 #include "tests/error_matcher.h"
 
 namespace run_model {

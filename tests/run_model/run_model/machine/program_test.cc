@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <run_model/npz.h>
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"

@@ -1,0 +1,53 @@
+// Stands in for parts of Debian's static libjpeg-turbo that a decoder never calls, although the
+// parts that it calls name them: colour maps and quick upsampling, which have to be asked for, and
+// on x86-64 the vector code of the encoder, whose tables alone would take 100 KB of each program.
+#include <exception>
+
+// C functions are linked by name; nothing looks at their parameters.
+#define RUN_MODEL_NEVER_CALLED(name) \
+  extern "C" void name();            \
+  void name() { std::terminate(); }
+
+RUN_MODEL_NEVER_CALLED(jinit_1pass_quantizer)
+RUN_MODEL_NEVER_CALLED(jinit_2pass_quantizer)
+RUN_MODEL_NEVER_CALLED(jinit_merged_upsampler)
+
+#ifdef __x86_64__
+#define RUN_MODEL_NO_TABLE(name) \
+  extern "C" const char name[1]; \
+  const char name[1] = {};
+
+#define RUN_MODEL_NO_CONVERSION(direction, set)                     \
+  RUN_MODEL_NEVER_CALLED(jsimd_rgb_##direction##_convert_##set)     \
+  RUN_MODEL_NEVER_CALLED(jsimd_extrgb_##direction##_convert_##set)  \
+  RUN_MODEL_NEVER_CALLED(jsimd_extrgbx_##direction##_convert_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_extbgr_##direction##_convert_##set)  \
+  RUN_MODEL_NEVER_CALLED(jsimd_extbgrx_##direction##_convert_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_extxbgr_##direction##_convert_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_extxrgb_##direction##_convert_##set) \
+  RUN_MODEL_NO_TABLE(jconst_rgb_##direction##_convert_##set)
+
+RUN_MODEL_NO_CONVERSION(ycc, sse2)
+RUN_MODEL_NO_CONVERSION(ycc, avx2)
+RUN_MODEL_NO_CONVERSION(gray, sse2)
+RUN_MODEL_NO_CONVERSION(gray, avx2)
+
+#define RUN_MODEL_NO_UPSAMPLING(step, set)                             \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_merged_upsample_##set)         \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extrgb_merged_upsample_##set)  \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extrgbx_merged_upsample_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extbgr_merged_upsample_##set)  \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extbgrx_merged_upsample_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extxbgr_merged_upsample_##set) \
+  RUN_MODEL_NEVER_CALLED(jsimd_##step##_extxrgb_merged_upsample_##set)
+
+RUN_MODEL_NO_UPSAMPLING(h2v1, sse2)
+RUN_MODEL_NO_UPSAMPLING(h2v1, avx2)
+RUN_MODEL_NO_UPSAMPLING(h2v2, sse2)
+RUN_MODEL_NO_UPSAMPLING(h2v2, avx2)
+RUN_MODEL_NO_TABLE(jconst_merged_upsample_sse2)
+RUN_MODEL_NO_TABLE(jconst_merged_upsample_avx2)
+
+RUN_MODEL_NEVER_CALLED(jsimd_huff_encode_one_block_sse2)
+RUN_MODEL_NO_TABLE(jconst_huff_encode_one_block)
+#endif
