@@ -120,7 +120,7 @@ int count_flag(const char* name, int value, int limit) {
 std::vector<std::string> given_flags() {
   std::vector<std::string> flags;
   for (const char* name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
-                                 "programs", "threads", "timeout"}) {
+                           "programs", "threads", "timeout"}) {
     if (flag_is_set(name)) flags.push_back(std::string("--") + name + "=" + flag_value(name));
   }
   return flags;

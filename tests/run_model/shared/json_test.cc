@@ -44,7 +44,10 @@ TEST(JsonTest, EscapesStrings) {
   all += "ü€\U0001F600";
   EXPECT_EQ(Json(all).compact(), nlohmann::json(all).dump());
   EXPECT_EQ(Json(all).compact(true), nlohmann::json(all).dump(-1, ' ', true));
-  EXPECT_EQ(Json("a\xff" "b\xc3").compact(), "\"a\uFFFDb\uFFFD\"");
+  EXPECT_EQ(Json("a\xff"
+                 "b\xc3")
+                .compact(),
+            "\"a\uFFFDb\uFFFD\"");
 }
 
 TEST(JsonTest, FillsLinesForPeople) {
