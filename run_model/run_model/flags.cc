@@ -10,7 +10,7 @@ DEFINE_bool(bgr, false, "the network takes its channels in the order blue, green
 DEFINE_string(mean, "", "three values to subtract, one for each channel");
 DEFINE_string(std, "", "three values to divide by, one for each channel");
 DEFINE_string(mean_order, "network", "the order of --mean and --std: network or rgb");
-DEFINE_string(resizer, "", "nearest, pil-bilinear, pil-bicubic or cv2-linear");
+DEFINE_string(resizer, "", "nearest, pil-bilinear, pil-bicubic, pil13-bilinear, pil13-bicubic or cv2-linear");
 DEFINE_string(fit, "", "crop, squash or letterbox");
 DEFINE_int32(resize, 0, "length of the short side before the crop");
 DEFINE_int32(crop, 0, "side of the centre crop: the network's input size");

@@ -32,7 +32,8 @@ How pixels become numbers, where the artifact's metadata.json does not say (flag
                        --bgr --no-normalize --mean 104 117 123 takes 104 from blue, as Caffe does
   --mean-order=rgb     --mean and --std are in the order red, green, blue whatever the network's is
   --rgb, --bgr         order of the network's channels (default: RGB)
-  --resizer NAME       nearest, pil-bilinear (default), pil-bicubic or cv2-linear
+  --resizer NAME       nearest, pil-bilinear (default), pil-bicubic (Pillow up to 12),
+                       pil13-bilinear, pil13-bicubic (Pillow 13) or cv2-linear
   --fit NAME           crop (default): short side to --resize, then the middle;
                        squash: both sides to the input's; letterbox: all of it, padded
   --resize N           length of the short side (default: 256 for a crop of 224)
