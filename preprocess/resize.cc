@@ -1,11 +1,11 @@
 #include <run_model/resize.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include <run_model/error.h>
 #include "base/enum_names.h"
+#include "preprocess/image_operations.h"
 #include "preprocess/resizers.h"
 
 namespace run_model {
@@ -17,15 +17,6 @@ constexpr auto kResizers = enum_names<Resizer>({{Resizer::kNearest, "nearest"},
                                                 {Resizer::kPil13Bilinear, "pil13-bilinear"},
                                                 {Resizer::kPil13Bicubic, "pil13-bicubic"},
                                                 {Resizer::kCv2Linear, "cv2-linear"}});
-
-Image crop(const Image& image, const Region& window) {
-  Image result(window.width, window.height);
-  for (int y = 0; y < window.height; ++y) {
-    std::memcpy(result.row(y), image.row(window.y + y) + window.x * kImageChannels,
-                result.row_bytes());
-  }
-  return result;
-}
 
 // Source index = floor(index * source / target).
 Image resize_nearest(const Image& image, int width, int height, const Region& window) {
