@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "base/memory_file.h"
+#include "base/mapped_file.h"
 
 namespace run_model {
 
@@ -23,6 +23,6 @@ struct UnpackedArchive {
 // Throws Error(kFormat) for what is damaged or no artifact; Error(kIncompatible) for an archive of
 // an executor that run_model has not, and for one whose code is objects or sources, saying how to
 // link.
-UnpackedArchive unpack_archive(const std::filesystem::path& archive);
+UnpackedArchive unpack_archive(const std::filesystem::path& path);
 
 }  // namespace run_model

@@ -4,7 +4,7 @@
 #include "artifacts/target_list.h"
 #include "base/text.h"
 #include "runtime/elf/host.h"
-#include "runtime/elf/names.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 

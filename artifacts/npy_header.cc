@@ -183,7 +183,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorKind::kFormat, name + " is not a usable NumPy file: " + why);
   };
-  if (text.substr(0, kMagic.size()) != kMagic) {
+  if (!text.starts_with(kMagic)) {
     fail(text.empty() ? "it is empty" : "it does not begin with the bytes \\x93NUMPY");
   }
   // Magic, two version bytes, then the description's length in 2 bytes (version 1) or 4.

@@ -7,7 +7,6 @@
 #include <run_model/error.h>
 #include "artifacts/gunzip.h"
 #include "base/file.h"
-#include "base/file_kind.h"
 #include "base/text.h"
 
 namespace run_model {

@@ -149,7 +149,7 @@ void TarReader::read_pax_records(std::span<const std::byte> records) {
   }
 }
 
-void TarReader::add_file(std::string name, std::span<const std::byte> bytes) {
+void TarReader::add_file(const std::string& name, std::span<const std::byte> bytes) {
   auto inner = inner_name(name);
   if (!inner) fail("the name " + in_quotes(name) + " does not stand for a file inside of it");
   if (find(*inner) != nullptr) fail("it holds " + in_quotes(*inner) + " twice");

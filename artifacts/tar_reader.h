@@ -42,9 +42,9 @@ class TarReader {
 
   [[noreturn]] void fail(const std::string& why) const;
   void read_all();
-  void read_member(std::span<const std::byte> header);
+  void read_member(std::span<const std::byte> block);
   void read_pax_records(std::span<const std::byte> records);
-  void add_file(std::string name, std::span<const std::byte> bytes);
+  void add_file(const std::string& name, std::span<const std::byte> bytes);
   void check_end() const;
   std::span<const std::byte> take(std::uint64_t bytes, const std::string& what);
 

@@ -1,4 +1,5 @@
-// Files by their descriptors: one owner, one way to read, one way to write.
+// Files by their descriptors (one owner, one way to read, one way to write), and what their first
+// bytes say they are.
 #pragma once
 
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -74,5 +76,9 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::size_t 
 
 // The first `limit` bytes, or fewer where the file is shorter. Throws Error(kFile).
 std::vector<std::byte> read_file_start(const std::filesystem::path& path, std::size_t limit);
+
+// A noun phrase such as "a tar archive", "TVM parameters", "text" or "of no kind that run_model
+// knows", to follow "is". Only for messages: nothing else may depend on it.
+std::string file_kind(std::span<const std::byte> bytes);
 
 }  // namespace run_model

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <system_error>
@@ -32,6 +33,16 @@ std::string_view kind_of(mode_t mode) {
     return "a socket";
   }
   return "a device";
+}
+
+// memfd_create(2).
+constexpr std::size_t kMaxName = 249;
+
+[[noreturn]] void fail(const std::string& name) {
+  throw Error(ErrorKind::kFile,
+              "no file in memory can be made for " + in_quotes(name, kMaxName) + ": " +
+                  std::strerror(errno),
+              "unpack the archive with tar -xf and give the folder");
 }
 
 }  // namespace
@@ -94,6 +105,18 @@ void MappedFile::release(std::size_t offset, std::size_t length) const {
   if (first < last) {
     ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
   }
+}
+
+std::shared_ptr<const MemoryFile> MemoryFile::create(const std::string& name,
+                                                     std::span<const std::byte> content) {
+  const std::string shown = name.size() <= kMaxName ? name : name.substr(name.size() - kMaxName);
+  OwnedFd fd(::memfd_create(shown.c_str(), MFD_CLOEXEC));
+  if (!fd || !write_all(fd.get(), content)) fail(shown);
+  return std::shared_ptr<const MemoryFile>(new MemoryFile(std::move(fd)));
+}
+
+std::filesystem::path MemoryFile::path() const {
+  return "/proc/self/fd/" + std::to_string(fd_.get());
 }
 
 }  // namespace run_model

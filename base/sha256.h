@@ -2,9 +2,10 @@
 //
 // Own code because it is the only cryptography here: the packaged libraries (libcrypto, nettle)
 // would have to be built from source for riscv64, which Debian 12 does not have, and add more to a
-// program than the rest of it. Of files it guards against mix-ups and damage; rpc/server/hmac.h
-// makes of it what proves to the RPC server that a client knows its key. What is hashed takes no
-// part in deciding what is done next, so that the time tells its length only.
+// program than the rest of it. Of files it guards against mix-ups and damage;
+// rpc/server/authentication.h makes of it what proves to the RPC server that a client knows its
+// key. What is hashed takes no part in deciding what is done next, so that the time tells its
+// length only.
 #pragma once
 
 #include <array>

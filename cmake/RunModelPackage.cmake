@@ -1,4 +1,4 @@
-# What a board needs, as one Debian package and one archive: programs, labels, man pages. Headers and
+# What a board needs, as one Debian package and one archive: programs, labels, man pages, completion. Headers and
 # libraries for other projects' builds are not in it; `cmake --install` has them too.
 #   cpack --config build/<preset>/CPackConfig.cmake -B build/<preset>/packages
 # With SOURCE_DATE_EPOCH in the environment, the same build always gives the same packages.
@@ -25,16 +25,17 @@ install(FILES README.md LICENSE ${PROJECT_BINARY_DIR}/copyright DESTINATION ${do
 # -n leaves the time and the name out, so that the same page always gives the same file.
 find_program(GZIP gzip REQUIRED)
 foreach(program ${programs})
-  set(page ${CMAKE_CURRENT_SOURCE_DIR}/run_model/${program}/${program}.1)
-  set(compressed ${PROJECT_BINARY_DIR}/man/${program}.1.gz)
-  add_custom_command(OUTPUT ${compressed}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/man
-    COMMAND ${GZIP} -9nc ${page} > ${compressed}
-    DEPENDS ${page} VERBATIM)
-  list(APPEND pages ${compressed})
+  set(page ${PROJECT_BINARY_DIR}/man/${program}.1)
+  add_custom_command(OUTPUT ${page}.gz
+    COMMAND ${GZIP} -9nc ${page} > ${page}.gz
+    DEPENDS ${page} documents VERBATIM)
+  list(APPEND pages ${page}.gz)
+  list(APPEND completions ${PROJECT_BINARY_DIR}/completions/${program})
 endforeach()
 add_custom_target(man_pages ALL DEPENDS ${pages})
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+install(FILES ${completions} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions
+  COMPONENT programs)
 
 # Debian's names of architectures, by CMake's.
 set(architecture_of_x86_64 amd64)

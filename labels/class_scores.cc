@@ -6,7 +6,7 @@
 #include <string>
 
 #include <run_model/error.h>
-#include "runtime/tensor_values.h"
+#include <run_model/tensor.h>
 
 namespace run_model {
 namespace {

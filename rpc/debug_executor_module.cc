@@ -4,20 +4,25 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
 #include "base/text.h"
-#include "rpc/module_methods.h"
-#include "rpc/profile_report.h"
-#include "runtime/graph_json.h"
+#include "rpc/graph_executor_module.h"
 
 namespace run_model::rpc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+ExecutorOptions debug_options() {
+  ExecutorOptions options = client_options();
+  options.plan_memory = false;
+  return options;
+}
 
 double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -33,9 +38,38 @@ std::string shapes_of(const NodeInfo& node) {
   return text;
 }
 
+using nlohmann::json;
+
+constexpr const char* kDevice = "cpu0";
+
+// The reader knows no escapes of control characters other than line ends and tabs.
+json text_metric(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') c = '?';
+  }
+  return {{"string", std::move(text)}};
+}
+
+json duration(double microseconds) { return {{"microseconds", microseconds}}; }
+json count(int number) { return {{"count", number}}; }
+
+json call_metrics(const ProfiledCall& call, double total) {
+  json metrics = {{"Name", text_metric(call.function)},
+                  {"Duration (us)", duration(call.microseconds)},
+                  {"Percent", {{"percent", total > 0 ? call.microseconds / total * 100 : 0.0}}},
+                  {"Device", text_metric(kDevice)},
+                  {"Count", count(1)},
+                  {"Argument Shapes", text_metric(call.shapes)}};
+  for (const auto& [name, value] : call.labels) {
+    metrics[name == "hash" ? "Hash" : text_metric(name)["string"].get<std::string>()] =
+        text_metric(value);
+  }
+  return metrics;
+}
+
 }  // namespace
 
-DebugExecutorModule::DebugExecutorModule(GraphExecutor executor)
+DebugExecutorModule::DebugExecutorModule(DebugExecutor executor)
     : GraphExecutorModule(std::move(executor)) {
   std::size_t next = 0;
   for (const GraphNode& node : this->executor().graph().nodes) {
@@ -197,6 +231,33 @@ Value DebugExecutorModule::profile_rpc(const Arguments& arguments) {
   report.total_microseconds = microseconds_since(start);
   executed_ = running_order_.size() - 1;
   return to_json(report);
+}
+
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
+                                                  const std::string& graph_json) {
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, graph_json, debug_options()));
+}
+
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library) {
+  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, debug_options()));
+}
+
+std::string to_json(const ProfileReport& report) {
+  json calls = json::array();
+  for (const ProfiledCall& call : report.calls) {
+    calls.push_back(call_metrics(call, report.total_microseconds));
+  }
+  const json document = {
+      {"calls", std::move(calls)},
+      {"device_metrics",
+       {{kDevice,
+         {{"Name", text_metric("Total")},
+          {"Device", text_metric(kDevice)},
+          {"Count", count(1)},
+          {"Duration (us)", duration(report.total_microseconds)}}}}},
+      {"configuration",
+       {{"Executor", text_metric("Graph")}, {"Number of threads", count(report.threads)}}}};
+  return document.dump();
 }
 
 }  // namespace run_model::rpc

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rpc/graph_executor_module.h"
@@ -16,7 +17,7 @@ namespace run_model::rpc {
 class DebugExecutorModule final : public GraphExecutorModule {
  public:
   // `executor` was made without planning memory: each node's result is to be seen.
-  explicit DebugExecutorModule(GraphExecutor executor);
+  explicit DebugExecutorModule(DebugExecutor executor);
 
   std::string kind() const override { return "GraphExecutorDebug"; }
   FunctionPointer find(const std::string& name) override;
@@ -52,5 +53,30 @@ class DebugExecutorModule final : public GraphExecutorModule {
   std::vector<std::optional<std::size_t>> running_order_;  // of each node, nothing for inputs
   std::optional<std::size_t> executed_;  // all up to this node was run, nothing behind it since
 };
+
+// As make_graph_executor(), with the functions of TVM's debug executor in addition.
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
+                                                  const std::string& graph_json);
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library);
+
+struct ProfiledCall {
+  std::string function;
+  double microseconds = 0;
+  std::string shapes;  // of inputs and outputs: "float32[1, 8], float32[4]"
+  std::vector<std::pair<std::string, std::string>> labels;  // GraphNode::labels
+};
+
+// What a run of each node of a graph took.
+struct ProfileReport {
+  std::vector<ProfiledCall> calls;
+  double total_microseconds = 0;
+  int threads = 0;
+};
+
+// In the form that TVM's Report.from_json reads. Format read from TVM's profiling.cc (v0.18.0),
+// ReportNode::AsJSON and Report::FromJSON: "calls", a list of metrics by name; "device_metrics",
+// those of each device; "configuration". A metric is an object with one member, which says what it
+// is: "microseconds", "percent", "count" or "string".
+std::string to_json(const ProfileReport& report);
 
 }  // namespace run_model::rpc

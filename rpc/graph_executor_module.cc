@@ -7,10 +7,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include <run_model/load_params.h>
 #include "base/text.h"
-#include "rpc/module_methods.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 
 namespace run_model::rpc {
@@ -30,6 +27,22 @@ class TensorArray final : public RemoteObject {
 std::int64_t last_index(std::size_t count) { return static_cast<std::int64_t>(count) - 1; }
 
 }  // namespace
+
+ExecutorOptions client_options() {
+  ExecutorOptions options;
+  options.require_inputs = false;
+  return options;
+}
+
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
+                                                  const std::string& graph_json) {
+  return std::make_shared<GraphExecutorModule>(
+      DebugExecutor(library, graph_json, client_options()));
+}
+
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library) {
+  return std::make_shared<GraphExecutorModule>(DebugExecutor(library, client_options()));
+}
 
 void copy_to_argument(const Tensor& source, const Arguments& arguments, std::size_t i) {
   const Tensor& target = arguments.tensor(i).tensor;
@@ -198,7 +211,7 @@ Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
 
 Value GraphExecutorModule::load_parameters(const Arguments& arguments) {
   arguments.check_count(1, 1);
-  load_params(executor_, arguments.bytes(0), kGivenParams);
+  executor_.load_params(arguments.bytes(0), kGivenParams);
   return {};
 }
 

@@ -3,24 +3,44 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
+#include <run_model/module.h>
 #include <run_model/rpc/function.h>
 
 namespace run_model::rpc {
 
+// Functions of a module that are methods of its class.
+template <typename Module>
+using Methods = std::map<std::string_view, Value (Module::*)(const Arguments&)>;
+
+// Function `name` of `self`, which it keeps alive. Null where `methods` has none.
+template <typename Module>
+FunctionPointer bind_method(std::shared_ptr<Module> self, const Methods<Module>& methods,
+                            const std::string& name) {
+  const auto found = methods.find(name);
+  if (found == methods.end()) return nullptr;
+  return make_function(
+      name, [self = std::move(self), method = found->second](const Arguments& arguments) {
+        return (self.get()->*method)(arguments);
+      });
+}
+
 class GraphExecutorModule : public RemoteModule {
  public:
-  explicit GraphExecutorModule(GraphExecutor executor) : executor_(std::move(executor)) {}
+  explicit GraphExecutorModule(DebugExecutor executor) : executor_(std::move(executor)) {}
 
   std::string kind() const override { return "GraphExecutor"; }
   FunctionPointer find(const std::string& name) override;
 
  protected:
-  GraphExecutor& executor() { return executor_; }
-  const GraphExecutor& executor() const { return executor_; }
+  DebugExecutor& executor() { return executor_; }
+  const DebugExecutor& executor() const { return executor_; }
 
   Value run(const Arguments& arguments);
 
@@ -45,8 +65,19 @@ class GraphExecutorModule : public RemoteModule {
   std::optional<std::size_t> graph_argument(const Arguments& arguments, std::size_t i) const;
   std::string output_name(std::size_t output) const;
 
-  GraphExecutor executor_;
+  DebugExecutor executor_;
 };
+
+// The options of every executor that a client makes: as with TVM, it may run a graph, or measure
+// it, without having set an input.
+ExecutorOptions client_options();
+
+// The executor of a graph that the client has sent as JSON, its parameters still to be set.
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
+                                                  const std::string& graph_json);
+
+// The executor of a single-file export, with the parameters that lie in it.
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library);
 
 // Copies `source` to the tensor that is argument `i`, which must be of the same form.
 void copy_to_argument(const Tensor& source, const Arguments& arguments, std::size_t i);

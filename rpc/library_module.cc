@@ -6,8 +6,10 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include "base/text.h"
-#include "rpc/executor_module.h"
-#include "runtime/last_error.h"
+#include "rpc/debug_executor_module.h"
+#include "rpc/graph_executor_module.h"
+#include "runtime/call_context.h"
+#include "runtime/device_blob.h"
 
 namespace run_model::rpc {
 namespace {
@@ -155,7 +157,7 @@ FunctionPointer compiled_function(const std::shared_ptr<Module>& library, const 
 }
 
 FunctionPointer LibraryModule::find(const std::string& name) {
-  if (const auto& embedded = library_->embedded_graph()) {
+  if (const EmbeddedGraph* embedded = embedded_graph(*library_)) {
     const std::shared_ptr<Module>& library = library_;
     if (name == embedded->module_name) {
       return factory_function(name, 0,
@@ -163,9 +165,9 @@ FunctionPointer LibraryModule::find(const std::string& name) {
     }
     if (name == "debug_create") {
       return factory_function(name, 1, [library](const Arguments& arguments) {
-        if (arguments.text(0) != library->embedded_graph()->module_name) {
+        if (arguments.text(0) != embedded_graph(*library)->module_name) {
           throw Error(ErrorKind::kMismatch, "the library holds the model " +
-                                                in_quotes(library->embedded_graph()->module_name) +
+                                                in_quotes(embedded_graph(*library)->module_name) +
                                                 ", not " + in_quotes(arguments.text(0)));
         }
         return make_debug_executor(library);
@@ -173,7 +175,7 @@ FunctionPointer LibraryModule::find(const std::string& name) {
     }
     if (name == "get_graph_json") {
       return make_function(name, [library](const Arguments&) -> Value {
-        return library->embedded_graph()->graph_json;
+        return embedded_graph(*library)->graph_json;
       });
     }
     if (name == "get_graph_params") {

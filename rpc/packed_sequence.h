@@ -13,7 +13,7 @@
 
 #include <run_model/packed_function.h>
 #include <run_model/rpc/value.h>
-#include "rpc/frame_reader.h"
+#include "rpc/connection.h"
 #include "rpc/handle_table.h"
 
 namespace run_model::rpc {

@@ -5,15 +5,15 @@
 // (server/handshake.h) either side sends frames:
 //   u64 bytes that follow, i32 code, content by code
 // The client asks and waits for one answer, kReturn, kException or (to kCopyFromRemote) kCopyAck:
-//   kInitServer                      u64 length, version text, sequence: the session constructor
-//   and its arguments kCallFunc                        u64 function handle, sequence -> sequence of
-//   the result's type code and the result kCopyFromRemote                  tensor, u64 bytes ->
-//   kCopyAck: the bytes kCopyToRemote                    tensor, u64 bytes, the bytes -> null the
-//   other requests               sequence -> sequence of one result
+//   kInitServer         u64 length, version text, sequence: session constructor and its arguments
+//   kCallFunc           u64 function handle, sequence
+//                       -> sequence of the result's type code and the result
+//   kCopyFromRemote     tensor, u64 bytes -> kCopyAck: the bytes
+//   kCopyToRemote       tensor, u64 bytes, the bytes -> null
+//   the other requests  sequence -> sequence of one result
 // sequence: i32 n, n x i32 type code, n values (packed_sequence.h)
-// tensor:   u64 memory handle, i32 device type, i32 device number, i32 n, u8 type, u8 bits, u16
-// lanes,
-//           n x i64 dimension, u64 byte offset
+// tensor:   u64 memory handle, i32 device type, i32 device number, i32 n,
+//           u8 type, u8 bits, u16 lanes, n x i64 dimension, u64 byte offset
 #pragma once
 
 #include <cstdint>

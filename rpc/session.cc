@@ -8,14 +8,13 @@
 
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
+#include <run_model/rpc/function.h>
 #include "base/text.h"
 #include "rpc/connection.h"
 #include "rpc/device_attributes.h"
-#include "rpc/frame_reader.h"
 #include "rpc/handle_table.h"
 #include "rpc/packed_sequence.h"
 #include "rpc/protocol.h"
-#include "rpc/streamed_function.h"
 
 namespace run_model::rpc {
 namespace {
@@ -378,6 +377,16 @@ class Session {
 
 SessionEnd serve_session(int socket, const SessionOptions& options) {
   return Session(socket, options).serve();
+}
+
+void SessionProgress::set_doing(std::string_view text) {
+  const std::size_t length = std::min(text.size(), doing_.size() - 1);
+  std::memcpy(doing_.data(), text.data(), length);
+  doing_[length] = '\0';
+}
+
+std::string SessionProgress::doing() const {
+  return {doing_.data(), ::strnlen(doing_.data(), doing_.size())};
 }
 
 }  // namespace run_model::rpc

@@ -36,46 +36,14 @@ void check_name(const std::string& name) {
       "files of a session have plain names: no folders, no leading dot, no control characters");
 }
 
-class OpenFile {
- public:
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
-  ~OpenFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  bool is_open() const { return descriptor_ >= 0; }
-
-  void write(std::span<const std::byte> bytes, const std::string& name) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("the file " + in_quotes(name) + " cannot be written");
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-  }
-
-  // Some file systems tell only now that they are full.
-  void close(const std::string& name) {
-    if (::close(std::exchange(descriptor_, -1)) != 0)
-      fail("the file " + in_quotes(name) + " cannot be written");
-  }
-
- private:
-  int descriptor_;
-};
-
 }  // namespace
 
 SessionFolder::SessionFolder(std::filesystem::path path, std::uint64_t most_bytes)
     : path_(std::move(path)),
       most_bytes_(most_bytes),
-      directory_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
-  if (directory_ < 0) fail("the session's folder " + path_in_quotes(path_) + " cannot be opened");
+      directory_(open_to_read(path_, O_DIRECTORY | O_NOFOLLOW)) {
+  if (!directory_) fail("the session's folder " + path_in_quotes(path_) + " cannot be opened");
 }
-
-SessionFolder::~SessionFolder() { ::close(directory_); }
 
 void SessionFolder::write(const std::string& name, std::uint64_t bytes,
                           const std::function<std::size_t(std::span<std::byte>)>& next) {
@@ -90,25 +58,28 @@ void SessionFolder::write(const std::string& name, std::uint64_t bytes,
                 "remove files that are not needed any more, or start the server with a higher "
                 "--file-limit");
   }
-  ::unlinkat(directory_, kUnfinished, 0);
-  OpenFile file(::openat(directory_, kUnfinished,
-                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.is_open()) fail("no file can be made in the session's folder");
+  ::unlinkat(directory_.get(), kUnfinished, 0);
+  OwnedFd file(::openat(directory_.get(), kUnfinished,
+                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) fail("no file can be made in the session's folder");
   try {
     const auto block = std::make_unique_for_overwrite<std::byte[]>(kBlockBytes);
     while (bytes > 0) {
       const std::size_t most =
           static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kBlockBytes));
       const std::size_t count = next({block.get(), most});
-      file.write({block.get(), count}, name);
+      if (!write_all(file.get(), {block.get(), count})) {
+        fail("the file " + in_quotes(name) + " cannot be written");
+      }
       bytes -= count;
     }
-    file.close(name);
-    if (::renameat(directory_, kUnfinished, directory_, name.c_str()) != 0) {
+    // Some file systems tell only now that they are full.
+    if (::close(file.release()) != 0 ||
+        ::renameat(directory_.get(), kUnfinished, directory_.get(), name.c_str()) != 0) {
       fail("the file " + in_quotes(name) + " cannot be written");
     }
   } catch (...) {
-    ::unlinkat(directory_, kUnfinished, 0);
+    ::unlinkat(directory_.get(), kUnfinished, 0);
     throw;
   }
 }
@@ -124,13 +95,13 @@ void SessionFolder::write(const std::string& name, std::span<const std::byte> co
 
 bool SessionFolder::remove(const std::string& name) {
   check_name(name);
-  if (::unlinkat(directory_, name.c_str(), 0) == 0) return true;
+  if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) return true;
   if (errno != ENOENT) fail("the file " + in_quotes(name) + " cannot be removed");
   return false;
 }
 
 std::vector<std::string> SessionFolder::names() const {
-  const int descriptor = ::openat(directory_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const listing = descriptor >= 0 ? ::fdopendir(descriptor) : nullptr;
   if (listing == nullptr) {
     if (descriptor >= 0) ::close(descriptor);
@@ -148,7 +119,7 @@ std::vector<std::string> SessionFolder::names() const {
 std::filesystem::path SessionFolder::file(const std::string& name) const {
   check_name(name);
   struct stat info{};
-  if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(directory_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     throw Error(ErrorKind::kFile, "the session has no file " + in_quotes(name), "upload it first");
   }
   if (!S_ISREG(info.st_mode)) {
@@ -166,7 +137,7 @@ std::uint64_t SessionFolder::bytes_in_use() const {
   std::uint64_t bytes = 0;
   for (const std::string& name : names()) {
     struct stat info{};
-    if (::fstatat(directory_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (::fstatat(directory_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISREG(info.st_mode)) {
       bytes += static_cast<std::uint64_t>(info.st_size);
     }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+
 namespace run_model::rpc {
 
 // Files have plain names: no folders, no "..", no hidden files; links are never followed. All
@@ -18,9 +20,6 @@ class SessionFolder {
   // `path` is an existing folder, which the caller removes; `most_bytes` is what all files together
   // may hold.
   SessionFolder(std::filesystem::path path, std::uint64_t most_bytes);
-  ~SessionFolder();
-  SessionFolder(const SessionFolder&) = delete;
-  SessionFolder& operator=(const SessionFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
@@ -46,7 +45,7 @@ class SessionFolder {
 
   std::filesystem::path path_;
   std::uint64_t most_bytes_;
-  int directory_ = -1;
+  OwnedFd directory_;
 };
 
 }  // namespace run_model::rpc

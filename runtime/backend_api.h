@@ -4,11 +4,12 @@
 // A model gets at them in two ways: most have a pointer variable for each, which Module fills in
 // when it loads them; libraries made by TVM's C code generator or with a dynamic lookup refer to
 // them by name, and the dynamic loader binds that to the running program, which has to export them
-// (see exported_symbols.h). None of them lets an exception out: on failure they return -1 or null,
+// (see exported_symbols). None of them lets an exception out: on failure they return -1 or null,
 // and last_packed_error() has the reason.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <run_model/packed_function.h>
 
@@ -23,7 +24,7 @@ struct TVMParallelGroupEnv {
 };
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* env, void* data);
 
-// Runs num_task tasks at the same time on the calling thread's pool (current_pool.h); 0 means as
+// Runs num_task tasks at the same time on the calling thread's pool (call_context.h); 0 means as
 // many as the pool has threads. Fails with the first failure of a task.
 RUN_MODEL_EXPORT int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 RUN_MODEL_EXPORT int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* env);
@@ -56,3 +57,17 @@ RUN_MODEL_EXPORT int TVMBackendRegisterSystemLibSymbol(const char* name, void* a
 RUN_MODEL_EXPORT int TVMBackendRegisterEnvCAPI(const char* name, void* address);
 
 }  // extern "C"
+
+namespace run_model {
+
+// A function that a program exports to the libraries that it loads.
+struct ExportedSymbol {
+  const char* name;
+  void* address;
+};
+
+// All of the above and of float16.h. runtime/CMakeLists.txt has the same names, for the linker
+// options that put them into a program's dynamic symbol table.
+std::span<const ExportedSymbol> exported_symbols();
+
+}  // namespace run_model

@@ -13,14 +13,11 @@
 namespace run_model {
 namespace {
 
-constexpr std::uint64_t kTensorMagic = 0xDD5E40F096B4A13F;
-
 // Far above what any model has, and small enough to allocate for.
 constexpr std::uint64_t kMaxModules = 1024;
 constexpr std::uint64_t kMaxNames = 1 << 20;
 constexpr std::uint64_t kMaxNameLength = 1 << 16;
 constexpr std::uint64_t kAnyLength = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint32_t kMaxDimensions = 64;
 
 // What a module of a type key was made for, in words; the keys are those under which TVM registers
 // "runtime.module.loadbinary_<key>".
@@ -72,44 +69,17 @@ std::vector<std::string> read_names(ByteReader& reader, const std::string& what)
   return names;
 }
 
-// Walks over one tensor: magic, reserved, device (type, id), dimension count, element type,
-// dimensions, byte count, bytes.
-void skip_tensor(ByteReader& reader) {
-  if (reader.u64("a tensor's magic number") != kTensorMagic) {
-    reader.fail("no tensor begins here, where one was expected");
-  }
-  reader.skip(8, "a tensor's reserved field");
-  reader.skip(8, "a tensor's device");
-  const std::uint32_t dimensions = reader.u32("a tensor's number of dimensions");
-  if (dimensions > kMaxDimensions) {
-    reader.fail("a tensor has " + std::to_string(dimensions) + " dimensions");
-  }
-  reader.skip(4, "a tensor's element type");
-  reader.skip(8 * dimensions, "a tensor's shape");
-  const std::int64_t bytes = reader.i64("a tensor's byte count");
-  if (bytes < 0) {
-    reader.fail("a tensor has " + std::to_string(bytes) + " bytes");
-  }
-  reader.skip(static_cast<std::uint64_t>(bytes), "a tensor's data");
-}
-
 // GraphExecutorFactory, and GraphRuntimeFactory as 0.7 called it.
 EmbeddedGraph read_graph(ByteReader& reader) {
   EmbeddedGraph graph;
   graph.graph_json = reader.string(kAnyLength, "the graph");
   const std::uint64_t tensors = reader.u64("the number of parameters");
-  graph.param_names = read_names(reader, "parameter names");
-  if (tensors != graph.param_names.size()) {
+  const std::vector<std::string> names = read_names(reader, "parameter names");
+  if (tensors != names.size()) {
     reader.fail("there are " + std::to_string(tensors) + " parameters, but " +
-                std::to_string(graph.param_names.size()) + " names for them");
+                std::to_string(names.size()) + " names for them");
   }
-  const auto begin = static_cast<std::size_t>(reader.position());
-  const auto records_offset = static_cast<std::size_t>(reader.offset());
-  for (std::uint64_t i = 0; i < tensors; ++i) {
-    skip_tensor(reader);
-  }
-  graph.param_records = reader.all().subspan(begin, reader.position() - begin);
-  graph.param_records_offset = records_offset;
+  graph.params = read_tensors(reader, names);
   graph.module_name = reader.string(kMaxNameLength, "the module's name");
   return graph;
 }
@@ -123,9 +93,7 @@ void read_constants(ByteReader& reader, const std::string& source) {
     reader.fail("there are " + std::to_string(tensors) + " constants, but " +
                 std::to_string(variables.size()) + " names for them");
   }
-  for (std::uint64_t i = 0; i < tensors; ++i) {
-    skip_tensor(reader);
-  }
+  read_tensors(reader, variables);
   const std::vector<std::string> functions = read_names(reader, "functions that take constants");
   const std::uint64_t lists = reader.u64("the number of lists of constants");
   if (lists != functions.size()) {

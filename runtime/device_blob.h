@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <run_model/module.h>
 #include "base/mapped_file.h"
+#include "runtime/params_file.h"
 
 namespace run_model {
 
@@ -17,13 +19,8 @@ namespace run_model {
 struct EmbeddedGraph {
   std::string module_name;  // as in relay.build(mod_name=…); "default" unless chosen
   std::string graph_json;
-  std::vector<std::string> param_names;
-  // The parameters in the order of param_names: that many tensor records, one after the other, as
-  // in a parameters file. They fill the span exactly; shapes and types have not been looked at.
-  std::span<const std::byte> param_records;
-  // Where param_records begins in `file`, for messages and MappedFile::release().
-  std::size_t param_records_offset = 0;
-  std::shared_ptr<const MappedFile> file;  // the library, which param_records points into
+  std::vector<Param> params;               // their data points into the blob
+  std::shared_ptr<const MappedFile> file;  // the library, which the data points into
 };
 
 // Parses the blob: a 64-bit length and, in dmlc's stream format, a list of modules, each a type key
@@ -36,5 +33,14 @@ struct EmbeddedGraph {
 // kind that this runtime has not (code for a GPU, an external library's graph), naming it.
 std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
                                                const std::string& source, std::size_t base = 0);
+
+// What Module::open gives: a library that may hold a graph.
+class ModelLibrary : public Module {
+ public:
+  virtual const std::optional<EmbeddedGraph>& embedded_graph() const = 0;
+};
+
+// The graph of a single-file export, or null where `library` holds none.
+const EmbeddedGraph* embedded_graph(const Module& library);
 
 }  // namespace run_model

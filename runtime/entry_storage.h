@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include <run_model/graph.h>
 #include <run_model/tensor.h>
-#include "runtime/graph_json.h"
 #include "runtime/memory_plan.h"
 #include "runtime/param_binding.h"
 #include "runtime/storage_plan.h"

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/backend_api.h"
 #include "runtime/elf/loadable.h"
-#include "runtime/exported_symbols.h"
 
 namespace run_model {
 namespace {
@@ -165,6 +166,16 @@ void check_symbols(const ElfFile& file, const Host& host) {
             "that has them");
 }
 
+// The text between two markers, or nothing.
+std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
+  const std::size_t begin = text.find(before);
+  if (begin == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view rest = text.substr(begin + before.size());
+  return after.empty() ? rest : rest.substr(0, rest.find(after));
+}
+
 }  // namespace
 
 LibraryKind library_kind(const ElfFile& file) {
@@ -225,6 +236,42 @@ void check_library(const ElfFile& file, const Host& host) {
   check_needed_libraries(file);
   check_slots(file);
   check_symbols(file, host);
+}
+
+// The messages are those of glibc (dl-load, dl-version and dl-lookup in its elf folder); others are
+// passed on.
+Error load_error(const ElfFile& file, const Host& host, std::string_view reason) {
+  const ErrorKind code = ErrorKind::kIncompatible;
+  if (const std::size_t end = reason.find(": cannot open shared object file");
+      end != std::string_view::npos) {
+    return Error(code,
+                 file.source() + " needs the library " + in_quotes(reason.substr(0, end)) +
+                     ", which is not installed on this machine",
+                 "install it, name its folder in LD_LIBRARY_PATH, or compile the model without "
+                 "external libraries (-libs=…)");
+  }
+  if (const std::string_view version = between(reason, "version `", "'"); !version.empty()) {
+    const std::string library(reason.substr(0, reason.find(": version `")));
+    return Error(code,
+                 file.source() + " needs version " + in_quotes(version) + " of " +
+                     in_quotes(library) + ", which this machine's does not have",
+                 "compile the model on a system as old as this one, or with its sysroot");
+  }
+  if (const std::string_view symbol = between(reason, "undefined symbol: ", ""); !symbol.empty()) {
+    return Error(code,
+                 file.source() + " needs the function " +
+                     in_quotes(symbol.substr(0, symbol.find(','))) +
+                     ", which neither run_model nor the libraries that it names have",
+                 "compile the model without external libraries (-libs=…), or link it with the one "
+                 "that has it");
+  }
+  if (reason.find("failed to map segment") != std::string_view::npos) {
+    return Error(code, file.source() + " cannot be loaded: " + std::string(reason),
+                 "see whether it lies on a file system mounted with 'noexec'");
+  }
+  return Error(code,
+               file.source() + " cannot be loaded on this machine (" + target_name(host.target) +
+                   "): " + (reason.empty() ? "the loader gives no reason" : std::string(reason)));
 }
 
 }  // namespace run_model

@@ -1,10 +1,12 @@
-// Decides before a library is loaded whether this program can run it.
+// Whether this program can run a library: decided before it is loaded, and put into words when the
+// dynamic loader refuses it.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <run_model/error.h>
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
 
@@ -34,5 +36,9 @@ std::vector<std::string_view> missing_symbols(const ElfFile& file, const Host& h
 // damaged where the dynamic loader would trust it. Missing libraries among DT_NEEDED are left to
 // the loader.
 void check_library(const ElfFile& file, const Host& host);
+
+// The Error(kIncompatible) for a library that passed check_library() and that dlopen() refused with
+// the message `reason`.
+Error load_error(const ElfFile& file, const Host& host, std::string_view reason);
 
 }  // namespace run_model

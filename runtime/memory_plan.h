@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/graph_json.h"
+#include <run_model/graph.h>
 #include "runtime/storage_plan.h"
 
 namespace run_model {

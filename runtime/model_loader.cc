@@ -8,7 +8,8 @@
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
-#include "runtime/linked_params.h"
+#include "runtime/device_blob.h"
+#include "runtime/param_binding.h"
 #include "runtime/params_file.h"
 
 namespace run_model {
@@ -33,22 +34,20 @@ ReadParams params_from_file(const std::filesystem::path& path) {
   return read;
 }
 
-ReadParams params_from_library(const Module& library) {
-  const EmbeddedGraph& embedded = *library.embedded_graph();
+ReadParams params_from_library(const Module& library, const EmbeddedGraph& embedded) {
   const std::string source = library_name(library);
-  return {parse_param_records(embedded.param_names, embedded.param_records,
-                              "the parameters inside " + source),
-          embedded.file, source};
+  return {embedded.params, embedded.file, source};
 }
 
 const EmbeddedGraph& graph_of_library(const Module& library) {
-  if (!library.embedded_graph()) {
+  const EmbeddedGraph* embedded = embedded_graph(library);
+  if (embedded == nullptr) {
     throw Error(ErrorKind::kMismatch,
                 library_name(library) +
                     " holds no graph, expected a single-file export of a graph executor",
                 "give the model's .json and .params files too");
   }
-  return *library.embedded_graph();
+  return *embedded;
 }
 
 LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
@@ -81,14 +80,18 @@ LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_
     graph_source = "the graph inside " + library_name(*library);
     graph = parse_graph(graph_of_library(*library).graph_json, graph_source);
   }
-  if (files.params.empty() && library->embedded_graph()) params = params_from_library(*library);
+  if (files.params.empty()) {
+    const EmbeddedGraph* embedded = embedded_graph(*library);
+    if (embedded != nullptr) params = params_from_library(*library, *embedded);
+  }
   return fit_together(std::move(library), std::move(graph), graph_source, params, on_loaded);
 }
 
 LoadedModel load_model(std::shared_ptr<Module> library, const std::function<void()>& on_loaded) {
   const std::string source = "the graph inside " + library_name(*library);
-  Graph graph = parse_graph(graph_of_library(*library).graph_json, source);
-  const ReadParams params = params_from_library(*library);
+  const EmbeddedGraph& embedded = graph_of_library(*library);
+  Graph graph = parse_graph(embedded.graph_json, source);
+  const ReadParams params = params_from_library(*library, embedded);
   return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
 }
 
@@ -97,8 +100,9 @@ LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_j
   const std::string source = "the graph for " + library_name(*library);
   Graph graph = parse_graph(graph_json, source);
   ReadParams params;
-  if (library->embedded_graph() && library->embedded_graph()->graph_json == graph_json) {
-    params = params_from_library(*library);
+  const EmbeddedGraph* embedded = embedded_graph(*library);
+  if (embedded != nullptr && embedded->graph_json == graph_json) {
+    params = params_from_library(*library, *embedded);
   }
   return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
 }

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string_view>
 
+#include <run_model/graph.h>
 #include <run_model/graph_executor.h>
 #include <run_model/module.h>
-#include "runtime/graph_json.h"
 #include "runtime/param_binding.h"
 #include "runtime/storage_plan.h"
 

@@ -2,24 +2,31 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <sys/stat.h>
+#include <link.h>
 
+#include <array>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "runtime/backend_api.h"
+#include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/elf/load_error.h"
 #include "runtime/elf/loadable.h"
-#include "runtime/exported_symbols.h"
 #include "runtime/library_check.h"
 
 namespace run_model {
@@ -48,16 +55,42 @@ class LoadedLibrary {
   void* handle_;
 };
 
-// Tells files apart however they are called.
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const FileIdentity&) const = default;
-};
+// The lines of /proc/self/maps, "7f…-7f… r-xp 00001000 08:01 1234 /model.so", from the device on:
+// which file lies behind each of `places`, in its order. Empty where nothing tells.
+std::vector<std::string> files_behind(std::span<const void* const> places) {
+  std::vector<std::string> files(places.size());
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintmax_t begin = 0;
+    std::uintmax_t end = 0;
+    std::uintmax_t inode = 0;
+    int device = 0;
+    int name = 0;
+    std::sscanf(line.c_str(), "%jx-%jx %*s %*s %n%*s %ju%n", &begin, &end, &device, &inode, &name);
+    if (name == 0 || inode == 0) {
+      continue;
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const auto place = reinterpret_cast<std::uintptr_t>(places[i]);
+      if (place >= begin && place < end) {
+        files[i] =
+            line.substr(static_cast<std::size_t>(device), static_cast<std::size_t>(name - device));
+      }
+    }
+  }
+  return files;
+}
 
-FileIdentity identity_of(const std::filesystem::path& path) {
-  struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 ? FileIdentity{info.st_dev, info.st_ino} : FileIdentity{};
+// Whether the library was loaded from the file that `file` maps. The loader goes by names: under
+// one that it knows it gives what it has loaded, also when another file has taken that name since.
+bool loaded_from(const LoadedLibrary& library, const MappedFile& file) {
+  link_map* map = nullptr;
+  if (::dlinfo(library.handle(), RTLD_DI_LINKMAP, &map) != 0) {
+    return true;
+  }
+  const std::array<const void*, 2> places{map->l_ld, file.bytes().data()};
+  const std::vector<std::string> files = files_behind(places);
+  return files[0].empty() || files[1].empty() || files[0] == files[1];
 }
 
 class LibraryModule;
@@ -65,12 +98,8 @@ class LibraryModule;
 // The modules that are open, by the loader's handle: the loader gives the same one for the same
 // file.
 struct OpenModules {
-  struct Entry {
-    std::weak_ptr<LibraryModule> module;
-    FileIdentity file;
-  };
   std::mutex mutex;
-  std::map<void*, Entry> entries;
+  std::map<void*, std::weak_ptr<LibraryModule>> entries;
 
   // Never destroyed: a module may outlive the program's static objects.
   static OpenModules& instance() {
@@ -79,7 +108,7 @@ struct OpenModules {
   }
 };
 
-class LibraryModule final : public Module {
+class LibraryModule final : public ModelLibrary {
  public:
   LibraryModule(std::filesystem::path path, const ElfFile& elf, LoadedLibrary library)
       : path_(std::move(path)), library_(std::move(library)) {
@@ -97,7 +126,7 @@ class LibraryModule final : public Module {
     const std::lock_guard lock(open.mutex);
     const auto entry = open.entries.find(library_.handle());
     // Opened again meanwhile, the file has a new module under the same handle.
-    if (entry != open.entries.end() && entry->second.module.expired()) {
+    if (entry != open.entries.end() && entry->second.expired()) {
       open.entries.erase(entry);
     }
   }
@@ -194,6 +223,11 @@ std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
 
 }  // namespace
 
+const EmbeddedGraph* embedded_graph(const Module& library) {
+  const auto* model = dynamic_cast<const ModelLibrary*>(&library);
+  return model != nullptr && model->embedded_graph() ? &*model->embedded_graph() : nullptr;
+}
+
 std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path, "library");
   const ElfFile elf = ElfFile::parse(file->bytes(), "library " + path_in_quotes(path));
@@ -202,10 +236,10 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
   auto graph = read_embedded_graph(elf, file);
 
   auto& open = OpenModules::instance();
-  const FileIdentity identity = identity_of(path);
   // With a slash in its name the library is not looked for along the search path.
   const std::filesystem::path absolute = std::filesystem::absolute(path);
   std::string name = absolute.string();
+  void* other_file = nullptr;
   while (true) {
     // These outlive the lock, which their destructor takes.
     std::shared_ptr<LibraryModule> other;
@@ -213,21 +247,24 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
     const std::lock_guard lock(open.mutex);
     LoadedLibrary library = load(name, elf, host);
     void* const handle = library.handle();
-    if (const auto entry = open.entries.find(handle); entry != open.entries.end()) {
-      other = entry->second.module.lock();
-      if (entry->second.file != identity) {
-        // The loader goes by names: this one belongs to a file that has been replaced since it was
-        // loaded. Under another spelling of the name it looks at the file itself.
-        name.insert(name.rfind('/'), "/.");
-        continue;
+    if (!loaded_from(library, *file)) {
+      if (handle == other_file) {
+        throw Error(ErrorKind::kFile,
+                    elf.source() + " was replaced by another file while it was being loaded",
+                    "try again");
       }
-      if (other != nullptr) {
-        return other;
-      }
+      // Under another spelling of the name the loader looks at the file itself.
+      other_file = handle;
+      name.insert(name.rfind('/'), "/.");
+      continue;
+    }
+    const auto entry = open.entries.find(handle);
+    if (entry != open.entries.end() && (other = entry->second.lock()) != nullptr) {
+      return other;
     }
     module = std::make_shared<LibraryModule>(path, elf, std::move(library));
     module->set_embedded_graph(std::move(graph));
-    open.entries[handle] = {module, identity};
+    open.entries[handle] = module;
     return module;
   }
 }

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <run_model/graph.h>
+#include <run_model/module.h>
 #include "base/mapped_file.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 
 namespace run_model {
@@ -38,5 +39,16 @@ void check_form(const Param& param, const std::vector<std::int64_t>& shape, DLDa
 // Error(kMismatch) naming a parameter that the graph does not have or has in another form.
 ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
                          const std::shared_ptr<const MappedFile>& file, const std::string& source);
+
+// The function of a library of TVM 0.7 or 0.8 that gives the address of a linked parameter by its
+// storage number. Later releases let the functions of the graph refer to their constants
+// themselves, so that the graph has no such inputs and nothing needs to be looked up.
+inline constexpr char kLookupLinkedParam[] = "_lookup_linked_param";
+
+// Adds to `binding` the inputs of the graph that have no parameter yet and that the library knows.
+// They are constants of the library: bound in place, never written to. The few that are not aligned
+// to kTensorAlignment are copied. Throws Error(kModel) where the library's function fails.
+void bind_linked_params(const std::shared_ptr<Module>& module, const Graph& graph,
+                        ParamBinding& binding);
 
 }  // namespace run_model

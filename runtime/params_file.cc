@@ -3,7 +3,6 @@
 #include <unordered_set>
 
 #include <run_model/error.h>
-#include "base/byte_reader.h"
 #include "base/text.h"
 
 namespace run_model {
@@ -67,6 +66,8 @@ Param read_tensor(ByteReader& reader, const std::string& name) {
   return param;
 }
 
+}  // namespace
+
 std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string> names) {
   std::vector<Param> params;
   std::unordered_set<std::string_view> seen;
@@ -77,14 +78,8 @@ std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string>
     if (!seen.insert(name).second) reader.fail("parameter " + in_quotes(name) + " is there twice");
     params.push_back(std::move(param));
   }
-  if (!reader.at_end()) {
-    reader.fail(std::to_string(reader.remaining()) +
-                " bytes are left over after the last parameter");
-  }
   return params;
 }
-
-}  // namespace
 
 std::vector<Param> parse_params(std::span<const std::byte> bytes, const std::string& source) {
   ByteReader reader(bytes, source);
@@ -103,14 +98,12 @@ std::vector<Param> parse_params(std::span<const std::byte> bytes, const std::str
     reader.fail("it names " + std::to_string(count) + " parameters but holds " +
                 std::to_string(tensors));
   }
-  return read_tensors(reader, names);
-}
-
-std::vector<Param> parse_param_records(std::span<const std::string> names,
-                                       std::span<const std::byte> records,
-                                       const std::string& source) {
-  ByteReader reader(records, source);
-  return read_tensors(reader, names);
+  std::vector<Param> params = read_tensors(reader, names);
+  if (!reader.at_end()) {
+    reader.fail(std::to_string(reader.remaining()) +
+                " bytes are left over after the last parameter");
+  }
+  return params;
 }
 
 }  // namespace run_model

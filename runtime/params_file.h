@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <run_model/dtype.h>
+#include "base/byte_reader.h"
 
 namespace run_model {
 
@@ -32,10 +33,8 @@ struct Param {
 // Error(kFormat) for anything but exactly one well-formed list of differently named CPU tensors.
 std::vector<Param> parse_params(std::span<const std::byte> bytes, const std::string& source);
 
-// Parses `names.size()` consecutive tensors that fill `records`, as parse_params does. Single-file
-// libraries hold their parameters in this form.
-std::vector<Param> parse_param_records(std::span<const std::string> names,
-                                       std::span<const std::byte> records,
-                                       const std::string& source);
+// Reads the tensors of these names from where `reader` stands, as parse_params does: a single-file
+// library holds its parameters in this form. Their data points into the reader's bytes.
+std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string> names);
 
 }  // namespace run_model

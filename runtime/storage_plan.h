@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph_json.h"
+#include <run_model/graph.h>
 
 namespace run_model {
 

@@ -16,10 +16,69 @@
 
 #include <run_model/error.h>
 #include "runtime/cpu/topology.h"
-#include "runtime/spin_wait.h"
 
 namespace run_model {
 namespace {
+
+// Tells the CPU that this is a busy-wait loop.
+void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || (defined(__arm__) && __ARM_ARCH >= 7)
+  asm volatile("yield" ::: "memory");
+#else
+  // No hint that every assembler for the remaining CPUs knows.
+  asm volatile("" ::: "memory");
+#endif
+}
+
+// Returns once `done()` holds. `word` is what a waker changes and notifies when it may hold; done()
+// must be false only if `word` will still change. The word is re-read before sleeping, so a change
+// between the check and the sleep is not lost.
+template <typename Word, typename Done>
+void spin_then_wait(const std::atomic<Word>& word, std::chrono::microseconds spin, Done done) {
+  if (done()) return;
+  if (spin.count() > 0) {
+    // The clock is read once in so many rounds: reading it costs about as much as a pause. The CPU
+    // is offered to others as often: on a busy machine the thread that is waited for may be queued
+    // behind this one, and would get to run only when the spinning ends.
+    constexpr int kRoundsPerClockRead = 64;
+    auto deadline = std::chrono::steady_clock::now() + spin;
+    do {
+      for (int i = 0; i < kRoundsPerClockRead; ++i) {
+        cpu_relax();
+        if (done()) return;
+      }
+      std::this_thread::yield();
+    } while (std::chrono::steady_clock::now() < deadline);
+  }
+  while (true) {
+    Word seen = word.load(std::memory_order_acquire);
+    if (done()) return;
+    word.wait(seen, std::memory_order_acquire);
+  }
+}
+
+// Wakes all that wait for `word`, which has just changed. Whether anybody does is another word,
+// which the standard library reads without ordering it behind the change: a thread that goes to
+// sleep in between would be seen by neither side and sleep for good.
+template <typename Word>
+void wake_waiting(std::atomic<Word>& word) {
+#ifndef __SANITIZE_THREAD__  // which knows no fences
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  word.notify_all();
+}
+
+// How often this process came out of a fork(). A child has the memory of its parent's pools, but
+// not their threads.
+std::atomic<int> forks{0};
+
+void count_forks() {
+  static const int kRegistered =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)kRegistered;
+}
 
 // True on a thread that is inside a task: loops do not nest.
 thread_local bool inside_task = false;
@@ -55,7 +114,7 @@ class ThreadPool::Group {
       // Nobody can arrive for the next generation before the current one is released.
       arrived_.store(0, std::memory_order_relaxed);
       generation_.store(generation + 1, std::memory_order_release);
-      generation_.notify_all();
+      wake_waiting(generation_);
       return;
     }
     spin_then_wait(generation_, spin_,
@@ -77,8 +136,9 @@ class ThreadPool::Impl {
                                          " threads was asked for, expected 0 to " +
                                          std::to_string(kMaxThreads));
     }
+    count_forks();
     threads_ = options.threads > 0 ? options.threads : default_threads();
-    bool oversubscribed = threads_ > static_cast<int>(allowed_cpus().size());
+    const bool oversubscribed = threads_ > sustained_threads(allowed_cpus());
     spin_ = std::chrono::microseconds(oversubscribed ? 0 : std::max(0, options.spin_microseconds));
     try {
       for (int index = 1; index < threads_; ++index) {
@@ -94,14 +154,22 @@ class ThreadPool::Impl {
     }
   }
 
-  ~Impl() { stop(); }
+  ~Impl() {
+    if (has_workers()) {
+      stop();
+    } else {
+      // There is nothing to join, and a std::thread that was not joined must not be destroyed.
+      static auto* const kOfTheParent = new std::vector<std::thread>;
+      for (std::thread& worker : workers_) kOfTheParent->push_back(std::move(worker));
+    }
+  }
 
   int threads() const { return threads_; }
 
   int launch(Task task, void* data, int count) {
     if (count <= 0) count = threads_;
     if (inside_task || count == 1) return launch_one(task, data);
-    if (count > threads_) return launch_on_new_threads(task, data, count);
+    if (count > threads_ || !has_workers()) return launch_on_new_threads(task, data, count);
 
     std::lock_guard lock(launch_mutex_);
     Group group(count, spin_);
@@ -114,7 +182,7 @@ class ThreadPool::Impl {
     // fields before the next launch may change them.
     remaining_.store(threads_ - 1, std::memory_order_relaxed);
     epoch_.fetch_add(1, std::memory_order_release);
-    epoch_.notify_all();
+    wake_waiting(epoch_);
 
     note_result(run_task(task, 0, count, &group, data));
     spin_then_wait(remaining_, spin_,
@@ -123,6 +191,9 @@ class ThreadPool::Impl {
   }
 
  private:
+  // False in a child of the process that made the pool.
+  bool has_workers() const { return forks.load(std::memory_order_relaxed) == forks_before_; }
+
   // A single task needs no other thread; called by a task, it stays inside that one.
   int launch_one(Task task, void* data) {
     Group group(1, spin_);
@@ -139,10 +210,11 @@ class ThreadPool::Impl {
     auto run = [&](int index) {
       if (int code = run_task(task, index, count, &group, data)) result.store(code);
     };
+    // Until all have started none may begin, or a refused thread would leave the others waiting.
+    // It outlives the threads, which read it: they are joined where `threads` goes.
+    std::atomic<int> state{0};  // 0 wait, 1 go, 2 give up
     std::vector<std::jthread> threads;
     threads.reserve(static_cast<std::size_t>(count - 1));
-    // Until all have started none may begin, or a refused thread would leave the others waiting.
-    std::atomic<int> state{0};  // 0 wait, 1 go, 2 give up
     try {
       for (int index = 1; index < count; ++index) {
         threads.emplace_back([&, index] {
@@ -152,11 +224,11 @@ class ThreadPool::Impl {
       }
     } catch (...) {
       state.store(2);
-      state.notify_all();
+      wake_waiting(state);
       throw;
     }
     state.store(1);
-    state.notify_all();
+    wake_waiting(state);
     run(0);
     threads.clear();
     return result.load();
@@ -169,7 +241,7 @@ class ThreadPool::Impl {
       ++seen;
       if (stopping_.load(std::memory_order_relaxed)) return;
       if (index < count_) note_result(run_task(task_, index, count_, group_, data_));
-      if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) remaining_.notify_one();
+      if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_waiting(remaining_);
     }
   }
 
@@ -180,11 +252,12 @@ class ThreadPool::Impl {
   void stop() {
     stopping_.store(true, std::memory_order_relaxed);
     epoch_.fetch_add(1, std::memory_order_release);
-    epoch_.notify_all();
+    wake_waiting(epoch_);
     for (std::thread& worker : workers_) worker.join();
     workers_.clear();
   }
 
+  const int forks_before_ = forks.load(std::memory_order_relaxed);
   int threads_ = 1;
   std::chrono::microseconds spin_{0};
   std::mutex launch_mutex_;

@@ -1,7 +1,7 @@
 // The functions that every session offers, by group; together they are what TVM's clients ask for.
 #pragma once
 
-#include <run_model/rpc/registry.h>
+#include <run_model/rpc/function.h>
 #include "rpc/session_folder.h"
 
 namespace run_model::rpc {
@@ -12,11 +12,8 @@ void add_file_functions(Registry& registry, SessionFolder& folder);
 // tvm.rpc.server.load_module, ModuleGetFunction, ImportModule, download_linked_module.
 void add_module_functions(Registry& registry, SessionFolder& folder);
 
-// tvm.graph_executor.create.
-void add_graph_executor(Registry& registry);
-
-// tvm.graph_executor_debug.create.
-void add_debug_executor(Registry& registry);
+// tvm.graph_executor.create, tvm.graph_executor_debug.create.
+void add_executors(Registry& registry);
 
 // runtime.RPCTimeEvaluator, cache_flush_cpu_non_first_arg.
 void add_time_evaluator(Registry& registry);

@@ -6,7 +6,6 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/cache_flush.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/timing.h"

@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <sstream>
 #include <vector>
 
-#include "rpc/server/statm.h"
+#include "base/system_file.h"
 
 namespace run_model::rpc {
 namespace {
@@ -96,6 +97,13 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   if (limits.memory_bytes > 0)
     set_limit(RLIMIT_DATA, process_memory("self", MemoryKind::kData) + limits.memory_bytes);
   return true;
+}
+
+std::uint64_t process_memory(const std::string& process, MemoryKind kind) {
+  std::istringstream columns(read_system_file("/proc/" + process + "/statm"));
+  std::uint64_t pages = 0;
+  for (int column = 0; column <= static_cast<int>(kind); ++column) columns >> pages;
+  return columns ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
 }  // namespace run_model::rpc

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace run_model::rpc {
 
@@ -23,5 +24,11 @@ inline constexpr int kSessionSocket = 3;
 // these that a session cannot do without has failed.
 bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
              const ProcessLimits& limits);
+
+// What the kernel counts of a process's memory: columns of /proc/PID/statm (proc(5)), from 0.
+enum class MemoryKind { kResident = 1, kData = 5 };
+
+// In bytes; 0 when not known. `process` is a number or "self".
+std::uint64_t process_memory(const std::string& process, MemoryKind kind);
 
 }  // namespace run_model::rpc

@@ -3,9 +3,10 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
-#include "rpc/server/exception_frame.h"
+#include "rpc/packed_sequence.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {
@@ -56,6 +57,14 @@ void Farewell::drain() {
       return;
     }
   }
+}
+
+ByteVector exception_frame(std::string_view text) {
+  const Answer answer = exception_answer(std::string(text));
+  ByteVector frame;
+  append_number<std::uint64_t>(frame, answer.head.size());
+  frame.insert(frame.end(), answer.head.begin(), answer.head.end());
+  return frame;
 }
 
 }  // namespace run_model::rpc

@@ -3,12 +3,19 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
-#include "rpc/server/poll_set.h"
+#include "rpc/server/sockets.h"
 #include "rpc/server/wire.h"
 
 namespace run_model::rpc {
+
+// What a client gets instead of an answer when its session's process can give none any more: a
+// whole frame (rpc/protocol.h): code kException and a sequence of one text. TVM's client raises
+// it as RPCError, or as RPCSessionTimeoutError where the text begins with that name, a colon and a
+// space.
+ByteVector exception_frame(std::string_view text);
 
 // Sends an exception, says that nothing more will come, and takes what the client still sends until
 // it closes: a connection that is closed with something unread is reset, and the exception lost

@@ -2,19 +2,20 @@
 //
 // As TVM's clients speak it (python/tvm/rpc/base.py and server.py,
 // src/runtime/rpc/rpc_socket_impl.cc, v0.18.0), numbers little-endian:
-//   client  i32 0xff271, i32 length, "client:KEY" and options (client_key.h)
+//   client  i32 0xff271, i32 length, "client:KEY" and options (ClientKey)
 //   server  i32 0xff271, i32 length, "server:KEY"; or i32 0xff273: no such key here
-// Where the server has an auth key, the challenge comes before (challenge.h).
+// Where the server has an auth key, the challenge comes before (authentication.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "rpc/server/challenge.h"
-#include "rpc/server/client_key.h"
+#include "rpc/server/authentication.h"
 #include "rpc/server/wire.h"
 
 namespace run_model::rpc {
@@ -25,6 +26,17 @@ inline constexpr std::int32_t kRpcMismatch = kRpcMagic + 2;
 
 // Far beyond any key; what a stranger can make the server remember.
 inline constexpr std::int32_t kMostKeyBytes = 1024;
+
+// What a client says of itself: "client:KEY -timeout=12.5", the key that it looks for, and options
+// after white space.
+struct ClientKey {
+  std::string key;
+  double timeout_seconds = 0;  // 0: none
+};
+
+// None for what is not a client's. Options of other names, and values that are no time, are ignored
+// as TVM's server ignores them.
+std::optional<ClientKey> parse_client_key(std::string_view text);
 
 // i32 length and the text, as both sides send their keys.
 void append_key(ByteVector& bytes, std::string_view key);

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <run_model/rpc/host_port.h>
+#include <run_model/rpc/server.h>
 #include "base/file.h"
-#include "rpc/server/poll_set.h"
 #include "rpc/server/sockets.h"
 
 namespace run_model::rpc {

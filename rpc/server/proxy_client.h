@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "rpc/server/event_log.h"
+#include <run_model/rpc/server.h>
 #include "rpc/server/outgoing_connection.h"
 #include "rpc/server/session_table.h"
 #include "rpc/server/wire.h"

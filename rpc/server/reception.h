@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <run_model/rpc/server.h>
 #include "base/file.h"
-#include "rpc/server/event_log.h"
 #include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
-#include "rpc/server/listener.h"
-#include "rpc/server/poll_set.h"
 #include "rpc/server/session_table.h"
+#include "rpc/server/sockets.h"
 
 namespace run_model::rpc {
 

@@ -1,18 +1,45 @@
 #include <run_model/rpc/server.h>
 
+#include <stdlib.h>
+
 #include <optional>
+#include <string>
 #include <utility>
 
-#include "rpc/server/listener.h"
-#include "rpc/server/poll_set.h"
+#include <run_model/rpc/function.h>
+#include "rpc/functions/builtin.h"
 #include "rpc/server/proxy_client.h"
 #include "rpc/server/reception.h"
-#include "rpc/server/server_options.h"
-#include "rpc/server/session_body.h"
 #include "rpc/server/session_table.h"
+#include "rpc/server/sockets.h"
 #include "rpc/server/tracker_client.h"
+#include "rpc/session_folder.h"
 
 namespace run_model::rpc {
+namespace {
+
+// What a session's process does: serves the client with the built-in functions and those that
+// `add_functions` (if set) adds.
+SessionBody make_session_body(const ServerOptions& options,
+                              std::function<void(Registry&)> add_functions) {
+  return [limits = options.limits, file_bytes = options.file_bytes, threads = options.threads,
+          add_functions = std::move(add_functions)](const SessionStart& start) {
+    // Read when the pool of threads is made, with the first parallel loop.
+    if (threads > 0) ::setenv("TVM_NUM_THREADS", std::to_string(threads).c_str(), 1);
+    SessionFolder folder(start.folder, file_bytes);
+    Registry registry;
+    add_builtin_functions(registry, folder);
+    if (add_functions) add_functions(registry);
+    SessionOptions session;
+    session.limits = limits;
+    session.functions = &registry;
+    session.progress = start.progress;
+    session.log = start.log;
+    return serve_session(start.socket, session);
+  };
+}
+
+}  // namespace
 
 class Server::Impl {
  public:
@@ -92,13 +119,12 @@ class Server::Impl {
   std::optional<ProxyClient> proxy_;
 };
 
-Server::Server(ServerOptions options, std::function<void(const ServerEvent&)> log,
-               std::function<void(Registry&)> add_functions) {
+Server::Server(ServerOptions options, EventLog log, std::function<void(Registry&)> add_functions) {
   SessionBody body = make_session_body(options, std::move(add_functions));
   impl_ = std::make_unique<Impl>(std::move(options), std::move(log), std::move(body));
 }
 
-Server::Server(ServerOptions options, std::function<void(const ServerEvent&)> log, SessionBody body)
+Server::Server(ServerOptions options, EventLog log, SessionBody body)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(log), std::move(body))) {}
 
 Server::~Server() = default;

@@ -13,7 +13,7 @@
 #include <new>
 
 #include <run_model/error.h>
-#include "rpc/server/statm.h"
+#include "rpc/server/confinement.h"
 
 namespace run_model::rpc {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <run_model/rpc/server.h>
-#include <run_model/rpc/session_progress.h>
+#include <run_model/rpc/session.h>
 #include "base/file.h"
 #include "rpc/server/confinement.h"
 

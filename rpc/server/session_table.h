@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/client_key.h"
-#include "rpc/server/event_log.h"
+#include <run_model/rpc/server.h>
 #include "rpc/server/farewell.h"
+#include "rpc/server/handshake.h"
 #include "rpc/server/session_watch.h"
 #include "rpc/server/work_folder.h"
 

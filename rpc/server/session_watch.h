@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include <run_model/rpc/server.h>
 #include "base/file.h"
-#include "rpc/server/event_log.h"
-#include "rpc/server/poll_set.h"
 #include "rpc/server/session_process.h"
+#include "rpc/server/sockets.h"
 
 namespace run_model::rpc {
 

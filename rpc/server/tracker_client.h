@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "rpc/server/event_log.h"
-#include "rpc/server/matchkeys.h"
+#include <run_model/rpc/server.h>
 #include "rpc/server/outgoing_connection.h"
 #include "rpc/server/tracker_messages.h"
 

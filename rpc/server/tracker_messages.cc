@@ -1,6 +1,10 @@
 #include "rpc/server/tracker_messages.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <random>
 
 namespace run_model::rpc {
 namespace {
@@ -24,6 +28,9 @@ ByteVector message(const Json& json) {
 Json host_json(const Advertised& advertised) {
   return advertised.host.empty() ? Json() : Json(advertised.host);
 }
+
+// As TVM's server has it: what a client needs at most to connect.
+constexpr std::chrono::seconds kLongestWay{6};
 
 }  // namespace
 
@@ -57,6 +64,33 @@ std::optional<std::vector<std::string>> read_matchkeys(const std::string& json) 
     keys.push_back(item.get<std::string>());
   }
   return keys;
+}
+
+std::string Matchkeys::add() {
+  std::random_device device;
+  const auto number = static_cast<unsigned long long>(device()) << 32 | device();
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), ":0.%020llu", number);
+  std::string key = key_ + digits;
+  given_away_.emplace(key, TimePoint::max());
+  return key;
+}
+
+bool Matchkeys::take(const std::string& key) { return given_away_.erase(key) > 0; }
+
+std::vector<std::string> Matchkeys::update(const std::vector<std::string>& pending, TimePoint now) {
+  std::vector<std::string> unused;
+  for (auto& [key, since] : given_away_) {
+    if (std::find(pending.begin(), pending.end(), key) != pending.end()) {
+      since = TimePoint::max();
+    } else if (since == TimePoint::max()) {
+      since = now;
+    } else if (now - since > kLongestWay) {
+      unused.push_back(key);
+    }
+  }
+  for (const std::string& key : unused) given_away_.erase(key);
+  return unused;
 }
 
 }  // namespace run_model::rpc

@@ -1,4 +1,5 @@
-// What is said to TVM's tracker, and how its answers are read.
+// What is said to TVM's tracker, how its answers are read, and the keys by which it tells clients
+// from one another.
 //
 // python/tvm/rpc/tracker.py and base.py of v0.18.0; numbers little-endian. After i32 0x2f271 from
 // both sides, each message is an i32 length and JSON; the tracker answers each with one:
@@ -7,11 +8,14 @@
 //   [7] (get_pending_matchkeys)                                                 -> ["matchkey", …]
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "rpc/server/sockets.h"
 #include "rpc/server/wire.h"
 
 namespace run_model::rpc {
@@ -37,5 +41,31 @@ bool is_success(const std::string& json);
 
 // None for what is no list of texts.
 std::optional<std::vector<std::string>> read_matchkeys(const std::string& json);
+
+// The server puts one random key into the tracker for each session that it could start; a client
+// that the tracker gives the server to connects with that key, once. A client that has been given a
+// key and does not come would block the session for ever, so its key is replaced after a while.
+class Matchkeys {
+ public:
+  explicit Matchkeys(std::string key) : key_(std::move(key)) {}
+
+  // "KEY:0.1234…" as TVM's tracker takes it apart at the last colon; unguessable.
+  std::string add();
+
+  // Whether the key is one of them; it is none afterwards.
+  bool take(const std::string& key);
+
+  // Which of them the tracker still has. Returns those that it has given away some time ago, which
+  // are none any more.
+  std::vector<std::string> update(const std::vector<std::string>& pending, TimePoint now);
+
+  void clear() { given_away_.clear(); }
+  std::size_t size() const { return given_away_.size(); }
+
+ private:
+  std::string key_;
+  // Since when it is known that the tracker has given it away; TimePoint::max(): not yet.
+  std::map<std::string, TimePoint, std::less<>> given_away_;
+};
 
 }  // namespace run_model::rpc

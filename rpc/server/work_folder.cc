@@ -27,7 +27,7 @@ constexpr char kPrefix[] = "run_model_rpc.";
 
 // The lock of the folder, or nothing where somebody has it, or it is no folder of ours.
 OwnedFd lock(const fs::path& folder) {
-  OwnedFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  OwnedFd fd = open_to_read(folder, O_DIRECTORY | O_NOFOLLOW);
   struct stat opened{};
   if (!fd || ::fstat(fd.get(), &opened) != 0 || opened.st_uid != ::geteuid() ||
       ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -1,27 +1,29 @@
-// The flags of check_zoo.
+// The flags of check_zoo, and all that it says about itself.
 #pragma once
 
-#include <gflags/gflags.h>
+#include <cstdint>
+#include <string>
 
-DECLARE_string(artifacts);
-DECLARE_string(golden);
-DECLARE_string(images);
-DECLARE_string(tolerances);
-DECLARE_string(targets);
-DECLARE_string(labels);
-DECLARE_string(programs);
-DECLARE_string(models);
-DECLARE_string(target);
-DECLARE_string(forms);
-DECLARE_string(pictures);
-DECLARE_string(shard);
-DECLARE_int32(jobs);
-DECLARE_int32(threads);
-DECLARE_double(timeout);
-DECLARE_string(junit);
-DECLARE_bool(json);
-DECLARE_bool(verbose);
-DECLARE_bool(allow_skip);
-DECLARE_bool(locate);
-DECLARE_string(intermediates);
-DECLARE_bool(worker);
+#include "run_model/shared/manual.h"
+
+namespace run_model {
+
+// What the command line has set, under gflags' names; the table of the manual has the defaults.
+struct CheckFlags {
+  std::string artifacts, models, target, forms, pictures, shard;
+  std::string golden, images, tolerances, labels;
+  std::int32_t jobs = 0, threads = 0;
+  double timeout = 0;
+  std::string programs, targets;
+  bool locate = false;
+  std::string intermediates;
+  bool verbose = false, json = false, allow_skip = false;
+  std::string junit;
+  bool worker = false;
+};
+
+extern CheckFlags check_flags;
+
+extern const Manual kCheckManual;
+
+}  // namespace run_model

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "run_model/run_model/stopwatch.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {
@@ -56,7 +56,7 @@ class Judge {
                                    in_quotes(golden.model) + ", not of " +
                                    in_quotes(context_.model));
     }
-    const Package& package = loaded_.report.package;
+    const Package& package = loaded_.package;
     if (!package.metadata) return;
     const std::string& compiled = package.metadata->onnx_sha256;
     if (!compiled.empty() && compiled != golden.onnx_sha256) {
@@ -112,7 +112,7 @@ class Judge {
     const std::span<const float> reference = golden.output.elements<float>();
     const std::vector<double> expected(reference.begin(), reference.end());
     const std::vector<double> actual =
-        class_scores(output, first_output_quantization(loaded_.report.package));
+        class_scores(output, first_output_quantization(loaded_.package));
     const ScoreComparison comparison = compare_scores(expected, actual, entry.tolerance);
     for (const ScoreFailure& failure : comparison.failures) {
       result_.fail(std::string(score_rule_name(failure.rule)), failure.message);

@@ -89,7 +89,7 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
   return lines;
 }
 
-Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
+Lines locate(DebugExecutor& executor, const std::filesystem::path& path,
              const CheckSettings& settings) {
   const GoldenCase golden = read_golden_case(path);
   const std::filesystem::path file = settings.intermediates / golden.model / (golden.name + ".npz");
@@ -123,7 +123,7 @@ Lines locate(GraphExecutor& executor, const std::filesystem::path& path,
 
 }  // namespace
 
-std::vector<std::string> locate_case(GraphExecutor& executor, const std::filesystem::path& golden,
+std::vector<std::string> locate_case(DebugExecutor& executor, const std::filesystem::path& golden,
                                      const CheckSettings& settings) {
   try {
     return locate(executor, golden, settings);

@@ -267,7 +267,7 @@ std::optional<ErrorGrowth> largest_growth(const std::vector<ReferenceMatch>& mat
   return largest;
 }
 
-std::vector<ReferenceMatch> match_nodes(GraphExecutor& executor,
+std::vector<ReferenceMatch> match_nodes(DebugExecutor& executor,
                                         const ReferenceTensors& references) {
   std::vector<ReferenceMatch> matches;
   for (std::size_t i = 0; i < executor.nodes().size(); ++i) {

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/npz.h>
 
 namespace run_model {
@@ -86,7 +86,7 @@ struct ErrorGrowth {
 std::optional<ErrorGrowth> largest_growth(const std::vector<ReferenceMatch>& matches);
 
 // Runs the graph node by node on the inputs that are set. Throws as GraphExecutor::run does.
-std::vector<ReferenceMatch> match_nodes(GraphExecutor& executor,
+std::vector<ReferenceMatch> match_nodes(DebugExecutor& executor,
                                         const ReferenceTensors& references);
 
 }  // namespace run_model

@@ -4,15 +4,83 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "run_model/check_zoo/forms.h"
-#include "run_model/check_zoo/golden.h"
 #include "runtime/elf/host.h"
 
 namespace run_model {
+FormLocation locate_form(const std::filesystem::path& zoo, const std::string& model,
+                         const std::string& target, std::string_view form) {
+  const std::filesystem::path folder = zoo / model / target;
+  FormLocation location;
+  if (form == "triple") {
+    location.place = folder / "model.so";
+    location.request.model = model;
+    location.request.artifacts = zoo;
+    location.request.target = target;
+    return location;
+  }
+  const std::filesystem::path own = folder / "forms" / form;
+  if (form == "flat") {
+    location.place = own / (model + "_tvm.so");
+    location.request.model = model;
+    location.request.artifacts = own;
+    return location;
+  }
+  if (form == "mod" || form == "linked") {
+    location.place = own;
+  } else if (form == "mlf") {
+    location.place = own / "linked";
+  } else {
+    location.place = own / (model + (form == "single" ? ".so" : ".tar"));
+  }
+  location.request.artifacts = location.place;
+  return location;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Empty where there is no such folder.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    paths.push_back(at->path());
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::vector<std::string> golden_models(const std::vector<fs::path>& folders) {
+  std::set<std::string> models;
+  for (const fs::path& folder : folders) {
+    for (const fs::path& model : entries(folder)) {
+      const std::string name = model.filename().string();
+      if (!golden_files({folder}, name).empty()) models.insert(name);
+    }
+  }
+  return {models.begin(), models.end()};
+}
+
+std::vector<GoldenFile> golden_files(const std::vector<fs::path>& folders,
+                                     const std::string& model) {
+  std::map<std::string, fs::path> found;
+  for (const fs::path& folder : folders) {
+    for (const fs::path& file : entries(folder / model)) {
+      if (file.extension() == ".json") found.emplace(file.stem().string(), file);
+    }
+  }
+  std::vector<GoldenFile> files;
+  for (const auto& [picture, path] : found) files.push_back({picture, path});
+  return files;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,4 +1,5 @@
-// What checking the zoo gives: one result for each picture of each artifact.
+// What checking the zoo gives: one result for each picture of each artifact, and its way from a
+// worker process to check_zoo as JSON.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,8 @@
 #include <vector>
 
 #include <run_model/score_comparison.h>
+#include "base/json.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 
@@ -79,5 +82,10 @@ struct CaseCounts {
 
 CaseCounts count_cases(const JobResult& job);
 CaseCounts count_cases(const std::vector<JobResult>& jobs);
+
+Json case_json(const CaseResult& result);
+
+// The inverse. Throws Error(kFormat): a worker that crashes may have written anything.
+CaseResult parse_case(const JsonField& field);
 
 }  // namespace run_model

@@ -10,13 +10,15 @@
 #include <run_model/thread_pool.h>
 #include "base/text.h"
 #include "run_model/check_zoo/flags.h"
-#include "run_model/check_zoo/forms.h"
+#include "run_model/check_zoo/plan.h"
 #include "run_model/shared/arguments.h"
 
 namespace run_model {
 namespace {
 
 namespace fs = std::filesystem;
+
+[[maybe_unused]] const bool kRegistered = register_flags(kCheckManual);
 
 constexpr int kMaxJobs = 1024;
 
@@ -47,8 +49,8 @@ std::vector<std::string> names(const char* flag, std::string_view text) {
 }
 
 std::vector<std::string> forms() {
-  if (FLAGS_forms == "all") return {kForms.begin(), kForms.end()};
-  std::vector<std::string> items = names("forms", FLAGS_forms);
+  if (check_flags.forms == "all") return {kForms.begin(), kForms.end()};
+  std::vector<std::string> items = names("forms", check_flags.forms);
   for (const std::string& item : items) {
     if (std::find(kForms.begin(), kForms.end(), item) != kForms.end()) continue;
     std::string known;
@@ -59,18 +61,19 @@ std::vector<std::string> forms() {
 }
 
 Shard shard() {
-  if (FLAGS_shard.empty()) return {};
-  const char* end = FLAGS_shard.data() + FLAGS_shard.size();
+  if (check_flags.shard.empty()) return {};
+  const char* end = check_flags.shard.data() + check_flags.shard.size();
   std::size_t index = 0;
   std::size_t count = 0;
-  const auto first = std::from_chars(FLAGS_shard.data(), end, index);
+  const auto first = std::from_chars(check_flags.shard.data(), end, index);
   if (first.ec == std::errc() && first.ptr != end && *first.ptr == '/') {
     const auto second = std::from_chars(first.ptr + 1, end, count);
     if (second.ec == std::errc() && second.ptr == end && index >= 1 && index <= count) {
       return {index - 1, count};
     }
   }
-  fail("--shard is " + in_quotes(FLAGS_shard) + ", expected I/N, as in 1/4 for the first of four");
+  fail("--shard is " + in_quotes(check_flags.shard) +
+       ", expected I/N, as in 1/4 for the first of four");
 }
 
 bool is_there(const fs::path& path) {
@@ -91,7 +94,7 @@ fs::path data_file(const std::string& flag, const fs::path& zoo, const char* nam
 
 std::vector<fs::path> golden_folders(const fs::path& zoo) {
   std::vector<fs::path> folders;
-  for (const std::string& item : split("golden", FLAGS_golden)) folders.emplace_back(item);
+  for (const std::string& item : split("golden", check_flags.golden)) folders.emplace_back(item);
   if (!folders.empty()) return folders;
   folders.push_back(zoo / "golden");
   if (!is_there(folders[0])) folders[0] = fs::path("artifacts") / "golden";
@@ -101,7 +104,7 @@ std::vector<fs::path> golden_folders(const fs::path& zoo) {
 }
 
 fs::path labels_file() {
-  if (flag_is_set("labels")) return FLAGS_labels;
+  if (flag_is_set("labels")) return check_flags.labels;
   const fs::path usual = fs::path("labels") / "imagenet.txt";
   return is_there(usual) ? usual : fs::path();
 }
@@ -116,63 +119,54 @@ int count_flag(const char* name, int value, int limit) {
 
 std::vector<std::string> given_flags() {
   std::vector<std::string> flags;
-  for (const std::string name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
+  for (const char* name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
                                  "programs", "threads", "timeout"}) {
-    const auto info = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
-    if (!info.is_default) flags.push_back("--" + name + "=" + info.current_value);
+    if (flag_is_set(name)) flags.push_back(std::string("--") + name + "=" + flag_value(name));
   }
   return flags;
-}
-
-CheckAction requested_action() {
-  const auto is_on = [](const char* name) {
-    return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
-  };
-  if (is_on("help")) return CheckAction::kHelp;
-  if (is_on("helpfull")) return CheckAction::kFullHelp;
-  if (is_on("version")) return CheckAction::kVersion;
-  return FLAGS_worker ? CheckAction::kWorker : CheckAction::kCheck;
 }
 
 }  // namespace
 
 CheckSettings read_check_settings(std::span<const std::string> args) {
-  const Arguments arguments = split_arguments(args);
-  set_flags(arguments.flags);
+  const Arguments arguments = split_arguments(kCheckManual, args);
+  set_flags(kCheckManual, arguments.flags);
   if (!arguments.positional.empty()) {
     fail("there is no use for the argument " + in_quotes(arguments.positional[0]));
   }
   CheckSettings settings;
-  settings.action = requested_action();
-  settings.artifacts = FLAGS_artifacts;
+  settings.help = help_request();
+  if (settings.help != HelpRequest::kNone) return settings;
+  settings.worker = check_flags.worker;
+  settings.artifacts = check_flags.artifacts;
   settings.golden = golden_folders(settings.artifacts);
-  settings.images = FLAGS_images;
-  settings.tolerances = data_file(FLAGS_tolerances, settings.artifacts, "tolerances.json");
-  settings.targets_file = FLAGS_targets;
+  settings.images = check_flags.images;
+  settings.tolerances = data_file(check_flags.tolerances, settings.artifacts, "tolerances.json");
+  settings.targets_file = check_flags.targets;
   settings.labels = labels_file();
-  settings.programs = FLAGS_programs;
-  settings.intermediates = FLAGS_intermediates;
-  settings.models = names("models", FLAGS_models);
-  settings.all_targets = FLAGS_target == "all";
-  if (!settings.all_targets) settings.targets = names("target", FLAGS_target);
+  settings.programs = check_flags.programs;
+  settings.intermediates = check_flags.intermediates;
+  settings.models = names("models", check_flags.models);
+  settings.all_targets = check_flags.target == "all";
+  if (!settings.all_targets) settings.targets = names("target", check_flags.target);
   settings.forms = forms();
   if (settings.forms.empty()) fail("--forms is empty");
-  settings.pictures = names("pictures", FLAGS_pictures);
+  settings.pictures = names("pictures", check_flags.pictures);
   settings.shard = shard();
-  settings.jobs = count_flag("jobs", FLAGS_jobs, kMaxJobs);
+  settings.jobs = count_flag("jobs", check_flags.jobs, kMaxJobs);
   if (settings.jobs == 0) {
     settings.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   }
-  settings.threads = count_flag("threads", FLAGS_threads, ThreadPool::kMaxThreads);
-  settings.timeout = FLAGS_timeout;
+  settings.threads = count_flag("threads", check_flags.threads, ThreadPool::kMaxThreads);
+  settings.timeout = check_flags.timeout;
   if (!(settings.timeout > 0) || !std::isfinite(settings.timeout)) {
     fail("--timeout is " + std::to_string(settings.timeout) + ", expected seconds above 0");
   }
-  settings.junit = FLAGS_junit;
-  settings.json = FLAGS_json;
-  settings.verbose = FLAGS_verbose;
-  settings.allow_skip = FLAGS_allow_skip;
-  settings.locate = FLAGS_locate;
+  settings.junit = check_flags.junit;
+  settings.json = check_flags.json;
+  settings.verbose = check_flags.verbose;
+  settings.allow_skip = check_flags.allow_skip;
+  settings.locate = check_flags.locate;
   settings.given = given_flags();
   return settings;
 }

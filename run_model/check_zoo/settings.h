@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace run_model {
+#include "run_model/shared/arguments.h"
 
-enum class CheckAction { kCheck, kWorker, kHelp, kFullHelp, kVersion };
+namespace run_model {
 
 // Every `count`-th artifact from the one at `index` on.
 struct Shard {
@@ -18,7 +18,8 @@ struct Shard {
 };
 
 struct CheckSettings {
-  CheckAction action = CheckAction::kCheck;
+  HelpRequest help = HelpRequest::kNone;  // anything else: nothing below has been read
+  bool worker = false;  // check one artifact and print JSON lines, for another check_zoo
   std::filesystem::path artifacts;
   std::vector<std::filesystem::path> golden;
   std::filesystem::path images;

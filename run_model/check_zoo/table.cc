@@ -1,4 +1,4 @@
-#include "run_model/check_zoo/table.h"
+#include "run_model/check_zoo/reports.h"
 
 #include <algorithm>
 #include <array>

@@ -2,25 +2,24 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <new>
 
 #include <run_model/error.h>
 #include <run_model/labels.h>
 #include "artifacts/checksum.h"
 #include "base/text.h"
-#include "run_model/check_zoo/case_json.h"
-#include "run_model/check_zoo/forms.h"
-#include "run_model/check_zoo/golden.h"
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate.h"
-#include "run_model/shared/failure_report.h"
-#include "run_model/shared/standard_output.h"
+#include "run_model/check_zoo/plan.h"
+#include "run_model/check_zoo/result.h"
+#include "run_model/shared/program.h"
 
 namespace run_model {
 namespace {
 
-void say(const Json& event) {
-  write_standard_output(event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+void say(std::initializer_list<Json::Member> event) {
+  write_standard_output(Json::object(event).compact() + "\n");
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -42,11 +41,11 @@ void check_pictures(const CheckSettings& settings, const WorkerTask& task) {
   LoadedPackage loaded =
       load_package(locate_form(settings.artifacts, task.model, task.target, task.form).request,
                    {.threads = settings.threads, .cluster = ClusterChoice::kAll});
-  const std::filesystem::path& library = loaded.report.package.files.library;
+  const std::filesystem::path& library = loaded.package.files.library;
   say({{"event", "loaded"},
        {"library", shown_path(library)},
        {"checksum", hex(file_xxh3_64(library))},
-       {"load", loaded.report.timing.load}});
+       {"load", loaded.load_milliseconds}});
 
   const std::vector<GoldenFile> files = golden_files(settings.golden, task.model);
   for (const std::string& picture : task.pictures) {

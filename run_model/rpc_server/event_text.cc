@@ -3,7 +3,7 @@
 #include <array>
 #include <ctime>
 
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
@@ -45,9 +45,7 @@ std::string time_text(std::int64_t time, bool universal) {
   return text.data();
 }
 
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string line(const Json& json) { return json.compact() + "\n"; }
 
 }  // namespace
 
@@ -62,17 +60,17 @@ std::string event_text(const rpc::ServerEvent& event, std::int64_t time) {
 
 std::string event_json(const rpc::ServerEvent& event, std::int64_t time) {
   Json json = Json::object();
-  put(json, "schema_version", kReportSchema);
-  put(json, "time", time_text(time, true));
-  put(json, "event", event_name(event.kind));
-  put(json, "warning", event.warning);
-  put_text_or_null(json, "peer", event.peer);
+  json.put("schema_version", kReportSchema);
+  json.put("time", time_text(time, true));
+  json.put("event", event_name(event.kind));
+  json.put("warning", event.warning);
+  json.put("peer", text_or_null(event.peer));
   if (event.session > 0) {
-    put(json, "session", event.session);
+    json.put("session", event.session);
   } else {
-    put_null(json, "session");
+    json.put("session", Json());
   }
-  put(json, "message", event.message);
+  json.put("message", event.message);
   return line(json);
 }
 
@@ -82,10 +80,10 @@ std::string ready_text(const rpc::HostPort& address, bool behind_proxy) {
 
 std::string ready_json(const rpc::HostPort& address, bool behind_proxy) {
   Json json = Json::object();
-  put(json, "schema_version", kReportSchema);
-  put(json, "event", behind_proxy ? "behind_proxy" : "listening");
-  put(json, "host", address.host);
-  put(json, "port", address.port);
+  json.put("schema_version", kReportSchema);
+  json.put("event", behind_proxy ? "behind_proxy" : "listening");
+  json.put("host", address.host);
+  json.put("port", address.port);
   return line(json);
 }
 

@@ -1,22 +1,27 @@
-// The flags of rpc_server.
+// The flags of rpc_server, and all that it says about itself.
 #pragma once
 
-#include <gflags/gflags.h>
+#include <cstdint>
+#include <string>
 
-DECLARE_string(host);
-DECLARE_int32(port);
-DECLARE_int32(port_end);
-DECLARE_string(key);
-DECLARE_string(tracker);
-DECLARE_string(custom_addr);
-DECLARE_string(proxy);
-DECLARE_string(auth_key_file);
-DECLARE_int32(max_sessions);
-DECLARE_double(session_timeout);
-DECLARE_double(call_timeout);
-DECLARE_string(memory_limit);
-DECLARE_string(file_limit);
-DECLARE_string(work_dir);
-DECLARE_int32(threads);
-DECLARE_bool(silent);
-DECLARE_bool(log_json);
+#include "run_model/shared/manual.h"
+
+namespace run_model {
+
+// What the command line has set, under gflags' names; the table of the manual has the defaults.
+struct ServerFlags {
+  std::string host;
+  std::int32_t port = 0, port_end = 0;
+  std::string key, tracker, custom_addr, proxy, auth_key_file;
+  std::int32_t max_sessions = 0;
+  double session_timeout = 0, call_timeout = 0;
+  std::string memory_limit, file_limit, work_dir;
+  std::int32_t threads = 0;
+  bool silent = false, log_json = false;
+};
+
+extern ServerFlags server_flags;
+
+extern const Manual kServerManual;
+
+}  // namespace run_model

@@ -1,21 +1,52 @@
 #include "run_model/rpc_server/program.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <string>
 
 #include <run_model/error.h>
 #include <run_model/rpc/server.h>
 #include "run_model/rpc_server/event_text.h"
-#include "run_model/rpc_server/help.h"
+#include "run_model/rpc_server/flags.h"
 #include "run_model/rpc_server/settings.h"
-#include "run_model/rpc_server/stop_signal.h"
-#include "run_model/shared/failure_report.h"
-#include "run_model/shared/standard_output.h"
+#include "run_model/shared/program.h"
 
 namespace run_model {
+namespace {
+
+int g_write_end = -1;
+
+void on_signal(int) {
+  const int saved = errno;
+  static_cast<void>(!::write(g_write_end, "s", 1));
+  errno = saved;
+}
+
+}  // namespace
+
+int watch_stop_signals() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(ErrorKind::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
+  g_write_end = ends[1];
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  return ends[0];
+}
+
 namespace {
 
 bool asks_for_json_log(std::span<const std::string> args) {
@@ -50,16 +81,8 @@ int serve(const RpcServerSettings& settings,
 int run(std::span<const std::string> args,
         const std::function<void(rpc::Registry&)>& add_functions) {
   const RpcServerSettings settings = read_rpc_server_settings(args);
-  switch (settings.action) {
-    case RpcServerAction::kServe:
-      return serve(settings, add_functions);
-    case RpcServerAction::kHelp:
-      write_standard_output(rpc_server_help_text());
-      break;
-    case RpcServerAction::kVersion:
-      write_standard_output(rpc_server_version_text());
-      break;
-  }
+  if (settings.help == HelpRequest::kNone) return serve(settings, add_functions);
+  print_help(kServerManual, settings.help);
   return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <run_model/rpc/registry.h>
+#include <run_model/rpc/function.h>
 
 namespace run_model {
 

@@ -5,23 +5,17 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/server/auth_key.h"
+#include "rpc/server/authentication.h"
 #include "run_model/rpc_server/flags.h"
 #include "run_model/shared/arguments.h"
 
 namespace run_model {
 namespace {
 
+[[maybe_unused]] const bool kRegistered = register_flags(kServerManual);
+
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorKind::kUsage, message, "rpc_server --help shows the usage");
-}
-
-RpcServerAction requested_action() {
-  const auto is_on = [](const char* name) {
-    return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
-  };
-  if (is_on("help") || is_on("helpfull")) return RpcServerAction::kHelp;
-  return is_on("version") ? RpcServerAction::kVersion : RpcServerAction::kServe;
 }
 
 void check_port(const char* flag, int port, int most) {
@@ -32,45 +26,48 @@ void check_port(const char* flag, int port, int most) {
 
 rpc::ServerOptions server_options() {
   rpc::ServerOptions options;
-  check_port("port", FLAGS_port, 65535);
-  check_port("port-end", FLAGS_port_end, 65536);
-  options.host = FLAGS_host;
-  options.port = FLAGS_port;
+  check_port("port", server_flags.port, 65535);
+  check_port("port-end", server_flags.port_end, 65536);
+  options.host = server_flags.host;
+  options.port = server_flags.port;
   // A port beyond the usual ones is taken by itself.
-  const bool beyond = !flag_is_set("port_end") && FLAGS_port >= FLAGS_port_end;
-  options.port_end = beyond ? FLAGS_port + 1 : FLAGS_port_end;
-  options.key = FLAGS_key;
-  if (!FLAGS_tracker.empty()) options.tracker = rpc::parse_host_port("--tracker", FLAGS_tracker);
-  if (!FLAGS_proxy.empty()) options.proxy = rpc::parse_host_port("--proxy", FLAGS_proxy);
-  if (!FLAGS_custom_addr.empty()) {
+  const bool beyond = !flag_is_set("port_end") && server_flags.port >= server_flags.port_end;
+  options.port_end = beyond ? server_flags.port + 1 : server_flags.port_end;
+  options.key = server_flags.key;
+  if (!server_flags.tracker.empty())
+    options.tracker = rpc::parse_host_port("--tracker", server_flags.tracker);
+  if (!server_flags.proxy.empty())
+    options.proxy = rpc::parse_host_port("--proxy", server_flags.proxy);
+  if (!server_flags.custom_addr.empty()) {
     if (!options.tracker) fail("--custom-addr is for the tracker, but there is no --tracker");
-    options.advertise = parse_custom_address(FLAGS_custom_addr);
+    options.advertise = parse_custom_address(server_flags.custom_addr);
   }
-  if (!FLAGS_auth_key_file.empty()) options.auth_key = rpc::read_auth_key(FLAGS_auth_key_file);
-  options.work_folder = FLAGS_work_dir;
-  options.max_sessions = FLAGS_max_sessions;
-  options.session_seconds = FLAGS_session_timeout;
-  options.call_seconds = FLAGS_call_timeout;
-  options.memory_bytes = parse_size("--memory-limit", FLAGS_memory_limit);
-  options.file_bytes = parse_size("--file-limit", FLAGS_file_limit);
+  if (!server_flags.auth_key_file.empty())
+    options.auth_key = rpc::read_auth_key(server_flags.auth_key_file);
+  options.work_folder = server_flags.work_dir;
+  options.max_sessions = server_flags.max_sessions;
+  options.session_seconds = server_flags.session_timeout;
+  options.call_seconds = server_flags.call_timeout;
+  options.memory_bytes = parse_size("--memory-limit", server_flags.memory_limit);
+  options.file_bytes = parse_size("--file-limit", server_flags.file_limit);
   if (options.file_bytes == 0) fail("--file-limit is 0, expected a size as in 1G");
-  options.threads = FLAGS_threads;
+  options.threads = server_flags.threads;
   return options;
 }
 
 }  // namespace
 
 RpcServerSettings read_rpc_server_settings(std::span<const std::string> args) {
-  const Arguments arguments = split_arguments(args);
-  set_flags(arguments.flags);
+  const Arguments arguments = split_arguments(kServerManual, args);
+  set_flags(kServerManual, arguments.flags);
   if (!arguments.positional.empty()) {
     fail("there is no use for the argument " + in_quotes(arguments.positional[0]));
   }
   RpcServerSettings settings;
-  settings.action = requested_action();
-  if (settings.action != RpcServerAction::kServe) return settings;
-  settings.silent = FLAGS_silent;
-  settings.json = FLAGS_log_json;
+  settings.help = help_request();
+  if (settings.help != HelpRequest::kNone) return settings;
+  settings.silent = server_flags.silent;
+  settings.json = server_flags.log_json;
   settings.server = server_options();
   return settings;
 }

@@ -7,13 +7,12 @@
 #include <string_view>
 
 #include <run_model/rpc/server.h>
+#include "run_model/shared/arguments.h"
 
 namespace run_model {
 
-enum class RpcServerAction { kServe, kHelp, kVersion };
-
 struct RpcServerSettings {
-  RpcServerAction action = RpcServerAction::kServe;
+  HelpRequest help = HelpRequest::kNone;  // anything else: nothing below has been read
   rpc::ServerOptions server;
   bool silent = false;
   bool json = false;

@@ -1,31 +1,439 @@
 #include "run_model/run_model/flags.h"
 
-// help_text.cc says the same in the words and the order that users see.
-DEFINE_string(inputs, "",
-              "run on these tensors instead of a picture (.npz, or .npy for one input)");
-DEFINE_string(outputs, "", "write the model's outputs to this .npz file");
-DEFINE_bool(normalize, false, "scale pixels to 0..1 and normalise; --no-normalize keeps 0..255");
-DEFINE_bool(rgb, false, "the network takes its channels in the order red, green, blue");
-DEFINE_bool(bgr, false, "the network takes its channels in the order blue, green, red");
-DEFINE_string(mean, "", "three values to subtract, one for each channel");
-DEFINE_string(std, "", "three values to divide by, one for each channel");
-DEFINE_string(mean_order, "network", "the order of --mean and --std: network or rgb");
-DEFINE_string(resizer, "", "nearest, pil-bilinear, pil-bicubic, pil13-bilinear, pil13-bicubic or cv2-linear");
-DEFINE_string(fit, "", "crop, squash or letterbox");
-DEFINE_int32(resize, 0, "length of the short side before the crop");
-DEFINE_int32(crop, 0, "side of the centre crop: the network's input size");
-DEFINE_string(layout, "", "NCHW or NHWC");
-DEFINE_string(dump_input, "", "write the network's input to this .npy file");
-DEFINE_string(fill_mode, "", "fill inputs that are not given with zeros, ones or random values");
-DEFINE_uint64(seed, 0, "where the random values of --fill-mode random begin");
-DEFINE_string(save_inputs, "", "write the model's inputs to this .npz file");
-DEFINE_string(target, "", "which of the artifact's targets to run");
-DEFINE_bool(verify, true, "compare the artifact's files with the checksums in its metadata");
-DEFINE_bool(
-    plan_memory, true,
-    "share memory between tensors more tightly than the compiler did, and leave concatenations "
-    "out that only put tensors behind each other");
-DEFINE_bool(inspect, false, "show what the artifact is, without loading its code");
-DEFINE_bool(json, false, "print one JSON object instead of text");
-DEFINE_int32(topk, 5, "number of classes to report");
-DEFINE_bool(print_memory, false, "show where the memory goes, stage by stage");
+namespace run_model {
+
+constinit RunFlags run_flags;
+
+namespace {
+
+constexpr RunFlags& f = run_flags;
+
+constexpr Entry kUsages[] = {
+    {.name = "NAME ARTIFACTS IMAGE [LABELS [INPUT]] [flags]", .words = "classify a picture"},
+    {.name = "NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz", .words = "run on tensors"},
+    {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
+    {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},
+    {.name = "--compare FIRST SECOND", .words = "compare two results"},
+};
+
+constexpr Entry kArguments[] = {
+    {.name = "NAME", .words = "the model's name, as in ARTIFACTS/NAME/<target>/model.so"},
+    {.name = "ARTIFACTS",
+     .words =
+         R"(a folder of artifacts, a library (.so), the start of flat file names, or an archive:
+DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params}, one .so that holds
+graph and parameters too, or a package of tvmc (.tar, .tar.gz))",
+     .more = "They are looked for in this order."},
+    {.name = "IMAGE", .words = "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA"},
+    {.name = "LABELS",
+     .words = "a text file with one class name a line (default: the installed imagenet.txt)",
+     .more =
+         "The names are in the order of the network's outputs. A plain file name that is not in "
+         "the current folder is looked for among the installed lists, see FILES."},
+    {.name = "INPUT", .words = "the model's input for the picture, where it has several"},
+};
+
+constexpr Flag kPixelFlags[] = {
+    {.name = "normalize",
+     .storage = &f.normalize,
+     .words = "divide by 255, then ImageNet's mean and deviation",
+     .negated = "keep 0 to 255, mean 0, deviation 1"},
+    {.name = "mean",
+     .storage = &f.mean,
+     .value = "A B C",
+     .words = "subtract these (also --mean=A,B,C)",
+     .values = 3},
+    {.name = "std",
+     .storage = &f.std,
+     .value = "A B C",
+     .words = "and divide by these; both in the order of the network's channels, so that --bgr "
+              "--no-normalize --mean 104 117 123 takes 104 from blue, as Caffe does",
+     .values = 3},
+    {.name = "mean_order",
+     .storage = &f.mean_order,
+     .value = "NAME",
+     .standard = "network",
+     .words = "network (default), or rgb: --mean and --std are in the order red, green, blue "
+              "whatever the network's is",
+     .choices = "network rgb"},
+    {.name = "rgb",
+     .storage = &f.rgb,
+     .words = "the network takes its channels as red, green, blue (default)"},
+    {.name = "bgr",
+     .storage = &f.bgr,
+     .words = "the network takes its channels as blue, green, red"},
+    {.name = "resizer",
+     .storage = &f.resizer,
+     .value = "NAME",
+     .words = "nearest, pil-bilinear (default), pil-bicubic (Pillow up to 12), pil13-bilinear, "
+              "pil13-bicubic (Pillow 13) or cv2-linear",
+     .choices = "nearest pil-bilinear pil-bicubic pil13-bilinear pil13-bicubic cv2-linear"},
+    {.name = "fit",
+     .storage = &f.fit,
+     .value = "NAME",
+     .words = "crop (default): short side to --resize, then the middle; squash: both sides to the "
+              "input's; letterbox: all of it, padded",
+     .choices = "crop squash letterbox"},
+    {.name = "resize",
+     .storage = &f.resize,
+     .value = "N",
+     .words = "length of the short side (default: 256 for a crop of 224)",
+     .more = "For other crops the default is in the same proportion."},
+    {.name = "crop",
+     .storage = &f.crop,
+     .value = "N",
+     .words = "side of the crop; must be the network's input size"},
+    {.name = "jpeg_decoder",
+     .storage = &f.jpeg_decoder,
+     .value = "NAME",
+     .standard = "libjpeg-turbo",
+     .words = "libjpeg-turbo (default): the pixels of Pillow and OpenCV; or stb: those of wrappers "
+              "built on stb_image, to compare with",
+     .choices = "libjpeg-turbo stb"},
+    {.name = "layout",
+     .storage = &f.layout,
+     .value = "NAME",
+     .words = "NCHW or NHWC (default: by the input's shape)",
+     .choices = "NCHW NHWC"},
+};
+
+constexpr Flag kTensorFlags[] = {
+    {.name = "inputs",
+     .storage = &f.inputs,
+     .value = "FILE",
+     .words = ".npz with an array of each input's name; .npy for a model with one input",
+     .aliases = "i",
+     .kind = ValueKind::kFile},
+    {.name = "outputs",
+     .storage = &f.outputs,
+     .value = "FILE",
+     .words = "write the outputs to this .npz as output_0, output_1 …; also --save-outputs",
+     .aliases = "o save_outputs",
+     .kind = ValueKind::kFile},
+    {.name = "save_inputs",
+     .storage = &f.save_inputs,
+     .value = "FILE",
+     .words = "write the inputs to this .npz by their names",
+     .kind = ValueKind::kFile},
+    {.name = "fill_mode",
+     .storage = &f.fill_mode,
+     .value = "NAME",
+     .words =
+         "fill inputs that nothing else gives with zeros, ones or random values: floats from 0 "
+         "to 1, bytes of any value, 0 or 1 for wider integers",
+     .more = "Wider integers mostly are indices.",
+     .choices = "zeros ones random"},
+    {.name = "seed",
+     .storage = &f.seed,
+     .value = "N",
+     .standard = "0",
+     .words = "other random values (default: {}); the same on every machine"},
+    {.name = "dump_input",
+     .storage = &f.dump_input,
+     .value = "FILE",
+     .words = "write the preprocessed picture to this .npy",
+     .kind = ValueKind::kFile},
+};
+
+constexpr Flag kArtifactFlags[] = {
+    {.name = "target",
+     .storage = &f.target,
+     .value = "NAME",
+     .words = "which target's folder (default: native if this CPU runs it, else the one that makes "
+              "the most of this CPU)"},
+    {.name = "verify",
+     .storage = &f.verify,
+     .standard = "true",
+     .negated = "do not compare the files with the checksums in metadata.json"},
+    {.name = "plan_memory",
+     .storage = &f.plan_memory,
+     .standard = "true",
+     .negated = "lay tensors out as the compiler did, and run every node, also concatenations that "
+                "the runtime would otherwise write in place"},
+    {.name = "inspect",
+     .storage = &f.inspect,
+     .words = "show machine, ABI, inputs, outputs and metadata without loading any code"},
+};
+
+constexpr Flag kThreadFlags[] = {
+    {.name = "threads",
+     .storage = &f.threads,
+     .value = "N",
+     .words = "default: TVM_NUM_THREADS, or one for each physical core at hand, but no more than "
+              "the cgroup's quota of CPU time allows",
+     .more = "OMP_NUM_THREADS is taken where TVM_NUM_THREADS is not set."},
+    {.name = "cluster",
+     .storage = &f.cluster,
+     .value = "NAME",
+     .words = "on a machine with several kinds of cores: little (the weakest), prime (the "
+              "strongest), middle (those between), big (all but little) or all. Default: big, if "
+              "little cores are much weaker and no more threads are asked for",
+     .more = "Much weaker is less than 80 % of the strongest one's strength; without weaker cores, "
+             "and with more threads than there are big cores, the default is all. Where there are "
+             "just two kinds, middle is big; where all cores are of one kind, each of these is "
+             "every CPU, with a warning.",
+     .choices = "big little middle prime all"},
+    {.name = "cpus",
+     .storage = &f.cpus,
+     .value = "LIST",
+     .words = "run on these CPUs only, as in 0,2-3"},
+    {.name = "spin",
+     .storage = &f.spin,
+     .value = "N",
+     .standard = "100",
+     .words = "microseconds that an idle thread waits before it sleeps (default: {})",
+     .more = "Waiting makes small layers faster, and takes CPU time."},
+    {.name = "sweep",
+     .storage = &f.sweep,
+     .value = "threads",
+     .words = "measure every sensible setting of these flags by turns, and recommend one",
+     .more =
+         "Each is measured as the flags of the next group say. Of those that are as fast as the "
+         "fastest, the one with the fewest threads is recommended.",
+     .choices = "threads"},
+};
+
+constexpr Flag kTimeFlags[] = {
+    {.name = "print_time",
+     .storage = &f.print_time,
+     .words = "show min, median, mean, p90, p95, p99, max and standard deviation"},
+    {.name = "repeat",
+     .storage = &f.repeat,
+     .value = "N",
+     .standard = "100",
+     .words = "take N samples (default: {}, or what fits into 10 seconds)"},
+    {.name = "number",
+     .storage = &f.number,
+     .value = "N",
+     .standard = "1",
+     .words = "a sample is the mean of N runs (default: {})",
+     .more = "They are started one straight after the other."},
+    {.name = "instances",
+     .storage = &f.instances,
+     .value = "N",
+     .standard = "1",
+     .words =
+         "run N copies of the model at once, each with its own threads, and show the throughput "
+         "of all besides (default: {})",
+     .more = "Without --threads they share the cores. The samples are those of all copies, and the "
+             "first one's are counted by --repeat."},
+    {.name = "warmup",
+     .storage = &f.warmup,
+     .value = "N",
+     .standard = "3",
+     .words = "runs before the first sample (default: {})"},
+    {.name = "warmup_seconds",
+     .storage = &f.warmup_seconds,
+     .value = "S",
+     .words = "warm up for at least S seconds as well"},
+    {.name = "min_seconds",
+     .storage = &f.min_seconds,
+     .value = "S",
+     .words = "go on beyond --repeat until S seconds are over"},
+    {.name = "max_seconds",
+     .storage = &f.max_seconds,
+     .value = "S",
+     .words = "stop after S seconds, be --repeat reached or not"},
+    {.name = "until_ci",
+     .storage = &f.until_ci,
+     .value = "P%",
+     .words = "stop as soon as the 95 % interval of the median is at most P % of it wide, after 60 "
+              "seconds (or --max-seconds) in any case"},
+    {.name = "cold_cache",
+     .storage = &f.cold_cache,
+     .words = "before each run, empty the CPU's caches of the model",
+     .more = "That is done outside of the run's time, by reading twice the size of the last-level "
+             "caches on every thread."},
+    {.name = "fps",
+     .storage = &f.fps,
+     .value = "N",
+     .words = "start N runs a second and sleep in between, as with a camera; runs that take too "
+              "long make starts be missed, which are counted"},
+    {.name = "times",
+     .storage = &f.times,
+     .value = "FILE",
+     .words = "write every sample to this text file, one a line",
+     .kind = ValueKind::kFile},
+};
+
+constexpr Flag kMemoryFlags[] = {
+    {.name = "print_memory",
+     .storage = &f.print_memory,
+     .words = R"(the process's memory, as the kernel counts it, at these stages:
+  start             before the artifact is opened
+  loaded            library, graph and parameters are opened and checked
+  parameters bound  the model is ready to run
+  first run         after it
+  steady            after all repeated runs (without any, after two more)
+  peak              the most there ever was, also between stages
+resident: in memory now; of this, anonymous: heap, stacks and what was written, file-backed: pages of
+files, which the system can drop and read again, and shared memory. PSS: resident, but a page that n
+processes use counts 1/n. swapped: moved out. Then what the runtime asked for itself: parameters used
+in place in their file or copied, activations (inputs, outputs and everything between) and workspaces
+(scratch of functions))"},
+};
+
+constexpr Flag kProfileFlags[] = {
+    {.name = "profile",
+     .storage = &f.profile,
+     .words = "show for each node p50 and p95 of its time, its share, GFLOP/s where the operations "
+              "are known, GB/s, its first output and its function; then the sum over operator "
+              "families, and how much memory is needed at which node"},
+    {.name = "profile_sort",
+     .storage = &f.profile_sort,
+     .value = "NAME",
+     .standard = "time",
+     .words = "{} (default) or order, in which the nodes run",
+     .choices = "time order"},
+    {.name = "profile_top",
+     .storage = &f.profile_top,
+     .value = "N",
+     .words = "show only the first N rows"},
+    {.name = "profile_html",
+     .storage = &f.profile_html,
+     .value = "FILE",
+     .words = "write a page that draws it: time by node and family, memory, sortable table",
+     .more = "The page needs no network.",
+     .kind = ValueKind::kFile},
+    {.name = "profile_csv",
+     .storage = &f.profile_csv,
+     .value = "FILE",
+     .words = "write all there is of every node, with commas between",
+     .kind = ValueKind::kFile},
+    {.name = "profile_json",
+     .storage = &f.profile_json,
+     .value = "FILE",
+     .words = "write all there is of every node as JSON",
+     .kind = ValueKind::kFile},
+    {.name = "profile_trace",
+     .storage = &f.profile_trace,
+     .value = "FILE",
+     .words = "write the fastest run for Perfetto or chrome://tracing",
+     .more = "It is in Chrome's trace event format.",
+     .kind = ValueKind::kFile},
+};
+
+constexpr Flag kCompareFlags[] = {
+    {.name = "compare",
+     .storage = &f.compare,
+     .words =
+         "of times, the ratio with its 95 % interval, and whether the second is faster, slower, "
+         "or neither; of arrays, the largest differences",
+     .more = "The ratio is that of the second to the first. What is not the same about the two "
+             "measurements is named."},
+    {.name = "noise",
+     .storage = &f.noise,
+     .value = "P%",
+     .standard = "2%",
+     .words = "a smaller difference in time is none (default: {})"},
+    {.name = "atol",
+     .storage = &f.atol,
+     .value = "X",
+     .standard = "1e-8",
+     .words = "arrays agree within atol + rtol * |first| (default: {})"},
+    {.name = "rtol",
+     .storage = &f.rtol,
+     .value = "X",
+     .standard = "1e-5",
+     .words = "the other part of that (default: {})"},
+};
+
+constexpr Flag kOutputFlags[] = {
+    {.name = "topk",
+     .storage = &f.topk,
+     .value = "N",
+     .standard = "5",
+     .words = "number of classes to show (default: {})"},
+    {.name = "json",
+     .storage = &f.json,
+     .words = "one JSON object on standard output instead of text, also for errors"},
+    {.name = "v", .value = "N", .words = "log what is done to standard error, from 1 on"},
+    {.name = "help", .words = "this text; --helpfull lists glog's flags too", .aliases = "h"},
+    {.name = "helpfull"},
+    {.name = "version", .words = "the version"},
+};
+
+constexpr FlagGroup kGroups[] = {
+    {.heading = "How pixels become numbers, where the artifact's metadata.json does not say (flags "
+                "come first)",
+     .more = "For artifacts without metadata.json, --normalize or --no-normalize must be given.",
+     .flags = kPixelFlags},
+    {.heading = "Tensors", .flags = kTensorFlags},
+    {.heading = "Artifact and run", .flags = kArtifactFlags},
+    {.heading = "Threads", .flags = kThreadFlags},
+    {.heading = "Time",
+     .note = "Each of these has the run repeated; statistics and progress are in milliseconds.",
+     .more =
+         "The report then has the times of loading, of decoding and preprocessing the picture, "
+         "and of the first run besides. Percentiles are interpolated as numpy.percentile does. "
+         "Outputs that are not bit by bit those of the first run end the program with exit code "
+         "8.",
+     .flags = kTimeFlags},
+    {.heading = "Memory", .flags = kMemoryFlags},
+    {.heading = "Profile",
+     .note = "The model is run node by node as well, as often as --repeat, --warmup and "
+             "--max-seconds say.",
+     .flags = kProfileFlags},
+    {.heading = "Compare",
+     .note = "Two files of what --json has printed of repeated runs, or two .npz or .npy files.",
+     .flags = kCompareFlags},
+    {.heading = "Output", .flags = kOutputFlags},
+};
+
+constexpr ExitCode kExitCodes[] = {
+    {kExitWorse, "--compare: the second file is slower, or differs"}};
+
+constexpr Entry kEnvironment[] = {
+    {.name = "TVM_NUM_THREADS", .words = "The number of threads where --threads is not given."},
+    {.name = "OMP_NUM_THREADS", .words = "The same, where TVM_NUM_THREADS is not set."},
+};
+
+constexpr Entry kFiles[] = {
+    {.name = "share/run_model/labels/imagenet.txt",
+     .words = "The 1000 classes of ImageNet, beside the folder of the program: an installed "
+              "run_model finds it by the name imagenet.txt."},
+};
+
+constexpr Entry kExamples[] = {
+    {.name = "run_model squeezenet1_1 artifacts images/chelsea.png labels/imagenet.txt",
+     .words = "Classify a picture with a network of the folder artifacts:"},
+    {.name = "run_model resnet18 ../artifacts ../images/cat.png ../artifacts/labels.txt input0 "
+             "--normalize",
+     .words = "A network without metadata, with the name of its input:"},
+    {.name = "run_model caffenet models cat.jpg labels.txt --bgr --no-normalize --mean 104 117 123",
+     .words = "A Caffe network:"},
+    {.name = "run_model detector artifacts --inputs in.npz --outputs out.npz --json",
+     .words = "Any model, on tensors that Python has saved with numpy.savez:"},
+    {.name = "run_model squeezenet1_1 artifacts --print-time --repeat 100",
+     .words = "How long does a run take?"},
+    {.name = "run_model net.tar --print-time", .words = "And with what tvmc has packed?"},
+    {.name = "run_model squeezenet1_1 artifacts --sweep threads",
+     .words = "With how many threads is it fastest?"},
+    {.name = "run_model --inspect artifacts/squeezenet1_1/native/model.so",
+     .words = "Will this library run here?"},
+};
+
+}  // namespace
+
+constexpr Manual kRunManual{
+    .program = "run_model",
+    .summary = "run a model that TVM has compiled, without TVM",
+    .description = "run_model runs a model that TVM (0.6 to 0.19, graph executor) has compiled, "
+                   "without TVM.",
+    .more =
+        R"(In the first form it classifies a picture on the CPU and prints the most likely classes;
+in the second it takes tensors from a file and writes the outputs to another; in the third it measures
+how long a model takes, on random values unless others are given; in the fourth it shows what an artifact is without loading any of its code; in
+the fifth it compares two results. Flags may stand anywhere.)",
+    .usages = kUsages,
+    .arguments = kArguments,
+    .groups = kGroups,
+    .last_error = ErrorKind::kModel,
+    .exit_codes = kExitCodes,
+    .environment = kEnvironment,
+    .files = kFiles,
+    .examples = kExamples,
+    .see_also = "check_zoo rpc_server",
+};
+
+}  // namespace run_model

@@ -1,29 +1,52 @@
-// The flags of run_model.
+// The flags of run_model, and all that it says about itself.
 #pragma once
 
-#include <gflags/gflags.h>
+#include <cstdint>
+#include <string>
 
-DECLARE_string(inputs);
-DECLARE_string(outputs);
-DECLARE_bool(normalize);
-DECLARE_bool(rgb);
-DECLARE_bool(bgr);
-DECLARE_string(mean);
-DECLARE_string(std);
-DECLARE_string(mean_order);
-DECLARE_string(resizer);
-DECLARE_string(fit);
-DECLARE_int32(resize);
-DECLARE_int32(crop);
-DECLARE_string(layout);
-DECLARE_string(dump_input);
-DECLARE_string(fill_mode);
-DECLARE_uint64(seed);
-DECLARE_string(save_inputs);
-DECLARE_string(target);
-DECLARE_bool(verify);
-DECLARE_bool(plan_memory);
-DECLARE_bool(inspect);
-DECLARE_bool(json);
-DECLARE_int32(topk);
-DECLARE_bool(print_memory);
+#include "run_model/shared/manual.h"
+
+namespace run_model {
+
+// What the command line has set, under gflags' names; the table of the manual has the defaults.
+struct RunFlags {
+  bool normalize = false, rgb = false, bgr = false;
+  std::string mean, std, mean_order, resizer, fit, layout, jpeg_decoder;
+  std::int32_t resize = 0, crop = 0;
+
+  std::string inputs, outputs, save_inputs, fill_mode, dump_input;
+  std::uint64_t seed = 0;
+
+  std::string target;
+  bool verify = false, plan_memory = false, inspect = false;
+
+  std::int32_t threads = 0, spin = 0;
+  std::string cluster, cpus, sweep;
+
+  bool print_time = false, cold_cache = false;
+  std::int32_t repeat = 0, number = 0, warmup = 0, instances = 0;
+  double warmup_seconds = 0, min_seconds = 0, max_seconds = 0, fps = 0;
+  std::string until_ci, times;
+
+  bool print_memory = false;
+
+  bool profile = false;
+  std::string profile_sort, profile_html, profile_csv, profile_json, profile_trace;
+  std::int32_t profile_top = 0;
+
+  bool compare = false;
+  std::string noise;
+  double atol = 0, rtol = 0;
+
+  std::int32_t topk = 0;
+  bool json = false;
+};
+
+extern RunFlags run_flags;
+
+extern const Manual kRunManual;
+
+// Exit code of a comparison that found the second file slower or different.
+inline constexpr int kExitWorse = 9;
+
+}  // namespace run_model

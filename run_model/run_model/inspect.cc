@@ -8,14 +8,14 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include <run_model/graph.h>
 #include "artifacts/cpu_check.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "runtime/device_blob.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
-#include "runtime/graph_json.h"
-#include "runtime/linked_params.h"
+#include "runtime/param_binding.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"
 
@@ -94,9 +94,7 @@ Contents read_contents(const ModelFiles& files, const std::optional<EmbeddedGrap
     contents.params = parse_params(contents.files.back()->bytes(),
                                    "parameter file " + path_in_quotes(files.params));
   } else if (embedded) {
-    contents.params =
-        parse_param_records(embedded->param_names, embedded->param_records,
-                            "the parameters inside library " + path_in_quotes(files.library));
+    contents.params = embedded->params;
   }
   return contents;
 }

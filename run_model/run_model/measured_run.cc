@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,11 +14,11 @@
 #include "artifacts/checksum.h"
 #include "base/text.h"
 #include "base/write_file.h"
-#include "run_model/run_model/machine/machine_watch.h"
-#include "run_model/run_model/profile/profile_formats.h"
-#include "run_model/run_model/stopwatch.h"
-#include "run_model/run_model/value_range.h"
-#include "run_model/shared/fingerprint.h"
+#include "run_model/run_model/machine/watch.h"
+#include "run_model/run_model/measure/instances.h"
+#include "run_model/run_model/profile/formats.h"
+#include "run_model/run_model/tensor_values.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {
@@ -85,24 +86,49 @@ void write_times(const std::filesystem::path& path, const std::vector<double>& s
   write_file(path, {std::as_bytes(std::span(text))});
 }
 
+// Further executors on the same inputs, each with its own threads.
+std::vector<GraphExecutor> further_instances(const LoadedPackage& loaded, const Settings& settings,
+                                             const std::vector<NamedTensor>& inputs) {
+  std::vector<GraphExecutor> executors;
+  for (int i = 1; i < settings.measure.instances; ++i) {
+    ExecutorOptions options;
+    options.threads = start_threads(loaded.thread_plan);
+    options.plan_memory = settings.plan_memory;
+    executors.emplace_back(loaded.package.files, options);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      executors.back().set_input(k, inputs[k].tensor);
+    }
+  }
+  return executors;
+}
+
+TimingMeasurement measure_at_once(GraphExecutor& first, std::vector<GraphExecutor>& others,
+                                  const MeasureSettings& settings) {
+  std::vector<std::function<void()>> runs{[&first] { first.run(); }};
+  for (GraphExecutor& other : others) runs.push_back([&other] { other.run(); });
+  return measure_instances(runs, settings);
+}
+
 void measure_timing(LoadedPackage& loaded, const Settings& settings,
-                    const std::vector<NamedTensor>& inputs) {
+                    const std::vector<NamedTensor>& inputs, RunReport& report) {
   GraphExecutor& executor = loaded.executor;
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
     finite_range(executor.output(i), "the model's " + executor.outputs()[i].name);
   }
   const std::vector<Tensor> outputs = copies_of_outputs(executor);
+  std::vector<GraphExecutor> others = further_instances(loaded, settings, inputs);
   const TimingMeasurement measurement =
-      measure_runs([&] { executor.run(); }, settings.measure, loaded.threads.get());
+      others.empty() ? measure_runs([&] { executor.run(); }, settings.measure, loaded.threads.get())
+                     : measure_at_once(executor, others, settings.measure);
   check_repeated(executor, inputs, outputs);
+  for (GraphExecutor& other : others) check_repeated(other, inputs, outputs);
   if (!settings.measure.times.empty()) write_times(settings.measure.times, measurement.samples);
-  loaded.report.measurement = measurement;
-  loaded.report.library_fingerprint = hex(file_xxh3_64(loaded.report.package.files.library));
-  loaded.report.inputs_fingerprint = fingerprint_of(inputs);
+  report.measurement = measurement;
+  report.library_fingerprint = hex(file_xxh3_64(report.package.files.library));
+  report.inputs_fingerprint = fingerprint_of(inputs);
 }
 
-void measure_profile(LoadedPackage& loaded, const Settings& settings) {
-  RunReport& report = loaded.report;
+void measure_profile(LoadedPackage& loaded, const Settings& settings, RunReport& report) {
   Profile profile = profile_model(loaded.executor, profile_runs(settings.measure));
   profile.model = report.package.model;
   profile.target = report.package.target;
@@ -115,9 +141,18 @@ void measure_profile(LoadedPackage& loaded, const Settings& settings) {
 
 }  // namespace
 
-void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
+RunReport begin_report(const LoadedPackage& loaded) {
+  RunReport report;
+  report.package = loaded.package;
+  report.threads = loaded.threads->threads();
+  report.thread_plan = loaded.thread_plan;
+  report.memory = loaded.memory;
+  report.timing.load = loaded.load_milliseconds;
+  return report;
+}
+
+void run_and_measure(LoadedPackage& loaded, const Settings& settings, RunReport& report) {
   GraphExecutor& executor = loaded.executor;
-  RunReport& report = loaded.report;
   const bool measured =
       settings.measure.wanted || settings.profile.wanted || settings.threading.sweep;
   // Before anything of ours adds to the load average.
@@ -136,12 +171,12 @@ void run_and_measure(LoadedPackage& loaded, const Settings& settings) {
   if (settings.threading.sweep) {
     report.sweep = run_thread_sweep(loaded, settings.threading, settings.measure);
   } else if (settings.measure.wanted) {
-    measure_timing(loaded, settings, inputs);
+    measure_timing(loaded, settings, inputs, report);
   } else if (report.memory.enabled()) {
     for (int i = 0; i < 2; ++i) executor.run();
   }
   report.memory.mark(kStageSteady);
-  if (settings.profile.wanted) measure_profile(loaded, settings);
+  if (settings.profile.wanted) measure_profile(loaded, settings, report);
   report.memory.finish(executor);
   if (watch) watch->finish(*report.machine);
   if (settings.json && !report.machine) report.machine = describe_machine(MachineDetail::kBrief);

@@ -1,4 +1,4 @@
-// What a run has to tell, before it becomes text or JSON.
+// What a run has to tell, and how that becomes text or JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
 #include <run_model/preprocessing.h>
-#include "run_model/run_model/machine/machine_context.h"
-#include "run_model/run_model/machine/thread_sweep.h"
+#include "run_model/run_model/machine/context.h"
+#include "run_model/run_model/machine/sweep.h"
 #include "run_model/run_model/measure/timing.h"
 #include "run_model/run_model/profile/profile.h"
-#include "run_model/run_model/profile/profile_flags.h"
-#include "run_model/run_model/value_range.h"
+#include "run_model/run_model/setting_groups.h"
+#include "run_model/run_model/tensor_values.h"
 #include "run_model/shared/memory_stages.h"
 #include "run_model/shared/thread_plan.h"
 
@@ -78,5 +78,14 @@ struct TensorsReport {
   std::vector<TensorReport> outputs;
   std::filesystem::path outputs_file;  // empty: not written
 };
+
+// For people: the lines that TVM-Prep's wrapper printed, and the times. A network that takes blue
+// first has its mean and deviation named by channel: "Mean: B=104 G=117 R=123".
+std::string picture_report_text(const PictureReport& report);
+std::string tensors_report_text(const TensorsReport& report);
+
+// For programs: one JSON object each, schema version 1, documented in run_model/README.md.
+std::string picture_report_json(const PictureReport& report);
+std::string tensors_report_json(const TensorsReport& report);
 
 }  // namespace run_model

@@ -1,95 +1,131 @@
-#include "run_model/run_model/report_json.h"
-
 #include <utility>
 
-#include "run_model/run_model/measured_report.h"
-#include "run_model/shared/json_put.h"
+#include "run_model/run_model/artifact_json.h"
+#include "run_model/run_model/machine/reports.h"
+#include "run_model/run_model/measure/timing_report.h"
+#include "run_model/run_model/profile/formats.h"
+#include "run_model/run_model/report.h"
 
 namespace run_model {
 namespace {
 
 Json size_json(int width, int height) {
   Json json = Json::object();
-  put(json, "width", width);
-  put(json, "height", height);
+  json.put("width", width);
+  json.put("height", height);
   return json;
 }
 
 Json range_json(const ValueRange& range) {
   Json json = Json::object();
-  put(json, "min", range.min);
-  put(json, "max", range.max);
-  put(json, "mean", range.mean);
+  json.put("min", range.min);
+  json.put("max", range.max);
+  json.put("mean", range.mean);
   return json;
 }
 
 Json image_json(const PictureReport& report) {
   const PreprocessReport& sides = report.sides;
   Json window = Json::object();
-  put(window, "x", sides.crop.x);
-  put(window, "y", sides.crop.y);
-  put(window, "width", sides.crop.width);
-  put(window, "height", sides.crop.height);
+  window.put("x", sides.crop.x);
+  window.put("y", sides.crop.y);
+  window.put("width", sides.crop.width);
+  window.put("height", sides.crop.height);
 
   Json image = Json::object();
-  put(image, "path", report.image.string());
-  put(image, "format", picture_format_name(report.format));
-  put(image, "width", sides.original_width);
-  put(image, "height", sides.original_height);
-  put(image, "channels", report.image_channels);
-  put(image, "orientation", report.image_orientation);
-  put_json(image, "resized", size_json(sides.resized_width, sides.resized_height));
-  put_json(image, "window", std::move(window));
-  put_json(image, "final", size_json(sides.input_width, sides.input_height));
+  image.put("path", report.image.string());
+  image.put("format", picture_format_name(report.format));
+  image.put("width", sides.original_width);
+  image.put("height", sides.original_height);
+  image.put("channels", report.image_channels);
+  image.put("orientation", report.image_orientation);
+  image.put("resized", size_json(sides.resized_width, sides.resized_height));
+  image.put("window", std::move(window));
+  image.put("final", size_json(sides.input_width, sides.input_height));
   return image;
 }
 
 Json input_json(const PictureReport& report) {
   Json input = tensor_json(report.input.info);
-  put(input, "layout", layout_name(report.layout));
-  put_json(input, "preprocessing", preprocessing_json(report.preprocessing));
-  put_json(input, "range", range_json(report.input.range));
+  input.put("layout", layout_name(report.layout));
+  input.put("preprocessing", preprocessing_json(report.preprocessing));
+  input.put("range", range_json(report.input.range));
   return input;
+}
+
+// Begins an object with the artifact, the threads and the machine.
+Json run_report_start(const RunReport& report) {
+  Json json = Json::object();
+  json.put("schema_version", kReportSchema);
+  json.put("model", report.package.model);
+  json.put("artifact", package_json(report.package));
+  json.put("threads", report.threads);
+  json.put("thread_plan", thread_plan_json(report.thread_plan));
+  json.put("machine", report.machine ? machine_json(*report.machine) : Json());
+  if (report.measurement) {
+    Json fingerprints = Json::object();
+    fingerprints.put("library", report.library_fingerprint);
+    fingerprints.put("inputs", report.inputs_fingerprint);
+    json.put("fingerprints", std::move(fingerprints));
+  }
+  return json;
+}
+
+// Adds "timing", and "memory", "sweep" and "profile" where they were asked for.
+void add_measurements(Json& json, const RunReport& report) {
+  const Timing& timing = report.timing;
+  Json times = Json::object();
+  times.put("load", timing.load);
+  if (timing.preprocess > 0) {
+    times.put("decode", timing.decode);
+    times.put("preprocess", timing.preprocess);
+  }
+  times.put("run", timing.run);
+  if (report.measurement) times.put("repeated", timing_json(*report.measurement));
+  json.put("timing", std::move(times));
+  if (report.memory.enabled()) json.put("memory", memory_json(report.memory));
+  if (report.sweep) json.put("sweep", thread_sweep_json(*report.sweep));
+  if (report.profile && report.profile_settings.table) {
+    json.put("profile", profile_json(*report.profile));
+  }
 }
 
 }  // namespace
 
 std::string picture_report_json(const PictureReport& report) {
   Json json = run_report_start(report.run);
-  put_json(json, "image", image_json(report));
-  put_json(json, "input", input_json(report));
+  json.put("image", image_json(report));
+  json.put("input", input_json(report));
   Json output = tensor_json(report.output.info);
-  put(output, "is_distribution", report.output_is_distribution);
-  put_json(output, "range", range_json(report.output.range));
-  put_json(json, "output", std::move(output));
+  output.put("is_distribution", report.output_is_distribution);
+  output.put("range", range_json(report.output.range));
+  json.put("output", std::move(output));
   add_measurements(json, report.run);
   Json top = Json::array();
   for (const RankedClass& ranked : report.top) {
     Json item = Json::object();
-    put(item, "index", ranked.index);
-    put(item, "label", ranked.label);
-    put(item, "probability", ranked.probability);
-    top.push_back(std::move(item));
+    item.put("index", ranked.index);
+    item.put("label", ranked.label);
+    item.put("probability", ranked.probability);
+    top.add(std::move(item));
   }
-  put_json(json, "top", std::move(top));
-  return json_text(json);
+  json.put("top", std::move(top));
+  return json.text();
 }
 
 std::string tensors_report_json(const TensorsReport& report) {
   Json json = run_report_start(report.run);
-  Json inputs = Json::array();
-  for (const TensorInfo& input : report.inputs) inputs.push_back(tensor_json(input));
-  put_json(json, "inputs", std::move(inputs));
+  json.put("inputs", tensors_json(report.inputs));
   Json outputs = Json::array();
   for (const TensorReport& output : report.outputs) {
     Json item = tensor_json(output.info);
-    put_json(item, "range", range_json(output.range));
-    outputs.push_back(std::move(item));
+    item.put("range", range_json(output.range));
+    outputs.add(std::move(item));
   }
-  put_json(json, "outputs", std::move(outputs));
-  put_text_or_null(json, "outputs_file", report.outputs_file.string());
+  json.put("outputs", std::move(outputs));
+  json.put("outputs_file", text_or_null(report.outputs_file.string()));
   add_measurements(json, report.run);
-  return json_text(json);
+  return json.text();
 }
 
 }  // namespace run_model

@@ -1,12 +1,49 @@
-#include "run_model/run_model/report_text.h"
+#include "run_model/run_model/report.h"
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
-#include "run_model/run_model/measured_report.h"
+#include "run_model/run_model/machine/reports.h"
+#include "run_model/run_model/measure/timing_report.h"
+#include "run_model/run_model/profile/formats.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
+
+std::string milliseconds(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f ms", value);
+  return text.data();
+}
+
+std::string time_line(const RunReport& report) {
+  const Timing& timing = report.timing;
+  std::string text = "Time: load " + milliseconds(timing.load);
+  if (timing.preprocess > 0) {
+    text += ", preprocess " + milliseconds(timing.preprocess);
+    if (report.measurement) text += " (decode " + milliseconds(timing.decode) + ")";
+  }
+  return text + (report.measurement ? ", first run " : ", run ") + milliseconds(timing.run) + " (" +
+         std::to_string(report.threads) + (report.threads == 1 ? " thread)\n" : " threads)\n");
+}
+
+// What every kind of run has: "Time: …", then what was measured beyond that.
+std::string run_report_text(const RunReport& report) {
+  std::string text = time_line(report);
+  if (report.measurement) text += timing_text(*report.measurement);
+  if (report.profile && report.profile_settings.table) {
+    text += profile_text(*report.profile, report.profile_settings, report_width());
+  }
+  if (report.memory.enabled()) text += memory_text(report.memory);
+  if (report.sweep) text += thread_sweep_text(*report.sweep);
+  if (report.measurement || report.profile || report.sweep) {
+    text += thread_plan_text(report.thread_plan);
+    if (report.machine) text += machine_text(*report.machine);
+  }
+  return text;
+}
 
 // Six significant digits, as C++ streams print by default.
 std::string number(double value) {

@@ -15,6 +15,9 @@
 namespace run_model {
 namespace {
 
+[[maybe_unused]] const bool kRegistered = register_flags(kRunManual);
+
+constexpr char kUsualLabels[] = "imagenet.txt";
 constexpr char kUsageHint[] = "run_model --help shows the usage";
 
 [[noreturn]] void fail(const std::string& message, const std::string& hint = kUsageHint) {
@@ -24,7 +27,7 @@ constexpr char kUsageHint[] = "run_model --help shows the usage";
 std::optional<int> positive_flag(const char* name, int value) {
   if (!flag_is_set(name)) return std::nullopt;
   if (value < 1 || value > kMaxImageSide) {
-    fail("--" + std::string(name) + " is " + std::to_string(value) + ", expected 1 to " +
+    fail(flag_spelling(name) + " is " + std::to_string(value) + ", expected 1 to " +
          std::to_string(kMaxImageSide));
   }
   return value;
@@ -32,23 +35,22 @@ std::optional<int> positive_flag(const char* name, int value) {
 
 PreprocessingFlags read_preprocessing_flags() {
   PreprocessingFlags flags;
-  if (flag_is_set("normalize")) flags.normalize = FLAGS_normalize;
-  if (FLAGS_rgb && FLAGS_bgr) fail("--rgb and --bgr contradict each other", "give one of them");
-  if (FLAGS_rgb) flags.color_order = "RGB";
-  if (FLAGS_bgr) flags.color_order = "BGR";
-  if (flag_is_set("mean")) flags.mean = parse_triple("mean", FLAGS_mean);
-  if (flag_is_set("std")) flags.std = parse_triple("std", FLAGS_std);
-  if (FLAGS_mean_order != "network" && FLAGS_mean_order != "rgb") {
-    fail("--mean-order is " + in_quotes(FLAGS_mean_order) + ", expected network or rgb");
-  }
-  flags.mean_in_rgb_order = FLAGS_mean_order == "rgb";
-  flags.resizer = FLAGS_resizer;
+  if (flag_is_set("normalize")) flags.normalize = run_flags.normalize;
+  if (run_flags.rgb && run_flags.bgr)
+    fail("--rgb and --bgr contradict each other", "give one of them");
+  if (run_flags.rgb) flags.color_order = "RGB";
+  if (run_flags.bgr) flags.color_order = "BGR";
+  if (flag_is_set("mean")) flags.mean = parse_triple("mean", run_flags.mean);
+  if (flag_is_set("std")) flags.std = parse_triple("std", run_flags.std);
+  flags.mean_in_rgb_order = run_flags.mean_order == "rgb";
+  flags.resizer = run_flags.resizer;
   if (!flags.resizer.empty()) parse_resizer(flags.resizer);
-  flags.fit = FLAGS_fit;
+  flags.jpeg_decoder = parse_jpeg_decoder(run_flags.jpeg_decoder);
+  flags.fit = run_flags.fit;
   if (!flags.fit.empty()) parse_fit(flags.fit);
-  flags.resize = positive_flag("resize", FLAGS_resize);
-  flags.crop = positive_flag("crop", FLAGS_crop);
-  flags.layout = FLAGS_layout;
+  flags.resize = positive_flag("resize", run_flags.resize);
+  flags.crop = positive_flag("crop", run_flags.crop);
+  flags.layout = run_flags.layout;
   if (!flags.layout.empty()) parse_layout(flags.layout);
   return flags;
 }
@@ -57,47 +59,72 @@ PreprocessingFlags read_preprocessing_flags() {
 void refuse_flags(std::initializer_list<const char*> names, const std::string& where) {
   for (const char* name : names) {
     if (!flag_is_set(name)) continue;
-    std::string spelling = name;
-    std::replace(spelling.begin(), spelling.end(), '_', '-');
-    fail("--" + spelling + " has no meaning " + where);
+    fail(flag_spelling(name) + " has no meaning " + where);
   }
 }
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// `given` itself; but where it is a plain file name that is not there, and the program's
+// installation
+// (<prefix>/bin/run_model) has a file of that name in <prefix>/share/run_model/labels, that one.
+std::filesystem::path find_labels(const std::filesystem::path& given) {
+  if (given.empty() || given.has_parent_path() || is_there(given)) return given;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "run_model" / "labels" / given;
+  return !error && is_there(installed) ? installed : given;
+}
+
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  settings.labels = find_labels(positional.size() > 3 ? positional[3] : kUsualLabels);
   static constexpr std::string_view kNames[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
-  if (positional.size() < std::size(kNames)) {
+  const bool labels_found = positional.size() == 3 && is_there(settings.labels);
+  if (positional.size() < std::size(kNames) && !labels_found) {
     fail("the argument " + std::string(kNames[positional.size()]) + " is missing",
          "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
          "more");
   }
   if (positional.size() > 5) fail("there is no use for the argument " + in_quotes(positional[5]));
   settings.image = positional[2];
-  settings.labels = positional[3];
   if (positional.size() == 5) settings.input_name = positional[4];
 }
 
-void read_tensor_arguments(const std::vector<std::string>& positional) {
-  if (positional.size() < 2) {
+// A library, an archive or a folder, which a model's name alone is not.
+bool is_artifact(const std::string& argument) {
+  return argument.find_first_of("/.") != argument.npos || is_there(argument);
+}
+
+void read_tensor_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  if (positional.size() == 1 && is_artifact(positional[0])) {
+    settings.model.clear();
+    settings.artifacts = positional[0];
+  } else if (positional.size() < 2) {
     fail("NAME or ARTIFACTS is missing",
          "run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz runs a model on tensors");
   }
   if (positional.size() > 2) {
     fail("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
-  refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "fit", "resize",
-                "crop", "layout", "topk", "dump_input"},
+  refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
+                "fit", "resize", "crop", "layout", "topk", "dump_input"},
                flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
                                      : "without a picture");
 }
 
 void refuse_run_flags(const std::string& where) {
-  refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
-                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "fill_mode",
-                "seed", "save_inputs", "plan_memory"},
-               where);
+  refuse_flags(
+      {"inputs",     "outputs",    "normalize",    "rgb",  "bgr",         "mean",       "std",
+       "mean_order", "resizer",    "jpeg_decoder", "fit",  "resize",      "crop",       "layout",
+       "topk",       "dump_input", "fill_mode",    "seed", "save_inputs", "plan_memory"},
+      where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
-                "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci", "cold_cache",
-                "fps", "print_time", "times"},
+                "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
+                "cold_cache", "fps", "print_time", "times"},
                where);
   refuse_flags({"profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
                 "profile_sort", "profile_top"},
@@ -133,24 +160,25 @@ void read_inspect_arguments(const std::vector<std::string>& positional, Settings
 }
 
 void read_fill_flags(Settings& settings) {
-  if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(FLAGS_fill_mode);
-  settings.seed = FLAGS_seed;
+  if (flag_is_set("fill_mode")) settings.fill_mode = parse_fill_mode(run_flags.fill_mode);
+  // What nothing at all is said of is measured on random values.
+  if (settings.action == Action::kRunTensors && settings.inputs.empty() && !settings.fill_mode) {
+    settings.fill_mode = FillMode::kRandom;
+  }
+  settings.seed = run_flags.seed;
   if (settings.fill_mode != FillMode::kRandom) {
     refuse_flags({"seed"}, "without --fill-mode random");
   }
 }
 
-// Without a picture there are two arguments.
-Action requested_action(std::size_t arguments) {
-  const auto is_on = [](const char* name) {
-    return gflags::GetCommandLineFlagInfoOrDie(name).current_value == "true";
-  };
-  if (is_on("help")) return Action::kHelp;
-  if (is_on("helpfull")) return Action::kFullHelp;
-  if (is_on("version")) return Action::kVersion;
-  if (FLAGS_compare) return Action::kCompare;
-  if (FLAGS_inspect) return Action::kInspect;
-  const bool tensors = flag_is_set("inputs") || (flag_is_set("fill_mode") && arguments <= 2);
+// Without a picture there are two arguments, or one; flags that ask for a measurement need no more.
+Action requested_action(std::size_t arguments, const Settings& settings) {
+  if (run_flags.compare) return Action::kCompare;
+  if (run_flags.inspect) return Action::kInspect;
+  const bool measures = arguments > 0 && (settings.measure.wanted || settings.profile.wanted ||
+                                          settings.threading.sweep || settings.print_memory);
+  const bool tensors =
+      flag_is_set("inputs") || ((flag_is_set("fill_mode") || measures) && arguments <= 2);
   return tensors ? Action::kRunTensors : Action::kRunPicture;
 }
 
@@ -166,29 +194,31 @@ PackageRequest package_request(const Settings& settings) {
 }
 
 Settings read_settings(std::span<const std::string> args) {
-  const Arguments arguments = split_arguments(args);
-  set_flags(arguments.flags);
+  const Arguments arguments = split_arguments(kRunManual, args);
+  set_flags(kRunManual, arguments.flags);
 
   Settings settings;
-  settings.action = requested_action(arguments.positional.size());
-  settings.inputs = FLAGS_inputs;
-  settings.outputs = FLAGS_outputs;
-  settings.dump_input = FLAGS_dump_input;
-  settings.save_inputs = FLAGS_save_inputs;
-  read_fill_flags(settings);
-  settings.target = FLAGS_target;
-  settings.verify = FLAGS_verify;
-  settings.plan_memory = FLAGS_plan_memory;
-  settings.json = FLAGS_json;
-  settings.topk = FLAGS_topk;
-  settings.print_memory = FLAGS_print_memory;
+  settings.help = help_request();
+  if (settings.help != HelpRequest::kNone) return settings;
+  settings.inputs = run_flags.inputs;
+  settings.outputs = run_flags.outputs;
+  settings.dump_input = run_flags.dump_input;
+  settings.save_inputs = run_flags.save_inputs;
+  settings.target = run_flags.target;
+  settings.verify = run_flags.verify;
+  settings.plan_memory = run_flags.plan_memory;
+  settings.json = run_flags.json;
+  settings.topk = run_flags.topk;
+  settings.print_memory = run_flags.print_memory;
   settings.threading = read_thread_settings();
   settings.measure = read_measure_settings();
   settings.profile = read_profile_settings();
+  settings.action = requested_action(arguments.positional.size(), settings);
+  read_fill_flags(settings);
   for (const char* name :
        {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
-    if (flag_is_set(name) && gflags::GetCommandLineFlagInfoOrDie(name).current_value.empty()) {
-      fail("--" + std::string(name) + " is given an empty value");
+    if (flag_is_set(name) && flag_value(name).empty()) {
+      fail(flag_spelling(name) + " is given an empty value");
     }
   }
   if (settings.topk < 1)
@@ -204,7 +234,7 @@ Settings read_settings(std::span<const std::string> args) {
       settings.preprocessing = read_preprocessing_flags();
       break;
     case Action::kRunTensors:
-      read_tensor_arguments(positional);
+      read_tensor_arguments(positional, settings);
       refuse_flags({"atol", "rtol", "noise"}, "without --compare");
       break;
     case Action::kInspect:
@@ -212,10 +242,6 @@ Settings read_settings(std::span<const std::string> args) {
       break;
     case Action::kCompare:
       read_compare_arguments(positional, settings);
-      break;
-    case Action::kHelp:
-    case Action::kFullHelp:
-    case Action::kVersion:
       break;
   }
   return settings;

@@ -9,16 +9,15 @@
 #include <string>
 #include <vector>
 
+#include <run_model/decode.h>
 #include <run_model/package.h>
-#include "run_model/run_model/compare/compare_flags.h"
-#include "run_model/run_model/fill_tensor.h"
-#include "run_model/run_model/machine/thread_flags.h"
-#include "run_model/run_model/measure/measure_flags.h"
-#include "run_model/run_model/profile/profile_flags.h"
+#include "run_model/run_model/setting_groups.h"
+#include "run_model/run_model/tensor_values.h"
+#include "run_model/shared/arguments.h"
 
 namespace run_model {
 
-enum class Action { kRunPicture, kRunTensors, kInspect, kCompare, kHelp, kFullHelp, kVersion };
+enum class Action { kRunPicture, kRunTensors, kInspect, kCompare };
 
 // The preprocessing flags as given; what is not given comes from the artifact's metadata or from
 // defaults, see preprocessing_choice.h.
@@ -33,9 +32,11 @@ struct PreprocessingFlags {
   std::optional<int> resize;
   std::optional<int> crop;
   std::string layout;  // "NCHW", "NHWC" or empty
+  JpegDecoder jpeg_decoder = JpegDecoder::kLibjpegTurbo;
 };
 
 struct Settings {
+  HelpRequest help = HelpRequest::kNone;  // anything else: nothing below has been read
   Action action = Action::kRunPicture;
   std::string model;
   std::filesystem::path artifacts;

@@ -11,7 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/npz.h>
 #include "base/text.h"
-#include "run_model/run_model/stopwatch.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {
@@ -61,34 +61,32 @@ ThreadSettings before_sweep() { return {.threads = 1, .cluster = ClusterChoice::
 LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& threading,
                            const LoadOptions& load) {
   Stopwatch stopwatch;
-  RunReport report;
-  report.memory = MemoryStages(load.watch_memory);
-  report.memory.mark(kStageStart);
-  report.package = open_package(request);
-  VLOG(1) << "library " << report.package.files.library << ", target '" << report.package.target
-          << "'";
+  MemoryStages memory(load.watch_memory);
+  memory.mark(kStageStart);
+  Package package = open_package(request);
+  VLOG(1) << "library " << package.files.library << ", target '" << package.target << "'";
 
   ExecutorOptions options;
-  report.thread_plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
-  if (threading.sweep) report.thread_plan.reason = "for the first run, before the sweep";
-  for (const std::string& notice : report.thread_plan.notices) {
+  ThreadPlan plan = make_thread_plan(threading.sweep ? before_sweep() : threading);
+  if (threading.sweep) plan.reason = "for the first run, before the sweep";
+  for (const std::string& notice : plan.notices) {
     // What comes of --cluster here has to be said; too many threads are the user's choice.
     if (threading.cluster != ClusterChoice::kDefault) LOG(WARNING) << notice;
   }
-  options.threads = start_threads(report.thread_plan);
-  report.threads = options.threads->threads();
+  options.threads = start_threads(plan);
   options.plan_memory = load.plan_memory;
-  if (load.watch_memory) options.on_loaded = [&] { report.memory.mark(kStageLoaded); };
-  GraphExecutor executor(report.package.files, options);
-  report.memory.mark(kStageParametersBound);
-  check_metadata(report.package, executor);
-  report.timing.load = stopwatch.lap();
+  if (load.watch_memory) options.on_loaded = [&] { memory.mark(kStageLoaded); };
+  DebugExecutor executor(package.files, options);
+  memory.mark(kStageParametersBound);
+  check_metadata(package, executor);
+  const double milliseconds = stopwatch.lap();
 
-  const MemoryAccount memory = executor.memory();
-  VLOG(1) << executor.nodes().size() << " nodes, " << report.threads << " threads, "
-          << memory.params_mapped << " bytes of parameters in place and " << memory.params_copied
-          << " copied, " << memory.activations << " bytes of activations";
-  return {std::move(report), std::move(executor), std::move(options.threads)};
+  const MemoryAccount account = executor.memory();
+  VLOG(1) << executor.nodes().size() << " nodes, " << plan.threads << " threads, "
+          << account.params_mapped << " bytes of parameters in place and " << account.params_copied
+          << " copied, " << account.activations << " bytes of activations";
+  return {std::move(package), std::move(plan),     std::move(memory),
+          milliseconds,       std::move(executor), std::move(options.threads)};
 }
 
 void save_outputs(const GraphExecutor& executor, const std::filesystem::path& path) {

@@ -1,20 +1,24 @@
 // An artifact that is ready to run.
 #pragma once
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/package.h>
-#include "run_model/run_model/report.h"
+#include "run_model/shared/memory_stages.h"
+#include "run_model/shared/thread_plan.h"
 
 namespace run_model {
 
 struct LoadedPackage {
-  RunReport report;  // timing.load is filled in
-  GraphExecutor executor;
+  Package package;
+  ThreadPlan thread_plan;
+  MemoryStages memory;       // as far as loading goes
+  double load_milliseconds;  // finding, checking and loading it
+  DebugExecutor executor;
   std::shared_ptr<ThreadPool> threads;  // that the executor runs on
 };
 
 struct LoadOptions {
-  bool watch_memory = false;  // mark the stages of report.memory up to kStageParametersBound
+  bool watch_memory = false;  // mark the stages up to kStageParametersBound
   bool plan_memory = true;    // as in ExecutorOptions
 };
 

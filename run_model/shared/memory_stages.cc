@@ -1,10 +1,41 @@
 #include "run_model/shared/memory_stages.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
 
+#include "base/system_file.h"
 #include "runtime/workspace.h"
 
 namespace run_model {
+namespace {
+
+// "1024 kB" in bytes. The kernel always writes kB there (proc(5)).
+std::optional<std::size_t> kilobytes(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || __builtin_mul_overflow(value, std::size_t{1024}, &value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+}  // namespace
+
+ProcessMemory read_process_memory(const std::filesystem::path& root) {
+  const std::string status = read_system_file(root / "proc/self/status");
+  ProcessMemory memory;
+  memory.resident = kilobytes(field(status, "VmRSS"));
+  memory.anonymous = kilobytes(field(status, "RssAnon"));
+  memory.file_backed = kilobytes(field(status, "RssFile"));
+  memory.shared = kilobytes(field(status, "RssShmem"));
+  memory.peak = kilobytes(field(status, "VmHWM"));
+  memory.swapped = kilobytes(field(status, "VmSwap"));
+  const std::string rollup = read_system_file(root / "proc/self/smaps_rollup");
+  memory.proportional = kilobytes(field(rollup, "Pss"));
+  return memory;
+}
 
 void MemoryStages::mark(std::string_view stage) {
   if (!enabled_) return;

@@ -7,7 +7,6 @@
 
 #include <run_model/error.h>
 #include "runtime/cpu/clusters.h"
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -165,6 +164,10 @@ class Planner {
     plan_.threads = std::min(quota ? std::min(cores, *quota) : cores, ThreadPool::kMaxThreads);
     std::string why = "one for each physical core";
     if (plan_.threads < cores) why = "as many as the cgroup's quota of CPU time allows";
+    if (settings_.instances > 1) {
+      plan_.threads = std::max(1, plan_.threads / settings_.instances);
+      why += ", shared by " + std::to_string(settings_.instances) + " instances";
+    }
     plan_.reason = why + "; " + plan_.reason;
   }
 

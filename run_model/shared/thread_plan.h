@@ -3,13 +3,25 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <run_model/thread_pool.h>
-#include "run_model/run_model/machine/thread_flags.h"
 
 namespace run_model {
+
+// Which part of a machine with several kinds of cores: see below.
+enum class ClusterChoice { kDefault, kBig, kLittle, kMiddle, kPrime, kAll };
+
+struct ThreadSettings {
+  int threads = 0;          // --threads; 0: as many as suit this machine
+  int instances = 1;        // executors at once, which share the cores unless --threads says
+  std::vector<int> cpus{};  // --cpus, ascending; empty: not given
+  ClusterChoice cluster = ClusterChoice::kDefault;
+  std::optional<int> spin_microseconds{};  // --spin; nothing: the pool's default
+  bool sweep = false;                      // --sweep threads: run_thread_sweep() instead of a run
+};
 
 struct ThreadPlan {
   int threads = 1;

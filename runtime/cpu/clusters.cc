@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/system_file.h"
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 
 namespace run_model {
 namespace {

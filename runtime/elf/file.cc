@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
-#include "base/file_kind.h"
-#include "runtime/elf/arm_attributes.h"
+#include "base/file.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 // Longer names are cut: nothing that is looked for comes near, and a string table full of
 // overlapping names must not cost the square of its size.
 constexpr std::size_t kMaxName = 4096;
+
+// Linkers make a dozen. Addresses are looked for in all of them, for each section and symbol.
+constexpr std::size_t kMaxSegments = 256;
 
 constexpr char kTruncated[] = "the file is probably truncated; copy or export it again";
 
@@ -58,6 +62,20 @@ ByteFormat format_of(std::span<const std::byte> bytes, const std::string& source
   }
   return {data == ELFDATA2LSB ? std::endian::little : std::endian::big,
           file_class == ELFCLASS64 ? std::size_t{8} : 4, damaged};
+}
+
+// Makes ranges from a first to before a last address ascending and apart.
+void join_ranges(std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  std::size_t kept = 0;
+  for (const auto& range : ranges) {
+    if (kept > 0 && range.first <= ranges[kept - 1].second) {
+      ranges[kept - 1].second = std::max(ranges[kept - 1].second, range.second);
+    } else {
+      ranges[kept++] = range;
+    }
+  }
+  ranges.resize(kept);
 }
 
 FloatAbi float_abi(std::uint16_t machine, std::uint32_t flags, FloatAbi from_attributes) {
@@ -150,6 +168,10 @@ void ElfFile::read_segments(std::uint64_t offset, std::size_t entry_bytes, std::
     reader().fail("its program headers take " + std::to_string(entry_bytes) +
                   " bytes each, expected " + std::to_string(expected));
   }
+  if (count > kMaxSegments) {
+    reader().fail("it has " + std::to_string(count) + " program headers, expected at most " +
+                  std::to_string(kMaxSegments));
+  }
   for (std::size_t i = 0; i < count; ++i) {
     ByteReader header = reader(offset + i * entry_bytes);
     ElfSegment segment;
@@ -194,7 +216,9 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
       reader().fail("its sections and its segments do not agree");
     }
     if ((section_flags & SHF_EXECINSTR) != 0) {
-      code_sections_.emplace_back(address, bytes);
+      std::uint64_t end = 0;
+      if (__builtin_add_overflow(address, bytes, &end)) end = ~std::uint64_t{0};
+      code_sections_.emplace_back(address, end);
     }
     if (type == SHT_DYNSYM) {
       section_symbol_count_ = bytes / symbol_bytes();
@@ -205,6 +229,7 @@ void ElfFile::read_sections(std::uint64_t offset, std::size_t entry_bytes, std::
       attributes_float_abi_ = arm_attributes_float_abi(reader().part(content, bytes));
     }
   }
+  join_ranges(code_sections_);
 }
 
 void ElfFile::read_dynamic() {
@@ -245,8 +270,6 @@ void ElfFile::read_strings() {
   for (const auto& [tag, value] : dynamic_) {
     if (tag == DT_NEEDED) {
       needed_.push_back(string_at(value));
-    } else if (tag == DT_SONAME) {
-      soname_ = string_at(value);
     }
   }
 }
@@ -289,16 +312,18 @@ std::optional<std::uint64_t> ElfFile::file_offset(std::uint64_t address,
 }
 
 bool ElfFile::in_code(std::uint64_t address) const {
-  const auto holds = [address](std::uint64_t begin, std::uint64_t size) {
-    return within(address, 1, begin, size);
-  };
-  const bool in_section =
-      code_sections_.empty() ||
-      std::any_of(code_sections_.begin(), code_sections_.end(),
-                  [&](const auto& section) { return holds(section.first, section.second); });
-  return in_section && std::any_of(segments_.begin(), segments_.end(), [&](const ElfSegment& s) {
-           return s.type == PT_LOAD && (s.flags & PF_X) != 0 && holds(s.address, s.memory_bytes);
-         });
+  if (!code_sections_.empty()) {
+    const auto behind = std::upper_bound(
+        code_sections_.begin(), code_sections_.end(), address,
+        [](std::uint64_t place, const auto& section) { return place < section.first; });
+    if (behind == code_sections_.begin() || address >= std::prev(behind)->second) {
+      return false;
+    }
+  }
+  return std::any_of(segments_.begin(), segments_.end(), [address](const ElfSegment& s) {
+    return s.type == PT_LOAD && (s.flags & PF_X) != 0 &&
+           within(address, 1, s.address, s.memory_bytes);
+  });
 }
 
 bool ElfFile::begins_function(std::uint64_t address) const {

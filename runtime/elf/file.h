@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
-#include "runtime/elf/names.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 
@@ -67,7 +67,6 @@ class ElfFile {
   const std::vector<ElfSegment>& segments() const { return segments_; }
 
   const std::vector<std::string_view>& needed() const { return needed_; }  // DT_NEEDED
-  std::string_view soname() const { return soname_; }
   const std::vector<ElfVersionNeed>& version_needs() const { return version_needs_; }
 
   // Whether a function may begin at `address`: it lies in an executable segment and, where the file
@@ -130,11 +129,11 @@ class ElfFile {
   std::span<const std::byte> strings_;
   std::optional<std::uint64_t>
       section_symbol_count_;  // from the section headers, where there are any
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> code_sections_;  // address, bytes
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      code_sections_;                                  // address, end; apart and ascending
   std::unordered_set<std::uint64_t> named_functions_;  // addresses, from the full table of symbols
   FloatAbi attributes_float_abi_ = FloatAbi::kUnspecified;
   std::vector<std::string_view> needed_;
-  std::string_view soname_;
   std::vector<ElfVersionNeed> version_needs_;
   std::vector<ElfSymbol> symbols_;
   std::unordered_map<std::string_view, std::size_t> definitions_;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/elf/names.h"
+#include "runtime/elf/target.h"
 
 namespace run_model {
 

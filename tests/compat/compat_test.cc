@@ -8,7 +8,7 @@
 #include <set>
 
 #include <run_model/package.h>
-#include "runtime/tensor_values.h"
+#include <run_model/tensor.h>
 #include "tests/compat/compat_case.h"
 #include "tests/error_matcher.h"
 #include "tests/run_model/spawn.h"

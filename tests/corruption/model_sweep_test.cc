@@ -6,9 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include <run_model/graph.h>
 #include <run_model/graph_executor.h>
 #include "runtime/device_blob.h"
-#include "runtime/graph_json.h"
 #include "runtime/params_file.h"
 #include "runtime/storage_plan.h"
 #include "tests/corruption/damage.h"
@@ -133,7 +133,6 @@ TEST(DeviceBlobSweep, EveryByte) {
       auto embedded = parse_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");
       if (!embedded) return;
       plan_storage(parse_graph(embedded->graph_json, "'model.so'"), "'model.so'");
-      parse_param_records(embedded->param_names, embedded->param_records, "'model.so'");
     });
   });
 }

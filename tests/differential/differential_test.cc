@@ -82,7 +82,7 @@ TEST_P(Differential, InputsByPositionAndInPlace) {
 }
 
 TEST_P(Differential, NodeByNode) {
-  GraphExecutor model = executor();
+  DebugExecutor model = executor();
   for (std::size_t set : {0, 1}) {
     set_inputs(model, set);
     for (std::size_t node = 0; node < model.nodes().size(); ++node) {

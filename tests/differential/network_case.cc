@@ -47,10 +47,10 @@ void NetworkTest::SetUp() {
   network_ = read_case(folder, description);
 }
 
-GraphExecutor NetworkTest::executor(int threads) const {
+DebugExecutor NetworkTest::executor(int threads) const {
   ThreadPoolOptions options;
   options.threads = threads;
-  return GraphExecutor(network_.files, {std::make_shared<ThreadPool>(options)});
+  return DebugExecutor(network_.files, {std::make_shared<ThreadPool>(options)});
 }
 
 void NetworkTest::set_inputs(GraphExecutor& model, std::size_t index) const {

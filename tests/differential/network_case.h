@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include <run_model/npz.h>
 
 namespace run_model {
@@ -31,7 +31,7 @@ class NetworkTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override;
 
-  GraphExecutor executor(int threads = 2) const;
+  DebugExecutor executor(int threads = 2) const;
 
   // Copies input set `index` into the executor, by name.
   void set_inputs(GraphExecutor& model, std::size_t index) const;

@@ -89,7 +89,8 @@ def test_holds_what_a_board_needs_and_no_more(installed: Path) -> None:
     if "check_zoo" in PROGRAMS:
         data.add("share/run_model/tolerances.json")
     for program in PROGRAMS:
-        data |= {f"bin/{program}", f"share/man/man1/{program}.1.gz"}
+        data |= {f"bin/{program}", f"share/man/man1/{program}.1.gz",
+                 f"share/bash-completion/completions/{program}"}
     assert set(files) == data
     for library in ("gflags", "glog", "nlohmann", "stb", "xxhash", "zlib"):
         assert library in files["share/doc/run-model/copyright"].decode()
@@ -131,7 +132,7 @@ def test_programs_run(program: str, installed: Path, unpacked: Path) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_man_pages_can_be_read(program: str, installed: Path) -> None:
     path = installed / f"usr/share/man/man1/{program}.1.gz"
-    assert f".Nm {program}\n" in gzip.decompress(path.read_bytes()).decode()
+    assert f".TH {program.upper()} 1" in gzip.decompress(path.read_bytes()).decode()
     if shutil.which("man") is None:
         return
     shown = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", path], check=True,

@@ -9,9 +9,11 @@ from typing import Any, Callable
 
 import pytest
 import workloads
-from server_process import ServerProcess
+from raw_client import serves
+from server_process import ServerProcess, wait_until
 from tvm import rpc
 from tvm.rpc.tracker import Tracker
+from tvm_client import connect
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +54,21 @@ def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
 
 
 @pytest.fixture
+def sturdy(start_server):
+    """A server, and the check that it serves when all is over, as it did before."""
+    server = start_server("--max-sessions", "64")
+    serves(server)
+    server.wait_until_idle()
+    descriptors, kilobytes = server.descriptors(), server.resident_kilobytes()
+    yield server
+    serves(server)
+    server.wait_until_idle()
+    wait_until(lambda: server.descriptors() == descriptors, "descriptors to be closed")
+    # What malloc keeps varies by some pages; a session's leftovers would add up to more.
+    assert server.resident_kilobytes() < kilobytes + 1024
+
+
+@pytest.fixture
 def tracker() -> Iterator[Tracker]:
     running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
     yield running
@@ -77,7 +94,3 @@ def add_one(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def functions(folder: Path) -> Path:
     return workloads.c_functions(folder)
-
-
-def connect(server: ServerProcess, key: str = "kitchen", **options: Any) -> rpc.RPCSession:
-    return rpc.connect(server.host, server.port, key, **options)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
+from pathlib import Path
 
 from server_process import PATIENCE_SECONDS, ServerProcess
 
@@ -98,3 +100,43 @@ class RawClient:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def serves(server: ServerProcess) -> None:
+    """Fails unless the server takes a file."""
+    client = RawClient(server)
+    client.send(client.upload_head("greeting", 5) + b"hello")
+    assert client.answer()[0] == RETURN
+    client.close()
+
+
+def ends(client: RawClient) -> bool:
+    """Whether the server closes the connection, whatever it says before."""
+    try:
+        while client.socket.recv(4096):
+            pass
+    except ConnectionResetError:
+        pass
+    client.close()
+    return True
+
+
+def running(server: ServerProcess, library: Path, function: str) -> RawClient:
+    """A client that has called a function of a library and waits."""
+    content = library.read_bytes()
+    client = RawClient(server)
+    client.send(client.upload_head("lib.so", len(content)) + content)
+    assert client.answer()[0] == RETURN
+    load = client.function("tvm.rpc.server.load_module")
+    client.send(frame(CALL, struct.pack("<Q", load) + sequence(TEXT) + text("lib.so")))
+    code, answer = client.answer()
+    assert code == RETURN, answer
+    module = answer[-8:]
+    get = client.function("tvm.rpc.server.ModuleGetFunction")
+    client.send(frame(CALL, struct.pack("<Q", get) + sequence(9, TEXT, 0) + module + text(function)
+                      + struct.pack("<q", 0)))
+    code, answer = client.answer()
+    assert code == RETURN, answer
+    client.send(frame(CALL, answer[-8:] + sequence()))
+    time.sleep(0.2)
+    return client

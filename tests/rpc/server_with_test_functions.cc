@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include <run_model/rpc/registry.h>
+#include <run_model/rpc/function.h>
 #include "run_model/rpc_server/program.h"
 
 namespace run_model::rpc {

@@ -13,10 +13,8 @@
 
 #include <run_model/module.h>
 #include <run_model/tensor.h>
-#include "runtime/current_pool.h"
-#include "runtime/exported_symbols.h"
+#include "runtime/call_context.h"
 #include "runtime/float16.h"
-#include "runtime/last_error.h"
 #include "runtime/workspace.h"
 
 namespace run_model {

@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "error_matchers.h"
 #include "test_params.h"
+#include "tests/error_matcher.h"
 
 namespace run_model {
 namespace {
 
-using testing_errors::expect_error;
 using testing_params::put;
 using testing_params::tensor_record;
 
@@ -71,13 +70,15 @@ TEST_P(GraphKeyTest, GivesGraphAndParameters) {
   ASSERT_TRUE(graph.has_value());
   EXPECT_EQ(graph->graph_json, "{graph}");
   EXPECT_EQ(graph->module_name, "default");
-  EXPECT_THAT(graph->param_names, testing::ElementsAre("p0", "p1"));
-  const std::string expected =
-      tensor_record({2}, kFloat32, "12345678") + tensor_record({}, kFloat32, "abcd");
-  const std::string records(reinterpret_cast<const char*>(graph->param_records.data()),
-                            graph->param_records.size());
-  EXPECT_EQ(records, expected);
-  EXPECT_EQ(graph->param_records_offset, 1000 + bytes.find(expected));
+  ASSERT_EQ(graph->params.size(), 2u);
+  EXPECT_EQ(graph->params[0].name, "p0");
+  EXPECT_EQ(graph->params[0].shape, std::vector<std::int64_t>{2});
+  EXPECT_EQ(graph->params[1].name, "p1");
+  EXPECT_EQ(graph->params[1].shape, std::vector<std::int64_t>{});
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  EXPECT_EQ(graph->params[0].data.data(), begin + bytes.find("12345678"));
+  EXPECT_EQ(graph->params[0].data.size(), 8u);
+  EXPECT_EQ(graph->params[1].data.data(), begin + bytes.find("abcd"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Releases, GraphKeyTest,
@@ -110,48 +111,51 @@ TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
   constants += tensor_record({1}, kFloat32, "1234") + names({"tvmgen_default_dnnl_main_0"});
   put<std::uint64_t>(constants, 1);
   constants += names({"c0"});
-  expect_error([&] { parse(blob({graph_module(), text("const_loader") + constants})); },
-               ErrorKind::kIncompatible,
-               {"library 'm.so'", "'tvmgen_default_dnnl_main_0'", "external code generator"});
+  EXPECT_THAT(
+      [&] { parse(blob({graph_module(), text("const_loader") + constants})); },
+      ThrowsError(ErrorKind::kIncompatible,
+                  {"library 'm.so'", "'tvmgen_default_dnnl_main_0'", "external code generator"}));
 }
 
 TEST(DeviceBlobTest, NamesWhatAModuleIsFor) {
-  expect_error([] { parse(blob({text("cuda") + "binary"})); }, ErrorKind::kIncompatible,
-               {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"});
-  expect_error([] { parse(blob({text("AotExecutorFactory")})); }, ErrorKind::kIncompatible,
-               {"ahead-of-time executor"});
-  expect_error([] { parse(blob({text("my_codegen\x1b[31m")})); }, ErrorKind::kIncompatible,
-               {"a module of the kind 'my_codegen\\x1b[31m'", "does not know"});
+  EXPECT_THAT([] { parse(blob({text("cuda") + "binary"})); },
+              ThrowsError(ErrorKind::kIncompatible,
+                          {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"}));
+  EXPECT_THAT([] { parse(blob({text("AotExecutorFactory")})); },
+              ThrowsError(ErrorKind::kIncompatible, "ahead-of-time executor"));
+  EXPECT_THAT([] { parse(blob({text("my_codegen\x1b[31m")})); },
+              ThrowsError(ErrorKind::kIncompatible,
+                          {"a module of the kind 'my_codegen\\x1b[31m'", "does not know"}));
 }
 
 TEST(DeviceBlobTest, CountsThatDoNotAgreeAreRefused) {
   std::string three_tensors = text("GraphExecutorFactory") + text("{}");
   put<std::uint64_t>(three_tensors, 3);
   three_tensors += names({"p0"}) + text("default");
-  expect_error([&] { parse(blob({three_tensors})); }, ErrorKind::kFormat,
-               {"3 parameters, but 1 names"});
-  expect_error([] { parse(blob({graph_module(), graph_module()})); }, ErrorKind::kFormat,
-               {"a second graph"});
-  expect_error(
+  EXPECT_THAT([&] { parse(blob({three_tensors})); },
+              ThrowsError(ErrorKind::kFormat, "3 parameters, but 1 names"));
+  EXPECT_THAT([] { parse(blob({graph_module(), graph_module()})); },
+              ThrowsError(ErrorKind::kFormat, "a second graph"));
+  EXPECT_THAT(
       [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
-      ErrorKind::kFormat, {"rows and children do not fit together"});
-  expect_error(
+      ThrowsError(ErrorKind::kFormat, "rows and children do not fit together"));
+  EXPECT_THAT(
       [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
-      ErrorKind::kFormat, {"names module 7 of 1"});
+      ThrowsError(ErrorKind::kFormat, "names module 7 of 1"));
 }
 
 TEST(DeviceBlobTest, LeftoverBytesAreRefused) {
   std::string bytes = blob({graph_module(), text("_lib")});
   std::string longer;
   put<std::uint64_t>(longer, bytes.size() - 8 + 3);
-  expect_error([&] { parse(longer + bytes.substr(8) + "xyz"); }, ErrorKind::kFormat,
-               {"3 bytes are left over after the last module"});
+  EXPECT_THAT([&] { parse(longer + bytes.substr(8) + "xyz"); },
+              ThrowsError(ErrorKind::kFormat, "3 bytes are left over after the last module"));
 }
 
 TEST(DeviceBlobTest, EveryTruncationIsNoticed) {
   const std::string bytes = blob({graph_module(), text("_lib"), import_tree()});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    expect_error([&] { parse(bytes.substr(0, length)); }, ErrorKind::kFormat, {"m.so"});
+    EXPECT_THAT([&] { parse(bytes.substr(0, length)); }, ThrowsError(ErrorKind::kFormat, "m.so"));
   }
 }
 
@@ -167,9 +171,10 @@ TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
         const auto graph = parse(damaged);
         if (graph) {
           const auto* begin = reinterpret_cast<const std::byte*>(damaged.data());
-          EXPECT_GE(graph->param_records.data(), begin);
-          EXPECT_LE(graph->param_records.data() + graph->param_records.size(),
-                    begin + damaged.size());
+          for (const Param& param : graph->params) {
+            EXPECT_GE(param.data.data(), begin);
+            EXPECT_LE(param.data.data() + param.data.size(), begin + damaged.size());
+          }
         }
       } catch (const Error& error) {
         EXPECT_TRUE(error.kind() == ErrorKind::kFormat || error.kind() == ErrorKind::kIncompatible);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <run_model/debug_executor.h>
 #include <run_model/error.h>
 #include <run_model/graph_executor.h>
 #include "tests/runtime/test_graphs.h"
@@ -58,6 +59,9 @@ class GraphExecutorTest : public testing::Test {
   GraphExecutor make(const json& graph, const std::string& params = "") {
     return GraphExecutor(files(graph, params));
   }
+  DebugExecutor make_debug(const json& graph, const std::string& params = "") {
+    return DebugExecutor(files(graph, params));
+  }
 
   // y = x + w with w = (1, 2, 3, 4) from the parameter file.
   static json add_graph() {
@@ -71,16 +75,5 @@ class GraphExecutorTest : public testing::Test {
 
   fs::path directory_;
 };
-
-template <typename Function>
-std::string refusal(ErrorKind code, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), code) << error.what();
-    return error.what();
-  }
-  return "accepted";
-}
 
 }  // namespace run_model

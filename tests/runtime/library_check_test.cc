@@ -6,14 +6,13 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
+#include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
-#include "tests/runtime/error_matchers.h"
 
 namespace run_model {
 namespace {
 
 using testing_elf::ElfBuilder;
-using testing_errors::expect_error;
 
 // A machine of that kind with glibc 2.31, whose programs provide `provided`.
 Host host_of(std::uint16_t machine, int bits, FloatAbi float_abi = FloatAbi::kUnspecified,
@@ -46,7 +45,7 @@ void check(ElfBuilder builder, const Host& host) {
 
 void expect_refused(const ElfBuilder& builder, const Host& host, ErrorKind code,
                     std::initializer_list<std::string> parts) {
-  expect_error([&] { check(builder, host); }, code, parts);
+  EXPECT_THAT([&] { check(builder, host); }, ThrowsError(code, parts));
 }
 
 LibraryKind kind_of_library(const std::string& name) {

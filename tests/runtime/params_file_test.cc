@@ -112,9 +112,12 @@ TEST(ParamRecords, ReadWithTheirNamesGivenApart) {
                      tensor_record({1}, parse_dtype("int64"), "12345678");
   std::vector<std::string> names{"a", "b"};
   auto bytes = std::as_bytes(std::span(text));
-  EXPECT_EQ(parse_param_records(names, bytes, "library 'l'").size(), 2u);
-  names.pop_back();
-  EXPECT_THROW(parse_param_records(names, bytes, "library 'l'"), Error);
+  ByteReader reader(bytes, "library 'l'");
+  EXPECT_EQ(read_tensors(reader, names).size(), 2u);
+  EXPECT_TRUE(reader.at_end());
+  names.push_back("c");
+  ByteReader again(bytes, "library 'l'");
+  EXPECT_THROW(read_tensors(again, names), Error);
 }
 
 }  // namespace

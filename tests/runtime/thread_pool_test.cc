@@ -1,17 +1,20 @@
 #include <run_model/thread_pool.h>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include <run_model/error.h>
+#include "runtime/call_context.h"
 #include "runtime/cpu/topology.h"
-#include "runtime/current_pool.h"
 
 namespace run_model {
 namespace {
@@ -131,6 +134,30 @@ TEST(ThreadPool, SleepsAtOnceWithoutSpin) {
   Calls calls;
   for (int i = 0; i < 100; ++i) pool.launch(record, &calls);
   EXPECT_EQ(calls.seen[1], 100);
+}
+
+// The child has the pool's memory and none of its threads.
+TEST(ThreadPool, ComputesInAForkedChild) {
+  auto pool = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = 3});
+  Calls before;
+  pool->launch(record, &before);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);
+    Calls calls;
+    for (int i = 0; i < 5; ++i) pool->launch(record, &calls);
+    const bool all = calls.seen[0] == 5 && calls.seen[1] == 5 && calls.seen[2] == 5;
+    pool.reset();
+    ThreadPool fresh({.threads = 2});
+    ::_exit(all && fresh.launch(record, &calls) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  Calls after;
+  EXPECT_EQ(pool->launch(record, &after), 0);
+  EXPECT_EQ(after.seen[2], 1);
 }
 
 TEST(ThreadPool, RefusesImpossibleOptions) {

@@ -6,17 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "run_model/run_model/compare/compare_arrays.h"
-#include "run_model/run_model/compare/compare_flags.h"
-#include "run_model/run_model/compare/time_ratio.h"
-#include "run_model/run_model/compare/timed_report.h"
+#include "run_model/run_model/compare/arrays.h"
+#include "run_model/run_model/compare/times.h"
 #include "run_model/run_model/measure/statistics.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
-
-// Exit code of a comparison that found the second file slower or different.
-inline constexpr int kExitWorse = 9;
-inline constexpr char kExitWorseText[] = "--compare: the second file is slower, or differs";
 
 struct TimesComparison {
   Statistics first;

@@ -1,24 +1,89 @@
-// Times a piece of work that is run again and again.
+// Times a piece of work that is run again and again: when runs start, when there are enough of
+// them, and what reading the clock costs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include <run_model/thread_pool.h>
-#include "run_model/run_model/measure/measure_flags.h"
-#include "run_model/run_model/measure/pacing.h"
 #include "run_model/run_model/measure/statistics.h"
-#include "run_model/run_model/measure/stop_rule.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
+
+// Milliseconds between two readings of the steady clock with nothing between them: the median of
+// many tries. Every time that is taken with two readings contains it once.
+double clock_overhead();
+
+enum class StoppedBy { kCount, kSeconds, kInterval };
+
+// "count", "seconds" or "interval".
+std::string_view stopped_by_name(StoppedBy stopped_by);
+
+class StopRule {
+ public:
+  explicit StopRule(const MeasureSettings& settings) : settings_(settings) {}
+
+  // To be asked after every sample; `seconds` have passed since the first one began. Says why to
+  // stop, or nothing to go on.
+  std::optional<StoppedBy> after(std::span<const double> samples, double seconds);
+
+ private:
+  bool interval_reached(std::span<const double> samples);
+
+  const MeasureSettings& settings_;
+  std::size_t next_look_ = 0;
+};
+
+// Times are in milliseconds.
+struct PacingResult {
+  double fps = 0.0;
+  // Points in time that passed while a run was still going on: as with a camera, they are left out.
+  std::size_t missed = 0;
+  double idle_share = 0.0;  // of the time from the first planned start to the last end
+  Statistics lateness;      // from a planned start to the actual one
+  Statistics latency;       // from a planned start to the end of its run
+};
+
+class Pacer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Pacer(double fps);
+
+  // Sleeps, without busy waiting, until the next planned start that is not over yet. The first call
+  // returns at once.
+  void wait();
+
+  // A run that was waited for has taken from `start` to `end`.
+  void ran(Clock::time_point start, Clock::time_point end);
+
+  PacingResult result() const;
+
+ private:
+  Clock::time_point planned(std::size_t index) const;
+
+  double fps_;
+  Clock::time_point first_;
+  Clock::time_point last_end_;
+  std::size_t next_ = 0;  // the planned start that wait() waits for
+  std::size_t missed_ = 0;
+  double busy_ = 0.0;
+  std::vector<double> lateness_;
+  std::vector<double> latency_;
+};
 
 // Times are in milliseconds.
 struct TimingMeasurement {
   Statistics run;               // of the samples
   std::vector<double> samples;  // each the mean time of `number` runs
   int number = 1;
+  int instances = 1;  // executors that ran at once, of all of which the samples are
   std::size_t warm_up_runs = 0;
   double warm_up = 0.0;   // all of the warm-up
   double measured = 0.0;  // from the start of the first sample to the end of the last
@@ -26,6 +91,9 @@ struct TimingMeasurement {
   double clock_overhead = 0.0;         // of timing a sample; contained in it, not subtracted
   std::size_t cold_cache_bytes = 0;    // walked before every sample; 0: caches as they were
   std::optional<PacingResult> pacing;  // with --fps
+
+  // Throughput: runs of all samples by the time measured; 0 where that was too short to tell.
+  double runs_per_second() const;
 };
 
 // Calls `run` as the settings say: warm-up, then samples. What `run` throws passes through. With

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "run_model/shared/json_put.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
@@ -80,32 +80,32 @@ std::string pacing_lines(const PacingResult& pacing, const Milliseconds& shown) 
 
 Json statistics_json(const Statistics& statistics) {
   Json json = Json::object();
-  put(json, "count", statistics.count);
-  put(json, "min", statistics.min);
-  put(json, "median", statistics.median);
-  put(json, "mean", statistics.mean);
-  put(json, "p90", statistics.p90);
-  put(json, "p95", statistics.p95);
-  put(json, "p99", statistics.p99);
-  put(json, "max", statistics.max);
-  put(json, "std", statistics.std);
+  json.put("count", statistics.count);
+  json.put("min", statistics.min);
+  json.put("median", statistics.median);
+  json.put("mean", statistics.mean);
+  json.put("p90", statistics.p90);
+  json.put("p95", statistics.p95);
+  json.put("p99", statistics.p99);
+  json.put("max", statistics.max);
+  json.put("std", statistics.std);
   Json interval;
   if (statistics.interval) {
-    put(interval, "confidence", 0.95);
-    put(interval, "low", statistics.interval->low);
-    put(interval, "high", statistics.interval->high);
+    interval.put("confidence", 0.95);
+    interval.put("low", statistics.interval->low);
+    interval.put("high", statistics.interval->high);
   }
-  put_json(json, "median_interval", std::move(interval));
+  json.put("median_interval", std::move(interval));
   return json;
 }
 
 Json pacing_json(const PacingResult& pacing) {
   Json json = Json::object();
-  put(json, "fps", pacing.fps);
-  put(json, "missed", pacing.missed);
-  put(json, "idle_share", pacing.idle_share);
-  put_json(json, "lateness", statistics_json(pacing.lateness));
-  put_json(json, "latency", statistics_json(pacing.latency));
+  json.put("fps", pacing.fps);
+  json.put("missed", pacing.missed);
+  json.put("idle_share", pacing.idle_share);
+  json.put("lateness", statistics_json(pacing.lateness));
+  json.put("latency", statistics_json(pacing.latency));
   return json;
 }
 
@@ -118,11 +118,17 @@ std::string timing_text(const TimingMeasurement& measurement) {
   if (measurement.number > 1) {
     result += " of " + count(static_cast<std::size_t>(measurement.number), "run");
   }
+  if (measurement.instances > 1) {
+    result += " by " + std::to_string(measurement.instances) + " instances at once";
+  }
   result += " after " + count(measurement.warm_up_runs, "warm-up run") + ", in milliseconds\n";
   result += table(run, shown) + interval_line(run, shown);
   result += "  Stopped by " + std::string(stopped_by_name(measurement.stopped_by)) + " after " +
             text("%.3g s", measurement.measured / 1000) +
             "; outputs are those of the first run, bit by bit\n";
+  if (measurement.instances > 1) {
+    result += "  Throughput: " + text("%.4g", measurement.runs_per_second()) + " runs a second\n";
+  }
   if (measurement.cold_cache_bytes > 0) {
     result += "  Caches emptied before each run by reading " +
               std::to_string(measurement.cold_cache_bytes >> 20) + " MiB\n";
@@ -138,23 +144,25 @@ std::string timing_text(const TimingMeasurement& measurement) {
 
 Json timing_json(const TimingMeasurement& measurement) {
   Json json = statistics_json(measurement.run);
-  put(json, "number", measurement.number);
-  put(json, "warm_up_runs", measurement.warm_up_runs);
-  put(json, "warm_up", measurement.warm_up);
-  put(json, "measured", measurement.measured);
-  put(json, "stopped_by", stopped_by_name(measurement.stopped_by));
-  put(json, "clock_overhead", measurement.clock_overhead);
-  put(json, "cold_cache_bytes", measurement.cold_cache_bytes);
-  put_json(json, "pacing", measurement.pacing ? pacing_json(*measurement.pacing) : Json());
+  json.put("number", measurement.number);
+  json.put("instances", measurement.instances);
+  json.put("runs_per_second", measurement.runs_per_second());
+  json.put("warm_up_runs", measurement.warm_up_runs);
+  json.put("warm_up", measurement.warm_up);
+  json.put("measured", measurement.measured);
+  json.put("stopped_by", stopped_by_name(measurement.stopped_by));
+  json.put("clock_overhead", measurement.clock_overhead);
+  json.put("cold_cache_bytes", measurement.cold_cache_bytes);
+  json.put("pacing", measurement.pacing ? pacing_json(*measurement.pacing) : Json());
   Json samples;
   if (measurement.samples.size() <= kMaxSamplesInReport) {
     samples = Json::array();
     // The clock does not tell less than a nanosecond.
     for (const double sample : measurement.samples) {
-      samples.push_back(std::round(sample * 1e6) / 1e6);
+      samples.add(std::round(sample * 1e6) / 1e6);
     }
   }
-  put_json(json, "samples", std::move(samples));
+  json.put("samples", std::move(samples));
   return json;
 }
 

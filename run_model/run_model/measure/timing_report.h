@@ -4,7 +4,7 @@
 #include <string>
 
 #include "run_model/run_model/measure/timing.h"
-#include "run_model/shared/json_values.h"
+#include "run_model/shared/json.h"
 
 namespace run_model {
 

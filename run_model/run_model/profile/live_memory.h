@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/graph_json.h"
+#include <run_model/graph.h>
 
 namespace run_model {
 
-// What an executable node (GraphExecutor::nodes() has the same order) reads, writes and leaves in
+// What an executable node (DebugExecutor::nodes() has the same order) reads, writes and leaves in
 // place for others. Bytes.
 struct NodeMemory {
   std::size_t read = 0;        // distinct tensors

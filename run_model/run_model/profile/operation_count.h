@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <run_model/graph_executor.h>
+#include <run_model/debug_executor.h>
 #include "run_model/run_model/profile/operator_family.h"
 
 namespace run_model {

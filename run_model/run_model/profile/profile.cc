@@ -5,9 +5,9 @@
 #include <numeric>
 #include <unordered_set>
 
+#include <run_model/graph.h>
 #include "run_model/run_model/profile/live_memory.h"
 #include "run_model/shared/arguments.h"
-#include "runtime/graph_json.h"
 #include "runtime/workspace.h"
 
 namespace run_model {
@@ -34,7 +34,7 @@ struct NodeRun {
   }
 };
 
-void run_nodes(GraphExecutor& executor, NodeRun& run) {
+void run_nodes(DebugExecutor& executor, NodeRun& run) {
   for (std::size_t i = 0; i < run.nodes.size(); ++i) {
     run.nodes[i].start = Clock::now();
     executor.run_node(i);
@@ -42,7 +42,7 @@ void run_nodes(GraphExecutor& executor, NodeRun& run) {
   }
 }
 
-double run_plainly(GraphExecutor& executor) {
+double run_plainly(DebugExecutor& executor) {
   const Clock::time_point start = Clock::now();
   executor.run();
   return milliseconds(Clock::now() - start);
@@ -54,7 +54,7 @@ struct Samples {
   NodeRun fastest;
 };
 
-Samples collect(GraphExecutor& executor, const ProfileRuns& wanted, std::size_t& warm_up_runs) {
+Samples collect(DebugExecutor& executor, const ProfileRuns& wanted, std::size_t& warm_up_runs) {
   const std::size_t count = executor.nodes().size();
   NodeRun run{std::vector<NodeRun::Interval>(count)};
   const Clock::time_point begin = Clock::now();
@@ -92,7 +92,7 @@ Samples collect(GraphExecutor& executor, const ProfileRuns& wanted, std::size_t&
 
 // What each function takes from the calling thread's workspace, in a run of its own: the blocks
 // that it keeps for later are given back before each node.
-std::vector<std::size_t> workspaces(GraphExecutor& executor) {
+std::vector<std::size_t> workspaces(DebugExecutor& executor) {
   Workspace& workspace = Workspace::of_this_thread();
   std::vector<std::size_t> bytes;
   for (std::size_t i = 0; i < executor.nodes().size(); ++i) {
@@ -104,7 +104,7 @@ std::vector<std::size_t> workspaces(GraphExecutor& executor) {
   return bytes;
 }
 
-std::vector<bool> parameters(const GraphExecutor& executor) {
+std::vector<bool> parameters(const DebugExecutor& executor) {
   std::unordered_set<std::string_view> inputs;
   for (const TensorInfo& input : executor.inputs()) inputs.insert(input.name);
   std::vector<bool> is_parameter;
@@ -114,7 +114,7 @@ std::vector<bool> parameters(const GraphExecutor& executor) {
   return is_parameter;
 }
 
-std::vector<ProfiledNode> describe_nodes(const GraphExecutor& executor) {
+std::vector<ProfiledNode> describe_nodes(const DebugExecutor& executor) {
   std::vector<bool> joined;
   for (const NodeInfo& node : executor.nodes()) joined.push_back(node.joined);
   const std::vector<NodeMemory> memory =
@@ -199,7 +199,7 @@ std::vector<ProfiledFamily> sum_over_families(const Profile& profile) {
   return families;
 }
 
-ProfileMemory sum_memory(const GraphExecutor& executor, const std::vector<ProfiledNode>& nodes) {
+ProfileMemory sum_memory(const DebugExecutor& executor, const std::vector<ProfiledNode>& nodes) {
   ProfileMemory memory;
   memory.executor = executor.memory();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -236,7 +236,7 @@ ProfileRuns profile_runs(const MeasureSettings& settings) {
   return runs;
 }
 
-Profile profile_model(GraphExecutor& executor, const ProfileRuns& runs) {
+Profile profile_model(DebugExecutor& executor, const ProfileRuns& runs) {
   Profile profile;
   profile.nodes = describe_nodes(executor);
   const Samples samples = collect(executor, runs, profile.warm_up_runs);

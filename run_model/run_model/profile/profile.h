@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <run_model/graph_executor.h>
-#include "run_model/run_model/measure/measure_flags.h"
+#include <run_model/debug_executor.h>
 #include "run_model/run_model/measure/statistics.h"
 #include "run_model/run_model/profile/operation_count.h"
 #include "run_model/run_model/profile/operator_family.h"
+#include "run_model/run_model/setting_groups.h"
 
 namespace run_model {
 
@@ -100,6 +100,6 @@ ProfileRuns profile_runs(const MeasureSettings& settings);
 
 // Runs the model on the inputs that are set. Throws what GraphExecutor::run throws. Afterwards the
 // executor's outputs are those of a run.
-Profile profile_model(GraphExecutor& executor, const ProfileRuns& runs);
+Profile profile_model(DebugExecutor& executor, const ProfileRuns& runs);
 
 }  // namespace run_model

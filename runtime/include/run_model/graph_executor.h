@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,23 +16,11 @@
 
 namespace run_model {
 
-struct Graph;
-
 // What one input or output of the graph is.
 struct TensorInfo {
   std::string name;  // outputs of TVM graphs have no name of their own: "output_0", "output_1" …
   std::vector<std::int64_t> shape;
   DLDataType dtype{};
-};
-
-// One executable node in running order, for profiling and for locating a wrong result.
-struct NodeInfo {
-  std::string name;      // the graph's node name
-  std::string function;  // the compiled function, or "__nop" / "__copy"
-  std::vector<TensorInfo> inputs;
-  std::vector<TensorInfo> outputs;
-  // A concatenation whose inputs are written to where its output lies: running it takes no time.
-  bool joined = false;
 };
 
 // Bytes that the executor itself holds.
@@ -63,8 +51,10 @@ struct ModelFiles {
   std::filesystem::path params;
 };
 
+// Parameters, nodes and the graph itself are DebugExecutor's (debug_executor.h).
+//
 // Not safe to use from two threads at once; two executors are independent of each other.
-// An index beyond inputs(), outputs() or nodes() throws std::out_of_range.
+// An index beyond inputs() or outputs() throws std::out_of_range.
 class GraphExecutor {
  public:
   // Loads and cross-checks the pieces; nothing is run. Throws Error(kFile | kFormat | kIncompatible
@@ -100,22 +90,9 @@ class GraphExecutor {
   // The executor's own storage of an input, to be written in place; counts as set.
   Tensor input(std::size_t index);
 
-  // Inputs and parameters together, in the order in which the graph lists them: what TVM calls a
-  // graph's inputs. argument_index() gives nothing for a name that is none of them.
-  const std::vector<TensorInfo>& arguments() const;
-  std::optional<std::size_t> argument_index(std::string_view name) const;
-
-  // The memory that the model reads argument `index` from, to be read and written in place; counts
-  // as set. A parameter that lies in a mapped file or library is copied to memory of its own first.
-  Tensor argument(std::size_t index);
-
-  // As for inputs, but that set_argument writes to the memory that argument() gives.
-  void set_argument(std::size_t index, const Tensor& tensor);
-  void set_argument_zero_copy(std::size_t index, const Tensor& tensor);
-
   // The model writes output `index` straight into `tensor` from the next run on (same shape, type
   // and alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an
-  // input, a parameter or shares its storage with something else that is read later.
+  // input or a parameter, or the same tensor as another output that was given other memory.
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
 
   // The output's storage: valid until the next run overwrites it; clone() to keep it.
@@ -128,23 +105,14 @@ class GraphExecutor {
   // when a compiled function reports failure.
   void run();
 
-  // The executable nodes in running order. run_node(i) runs just the i-th, on the storage as it
-  // stands: run_node over all i equals run().
-  const std::vector<NodeInfo>& nodes() const;
-  void run_node(std::size_t index);
-
-  // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index),
-  // before later nodes reuse the storage.
-  Tensor node_output(std::size_t index, std::size_t output) const;
-
   MemoryAccount memory() const;
 
-  // The graph as it was read (runtime/graph_json.h), for tools that explain it: nodes()[i] is its
-  // i-th node that is no input.
-  const Graph& graph() const;
+ protected:
+  class Impl;
+  Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
 
  private:
-  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

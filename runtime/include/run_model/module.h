@@ -3,11 +3,9 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <run_model/packed_function.h>
-#include "runtime/device_blob.h"
 
 namespace run_model {
 
@@ -15,8 +13,9 @@ namespace run_model {
 // several threads. Opening the same file twice gives the same Module.
 class Module {
  public:
-  // Checks the file (see runtime/library_check.h), loads it and connects it to this runtime's
-  // callbacks. Throws Error(kFile | kFormat | kIncompatible).
+  // Checks that the file is one for this machine and that all it needs is there, loads it and
+  // connects it to this runtime's callbacks.
+  // Throws Error(kFile | kFormat | kIncompatible).
   static std::shared_ptr<Module> open(const std::filesystem::path& path);
 
   virtual ~Module() = default;
@@ -27,9 +26,6 @@ class Module {
   // functions of the library itself are found, never those of the libraries that it needs.
   // "__tvm_main__" gives the function that the library declares as its entry, if any.
   virtual PackedFunction find(const std::string& name) const = 0;
-
-  // Present for a single-file export (`lib.export_library` of a whole model).
-  virtual const std::optional<EmbeddedGraph>& embedded_graph() const = 0;
 };
 
 }  // namespace run_model

@@ -11,7 +11,7 @@ struct ThreadPoolOptions {
   int threads = 0;
   // How long a thread without work busy-waits before it sleeps, in microseconds. Waking a sleeping
   // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Not done
-  // at all where there are fewer CPUs than threads.
+  // at all where there are fewer CPUs than threads, or the cgroup's quota lasts for fewer.
   int spin_microseconds = 100;
   // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is
   // left alone); empty: no pinning.
@@ -49,8 +49,9 @@ class ThreadPool {
 
   // Calls task(index, count, group, data) for every index in [0, count), all at the same time, and
   // waits for them. count 0 means threads(); index 0 runs on the calling thread. More tasks than
-  // threads are served by threads made for that one call. Called from inside a task it runs a
-  // single task with count 1 (loops do not nest). Two threads that call it take turns. Returns 0,
+  // threads are served by threads made for that one call, as are all tasks in a child that fork()
+  // has made of the process: the pool's own threads stay behind. Called from inside a task it runs
+  // a single task with count 1 (loops do not nest). Two threads that call it take turns. Returns 0,
   // or a non-zero value that a task returned. Throws std::system_error only when extra threads were
   // needed and refused; tasks must not throw.
   class Group;

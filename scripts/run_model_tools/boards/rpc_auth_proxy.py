@@ -30,7 +30,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-# The protocol is described in rpc/server/challenge.h.
+# The protocol is described in rpc/server/authentication.h.
 MAGIC = struct.pack("<i", 0xAF271)
 MISMATCH = struct.pack("<i", 0xFF273)
 NONCE_BYTES = 32

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "rpc/server/challenge.h"
+#include "rpc/server/authentication.h"
 
 namespace run_model::rpc {
 namespace {
@@ -96,6 +96,28 @@ TEST(HandshakeTest, KeepsEscapeSequencesOutOfTheLog) {
   Handshake handshake({}, accepts_pynq);
   feed(handshake, hello("client:\x1b[2J"));
   EXPECT_EQ(handshake.why_refused().find('\x1b'), std::string::npos);
+}
+
+TEST(ClientKeyTest, SplitsAtWhiteSpace) {
+  const auto client = parse_client_key(" client:a:0.5\t-timeout=3 -other=1\n");
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->key, "a:0.5");
+  EXPECT_EQ(client->timeout_seconds, 3);
+}
+
+TEST(ClientKeyTest, IgnoresTimesThatAreNone) {
+  for (const char* option : {"-timeout=", "-timeout=x", "-timeout=-1", "-timeout=inf",
+                             "-timeout=nan", "-timeout=1s", "-timeout=0", "timeout=5"}) {
+    const auto client = parse_client_key(std::string("client:k ") + option);
+    ASSERT_TRUE(client);
+    EXPECT_EQ(client->timeout_seconds, 0) << option;
+  }
+}
+
+TEST(ClientKeyTest, RefusesOthers) {
+  for (const char* text : {"", " ", "client", "server:k", "k client:k"}) {
+    EXPECT_FALSE(parse_client_key(text)) << text;
+  }
 }
 
 class ChallengeTest : public ::testing::Test {

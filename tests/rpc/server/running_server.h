@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,21 @@
 #include "tests/temporary_folder.h"
 
 namespace run_model::rpc {
+
+// What a client's handshake is answered with (TestClient::shake_hands).
+inline constexpr int kWelcome = 0xff271;
+inline constexpr int kMismatch = 0xff273;
+
+// The usual options with a change.
+inline ServerOptions with(const std::function<void(ServerOptions&)>& change) {
+  ServerOptions options;
+  change(options);
+  return options;
+}
+
+// What a session does: one command a byte from its client (test_session.cc); any other byte comes
+// back, and 'q' ends the session.
+SessionEnd obey_all(const SessionStart& start);
 
 class RunningServer {
  public:

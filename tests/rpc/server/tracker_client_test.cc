@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server/listener.h"
+#include "rpc/server/sockets.h"
 
 namespace run_model::rpc {
 namespace {
@@ -18,6 +18,8 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 class TrackerClientTest : public ::testing::Test {
@@ -190,6 +192,36 @@ TEST_F(TrackerClientTest, SurvivesAnswersThatMakeNoSense) {
     ASSERT_FALSE(log_.empty()) << answer;
     EXPECT_THAT(log_.back(), HasSubstr("away")) << answer;
   }
+}
+
+TEST(MatchkeysTest, AreWhatTvmsTrackerTakesApart) {
+  Matchkeys keys("pynq");
+  const std::string key = keys.add();
+  EXPECT_THAT(key, MatchesRegex("pynq:0\\.[0-9]+"));
+  EXPECT_NE(keys.add(), key);
+}
+
+TEST(MatchkeysTest, ServeOnce) {
+  Matchkeys keys("pynq");
+  const std::string key = keys.add();
+  EXPECT_FALSE(keys.take("pynq"));
+  EXPECT_FALSE(keys.take("pynq:0.5"));
+  EXPECT_TRUE(keys.take(key));
+  EXPECT_FALSE(keys.take(key));
+}
+
+TEST(MatchkeysTest, AreReplacedWhenWhoGotThemDoesNotCome) {
+  using std::chrono::seconds;
+  Matchkeys keys("pynq");
+  const std::string waiting = keys.add();
+  const std::string given = keys.add();
+  const TimePoint start = Clock::now();
+  EXPECT_THAT(keys.update({waiting, given}, start), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(60)), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(65)), IsEmpty());
+  EXPECT_THAT(keys.update({waiting}, start + seconds(67)), ElementsAre(given));
+  EXPECT_FALSE(keys.take(given));
+  EXPECT_TRUE(keys.take(waiting));
 }
 
 TEST(TrackerMessagesTest, ReadsListsOfTextsOnly) {

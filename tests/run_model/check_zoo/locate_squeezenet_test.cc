@@ -26,7 +26,7 @@ class LocateSqueezenetTest : public ::testing::Test {
         params_(TemporaryFolder::read(kArtifact / "model.params")) {}
 
   std::optional<Departure> locate(const std::filesystem::path& params) const {
-    GraphExecutor executor({kArtifact / "model.so", kArtifact / "model.json", params});
+    DebugExecutor executor({kArtifact / "model.so", kArtifact / "model.json", params});
     fill_input(executor, golden_, kSource / "images");
     return find_departure(executor.nodes(), match_nodes(executor, references_));
   }
@@ -37,7 +37,7 @@ class LocateSqueezenetTest : public ::testing::Test {
     for (const Param& param : parse_params(std::as_bytes(std::span(params_)), "parameters")) {
       by_name[param.name] = param;
     }
-    const GraphExecutor executor(
+    const DebugExecutor executor(
         {kArtifact / "model.so", kArtifact / "model.json", kArtifact / "model.params"});
     std::map<std::size_t, Param> largest;
     for (std::size_t i = 0; i < executor.nodes().size(); ++i) {

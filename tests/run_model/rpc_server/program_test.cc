@@ -5,12 +5,10 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "run_model/rpc_server/event_text.h"
-#include "run_model/rpc_server/help.h"
 #include "run_model/rpc_server/settings.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
@@ -35,7 +33,7 @@ class RpcServerSettingsTest : public ::testing::Test {
 
 TEST_F(RpcServerSettingsTest, ServesThisMachineAloneUnlessToldOtherwise) {
   const RpcServerSettings settings = read({});
-  EXPECT_EQ(settings.action, RpcServerAction::kServe);
+  EXPECT_EQ(settings.help, HelpRequest::kNone);
   EXPECT_EQ(settings.server.host, "127.0.0.1");
   EXPECT_EQ(settings.server.port, 9090);
   EXPECT_EQ(settings.server.max_sessions, 1);
@@ -146,12 +144,6 @@ TEST(RpcServerLogTest, SaysThatItIsReady) {
   EXPECT_EQ(json["event"], "listening");
   EXPECT_EQ(json["host"], "::1");
   EXPECT_EQ(json["port"], 9);
-}
-
-TEST(RpcServerHelpTest, FitsATerminal) {
-  std::istringstream help(rpc_server_help_text());
-  for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_THAT(rpc_server_help_text(), HasSubstr("  0  ended by SIGTERM"));
 }
 
 }  // namespace

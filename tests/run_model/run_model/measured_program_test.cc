@@ -68,6 +68,31 @@ TEST_F(MeasuredProgramTest, NothingIsRepeatedUnlessAsked) {
   EXPECT_THAT(filled({}).out, Not(HasSubstr("Repeated runs")));
 }
 
+TEST_F(MeasuredProgramTest, InstancesRunAtOnce) {
+  const json report = measured({"--instances=3", "--repeat=20", "--warmup=1"});
+  const json& repeated = report["timing"]["repeated"];
+  EXPECT_EQ(repeated["instances"], 3);
+  EXPECT_GE(repeated["samples"].size(), 20u);
+  EXPECT_EQ(repeated["count"], repeated["samples"].size());
+  EXPECT_NEAR(repeated["runs_per_second"].get<double>(),
+              1000 * repeated["count"].get<double>() / repeated["measured"].get<double>(), 1e-6);
+  const ProgramResult text = filled({"--instances=2", "--repeat=10"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr(" by 2 instances at once after "));
+  EXPECT_THAT(text.out, HasSubstr("  Throughput: "));
+  EXPECT_THAT(text.out, HasSubstr("shared by 2 instances"));
+}
+
+TEST_F(MeasuredProgramTest, AnArtifactAloneIsMeasuredOnRandomValues) {
+  const ProgramResult result =
+      run({artifact_.folder().path().string() + "/net_tvm.so", "--repeat=5", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_EQ(report["timing"]["repeated"]["count"], 5);
+  EXPECT_EQ(report["timing"]["repeated"]["instances"], 1);
+  EXPECT_LT(report["outputs"][0]["range"]["min"], report["outputs"][0]["range"]["max"]);
+}
+
 TEST_F(MeasuredProgramTest, ReportsStatisticsAsJson) {
   const json report = measured({"--repeat=20", "--number=3", "--warmup=4"});
   const json& repeated = report["timing"]["repeated"];

@@ -20,13 +20,13 @@ using Strings = std::vector<std::string>;
 // "mean=1,2,3" for each flag.
 Strings flags_of(const Strings& args) {
   Strings result;
-  for (const FlagArgument& flag : split_arguments(args).flags) {
+  for (const FlagArgument& flag : split_arguments(kRunManual, args).flags) {
     result.push_back(flag.name + "=" + flag.value);
   }
   return result;
 }
 
-Strings positional_of(const Strings& args) { return split_arguments(args).positional; }
+Strings positional_of(const Strings& args) { return split_arguments(kRunManual, args).positional; }
 
 TEST(SplitArgumentsTest, SeparatesFlagsFromArguments) {
   const Strings args{"net", "dir", "--topk", "3", "cat.png", "--json", "labels.txt", "--target=v3"};
@@ -52,16 +52,16 @@ TEST(SplitArgumentsTest, TakesThreeValuesForEachChannel) {
 
 TEST(SplitArgumentsTest, TooFewValuesSayHowMany) {
   EXPECT_THAT(
-      [] { split_arguments(Strings{"--mean"}); },
+      [] { split_arguments(kRunManual, Strings{"--mean"}); },
       ThrowsError(ErrorKind::kUsage, "--mean takes three numbers, one for each channel, but "
                                      "none was given; write it as in --mean 0.485"));
-  EXPECT_THAT([] { split_arguments(Strings{"--mean", "1", "--std"}); },
+  EXPECT_THAT([] { split_arguments(kRunManual, Strings{"--mean", "1", "--std"}); },
               ThrowsError(ErrorKind::kUsage, "but 1 was given before '--std'"));
   EXPECT_THAT(
-      [] { split_arguments(Strings{"--std", "1", "2", "cat.png"}); },
+      [] { split_arguments(kRunManual, Strings{"--std", "1", "2", "cat.png"}); },
       ThrowsError(ErrorKind::kUsage, "--std takes three numbers, one for each channel, but 2 "
                                      "were given before 'cat.png'"));
-  EXPECT_THAT([] { split_arguments(Strings{"--mean", "1", "2", "nan"}); },
+  EXPECT_THAT([] { split_arguments(kRunManual, Strings{"--mean", "1", "2", "nan"}); },
               ThrowsError(ErrorKind::kUsage, "before 'nan'"));
 }
 
@@ -70,9 +70,9 @@ TEST(SplitArgumentsTest, ValuesMayBeNegative) {
 }
 
 TEST(SplitArgumentsTest, MissingValuesAreNamed) {
-  EXPECT_THAT([] { split_arguments(Strings{"--dump-input"}); },
+  EXPECT_THAT([] { split_arguments(kRunManual, Strings{"--dump-input"}); },
               ThrowsError(ErrorKind::kUsage, "--dump-input needs a value"));
-  EXPECT_THAT([] { split_arguments(Strings{"--target", "--json"}); },
+  EXPECT_THAT([] { split_arguments(kRunManual, Strings{"--target", "--json"}); },
               ThrowsError(ErrorKind::kUsage, "--target needs a value before '--json'"));
 }
 
@@ -80,11 +80,11 @@ TEST(SplitArgumentsTest, UnknownFlagsAreNamed) {
   for (const std::string flag :
        {"--nope", "-x", "--no-topk", "--flagfile=x", "--fromenv", "---json"}) {
     EXPECT_THAT(
-        [&] { split_arguments(Strings{flag}); },
+        [&] { split_arguments(kRunManual, Strings{flag}); },
         ThrowsError(ErrorKind::kUsage, "there is no flag '" + flag.substr(0, flag.find('='))))
         << flag;
   }
-  EXPECT_THAT([] { split_arguments(Strings{"--no-json=true"}); },
+  EXPECT_THAT([] { split_arguments(kRunManual, Strings{"--no-json=true"}); },
               ThrowsError(ErrorKind::kUsage, "takes no value"));
 }
 
@@ -93,35 +93,58 @@ TEST(SplitArgumentsTest, DashesAlone) {
   EXPECT_THAT(flags_of({"--", "--json"}), IsEmpty());
 }
 
+TEST(SplitArgumentsTest, TheNearestFlagIsOffered) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"--tpok", "--topk"},           {"--repat=3", "--repeat"},
+      {"--print_tiem", "--print-time"}, {"--save-output", "--save-outputs"},
+      {"--no-verfy", "--no-verify"},  {"--treads", "--threads"},
+  };
+  for (const auto& [given, meant] : cases) {
+    EXPECT_THAT([&] { split_arguments(kRunManual, Strings{given}); },
+                ThrowsError(ErrorKind::kUsage, "; did you mean " + meant + "? "));
+  }
+  for (const std::string far : {"--nope", "-x", "--flagfile=x"}) {
+    EXPECT_THAT([&] { split_arguments(kRunManual, Strings{far}); },
+                ThrowsError(ErrorKind::kUsage, "'; --help lists the flags"));
+  }
+}
+
 class SetFlagsTest : public ::testing::Test {
  private:
   gflags::FlagSaver saver_;
 };
 
 TEST_F(SetFlagsTest, SetsGflags) {
-  set_flags({{"topk", "7"}, {"target", "v3"}, {"normalize", "false"}});
-  EXPECT_EQ(FLAGS_topk, 7);
-  EXPECT_EQ(FLAGS_target, "v3");
+  set_flags(kRunManual, {{"topk", "7"}, {"target", "v3"}, {"normalize", "false"}});
+  EXPECT_EQ(run_flags.topk, 7);
+  EXPECT_EQ(run_flags.target, "v3");
   EXPECT_TRUE(flag_is_set("normalize"));
-  EXPECT_FALSE(FLAGS_normalize);
+  EXPECT_FALSE(run_flags.normalize);
   EXPECT_FALSE(flag_is_set("bgr"));
 }
 
 TEST_F(SetFlagsTest, WrongTypesAreNamed) {
-  EXPECT_THAT([] { set_flags({{"topk", "many"}}); },
+  EXPECT_THAT([] { set_flags(kRunManual, {{"topk", "many"}}); },
               ThrowsError(ErrorKind::kUsage, "--topk is given 'many', but takes a whole number"));
-  EXPECT_THAT([] { set_flags({{"topk", "99999999999"}}); },
+  EXPECT_THAT([] { set_flags(kRunManual, {{"topk", "99999999999"}}); },
               ThrowsError(ErrorKind::kUsage, "--topk"));
-  EXPECT_THAT([] { set_flags({{"json", "perhaps"}}); },
+  EXPECT_THAT([] { set_flags(kRunManual, {{"json", "perhaps"}}); },
               ThrowsError(ErrorKind::kUsage, "takes true or false"));
 }
 
+TEST_F(SetFlagsTest, OtherValuesThanTheChoicesAreNamed) {
+  EXPECT_THAT([] { set_flags(kRunManual, {{"fit", "stretch"}}); },
+              ThrowsError(ErrorKind::kUsage,
+                          "--fit is 'stretch', expected crop, squash or letterbox"));
+  EXPECT_NO_THROW(set_flags(kRunManual, {{"fit", "squash"}}));
+}
+
 TEST_F(SetFlagsTest, ContradictionsAreRefusedInEitherOrder) {
-  EXPECT_THAT([] { set_flags({{"normalize", "true"}, {"normalize", "false"}}); },
+  EXPECT_THAT([] { set_flags(kRunManual, {{"normalize", "true"}, {"normalize", "false"}}); },
               ThrowsError(ErrorKind::kUsage, "--normalize and --no-normalize contradict"));
-  EXPECT_THAT([] { set_flags({{"normalize", "false"}, {"normalize", "1"}}); },
+  EXPECT_THAT([] { set_flags(kRunManual, {{"normalize", "false"}, {"normalize", "1"}}); },
               ThrowsError(ErrorKind::kUsage, "--normalize and --no-normalize contradict"));
-  EXPECT_NO_THROW(set_flags({{"json", "true"}, {"json", "1"}}));
+  EXPECT_NO_THROW(set_flags(kRunManual, {{"json", "true"}, {"json", "1"}}));
 }
 
 TEST(ParseTripleTest, NeedsThreeNumbers) {

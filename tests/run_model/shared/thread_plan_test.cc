@@ -6,7 +6,6 @@
 
 #include <thread>
 
-#include "runtime/cpu/list.h"
 #include "runtime/cpu/topology.h"
 #include "tests/boards.h"
 #include "tests/error_matcher.h"

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "runtime/cpu/list.h"
+#include "runtime/cpu/topology.h"
 #include "tests/boards.h"
 
 namespace run_model {

@@ -8,8 +8,6 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/cpu/feature_bits.h"
-
 namespace run_model {
 namespace {
 

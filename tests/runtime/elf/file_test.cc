@@ -7,16 +7,15 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
-#include "runtime/elf/arm_attributes.h"
+#include "runtime/elf/target.h"
 #include "runtime/library_check.h"
+#include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
-#include "tests/runtime/error_matchers.h"
 
 namespace run_model {
 namespace {
 
 using testing_elf::ElfBuilder;
-using testing_errors::expect_error;
 
 ElfFile parse(std::span<const std::byte> bytes) { return ElfFile::parse(bytes, "library 'm.so'"); }
 
@@ -73,7 +72,8 @@ TEST_P(ElfFormTest, EveryTruncationIsNoticed) {
   builder.symbols = {{"fused_add"}};
   const auto bytes = builder.build();
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    expect_error([&] { parse(std::span(bytes).first(length)); }, ErrorKind::kFormat, {"'m.so'"});
+    EXPECT_THAT([&] { parse(std::span(bytes).first(length)); },
+                ThrowsError(ErrorKind::kFormat, "'m.so'"));
   }
 }
 
@@ -121,21 +121,33 @@ TEST(ElfFileTest, NeedsNoSectionHeaders) {
   EXPECT_NE(elf.find("fused_add_one"), nullptr);
 }
 
+// Each section and symbol is looked for in all segments: their number is bounded.
+TEST(ElfFileTest, RefusesMoreSegmentsThanAnyLinkerMakes) {
+  ElfBuilder builder;
+  auto bytes = builder.build();
+  bytes[offsetof(Elf64_Ehdr, e_phnum)] = std::byte{0x01};
+  bytes[offsetof(Elf64_Ehdr, e_phnum) + 1] = std::byte{0x01};
+  EXPECT_THAT([&] { parse(bytes); },
+              ThrowsError(ErrorKind::kFormat, "it has 257 program headers, expected at most 256"));
+}
+
 TEST(ElfFileTest, SaysWhatAnotherFileIs) {
   const std::string json = "{\"nodes\": []}";
-  expect_error([&] { parse(std::as_bytes(std::span(json))); }, ErrorKind::kFormat,
-               {"library 'm.so' is JSON text, expected a compiled library (ELF)"});
+  EXPECT_THAT([&] { parse(std::as_bytes(std::span(json))); },
+              ThrowsError(ErrorKind::kFormat,
+                          "library 'm.so' is JSON text, expected a compiled library (ELF)"));
   ElfBuilder builder;
   builder.type = ET_REL;
-  expect_error([&] { parse(builder.build()); }, ErrorKind::kFormat,
-               {"is an object file (.o)", "cc -shared"});
+  EXPECT_THAT([&] { parse(builder.build()); },
+              ThrowsError(ErrorKind::kFormat, {"is an object file (.o)", "cc -shared"}));
   builder.type = ET_EXEC;
-  expect_error([&] { parse(builder.build()); }, ErrorKind::kFormat, {"is a program"});
+  EXPECT_THAT([&] { parse(builder.build()); }, ThrowsError(ErrorKind::kFormat, "is a program"));
   builder.type = ET_CORE;
-  expect_error([&] { parse(builder.build()); }, ErrorKind::kFormat, {"ELF file of type 4"});
+  EXPECT_THAT([&] { parse(builder.build()); },
+              ThrowsError(ErrorKind::kFormat, "ELF file of type 4"));
   builder.type = ET_DYN;
   builder.more_dynamic = {{DT_FLAGS_1, DF_1_PIE}};
-  expect_error([&] { parse(builder.build()); }, ErrorKind::kFormat, {"is a program"});
+  EXPECT_THAT([&] { parse(builder.build()); }, ThrowsError(ErrorKind::kFormat, "is a program"));
 }
 
 TEST(ElfFileTest, FloatAbiOfArmByFlags) {
@@ -216,7 +228,8 @@ TEST(ElfFileTest, FloatAbiOfRiscv) {
 TEST(ElfFileTest, TruncatedLibraryIsNoticedAtEveryLength) {
   const auto bytes = library_bytes("bare.so");
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    expect_error([&] { parse(std::span(bytes).first(length)); }, ErrorKind::kFormat, {"'m.so'"});
+    EXPECT_THAT([&] { parse(std::span(bytes).first(length)); },
+                ThrowsError(ErrorKind::kFormat, "'m.so'"));
   }
 }
 

@@ -1,18 +1,18 @@
 #include "runtime/elf/loadable.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
-#include "tests/runtime/error_matchers.h"
 
 namespace run_model {
 namespace {
 
 using testing_elf::BuiltRelocation;
 using testing_elf::ElfBuilder;
-using testing_errors::expect_error;
 
 // R_RISCV_… of the RISC-V psABI.
 constexpr std::uint32_t kRelative = 3;
@@ -34,8 +34,8 @@ void check(ElfBuilder builder) {
 }
 
 void expect_damaged(const ElfBuilder& builder, const std::string& problem) {
-  expect_error([&] { check(builder); }, ErrorKind::kFormat,
-               {"'m.so' is a damaged ELF file", problem});
+  EXPECT_THAT([&] { check(builder); },
+              ThrowsError(ErrorKind::kFormat, {"'m.so' is a damaged ELF file", problem}));
 }
 
 TEST(ElfLoadableTest, AcceptsWhatLinkersMake) {

@@ -1,52 +1,19 @@
 // What a client can call and ask for functions: functions, modules, objects.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <run_model/rpc/value.h>
 
 namespace run_model::rpc {
-
-using Values = std::span<const Value>;
-
-// The arguments of one call, taken out with a check: each of these throws Error(kMismatch) naming
-// the function, the position (from 0) and what was found where the argument is missing or of
-// another kind.
-class Arguments {
- public:
-  Arguments(const std::string& function, Values values) : function_(function), values_(values) {}
-
-  std::size_t size() const { return values_.size(); }
-  Values values() const { return values_; }
-  const Value& operator[](std::size_t i) const;
-
-  // Throws Error(kMismatch) unless there are at least `least` and at most `most` arguments.
-  void check_count(std::size_t least, std::size_t most) const;
-
-  bool is_null(std::size_t i) const;
-  bool is_text(std::size_t i) const;
-  std::int64_t integer(std::size_t i) const;  // integers and bools
-  // As integer(), and refuses what lies outside of [least, most].
-  std::int64_t integer_within(std::size_t i, std::int64_t least, std::int64_t most) const;
-  double real(std::size_t i) const;  // floats and integers
-  const std::string& text(std::size_t i) const;
-  // Bytes, or the characters of a text.
-  std::span<const std::byte> bytes(std::size_t i) const;
-  const TensorArgument& tensor(std::size_t i) const;
-  const std::shared_ptr<RemoteModule>& module(std::size_t i) const;
-  // A device; refused unless it is the CPU.
-  Device cpu(std::size_t i) const;
-
-  [[noreturn]] void fail(std::size_t i, const std::string& expected) const;
-
- private:
-  const std::string& function_;
-  Values values_;
-};
 
 // Something to be called. Errors are exceptions (run_model::Error, std::exception); the session
 // turns them into the client's.
@@ -67,6 +34,18 @@ class Function {
 
  private:
   std::string name_;
+};
+
+// One that takes a name and many bytes, which it uses as they arrive.
+class StreamedFunction : public Function {
+ public:
+  using Function::Function;
+
+  // `next` reads at least one byte into the buffer it is given and returns how many; together it
+  // gives `bytes`. What is left when this returns or throws is skipped.
+  virtual Value call_streamed(
+      const std::string& name, std::uint64_t bytes,
+      const std::function<std::size_t(std::span<std::byte>)>& next) const = 0;
 };
 
 using FunctionPointer = std::shared_ptr<const Function>;
@@ -91,6 +70,20 @@ class RemoteObject {
  public:
   virtual ~RemoteObject() = default;
   virtual std::string kind() const = 0;
+};
+
+// The functions that a client finds by name: TVM's registry of global functions.
+class Registry {
+ public:
+  // A function of this name that was added before is replaced.
+  void add(FunctionPointer function);
+  void add(std::string name, std::function<Value(const Arguments&)> body);
+
+  // Null where there is none of that name.
+  FunctionPointer find(std::string_view name) const;
+
+ private:
+  std::map<std::string, FunctionPointer, std::less<>> functions_;
 };
 
 }  // namespace run_model::rpc

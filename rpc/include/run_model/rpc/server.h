@@ -8,13 +8,28 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <run_model/rpc/host_port.h>
-#include <run_model/rpc/registry.h>
+#include <run_model/rpc/function.h>
 #include <run_model/rpc/session.h>
 
 namespace run_model::rpc {
+
+// "board.local:9090", "192.168.2.99:9090", "[fe80::1]:9090".
+struct HostPort {
+  std::string host;
+  int port = 0;
+
+  bool operator==(const HostPort&) const = default;
+};
+
+// An address of IPv6 is in brackets. Throws Error(kUsage) naming `what` (a flag) for what is no
+// such thing, or whose port is not within 1 to 65535.
+HostPort parse_host_port(const std::string& what, std::string_view text);
+
+// As parse_host_port reads it.
+std::string to_text(const HostPort& address);
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
@@ -34,6 +49,9 @@ struct ServerOptions {
   SessionLimits limits;
   int threads = 0;  // of a session's thread pool; 0: the pool's default
 };
+
+// Throws Error(kUsage) naming what makes no sense.
+void check_options(const ServerOptions& options);
 
 // One thing that happened, for the log.
 struct ServerEvent {
@@ -56,6 +74,8 @@ struct ServerEvent {
   std::string message;        // a sentence without the peer
 };
 
+using EventLog = std::function<void(const ServerEvent&)>;
+
 // What a session's process is given.
 struct SessionStart {
   int socket = -1;               // after the handshake
@@ -72,10 +92,9 @@ class Server {
   // Binds. Adds to the registry of each session by `add_functions`, if set, after the built-in
   // ones, in the session's process. Throws Error(kUsage) for options that make no sense,
   // Error(kFile) when no port is free or the work folder cannot be written.
-  Server(ServerOptions options, std::function<void(const ServerEvent&)> log,
-         std::function<void(Registry&)> add_functions = {});
+  Server(ServerOptions options, EventLog log, std::function<void(Registry&)> add_functions = {});
   // The same with other sessions.
-  Server(ServerOptions options, std::function<void(const ServerEvent&)> log, SessionBody body);
+  Server(ServerOptions options, EventLog log, SessionBody body);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

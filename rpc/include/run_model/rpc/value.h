@@ -65,4 +65,41 @@ using Value =
 // The name that error messages use for what `value` holds: "an integer", "a tensor" …
 std::string kind_name(const Value& value);
 
+using Values = std::span<const Value>;
+
+// The arguments of one call, taken out with a check: each of these throws Error(kMismatch) naming
+// the function, the position (from 0) and what was found where the argument is missing or of
+// another kind.
+class Arguments {
+ public:
+  Arguments(const std::string& function, Values values) : function_(function), values_(values) {}
+
+  std::size_t size() const { return values_.size(); }
+  Values values() const { return values_; }
+  const Value& operator[](std::size_t i) const;
+
+  // Throws Error(kMismatch) unless there are at least `least` and at most `most` arguments.
+  void check_count(std::size_t least, std::size_t most) const;
+
+  bool is_null(std::size_t i) const;
+  bool is_text(std::size_t i) const;
+  std::int64_t integer(std::size_t i) const;  // integers and bools
+  // As integer(), and refuses what lies outside of [least, most].
+  std::int64_t integer_within(std::size_t i, std::int64_t least, std::int64_t most) const;
+  double real(std::size_t i) const;  // floats and integers
+  const std::string& text(std::size_t i) const;
+  // Bytes, or the characters of a text.
+  std::span<const std::byte> bytes(std::size_t i) const;
+  const TensorArgument& tensor(std::size_t i) const;
+  const std::shared_ptr<RemoteModule>& module(std::size_t i) const;
+  // A device; refused unless it is the CPU.
+  Device cpu(std::size_t i) const;
+
+  [[noreturn]] void fail(std::size_t i, const std::string& expected) const;
+
+ private:
+  const std::string& function_;
+  Values values_;
+};
+
 }  // namespace run_model::rpc

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "run_model/run_model/machine/arm_core.h"
 #include "tests/boards.h"
 
 namespace run_model {

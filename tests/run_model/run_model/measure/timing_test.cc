@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
-#include "run_model/run_model/measure/clock_overhead.h"
 #include "run_model/run_model/measure/cold_cache.h"
+#include "run_model/run_model/measure/instances.h"
 
 namespace run_model {
 namespace {
@@ -110,6 +114,97 @@ TEST(TimingTest, EmptiesCachesOnEveryThread) {
   CacheEvictor evictor(&threads, 1000);
   evictor.evict();
   EXPECT_EQ(evictor.bytes(), 1000U);
+}
+
+std::vector<double> alternating(std::size_t count, double low, double high) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(i % 2 == 0 ? low : high);
+  return values;
+}
+
+TEST(StopRuleTest, StopsByCount) {
+  MeasureSettings settings;
+  settings.repeat = 3;
+  StopRule rule(settings);
+  EXPECT_EQ(rule.after(alternating(2, 1, 1), 100), std::nullopt);
+  EXPECT_EQ(rule.after(alternating(3, 1, 1), 100), StoppedBy::kCount);
+}
+
+TEST(StopRuleTest, StopsAfterTheMostSeconds) {
+  MeasureSettings settings;
+  settings.max_seconds = 2;
+  StopRule rule(settings);
+  EXPECT_EQ(rule.after(alternating(1, 1, 1), 1.9), std::nullopt);
+  EXPECT_EQ(rule.after(alternating(2, 1, 1), 2.0), StoppedBy::kSeconds);
+}
+
+TEST(StopRuleTest, GoesOnForTheLeastSeconds) {
+  MeasureSettings settings;
+  settings.repeat = 3;
+  settings.min_seconds = 2;
+  StopRule rule(settings);
+  EXPECT_EQ(rule.after(alternating(3, 1, 1), 1), std::nullopt);
+  EXPECT_EQ(rule.after(alternating(9, 1, 1), 1.9), std::nullopt);
+  EXPECT_EQ(rule.after(alternating(10, 1, 1), 2), StoppedBy::kSeconds);
+}
+
+TEST(StopRuleTest, StopsWhenTheIntervalIsNarrow) {
+  MeasureSettings settings;
+  settings.repeat = 1000;
+  settings.until_interval = 0.01;
+  StopRule equal(settings);
+  EXPECT_EQ(equal.after(alternating(19, 5, 5), 1), std::nullopt);  // too few to tell
+  EXPECT_EQ(equal.after(alternating(20, 5, 5), 1), StoppedBy::kInterval);
+  StopRule wide(settings);
+  EXPECT_EQ(wide.after(alternating(999, 5, 6), 1), std::nullopt);
+  EXPECT_EQ(wide.after(alternating(1000, 5, 6), 1), StoppedBy::kCount);
+}
+
+TEST(StopRuleTest, LooksAtTheIntervalMoreAndMoreRarely) {
+  MeasureSettings settings;
+  settings.repeat = 1000;
+  settings.until_interval = 0.01;
+  StopRule rule(settings);
+  EXPECT_EQ(rule.after(alternating(40, 5, 6), 1), std::nullopt);
+  // The next look is at 45 samples.
+  EXPECT_EQ(rule.after(alternating(44, 5, 5), 1), std::nullopt);
+  EXPECT_EQ(rule.after(alternating(45, 5, 5), 1), StoppedBy::kInterval);
+}
+
+TEST(InstancesTest, AllOfThemRunUntilTheFirstHasEnough) {
+  std::array<std::atomic<int>, 3> counts{};
+  std::vector<std::function<void()>> runs;
+  for (std::atomic<int>& count : counts) {
+    runs.push_back([&count] {
+      ++count;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  const TimingMeasurement result =
+      measure_instances(runs, {.repeat = 10, .warm_up_runs = 2, .show_progress = false});
+  EXPECT_EQ(result.instances, 3);
+  EXPECT_EQ(result.warm_up_runs, 2u);
+  EXPECT_EQ(result.stopped_by, StoppedBy::kCount);
+  EXPECT_EQ(counts[0], 12);
+  EXPECT_GE(result.samples.size(), 10u);
+  EXPECT_LE(result.samples.size(), static_cast<std::size_t>(counts[0] + counts[1] + counts[2] - 6));
+  EXPECT_GT(counts[1], 2);
+  EXPECT_GE(result.run.min, 1.0);
+  EXPECT_NEAR(result.runs_per_second(),
+              1000.0 * static_cast<double>(result.samples.size()) / result.measured, 1e-9);
+}
+
+TEST(InstancesTest, WhatOneThrowsEndsAll) {
+  for (const int fails_at : {1, 5}) {
+    std::atomic<int> count = 0;
+    const std::vector<std::function<void()>> runs{[] { std::this_thread::yield(); },
+                                                  [&] {
+                                                    if (++count == fails_at)
+                                                      throw std::runtime_error("no");
+                                                  }};
+    EXPECT_THROW(measure_instances(runs, {.repeat = 1'000'000, .warm_up_runs = 3}),
+                 std::runtime_error);
+  }
 }
 
 }  // namespace

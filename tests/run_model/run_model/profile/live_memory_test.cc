@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/graph_json.h"
+#include <run_model/graph.h>
 
 namespace run_model {
 namespace {

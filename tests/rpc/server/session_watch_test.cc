@@ -1,0 +1,193 @@
+// What ends a session, what its client is told of that, and what is left of it.
+#include "rpc/server/session_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "tests/rpc/server/running_server.h"
+
+namespace run_model::rpc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Processes of a group, without those that have ended and that nobody has asked about.
+int running_in_group(int group) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string text;
+    std::getline(file, text);
+    // proc(5): "pid (name) state parent group …"; the name may hold anything.
+    std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
+    char state = 0;
+    int parent = 0;
+    int found = 0;
+    if (rest >> state >> parent >> found && found == group && state != 'Z') ++count;
+  }
+  return count;
+}
+
+TEST(SessionWatchTest, ASessionHasLittleOfTheServer) {
+  RunningServer server(obey_all, with([](auto& options) { options.file_bytes = 12345; }));
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("w");
+  const std::string expected = "fds: 0 1 2 3 core:0 file:12345 group:own folder:empty\n";
+  EXPECT_EQ(client.receive(expected.size()), expected);
+}
+
+TEST(SessionWatchTest, SaysWhichSignalEndedASession) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("s");
+  EXPECT_THAT(client.receive_exception(), AllOf(HasSubstr("SIGSEGV (segmentation fault)"),
+                                                HasSubstr("function test of TestModel")));
+  EXPECT_TRUE(client.is_closed());
+  TestClient next(server.port());
+  ASSERT_EQ(next.shake_hands(), kWelcome);
+  next.send("i");
+  EXPECT_THAT(next.receive_exception(), HasSubstr("SIGILL (illegal instruction)"));
+}
+
+TEST(SessionWatchTest, SaysThatASessionHasExited) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("x");
+  EXPECT_THAT(client.receive_exception(), HasSubstr("exited with code 3"));
+}
+
+TEST(SessionWatchTest, AddsNothingToAnAnswerThatHasBegun) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("a");
+  EXPECT_EQ(client.receive(100), "part");
+}
+
+TEST(SessionWatchTest, AClientThatIsStillSendingReadsTheReasonToo) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("s" + std::string(std::size_t{20} << 20, 'x'));
+  EXPECT_THAT(client.receive_exception(), HasSubstr("SIGSEGV"));
+}
+
+TEST(SessionWatchTest, EndsASessionWhoseTimeIsOverAsTvmsClientWantsToBeTold) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands("client: -timeout=0.2"), kWelcome);
+  client.send("l");
+  EXPECT_THAT(client.receive_exception(),
+              AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("0.2 s")));
+}
+
+TEST(SessionWatchTest, TheServersTimeCountsWhereItIsShorter) {
+  RunningServer server(obey_all, with([](auto& options) { options.session_seconds = 0.2; }));
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands("client: -timeout=100"), kWelcome);
+  EXPECT_THAT(client.receive_exception(),
+              AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("--session-timeout")));
+}
+
+TEST(SessionWatchTest, EndsACallThatTakesTooLong) {
+  RunningServer server(obey_all, with([](auto& options) { options.call_seconds = 0.3; }));
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  // Waiting between calls is not one.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  client.send("e");
+  EXPECT_EQ(client.receive(1), "e");
+  client.send("l");
+  EXPECT_THAT(client.receive_exception(),
+              AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("0.3 s"),
+                    HasSubstr("function test of TestModel")));
+}
+
+TEST(SessionWatchTest, EndsASessionThatUsesTooMuchMemory) {
+  RunningServer server(
+      obey_all, with([](auto& options) { options.memory_bytes = std::uint64_t{200} << 20; }));
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("m");
+  EXPECT_THAT(client.receive_exception(), HasSubstr("more than the limit of 200 MiB"));
+}
+
+// By the system, so that a call fails and the session goes on. An emulator of another machine
+// refuses nothing; there it is as above.
+TEST(SessionWatchTest, RefusesMemoryBeyondTheLimit) {
+  RunningServer server(
+      obey_all, with([](auto& options) { options.memory_bytes = std::uint64_t{400} << 20; }));
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("pq");
+  const std::string answer = client.receive(1000);
+  EXPECT_TRUE(answer == "no memory\n" || answer.find("limit of 400 MiB") != answer.npos) << answer;
+}
+
+TEST(SessionWatchTest, EndsASessionWhoseClientIsGone) {
+  RunningServer server(obey_all);
+  {
+    TestClient client(server.port());
+    ASSERT_EQ(client.shake_hands(), kWelcome);
+    client.send("l");
+    ASSERT_TRUE(server.wait_for_log("1 connected"));
+  }
+  EXPECT_TRUE(server.wait_for_log("the client went away"));
+  TestClient next(server.port());
+  EXPECT_EQ(next.shake_hands(), kWelcome);
+}
+
+TEST(SessionWatchTest, EndsWhatASessionHasStartedToo) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("ce");
+  ASSERT_EQ(client.receive(1), "e");
+  const std::string children = "/proc/" + std::to_string(server.pid()) + "/task/" +
+                               std::to_string(server.pid()) + "/children";
+  // A session's group of processes has its number.
+  const int group = std::atoi(TemporaryFolder::read(children).c_str());
+  ASSERT_EQ(running_in_group(group), 2);
+  client.send("q");
+  ASSERT_TRUE(server.wait_for_log("1 ended"));
+  for (int i = 0; i < 1000 && running_in_group(group) > 0; ++i) ::usleep(5000);
+  EXPECT_EQ(running_in_group(group), 0);
+}
+
+TEST(SessionWatchTest, LogsWhatSessionsAndModelsSay) {
+  RunningServer server(obey_all);
+  TestClient client(server.port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("o");
+  EXPECT_TRUE(server.wait_for_log("1 said by the session"));
+  EXPECT_TRUE(server.wait_for_log("1 prints 'from the model\\x1b[2J'"));
+}
+
+TEST(SessionWatchTest, TellsClientsWhenItStops) {
+  auto server = std::make_unique<RunningServer>(obey_all);
+  TestClient client(server->port());
+  ASSERT_EQ(client.shake_hands(), kWelcome);
+  client.send("l");
+  ASSERT_TRUE(server->wait_for_log("1 connected"));
+  server.reset();
+  EXPECT_THAT(client.receive_exception(), HasSubstr("the server stops"));
+}
+
+}  // namespace
+}  // namespace run_model::rpc
