@@ -1,5 +1,3 @@
-#include "preprocess/jpeg.h"
-
 // jpeglib.h needs FILE and does not say so.
 #include <cstdio>
 
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "preprocess/decoders.h"
 #include "preprocess/exif.h"
 
 namespace run_model {

@@ -1,4 +1,4 @@
-#include "preprocess/resize_cv2.h"
+#include "preprocess/resizers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +77,7 @@ Image halve(const Image& image, const Region& window) {
 }  // namespace
 
 Image resize_cv2_linear(const Image& image, int width, int height, const Region& window) {
-  if (image.width() == 2 * width && image.height() == 2 * height) {
+  if (image.width() == std::int64_t{2} * width && image.height() == std::int64_t{2} * height) {
     return halve(image, window);
   }
   const std::vector<Pair> columns = pairs(image.width(), width, window.x, window.width, true);

@@ -45,6 +45,7 @@ PreprocessingFlags read_preprocessing_flags() {
   flags.mean_in_rgb_order = run_flags.mean_order == "rgb";
   flags.resizer = run_flags.resizer;
   if (!flags.resizer.empty()) parse_resizer(flags.resizer);
+  flags.jpeg_decoder = parse_jpeg_decoder(run_flags.jpeg_decoder);
   flags.fit = run_flags.fit;
   if (!flags.fit.empty()) parse_fit(flags.fit);
   flags.resize = positive_flag("resize", run_flags.resize);
@@ -109,17 +110,18 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
   if (positional.size() > 2) {
     fail("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
-  refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "fit", "resize",
-                "crop", "layout", "topk", "dump_input"},
+  refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
+                "fit", "resize", "crop", "layout", "topk", "dump_input"},
                flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
                                      : "without a picture");
 }
 
 void refuse_run_flags(const std::string& where) {
-  refuse_flags({"inputs", "outputs", "normalize", "rgb", "bgr", "mean", "std", "mean_order",
-                "resizer", "fit", "resize", "crop", "layout", "topk", "dump_input", "fill_mode",
-                "seed", "save_inputs", "plan_memory"},
-               where);
+  refuse_flags(
+      {"inputs",     "outputs",    "normalize",    "rgb",  "bgr",         "mean",       "std",
+       "mean_order", "resizer",    "jpeg_decoder", "fit",  "resize",      "crop",       "layout",
+       "topk",       "dump_input", "fill_mode",    "seed", "save_inputs", "plan_memory"},
+      where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
                 "cold_cache", "fps", "print_time", "times"},
