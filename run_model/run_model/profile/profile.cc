@@ -9,7 +9,7 @@
 #include "run_model/run_model/profile/live_memory.h"
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/stopwatch.h"
-#include "runtime/workspace.h"
+#include "runtime/call_context.h"
 
 namespace run_model {
 namespace {
