@@ -18,6 +18,8 @@ namespace run_model {
 // The schema_version of every report.
 inline constexpr int kReportSchema = 1;
 
+// What is put together of values reads as JSON does only where they turn into it by themselves.
+// NOLINTBEGIN(google-explicit-constructor)
 class Json {
  public:
   Json();  // null
@@ -84,6 +86,7 @@ class Json {
   std::vector<std::string> keys_;
   std::vector<Json> items_;
 };
+// NOLINTEND(google-explicit-constructor)
 
 // Null for an empty text.
 Json text_or_null(const std::string& text);
