@@ -1,6 +1,7 @@
 #include <run_model/image.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <string>
@@ -77,7 +78,7 @@ Image Image::adopt(int width, int height, std::uint8_t* pixels) {
 Image crop(const Image& image, const Region& window) {
   Image result(window.width, window.height);
   for (int y = 0; y < window.height; ++y) {
-    std::memcpy(result.row(y), image.row(window.y + y) + window.x * kImageChannels,
+    std::memcpy(result.row(y), image.row(window.y + y) + std::ptrdiff_t{window.x} * kImageChannels,
                 result.row_bytes());
   }
   return result;
@@ -98,7 +99,8 @@ Image pad(const Image& image, int left, int top, int width, int height, std::uin
   Image padded(width, height);
   std::memset(padded.data(), value, padded.byte_count());
   for (int y = 0; y < image.height(); ++y) {
-    std::memcpy(padded.row(top + y) + left * kImageChannels, image.row(y), image.row_bytes());
+    std::memcpy(padded.row(top + y) + std::ptrdiff_t{left} * kImageChannels, image.row(y),
+                image.row_bytes());
   }
   return padded;
 }
