@@ -1,8 +1,8 @@
 """Finds names that two files of a target both have for themselves.
 
 Builds compile the files of a target a dozen together (CMAKE_UNITY_BUILD), where unnamed namespaces
-are one. Two types or constants of a name then are an error, which the compiler tells; of two functions
-of a name a call may silently take the other file's.
+are one. Two types or constants of a name then are an error, which the compiler tells; of two
+functions of a name a call may silently take the other file's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ TARGETS = ("base/", "runtime/", "preprocess/", "labels/", "artifacts/", "rpc/", 
 _UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
 _TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)", re.MULTILINE)
 # "std::string joined(", "constexpr std::size_t kLimit =", "[[noreturn]] void fail(".
-_OTHER = re.compile(r"^(?!struct|class|enum|using|namespace|template|//|#|return|MATCHER)(?:\[\[\w+\]\] )?"
+_OTHER = re.compile(r"^(?!struct|class|enum|using|namespace|template|//|#|return|MATCHER)"
+                    r"(?:\[\[\w+\]\] )?"
                     r"\w[\w:<>,*& \[\]]*?[ *&](\w+)(?:\(| =|\{|\[|;)", re.MULTILINE)
 
 

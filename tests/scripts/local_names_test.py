@@ -18,7 +18,7 @@ def found(tmp_path: Path, files: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("one, other, name", [
     ("constexpr std::size_t kMost = 3;", "constexpr int kMost = 4;", "kMost"),
-    ("void fail(const char* text) {}", "[[noreturn]] void fail(\n    const fs::path& p) {}", "fail"),
+    ("void fail(const char* text) {}", "[[noreturn]] void fail(\n    int code) {}", "fail"),
     ("struct Source {};", "enum class Source { kFile };", "Source"),
     ("const std::vector<std::pair<int, int>>& pairs() {}", "int pairs = 0;", "pairs"),
 ])
