@@ -14,13 +14,13 @@ namespace run_model {
 namespace {
 
 // Where the pixel (x, y) of the upright picture lies in the stored one of `width` x `height`.
-struct Source {
+struct Walk {
   std::ptrdiff_t start;
   std::ptrdiff_t step_x;
   std::ptrdiff_t step_y;
 };
 
-Source source_of(int orientation, std::ptrdiff_t width, std::ptrdiff_t height) {
+Walk source_of(int orientation, std::ptrdiff_t width, std::ptrdiff_t height) {
   const std::ptrdiff_t right = width - 1;
   const std::ptrdiff_t bottom = (height - 1) * width;
   switch (orientation) {
@@ -111,7 +111,7 @@ Image apply_orientation(Image image, int orientation) {
   }
   const bool turned = orientation >= 5;
   Image upright(turned ? image.height() : image.width(), turned ? image.width() : image.height());
-  const Source source = source_of(orientation, image.width(), image.height());
+  const Walk source = source_of(orientation, image.width(), image.height());
   // Tiles keep both pictures in the cache when rows become columns.
   constexpr int kTile = 32;
   for (int top = 0; top < upright.height(); top += kTile) {

@@ -22,7 +22,7 @@ namespace {
 constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal,
               std::string("cannot ") + what + " for a session: " + std::strerror(errno));
 }
@@ -30,7 +30,7 @@ constexpr std::size_t kLongestLine = 1000;
 SharedState* map_shared_state() {
   void* memory = ::mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail("get shared memory");
+  if (memory == MAP_FAILED) fail_with_errno("get shared memory");
   return new (memory) SharedState;
 }
 
@@ -74,12 +74,12 @@ SessionProcess::SessionProcess(int socket, const std::filesystem::path& folder,
                                const ProcessLimits& limits, const SessionBody& body)
     : shared_(map_shared_state()) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail("make a pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail_with_errno("make a pipe");
   output_ = OwnedFd(ends[0]);
   const OwnedFd input(ends[1]);
   const pid_t server = ::getpid();
   pid_ = ::fork();
-  if (pid_ < 0) fail("start a process");
+  if (pid_ < 0) fail_with_errno("start a process");
   if (pid_ == 0) run_child(server, socket, input.get(), folder, limits, body, *shared_);
 }
 
