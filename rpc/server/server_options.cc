@@ -60,6 +60,7 @@ void check_options(const ServerOptions& options) {
   }
   check_seconds("the time of a session", options.session_seconds);
   check_seconds("the time of a call", options.call_seconds);
+  check_seconds("the time between two calls", options.idle_seconds);
 }
 
 HostPort parse_host_port(const std::string& what, std::string_view text) {

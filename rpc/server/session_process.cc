@@ -21,6 +21,8 @@ namespace {
 // Begins the lines that are for the log, before what a model may print.
 constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
+// Together what a pipe holds; a session that writes without end does not hold up the others.
+constexpr int kPiecesAtATime = 16;
 
 [[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal,
@@ -104,21 +106,22 @@ std::optional<SessionEnd> SessionProcess::end() const {
 
 std::vector<SessionProcess::Line> SessionProcess::read_lines() {
   std::vector<Line> lines;
-  std::array<char, 4096> buffer;
-  if (!output_) return lines;
-  const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
-  if (got == 0) output_.reset();
-  if (got <= 0) return lines;
-  for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
-    if (c != '\n' && line_.size() <= kLongestLine) {
-      line_ += c;
-      continue;
-    }
+  const auto end_line = [&] {
     const bool is_log = line_.starts_with(kLogMark);
     lines.push_back({is_log ? line_.substr(1) : line_, is_log});
     line_.clear();
-    if (c != '\n') line_ += c;
+  };
+  std::array<char, 4096> buffer;
+  for (int piece = 0; output_ && piece < kPiecesAtATime; ++piece) {
+    const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
+    if (got == 0) output_.reset();
+    if (got <= 0) break;
+    for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
+      if (c == '\n' || line_.size() > kLongestLine) end_line();
+      if (c != '\n') line_ += c;
+    }
   }
+  if ((status_ || !output_) && !line_.empty()) end_line();
   return lines;
 }
 

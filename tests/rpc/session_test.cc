@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <run_model/error.h>
 #include "rpc/functions/builtin.h"
+#include "rpc/server/confinement.h"
 #include "tests/rpc/frame_client.h"
 #include "tests/temporary_folder.h"
 
@@ -338,6 +341,42 @@ TEST_F(SessionTest, MalformedRequestsAreAnsweredAndSkipped) {
   EXPECT_EQ(
       session.ask(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull})).exception(),
       "");
+}
+
+// Memory is for what has come, not for what is said to come.
+TEST_F(SessionTest, ATextThatIsOnlyAnnouncedTakesNoMemory) {
+  SessionThread session(functions_);
+  session.initialize();
+  const std::uint64_t echo = session.function("echo");
+  const std::uint64_t before = process_memory("self", MemoryKind::kResident);
+  constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 30;
+  const std::string head = FrameBuilder(RequestCode::kCallFunc)
+                               .number(echo)
+                               .codes({kTypeString})
+                               .number(kAnnounced)
+                               .frame();
+  const std::uint64_t frame_bytes = head.size() - sizeof(std::uint64_t) + kAnnounced;
+  session.send(std::string(reinterpret_cast<const char*>(&frame_bytes), sizeof(frame_bytes)) +
+               head.substr(sizeof(frame_bytes)));
+  std::uint64_t most = before;
+  for (int i = 0; i < 100; ++i) {
+    ::usleep(5000);
+    most = std::max(most, process_memory("self", MemoryKind::kResident));
+  }
+  EXPECT_LT(most - before, std::uint64_t{64} << 20);
+  EXPECT_EQ(session.finish(), SessionEnd::kBroken);
+}
+
+TEST_F(SessionTest, LongTextsArriveWhole) {
+  SessionThread session(functions_);
+  session.initialize();
+  std::string text(5'000'000, ' ');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  AnswerParts answer = session.ask(call(session, "echo").codes({kTypeString}).text(text));
+  EXPECT_EQ(answer.code(), RequestCode::kReturn);
+  answer.codes();
+  answer.number<std::int64_t>();
+  EXPECT_TRUE(answer.text() == text);
 }
 
 TEST_F(SessionTest, AFrameThatAnnouncesTooMuchEndsTheSession) {
