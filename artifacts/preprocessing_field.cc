@@ -28,8 +28,9 @@ Preprocessing preprocessing_field(const JsonField& field) {
       "resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean", "std"};
   refuse_other_members(field, kKnown);
   Preprocessing result;
-  result.resizer = parse_resizer(
-      one_of(field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "cv2-linear"}));
+  result.resizer = parse_resizer(one_of(
+      field.member("resizer"),
+      {"nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic", "cv2-linear"}));
   result.fit = parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox"}));
   if (result.fit == Fit::kCrop) {
     result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));

@@ -7,8 +7,7 @@
 
 #include <run_model/decode.h>
 #include <run_model/preprocessing.h>
-#include "preprocess/picture_file.h"
-#include "preprocess/png_check.h"
+#include "base/file.h"
 
 namespace run_model {
 namespace {
@@ -19,7 +18,8 @@ void report_bytes(benchmark::State& state, std::size_t bytes) {
 
 void decode(benchmark::State& state, const char* name) {
   const std::string path = std::string(PHOTOS "/") + name;
-  const std::vector<std::uint8_t> file = read_picture_file(path);
+  const std::vector<std::byte> bytes = read_file(path, kMaxImageFileBytes, "a picture");
+  const std::span file(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   for (auto _ : state) {
     benchmark::DoNotOptimize(decode_picture(file, path));
   }
@@ -27,15 +27,6 @@ void decode(benchmark::State& state, const char* name) {
 }
 BENCHMARK_CAPTURE(decode, png_photo, "coffee.png")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(decode, jpeg_photo, "rocket.jpg")->Unit(benchmark::kMillisecond);
-
-void png_checksums(benchmark::State& state) {
-  const std::vector<std::uint8_t> file = read_picture_file(PHOTOS "/coffee.png");
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(check_png(file, "coffee.png"));
-  }
-  report_bytes(state, file.size());
-}
-BENCHMARK(png_checksums)->Unit(benchmark::kMillisecond);
 
 // 1200 x 1200 to the 224 x 224 in the middle of 256 x 256.
 void resize_to_crop(benchmark::State& state, Resizer resizer) {

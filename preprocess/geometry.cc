@@ -1,22 +1,18 @@
 #include <run_model/geometry.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
-#include <utility>
 
 #include <run_model/error.h>
+#include "base/enum_names.h"
 
 namespace run_model {
 namespace {
 
-constexpr std::array<std::pair<Fit, std::string_view>, 3> kFits = {{
-    {Fit::kCrop, "crop"},
-    {Fit::kSquash, "squash"},
-    {Fit::kLetterbox, "letterbox"},
-}};
+constexpr auto kFits = enum_names<Fit>(
+    {{Fit::kCrop, "crop"}, {Fit::kSquash, "squash"}, {Fit::kLetterbox, "letterbox"}});
 
 std::string size_text(int width, int height) {
   return std::to_string(width) + "x" + std::to_string(height);
@@ -28,24 +24,9 @@ int centre_offset(int size, int crop) {
 
 }  // namespace
 
-std::string_view fit_name(Fit fit) {
-  for (const auto& [value, name] : kFits) {
-    if (value == fit) {
-      return name;
-    }
-  }
-  return "unknown";
-}
+std::string_view fit_name(Fit fit) { return kFits.name(fit); }
 
-Fit parse_fit(std::string_view name) {
-  for (const auto& [value, known] : kFits) {
-    if (known == name) {
-      return value;
-    }
-  }
-  throw Error(ErrorKind::kUsage, "unknown fit '" + std::string(name) + "'",
-              "the fits are crop, squash and letterbox");
-}
+Fit parse_fit(std::string_view name) { return kFits.parse(name, "fit"); }
 
 Geometry crop_geometry(int width, int height, int short_side, int crop_width, int crop_height) {
   const int shorter = std::min(width, height);

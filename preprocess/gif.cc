@@ -1,16 +1,15 @@
-#include "preprocess/gif.h"
-
+// Source of the format: GIF89a specification, sections 17 to 26 and appendix F.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include <run_model/error.h>
+#include "preprocess/decoders.h"
 
 namespace run_model {
 namespace {
 
-// Source: GIF89a specification, sections 17 to 26 and appendix F.
 constexpr int kExtension = 0x21;
 constexpr int kGraphicControl = 0xF9;
 constexpr int kImageDescriptor = 0x2C;
@@ -18,26 +17,21 @@ constexpr int kGraphicControlBytes = 4;
 constexpr std::uint8_t kTransparentFlag = 1;
 constexpr int kLongestCode = 12;
 
-[[noreturn]] void damaged(const std::string& what, const std::string& found) {
+[[noreturn]] void damaged_gif(const std::string& what, const std::string& found) {
   throw Error(ErrorKind::kImage, what + ": the GIF picture is damaged: " + found,
               "copy or download the file again");
 }
 
-int u16le(PictureReader& reader) {
-  const int low = reader.u8();
-  return low | reader.u8() << 8;
-}
-
 // The colour table that the flags of a header or image descriptor announce; empty without one.
-Bytes color_table(PictureReader& reader, int flags) {
-  return (flags & 0x80) != 0 ? reader.take(std::size_t{3} << ((flags & 7) + 1)) : Bytes();
+Bytes color_table(ByteReader& reader, int flags) {
+  return (flags & 0x80) != 0 ? reader.octets(std::size_t{3} << ((flags & 7) + 1)) : Bytes();
 }
 
 // The bytes of sub-blocks: each a length and that many bytes, ended by a length of 0.
-std::vector<std::uint8_t> sub_blocks(PictureReader& reader) {
+std::vector<std::uint8_t> sub_blocks(ByteReader& reader) {
   std::vector<std::uint8_t> result;
   while (const std::size_t length = reader.u8()) {
-    const Bytes block = reader.take(length);
+    const Bytes block = reader.octets(length);
     result.insert(result.end(), block.begin(), block.end());
   }
   return result;
@@ -94,10 +88,10 @@ struct Frame {
 };
 
 Frame read_first_frame(Bytes file, const std::string& what) {
-  PictureReader reader(file, what);
-  reader.take(10);  // signature, version, width and height
+  ByteReader reader = picture_reader(file, what, std::endian::little);
+  reader.skip(10);  // signature, version, width and height
   const int flags = reader.u8();
-  reader.take(2);
+  reader.skip(2);
   Bytes palette = color_table(reader, flags);
 
   Frame frame;
@@ -110,20 +104,20 @@ Frame read_first_frame(Bytes file, const std::string& what) {
       break;
     }
     if (block != kExtension) {
-      damaged(what, "there is neither an image nor an extension" + place);
+      damaged_gif(what, "there is neither an image nor an extension" + place);
     }
     const int label = reader.u8();
-    const std::size_t start = reader.position();
+    const auto start = static_cast<std::size_t>(reader.position());
     const std::vector<std::uint8_t> body = sub_blocks(reader);
     if (label == kGraphicControl && file[start] == kGraphicControlBytes) {
       transparent = (body[0] & kTransparentFlag) != 0 ? body[3] : 0;
       frame.file[start + 1] &= static_cast<std::uint8_t>(~kTransparentFlag);
     }
   }
-  frame.region.x = u16le(reader);
-  frame.region.y = u16le(reader);
-  frame.region.width = u16le(reader);
-  frame.region.height = u16le(reader);
+  frame.region.x = reader.u16();
+  frame.region.y = reader.u16();
+  frame.region.width = reader.u16();
+  frame.region.height = reader.u16();
   if (const Bytes local = color_table(reader, reader.u8()); !local.empty()) {
     palette = local;
   }
@@ -133,13 +127,13 @@ Frame read_first_frame(Bytes file, const std::string& what) {
   }
   const int root_bits = reader.u8();
   if (root_bits < 1 || root_bits >= kLongestCode) {
-    damaged(what, "its codes begin with " + std::to_string(root_bits) + " bits");
+    damaged_gif(what, "its codes begin with " + std::to_string(root_bits) + " bits");
   }
   const std::int64_t wanted = std::int64_t{frame.region.width} * frame.region.height;
   const std::int64_t found = count_pixels(sub_blocks(reader), root_bits, wanted);
   if (found < wanted) {
-    damaged(what, "its data has " + std::to_string(found) + " pixels instead of " +
-                      std::to_string(wanted));
+    damaged_gif(what, "its data has " + std::to_string(found) + " pixels instead of " +
+                          std::to_string(wanted));
   }
   return frame;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <run_model/error.h>
+#include "base/enum_names.h"
 #include "base/text.h"
 
 namespace run_model {
@@ -14,6 +15,16 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kReadable = "PNG, JPEG, BMP, PNM, GIF, PSD and TGA pictures can be read";
+
+constexpr auto kFormats = enum_names<PictureFormat>({{PictureFormat::kPng, "PNG"},
+                                                     {PictureFormat::kJpeg, "JPEG"},
+                                                     {PictureFormat::kBmp, "BMP"},
+                                                     {PictureFormat::kPnm, "PNM"},
+                                                     {PictureFormat::kGif, "GIF"},
+                                                     {PictureFormat::kPsd, "PSD"},
+                                                     {PictureFormat::kTga, "TGA"}});
+
+using Bytes = std::span<const std::uint8_t>;
 
 struct Known {
   std::size_t offset;
@@ -88,27 +99,9 @@ bool is_tga(Bytes file, const std::string& path) {
 
 }  // namespace
 
-std::string_view picture_format_name(PictureFormat format) {
-  switch (format) {
-    case PictureFormat::kPng:
-      return "PNG";
-    case PictureFormat::kJpeg:
-      return "JPEG";
-    case PictureFormat::kBmp:
-      return "BMP";
-    case PictureFormat::kPnm:
-      return "PNM";
-    case PictureFormat::kGif:
-      return "GIF";
-    case PictureFormat::kPsd:
-      return "PSD";
-    case PictureFormat::kTga:
-      return "TGA";
-  }
-  return "unknown";
-}
+std::string_view picture_format_name(PictureFormat format) { return kFormats.name(format); }
 
-PictureFormat detect_picture_format(Bytes file, const std::string& path) {
+PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const std::string& path) {
   const std::string what = path_in_quotes(path);
   if (file.empty()) {
     throw Error(ErrorKind::kImage, what + ": the file is empty", std::string(kReadable));

@@ -1,18 +1,202 @@
-#include "preprocess/png.h"
+// Source: PNG specification, second edition (ISO/IEC 15948), clauses 5 (chunks) and 9 (filters).
+#include <zlib.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "preprocess/png_check.h"
-#include "preprocess/png_filter.h"
-#include "preprocess/stb_decode.h"
+#include <run_model/error.h>
+#include "preprocess/decoders.h"
+#include "preprocess/exif.h"
 
 namespace run_model {
 namespace {
+
+enum PngColor : int { kPngGray = 0, kPngRgb = 2, kPngPalette = 3, kPngGrayAlpha = 4, kPngRgba = 6 };
+
+// What the chunks say.
+struct PngInfo {
+  int width = 0;
+  int height = 0;
+  int depth = 0;  // bits a sample
+  int color = 0;  // PngColor, or a number that means none
+  bool interlaced = false;
+  int orientation = 1;      // of the eXIf chunk
+  std::vector<Bytes> data;  // the bodies of the IDAT chunks
+};
+
+constexpr std::size_t kSignatureBytes = 8;
+constexpr std::size_t kHeaderBytes = 13;
+constexpr std::uint32_t kLargestChunk = 0x7FFFFFFF;
+
+[[noreturn]] void damaged(const std::string& what, const std::string& found) {
+  throw Error(ErrorKind::kImage, what + ": the PNG picture is damaged: " + found,
+              "copy or download the file again");
+}
+
+struct Chunk {
+  std::string type;
+  Bytes body;
+};
+
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+Chunk read_chunk(ByteReader& reader, const std::string& what) {
+  const std::string place = " at byte " + std::to_string(reader.position());
+  const std::uint32_t length = reader.u32();
+  const Bytes type = reader.octets(4);
+  Chunk chunk{std::string(type.begin(), type.end()), {}};
+  if (!std::all_of(chunk.type.begin(), chunk.type.end(), is_letter) || length > kLargestChunk) {
+    damaged(what, "there is no chunk" + place);
+  }
+  chunk.body = reader.octets(length);
+  // The checksum covers the type and the body, which lie together; both fit zlib's 32-bit length.
+  const auto checked = static_cast<uInt>(type.size() + length);
+  if (crc32(0, type.data(), checked) != reader.u32()) {
+    damaged(what, "the checksum of chunk " + chunk.type + place + " is wrong");
+  }
+  return chunk;
+}
+
+// Walks the chunks from IHDR to IEND and compares every CRC-32, which stb_image leaves out: it
+// shows a damaged picture as if it were sound. Bytes after IEND are not looked at.
+PngInfo check_png(Bytes file, const std::string& what) {
+  ByteReader reader = picture_reader(file, what);
+  reader.skip(kSignatureBytes);
+  const Chunk header = read_chunk(reader, what);
+  if (header.type != "IHDR" || header.body.size() != kHeaderBytes) {
+    damaged(what, "it begins with chunk " + header.type + " instead of IHDR");
+  }
+  ByteReader fields = picture_reader(header.body, what);
+  const std::uint32_t width = fields.u32();
+  const std::uint32_t height = fields.u32();
+  check_image_size(what, width, height);
+
+  PngInfo info;
+  info.width = static_cast<int>(width);
+  info.height = static_cast<int>(height);
+  info.depth = fields.u8();
+  info.color = fields.u8();
+  fields.skip(2);  // the methods of compression and filtering, of which there is one each
+  info.interlaced = fields.u8() != 0;
+  for (;;) {
+    const Chunk chunk = read_chunk(reader, what);
+    if (chunk.type == "IHDR") {
+      damaged(what, "it has two IHDR chunks");
+    } else if (chunk.type == "IDAT") {
+      info.data.push_back(chunk.body);
+    } else if (chunk.type == "eXIf") {
+      info.orientation = exif_orientation(chunk.body);
+    } else if (chunk.type == "IEND") {
+      break;
+    }
+  }
+  if (info.data.empty()) {
+    damaged(what, "it has no IDAT chunk");
+  }
+  return info;
+}
+
+std::uint8_t sum(int a, int b) { return static_cast<std::uint8_t>(a + b); }
+
+void unfilter_up(Bytes filtered, const std::uint8_t* above, std::uint8_t* to) {
+  for (std::size_t i = 0; i < filtered.size(); ++i) {
+    to[i] = sum(filtered[i], above[i]);
+  }
+}
+
+template <int kChannels>
+void unfilter_sub(Bytes filtered, std::uint8_t* to) {
+  int left[kChannels] = {};
+  for (std::size_t i = 0; i < filtered.size(); i += kChannels) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      left[c] = to[i + c] = sum(filtered[i + c], left[c]);
+    }
+  }
+}
+
+template <int kChannels>
+void unfilter_average(Bytes filtered, const std::uint8_t* above, std::uint8_t* to) {
+  int left[kChannels] = {};
+  for (std::size_t i = 0; i < filtered.size(); i += kChannels) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      left[c] = to[i + c] = sum(filtered[i + c], (left[c] + above[i + c]) / 2);
+    }
+  }
+}
+
+// The neighbour nearest to left + up - corner; of equally near ones left before up before corner.
+// Conditional moves instead of branches, which photographs make unpredictable.
+int paeth(int left, int up, int corner) {
+  const int to_left = up - corner;
+  const int to_up = left - corner;
+  const int to_corner = std::abs(to_left + to_up);
+  int nearest = left;
+  int distance = std::abs(to_left);
+  nearest = std::abs(to_up) < distance ? up : nearest;
+  distance = std::abs(to_up) < distance ? std::abs(to_up) : distance;
+  return to_corner < distance ? corner : nearest;
+}
+
+template <int kChannels>
+void unfilter_paeth(Bytes filtered, const std::uint8_t* above, std::uint8_t* to) {
+  // The channels do not depend on each other, so the steps of one pixel overlap.
+  int left[kChannels] = {};
+  int corner[kChannels] = {};
+  for (std::size_t i = 0; i < filtered.size(); i += kChannels) {
+    for (std::size_t c = 0; c < kChannels; ++c) {
+      const int up = above[i + c];
+      left[c] = to[i + c] = sum(filtered[i + c], paeth(left[c], up, corner[c]));
+      corner[c] = up;
+    }
+  }
+}
+
+template <int kChannels>
+bool unfilter(int filter, Bytes filtered, const std::uint8_t* above, std::uint8_t* to) {
+  switch (filter) {
+    case 0:
+      std::memmove(to, filtered.data(), filtered.size());
+      return true;
+    case 1:
+      unfilter_sub<kChannels>(filtered, to);
+      return true;
+    case 2:
+      unfilter_up(filtered, above, to);
+      return true;
+    case 3:
+      unfilter_average<kChannels>(filtered, above, to);
+      return true;
+    case 4:
+      unfilter_paeth<kChannels>(filtered, above, to);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Restores one row of 8-bit samples, `channels` (1 to 4) of them a pixel, from its filtered bytes
+// and the restored row above it (zeros above the first). `to` may be the filtered bytes themselves.
+// False when `filter` is none of the five.
+bool unfilter_png_row(int filter, int channels, Bytes filtered, const std::uint8_t* above,
+                      std::uint8_t* to) {
+  switch (channels) {
+    case 1:
+      return unfilter<1>(filter, filtered, above, to);
+    case 2:
+      return unfilter<2>(filter, filtered, above, to);
+    case 3:
+      return unfilter<3>(filter, filtered, above, to);
+    case 4:
+      return unfilter<4>(filter, filtered, above, to);
+    default:
+      return false;
+  }
+}
 
 // Deflate cannot pack better than 1032 to 1 (zlib's technical notes).
 constexpr std::size_t kBestRatio = 1032;

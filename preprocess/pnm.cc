@@ -1,10 +1,10 @@
-#include "preprocess/pnm.h"
-
+// Source of the format: the pbm(5), pgm(5) and ppm(5) manuals of Netpbm.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <run_model/error.h>
+#include "preprocess/decoders.h"
 
 namespace run_model {
 namespace {
@@ -19,8 +19,9 @@ bool is_space(std::uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 // One of the six kinds, by the digit after the 'P'.
 class PnmReader {
  public:
-  PnmReader(Bytes file, const std::string& what) : file_(file), reader_(file, what), what_(what) {
-    reader_.take(1);
+  PnmReader(Bytes file, const std::string& what)
+      : file_(file), reader_(picture_reader(file, what)), what_(what) {
+    reader_.skip(1);
     const int kind = reader_.u8() - '0';
     plain_ = kind <= 3;
     bitmap_ = kind == 1 || kind == 4;
@@ -36,7 +37,7 @@ class PnmReader {
       malformed(what_, "its greatest value is 0");
     }
     if (!plain_) {
-      reader_.take(1);  // exactly one white space precedes raw samples
+      reader_.skip(1);  // exactly one white space precedes raw samples
     }
     const auto row_samples = static_cast<std::size_t>(width) * static_cast<std::size_t>(channels_);
     const std::size_t row_bytes = bitmap_           ? (row_samples + 7) / 8
@@ -44,15 +45,15 @@ class PnmReader {
                                                     : row_samples;
     // The least that the samples can take, so that a forged header is refused before allocation.
     const std::size_t least = (plain_ ? row_samples : row_bytes) * static_cast<std::size_t>(height);
-    if (reader_.left() < least) {
-      reader_.take(least);
+    if (reader_.remaining() < least) {
+      reader_.skip(least);
     }
     make_scale();
 
     RawPicture picture{Image(width, height), channels_};
     std::vector<std::uint8_t> row(row_samples);
     for (int y = 0; y < height; ++y) {
-      plain_ ? read_plain_row(row) : read_raw_row(reader_.take(row_bytes), row);
+      plain_ ? read_plain_row(row) : read_raw_row(reader_.octets(row_bytes), row);
       std::uint8_t* to = picture.image.row(y);
       if (channels_ == 3) {
         std::copy(row.begin(), row.end(), to);
@@ -67,13 +68,13 @@ class PnmReader {
 
  private:
   void skip_space() {
-    while (reader_.left() > 0) {
+    while (reader_.remaining() > 0) {
       const std::uint8_t c = file_[reader_.position()];
       if (c == '#') {
-        while (reader_.left() > 0 && reader_.u8() != '\n') {
+        while (reader_.remaining() > 0 && reader_.u8() != '\n') {
         }
       } else if (is_space(c)) {
-        reader_.take(1);
+        reader_.skip(1);
       } else {
         return;
       }
@@ -84,7 +85,7 @@ class PnmReader {
     skip_space();
     int value = 0;
     bool any = false;
-    while (reader_.left() > 0 && file_[reader_.position()] >= '0' &&
+    while (reader_.remaining() > 0 && file_[reader_.position()] >= '0' &&
            file_[reader_.position()] <= '9') {
       value = value * 10 + (reader_.u8() - '0');
       any = true;
@@ -143,7 +144,7 @@ class PnmReader {
   }
 
   Bytes file_;
-  PictureReader reader_;
+  ByteReader reader_;
   const std::string& what_;
   bool plain_ = false;
   bool bitmap_ = false;

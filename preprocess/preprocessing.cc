@@ -2,51 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <run_model/error.h>
+#include "base/enum_names.h"
+#include "preprocess/image_operations.h"
 #include "preprocess/to_tensor.h"
 
 namespace run_model {
 namespace {
 
-constexpr std::array<std::pair<ColorOrder, std::string_view>, 3> kColorOrders = {{
-    {ColorOrder::kRgb, "RGB"},
-    {ColorOrder::kBgr, "BGR"},
-    {ColorOrder::kGray, "GRAY"},
-}};
+constexpr auto kColorOrders = enum_names<ColorOrder>(
+    {{ColorOrder::kRgb, "RGB"}, {ColorOrder::kBgr, "BGR"}, {ColorOrder::kGray, "GRAY"}});
 
-constexpr std::array<std::pair<Layout, std::string_view>, 2> kLayouts = {{
-    {Layout::kNchw, "NCHW"},
-    {Layout::kNhwc, "NHWC"},
-}};
-
-template <typename T, std::size_t N>
-std::string_view name_of(const std::array<std::pair<T, std::string_view>, N>& table, T value) {
-  for (const auto& [known, name] : table) {
-    if (known == value) {
-      return name;
-    }
-  }
-  return "unknown";
-}
-
-template <typename T, std::size_t N>
-T parse(const std::array<std::pair<T, std::string_view>, N>& table, std::string_view name,
-        const char* what) {
-  std::string names;
-  for (const auto& [value, known] : table) {
-    if (known == name) {
-      return value;
-    }
-    names += (names.empty() ? "" : ", ") + std::string(known);
-  }
-  throw Error(ErrorKind::kUsage, "unknown " + std::string(what) + " '" + std::string(name) + "'",
-              "it is one of " + names);
-}
+constexpr auto kLayouts = enum_names<Layout>({{Layout::kNchw, "NCHW"}, {Layout::kNhwc, "NHWC"}});
 
 // Red, green, blue → the order of the network.
 std::array<float, 3> in_order(ColorOrder order, std::array<float, 3> rgb) {
@@ -61,18 +30,6 @@ std::array<float, 3> in_order(ColorOrder order, std::array<float, 3> rgb) {
     }
   }
   return rgb;
-}
-
-// Pillow's convert("L"): ITU-R 601 luma in 16-bit fixed point, rounded.
-Image to_gray(const Image& image) {
-  Image gray(image.width(), image.height());
-  const std::uint8_t* from = image.data();
-  const std::uint8_t* const end = from + image.byte_count();
-  for (std::uint8_t* to = gray.data(); from != end; from += kImageChannels) {
-    const int luma = (from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 0x8000) >> 16;
-    to = std::fill_n(to, kImageChannels, static_cast<std::uint8_t>(luma));
-  }
-  return gray;
 }
 
 Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int width,
@@ -94,27 +51,17 @@ Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int
   throw Error(ErrorKind::kInternal, "unknown fit");
 }
 
-Image pad(const Image& image, const Geometry& geometry, int width, int height, std::uint8_t value) {
-  Image padded(width, height);
-  std::memset(padded.data(), value, padded.byte_count());
-  for (int y = 0; y < image.height(); ++y) {
-    std::memcpy(padded.row(geometry.pad_top + y) + geometry.pad_left * kImageChannels, image.row(y),
-                image.row_bytes());
-  }
-  return padded;
-}
-
 }  // namespace
 
-std::string_view color_order_name(ColorOrder order) { return name_of(kColorOrders, order); }
+std::string_view color_order_name(ColorOrder order) { return kColorOrders.name(order); }
 
 ColorOrder parse_color_order(std::string_view name) {
-  return parse(kColorOrders, name, "colour order");
+  return kColorOrders.parse(name, "colour order");
 }
 
-std::string_view layout_name(Layout layout) { return name_of(kLayouts, layout); }
+std::string_view layout_name(Layout layout) { return kLayouts.name(layout); }
 
-Layout parse_layout(std::string_view name) { return parse(kLayouts, name, "layout"); }
+Layout parse_layout(std::string_view name) { return kLayouts.parse(name, "layout"); }
 
 std::array<float, 3> imagenet_mean(ColorOrder order) {
   return in_order(order, {0.485F, 0.456F, 0.406F});
@@ -157,7 +104,8 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
   Image fitted = resize(gray ? gray_image : image, geometry.resized_width, geometry.resized_height,
                         preprocessing.resizer, geometry.window);
   if (fitted.width() != size.width || fitted.height() != size.height) {
-    fitted = pad(fitted, geometry, size.width, size.height, preprocessing.pad);
+    fitted = pad(fitted, geometry.pad_left, geometry.pad_top, size.width, size.height,
+                 preprocessing.pad);
   }
   write_tensor(fitted, preprocessing, layout, input);
   if (report != nullptr) {

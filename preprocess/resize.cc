@@ -1,56 +1,47 @@
 #include <run_model/resize.h>
 
-#include <array>
-#include <cstring>
-#include <string>
-#include <utility>
+#include <algorithm>
+#include <vector>
 
 #include <run_model/error.h>
-#include "preprocess/resize_cv2.h"
-#include "preprocess/resize_nearest.h"
-#include "preprocess/resize_pil.h"
+#include "base/enum_names.h"
+#include "preprocess/image_operations.h"
+#include "preprocess/resizers.h"
 
 namespace run_model {
 namespace {
 
-constexpr std::array<std::pair<Resizer, std::string_view>, 4> kResizers = {{
-    {Resizer::kNearest, "nearest"},
-    {Resizer::kPilBilinear, "pil-bilinear"},
-    {Resizer::kPilBicubic, "pil-bicubic"},
-    {Resizer::kCv2Linear, "cv2-linear"},
-}};
+constexpr auto kResizers = enum_names<Resizer>({{Resizer::kNearest, "nearest"},
+                                                {Resizer::kPilBilinear, "pil-bilinear"},
+                                                {Resizer::kPilBicubic, "pil-bicubic"},
+                                                {Resizer::kPil13Bilinear, "pil13-bilinear"},
+                                                {Resizer::kPil13Bicubic, "pil13-bicubic"},
+                                                {Resizer::kCv2Linear, "cv2-linear"}});
 
-Image crop(const Image& image, const Region& window) {
+// Source index = floor(index * source / target).
+Image resize_nearest(const Image& image, int width, int height, const Region& window) {
+  std::vector<int> offsets(static_cast<std::size_t>(window.width));
+  for (int x = 0; x < window.width; ++x) {
+    const std::int64_t source = (std::int64_t{window.x} + x) * image.width() / width;
+    offsets[static_cast<std::size_t>(x)] = static_cast<int>(source) * kImageChannels;
+  }
   Image result(window.width, window.height);
   for (int y = 0; y < window.height; ++y) {
-    std::memcpy(result.row(y), image.row(window.y + y) + window.x * kImageChannels,
-                result.row_bytes());
+    const std::int64_t source = (std::int64_t{window.y} + y) * image.height() / height;
+    const std::uint8_t* from = image.row(static_cast<int>(source));
+    std::uint8_t* to = result.row(y);
+    for (const int offset : offsets) {
+      to = std::copy_n(from + offset, kImageChannels, to);
+    }
   }
   return result;
 }
 
 }  // namespace
 
-std::string_view resizer_name(Resizer resizer) {
-  for (const auto& [value, name] : kResizers) {
-    if (value == resizer) {
-      return name;
-    }
-  }
-  return "unknown";
-}
+std::string_view resizer_name(Resizer resizer) { return kResizers.name(resizer); }
 
-Resizer parse_resizer(std::string_view name) {
-  std::string known;
-  for (const auto& [value, known_name] : kResizers) {
-    if (known_name == name) {
-      return value;
-    }
-    known += (known.empty() ? "" : ", ") + std::string(known_name);
-  }
-  throw Error(ErrorKind::kUsage, "unknown resizer '" + std::string(name) + "'",
-              "the resizers are " + known);
-}
+Resizer parse_resizer(std::string_view name) { return kResizers.parse(name, "resizer"); }
 
 Image resize(const Image& image, int width, int height, Resizer resizer, const Region& window) {
   if (window.x < 0 || window.y < 0 || window.width < 1 || window.height < 1 ||
@@ -60,13 +51,20 @@ Image resize(const Image& image, int width, int height, Resizer resizer, const R
   if (width == image.width() && height == image.height()) {
     return crop(image, window);
   }
+  const auto pil = [&](PilFilter filter, PilRelease release) {
+    return resize_pil(image, width, height, filter, release, window);
+  };
   switch (resizer) {
     case Resizer::kNearest:
       return resize_nearest(image, width, height, window);
     case Resizer::kPilBilinear:
-      return resize_pil(image, width, height, PilFilter::kBilinear, window);
+      return pil(PilFilter::kBilinear, PilRelease::k12);
     case Resizer::kPilBicubic:
-      return resize_pil(image, width, height, PilFilter::kBicubic, window);
+      return pil(PilFilter::kBicubic, PilRelease::k12);
+    case Resizer::kPil13Bilinear:
+      return pil(PilFilter::kBilinear, PilRelease::k13);
+    case Resizer::kPil13Bicubic:
+      return pil(PilFilter::kBicubic, PilRelease::k13);
     case Resizer::kCv2Linear:
       return resize_cv2_linear(image, width, height, window);
   }

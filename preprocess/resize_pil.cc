@@ -1,4 +1,4 @@
-#include "preprocess/resize_pil.h"
+#include "preprocess/resizers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -91,9 +91,11 @@ std::uint8_t to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
-void resample_row(const std::uint8_t* from, const std::vector<Taps>& taps, std::uint8_t* to) {
+// `from` is the source's column `origin`.
+void resample_row(const std::uint8_t* from, int origin, const std::vector<Taps>& taps,
+                  std::uint8_t* to) {
   for (const Taps& tap : taps) {
-    const std::uint8_t* pixel = from + static_cast<std::ptrdiff_t>(tap.first) * kImageChannels;
+    const std::uint8_t* pixel = from + std::ptrdiff_t{tap.first - origin} * kImageChannels;
     std::int32_t red = kHalf;
     std::int32_t green = kHalf;
     std::int32_t blue = kHalf;
@@ -124,39 +126,57 @@ void resample_column(const std::uint8_t* from, std::size_t stride, const Taps& t
   std::transform(sums.begin(), sums.end(), to, to_byte);
 }
 
-}  // namespace
-
-Image resize_pil(const Image& image, int width, int height, PilFilter filter,
-                 const Region& window) {
-  // A pass is left out, as in Pillow, where the size does not change along its axis.
-  const bool vertical = height != image.height();
-  const Axis rows(image.height(), height, filter, window.y, window.height);
-  const auto [first_row, last_row] =
-      vertical ? rows.range() : std::pair(window.y, window.y + window.height);
-
-  Image narrowed;
-  if (width != image.width()) {
-    const Axis columns(image.width(), width, filter, window.x, window.width);
-    narrowed = Image(window.width, last_row - first_row);
-    for (int y = first_row; y < last_row; ++y) {
-      resample_row(image.row(y), columns.taps(), narrowed.row(y - first_row));
-    }
-    if (!vertical) {
-      return narrowed;
-    }
-  }
-
-  const bool from_narrowed = narrowed.data() != nullptr;
-  const std::size_t stride = from_narrowed ? narrowed.row_bytes() : image.row_bytes();
-  Image result(window.width, window.height);
-  std::vector<std::int32_t> sums(result.row_bytes());
-  for (int y = 0; y < window.height; ++y) {
-    const Taps& tap = rows.taps()[static_cast<std::size_t>(y)];
-    const std::uint8_t* from = from_narrowed ? narrowed.row(tap.first - first_row)
-                                             : image.row(tap.first) + window.x * kImageChannels;
-    resample_column(from, stride, tap, sums, result.row(y));
+// The horizontal pass over `count` rows of `image` from `first` on. The image begins with the
+// source's column `origin`.
+Image resample_rows(const Image& image, int origin, const Axis& columns, int first, int count) {
+  Image result(static_cast<int>(columns.taps().size()), count);
+  for (int y = 0; y < count; ++y) {
+    resample_row(image.row(first + y), origin, columns.taps(), result.row(y));
   }
   return result;
+}
+
+// The vertical pass over `count` columns of `image` from `first` on. The image begins with the
+// source's row `origin`.
+Image resample_columns(const Image& image, int origin, const Axis& rows, int first, int count) {
+  Image result(count, static_cast<int>(rows.taps().size()));
+  std::vector<std::int32_t> sums(result.row_bytes());
+  for (int y = 0; y < result.height(); ++y) {
+    const Taps& tap = rows.taps()[static_cast<std::size_t>(y)];
+    resample_column(image.row(tap.first - origin) + std::ptrdiff_t{first} * kImageChannels,
+                    image.row_bytes(), tap, sums, result.row(y));
+  }
+  return result;
+}
+
+// Found by comparing with both orders on 2,500 pairs of sizes: Pillow 13 begins with the pass along
+// the height where that loses more than twice as many pixels as the width does.
+bool columns_first(const Image& image, int width, int height, PilRelease release) {
+  const std::int64_t lost = image.height() - height;
+  return release == PilRelease::k13 && lost > 0 && lost > 2 * (std::int64_t{image.width()} - width);
+}
+
+}  // namespace
+
+Image resize_pil(const Image& image, int width, int height, PilFilter filter, PilRelease release,
+                 const Region& window) {
+  const Axis columns(image.width(), width, filter, window.x, window.width);
+  const Axis rows(image.height(), height, filter, window.y, window.height);
+  // A pass is left out, as in Pillow, where the size does not change along its axis.
+  if (height == image.height()) {
+    return resample_rows(image, 0, columns, window.y, window.height);
+  }
+  if (width == image.width()) {
+    return resample_columns(image, 0, rows, window.x, window.width);
+  }
+  if (columns_first(image, width, height, release)) {
+    const auto [first, last] = columns.range();
+    const Image flattened = resample_columns(image, 0, rows, first, last - first);
+    return resample_rows(flattened, first, columns, 0, window.height);
+  }
+  const auto [first, last] = rows.range();
+  const Image narrowed = resample_rows(image, 0, columns, first, last - first);
+  return resample_columns(narrowed, first, rows, 0, window.width);
 }
 
 }  // namespace run_model

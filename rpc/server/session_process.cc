@@ -24,7 +24,7 @@ constexpr std::size_t kLongestLine = 1000;
 // Together what a pipe holds; a session that writes without end does not hold up the others.
 constexpr int kReadsAtATime = 16;
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal,
               std::string("cannot ") + what + " for a session: " + std::strerror(errno));
 }
@@ -32,7 +32,7 @@ constexpr int kReadsAtATime = 16;
 SharedState* map_shared_state() {
   void* memory = ::mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail("get shared memory");
+  if (memory == MAP_FAILED) fail_with_errno("get shared memory");
   return new (memory) SharedState;
 }
 
@@ -76,12 +76,12 @@ SessionProcess::SessionProcess(int socket, const std::filesystem::path& folder,
                                const ProcessLimits& limits, const SessionBody& body)
     : shared_(map_shared_state()) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail("make a pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail_with_errno("make a pipe");
   output_ = OwnedFd(ends[0]);
   const OwnedFd input(ends[1]);
   const pid_t server = ::getpid();
   pid_ = ::fork();
-  if (pid_ < 0) fail("start a process");
+  if (pid_ < 0) fail_with_errno("start a process");
   if (pid_ == 0) run_child(server, socket, input.get(), folder, limits, body, *shared_);
 }
 

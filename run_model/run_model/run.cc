@@ -115,7 +115,8 @@ PictureReport run_picture(const Settings& settings) {
   report.layout = choice.layout;
 
   Stopwatch stopwatch;
-  const Picture picture = load_picture(settings.image.string());
+  const Picture picture =
+      load_picture(settings.image.string(), settings.preprocessing.jpeg_decoder);
   report.run.timing.decode = stopwatch.lap();
   const Tensor input_tensor = executor.input(input);
   preprocess_into(picture.image, choice.preprocessing, choice.layout, input_tensor, &report.sides);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <run_model/decode.h>
 #include <run_model/package.h>
 #include "run_model/run_model/setting_groups.h"
 #include "run_model/run_model/tensor_values.h"
@@ -31,6 +32,7 @@ struct PreprocessingFlags {
   std::optional<int> resize;
   std::optional<int> crop;
   std::string layout;  // "NCHW", "NHWC" or empty
+  JpegDecoder jpeg_decoder = JpegDecoder::kLibjpegTurbo;
 };
 
 struct Settings {

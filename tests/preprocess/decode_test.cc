@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include <run_model/error.h>
 #include "fixtures.h"
 
@@ -43,6 +46,22 @@ TEST(Decode, TellsFormatChannelsAndOrientation) {
     EXPECT_EQ(picture.channels, expected.channels) << expected.name;
     EXPECT_EQ(picture.orientation, expected.orientation) << expected.name;
   }
+}
+
+// What wrappers built on stb_image see of the same file; it differs by a few levels at most.
+TEST(Decode, StbDecodesJpegWhereItIsAskedTo) {
+  const std::string path = fixtures::data_path("pictures/orientation6.jpg");
+  const Picture usual = load_picture(path);
+  const Picture stb = load_picture(path, JpegDecoder::kStb);
+  EXPECT_EQ(stb.orientation, 6);
+  EXPECT_EQ(stb.channels, 3);
+  ASSERT_EQ(stb.image.byte_count(), usual.image.byte_count());
+  int largest = 0;
+  for (std::size_t i = 0; i < stb.image.byte_count(); ++i) {
+    largest = std::max(largest, std::abs(stb.image.data()[i] - usual.image.data()[i]));
+  }
+  EXPECT_GT(largest, 0);
+  EXPECT_LE(largest, 8);
 }
 
 TEST(Decode, WhatFollowsThePictureIsIgnored) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "preprocess/image_operations.h"
 
 namespace run_model {
 namespace {
@@ -51,7 +52,7 @@ TEST(Exif, OtherValuesAreNormal) {
 TEST(Exif, DamagedBlocksAreNormal) {
   const std::vector<std::uint8_t> whole = tiff(true, 3, 1, 6);
   for (std::size_t size = 0; size < 20; ++size) {
-    EXPECT_EQ(exif_orientation(Bytes(whole).first(size)), 1) << size;
+    EXPECT_EQ(exif_orientation(std::span(whole).first(size)), 1) << size;
   }
   std::vector<std::uint8_t> far = whole;
   far[4] = far[5] = far[6] = far[7] = 0xFF;

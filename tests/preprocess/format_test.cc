@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using namespace std::string_view_literals;
 
 // The message with which `contents` are refused; empty when they are not.
-std::string refusal(std::string_view contents, const std::string& path = "picture") {
+std::string format_refusal(std::string_view contents, const std::string& path = "picture") {
   try {
     decode_picture({reinterpret_cast<const std::uint8_t*>(contents.data()), contents.size()}, path);
   } catch (const Error& error) {
@@ -48,7 +48,7 @@ TEST(Format, ForeignFilesAreNamed) {
       {"n01440764 tench\n"sv, "not a picture of a known format"},
   };
   for (const auto& expected : cases) {
-    EXPECT_THAT(refusal(expected.contents), HasSubstr(expected.name));
+    EXPECT_THAT(format_refusal(expected.contents), HasSubstr(expected.name));
   }
 }
 
@@ -57,10 +57,11 @@ TEST(Format, TgaIsTakenByNameOrFooterOnly) {
       fixtures::read_file(fixtures::data_path("pictures/rgb.tga"));
   std::string contents(file.begin(), file.end());
   ASSERT_TRUE(contents.ends_with("TRUEVISION-XFILE.\0"sv));
-  EXPECT_EQ(refusal(contents), "");
+  EXPECT_EQ(format_refusal(contents), "");
   contents.resize(18 + 13 * 9 * 3);
-  EXPECT_THAT(refusal(contents, "picture.bin"), HasSubstr("not a picture of a known format"));
-  EXPECT_EQ(refusal(contents, "PICTURE.TGA"), "");
+  EXPECT_THAT(format_refusal(contents, "picture.bin"),
+              HasSubstr("not a picture of a known format"));
+  EXPECT_EQ(format_refusal(contents, "PICTURE.TGA"), "");
 }
 
 TEST(Format, UnsupportedVariantsAreRefused) {
@@ -71,13 +72,13 @@ TEST(Format, UnsupportedVariantsAreRefused) {
     contents.at(offset) = value;
     return contents;
   };
-  EXPECT_THAT(refusal(patched("rgb.bmp", 30, 1)), HasSubstr("RLE"));
-  EXPECT_THAT(refusal(patched("palette.tga", 3, 1), "x.tga"), HasSubstr("palette"));
-  EXPECT_THAT(refusal(patched("rgb.psd", 25, 4)), HasSubstr("RGB"));
+  EXPECT_THAT(format_refusal(patched("rgb.bmp", 30, 1)), HasSubstr("RLE"));
+  EXPECT_THAT(format_refusal(patched("palette.tga", 3, 1), "x.tga"), HasSubstr("palette"));
+  EXPECT_THAT(format_refusal(patched("rgb.psd", 25, 4)), HasSubstr("RGB"));
 }
 
 TEST(Format, ControlCharactersOfANameDoNotReachTheTerminal) {
-  EXPECT_THAT(refusal("", "a\x1b[31mb.png"), HasSubstr("'a\\x1b[31mb.png'"));
+  EXPECT_THAT(format_refusal("", "a\x1b[31mb.png"), HasSubstr("'a\\x1b[31mb.png'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "preprocess/jpeg.h"
+#include "preprocess/decoders.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,17 @@
 """The Python reference of the preprocessing, against values worked out by hand."""
 
+import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from run_model_tools.errors import ToolError
+from run_model_tools.fixtures.made_pictures import pattern
 from run_model_tools.pictures import preprocess as pp
-from run_model_tools.pictures.preprocessing import PRESETS, Preprocessing
+from run_model_tools.pictures.preprocessing import PRESETS, RESIZERS, Preprocessing
 
 PLAIN = Preprocessing("nearest", "squash", "RGB", 1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
@@ -27,7 +30,7 @@ def test_nearest_takes_the_floor():
     assert resized[:, 0, 1].tolist() == [0, 1, 2, 3]   # floor(i * 5 / 4)
 
 
-@pytest.mark.parametrize("resizer", ["nearest", "pil-bilinear", "pil-bicubic", "cv2-linear"])
+@pytest.mark.parametrize("resizer", RESIZERS)
 def test_every_resizer_keeps_a_flat_colour_and_the_same_size(resizer):
     flat = np.full((9, 13, 3), (10, 20, 250), np.uint8)
     assert (pp.resize(flat, 31, 4, resizer) == (10, 20, 250)).all()
@@ -35,11 +38,20 @@ def test_every_resizer_keeps_a_flat_colour_and_the_same_size(resizer):
     assert np.array_equal(pp.resize(image, 13, 9, resizer), image)
 
 
-def test_the_resizers_are_four_different_ones():
-    image = np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8)
-    results = [pp.resize(image, 17, 11, r).tobytes() for r in
-               ("nearest", "pil-bilinear", "pil-bicubic", "cv2-linear")]
-    assert len(set(results)) == 4
+def test_every_resizer_is_another_one():
+    image = np.random.default_rng(0).integers(0, 256, (90, 60, 3), np.uint8)
+    results = [pp.resize(image, 52, 11, resizer).tobytes() for resizer in RESIZERS]
+    assert len(set(results)) == len(RESIZERS)
+
+
+def test_pillow_13s_order_of_the_axes():
+    table = (Path(__file__).parents[1] / "preprocess/data/resize.tsv").read_text().splitlines()
+    lines = [line.split("\t") for line in table if line.startswith("pil13-")]
+    assert len(lines) > 800
+    for resizer, *numbers, checksum in lines:
+        width, height, new_width, new_height, seed = map(int, numbers)
+        pixels = pp.resize(pattern(width, height, seed), new_width, new_height, resizer)
+        assert f"{zlib.crc32(pixels.tobytes()):08x}" == checksum, numbers
 
 
 @pytest.mark.parametrize("size, short, expected", [

@@ -1,10 +1,10 @@
 // Which kind of picture a file holds, by its first bytes.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-
-#include "preprocess/picture_reader.h"
 
 namespace run_model {
 
@@ -16,6 +16,6 @@ std::string_view picture_format_name(PictureFormat format);
 // Throws Error(kImage) for anything else, naming what the file is where its first bytes tell (WebP,
 // TIFF, Radiance HDR …) and what to do. TGA has no magic number, so any file would pass for one: it
 // is taken only from a file whose footer or whose name (`path`) says so.
-PictureFormat detect_picture_format(Bytes file, const std::string& path);
+PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const std::string& path);
 
 }  // namespace run_model

@@ -1,5 +1,4 @@
-// Resizing by name. Each resizer gives, bit for bit, what its original gives on 8-bit pictures; see
-// the header of each for the version that the tests compare with.
+// Resizing by name. Each resizer gives, bit for bit, what its original gives on 8-bit pictures.
 #pragma once
 
 #include <string_view>
@@ -8,9 +7,21 @@
 
 namespace run_model {
 
-enum class Resizer { kNearest, kPilBilinear, kPilBicubic, kCv2Linear };
+enum class Resizer {
+  // The pixel under the left top corner of the new pixel, not under its middle, as the TVM-Prep
+  // wrapper takes it. Other libraries' "nearest" may differ by one pixel.
+  kNearest,
+  // Pillow's Image.resize with BILINEAR and BICUBIC, releases up to 12 (tested with 11.3.0).
+  kPilBilinear,
+  kPilBicubic,
+  // The same from release 13 on (tested with 13.0.0), which begins with the height where that is
+  // reduced much more than the width: some pixels of such pictures differ by one level.
+  kPil13Bilinear,
+  kPil13Bicubic,
+  kCv2Linear,  // OpenCV's INTER_LINEAR (tested with 4.11.0)
+};
 
-// "nearest", "pil-bilinear", "pil-bicubic" or "cv2-linear".
+// "nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic" or "cv2-linear".
 std::string_view resizer_name(Resizer resizer);
 
 // The inverse of resizer_name. Throws Error(kUsage) listing the names when `name` is none of them.

@@ -15,20 +15,20 @@ from run_model_tools.setup.debian_package import DebianPackage
 from run_model_tools.setup.pypi import Package
 
 # The options name one wheel on every machine; only its pictures are read.
-_WHEEL = ("--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11",
+WHEEL_OF_X86_64 = ("--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11",
           "--abi", "cp311", "--platform", "manylinux2014_x86_64")
 SCIKIT_IMAGE = Package(
     "scikit-image==0.24.0",
     "scikit_image-0.24.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    "fa27b3a0dbad807b966b8db2d78da734cb812ca4787f7fbb143764800ce2fa9c", _WHEEL)
+    "fa27b3a0dbad807b966b8db2d78da734cb812ca4787f7fbb143764800ce2fa9c", WHEEL_OF_X86_64)
 SCIKIT_LEARN = Package(
     "scikit-learn==1.5.2",
     "scikit_learn-1.5.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    "f8b0ccd4a902836493e026c03256e8b206656f91fbcc4fde28c57a5b752561f1", _WHEEL)
+    "f8b0ccd4a902836493e026c03256e8b206656f91fbcc4fde28c57a5b752561f1", WHEEL_OF_X86_64)
 MATPLOTLIB = Package(
     "matplotlib==3.9.2",
     "matplotlib-3.9.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
-    "8912ef7c2362f7193b5819d17dae8629b34a95c58603d781329712ada83f9447", _WHEEL)
+    "8912ef7c2362f7193b5819d17dae8629b34a95c58603d781329712ada83f9447", WHEEL_OF_X86_64)
 GCOMPRIS = DebianPackage(
     "gcompris-qt-data", "3.1-2", "gcompris-qt-data_3.1-2_all.deb",
     "e9cf06ab2105529068df73085784e835d2ff03f870d2a8091f09125d40abac9f")

@@ -54,7 +54,9 @@ def load_picture(path: Path) -> np.ndarray:
 def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarray:
     """uint8 [h, w, 3] -> uint8 [height, width, 3] by one of the named resizers.
 
-    `nearest` takes pixel floor(i * in / out), counted in whole numbers.
+    `nearest` takes pixel floor(i * in / out), counted in whole numbers.  pil- and pil13- are
+    Pillow's up to release 12 and from 13 on, whichever is installed: along one axis they agree,
+    and they differ in which axis comes first.
     """
     old_height, old_width = image.shape[:2]
     if resizer == "nearest":
@@ -63,8 +65,12 @@ def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarr
         return image[rows[:, None], columns[None, :]]
     if resizer == "cv2-linear":
         return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
-    filters = {"pil-bilinear": Image.Resampling.BILINEAR, "pil-bicubic": Image.Resampling.BICUBIC}
-    return np.asarray(Image.fromarray(image).resize((width, height), filters[resizer]))
+    release, filter_name = resizer.split("-")
+    how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[filter_name]
+    lost = old_height - height
+    vertical_first = release == "pil13" and lost > max(0, 2 * (old_width - width))
+    between = (old_width, height) if vertical_first else (width, old_height)
+    return np.asarray(Image.fromarray(image).resize(between, how).resize((width, height), how))
 
 
 def short_side_size(width: int, height: int, short: int) -> tuple[int, int]:

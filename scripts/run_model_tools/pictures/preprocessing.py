@@ -11,7 +11,8 @@ from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 
-RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "cv2-linear")
+RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic",
+            "cv2-linear")
 FITS = ("crop", "squash", "letterbox")
 COLOR_ORDERS = ("RGB", "BGR")
 DEFAULT_PAD = 114

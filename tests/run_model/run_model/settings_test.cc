@@ -64,6 +64,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
                                                "--mean-order=rgb",
                                                "--resizer",
                                                "cv2-linear",
+                                               "--jpeg-decoder=stb",
                                                "--fit",
                                                "crop",
                                                "--resize",
@@ -94,6 +95,7 @@ TEST(SettingsTest, ReadsEveryFlag) {
   EXPECT_THAT(*flags.std, ElementsAre(1, 2, 3));
   EXPECT_TRUE(flags.mean_in_rgb_order);
   EXPECT_EQ(flags.resizer, "cv2-linear");
+  EXPECT_EQ(flags.jpeg_decoder, JpegDecoder::kStb);
   EXPECT_EQ(flags.fit, "crop");
   EXPECT_EQ(flags.resize, 300);
   EXPECT_EQ(flags.crop, 227);
@@ -131,6 +133,7 @@ TEST(SettingsTest, RefusesWhatMakesNoSense) {
       {picture_with({"--mean="}), "--mean is given an empty value"},
       {picture_with({"--mean-order=bgr"}), "expected network or rgb"},
       {picture_with({"--resizer=lanczos"}), "lanczos"},
+      {picture_with({"--jpeg-decoder=nanojpeg"}), "nanojpeg"},
       {picture_with({"--fit=stretch"}), "stretch"},
       {picture_with({"--layout=CHWN"}), "CHWN"},
       {picture_with({"--resize=0"}), "--resize is 0"},

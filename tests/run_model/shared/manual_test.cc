@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include <run_model/decode.h>
 #include <run_model/geometry.h>
 #include <run_model/preprocessing.h>
 #include <run_model/resize.h>
@@ -75,6 +76,9 @@ INSTANTIATE_TEST_SUITE_P(Programs, ManualTest,
 TEST(ManualChoicesTest, AreWhatTheLibrariesKnow) {
   for (const auto& name : flag_choices(*find_flag(kRunManual, "resizer"))) {
     EXPECT_EQ(resizer_name(parse_resizer(name)), name);
+  }
+  for (const auto& name : flag_choices(*find_flag(kRunManual, "jpeg_decoder"))) {
+    EXPECT_EQ(jpeg_decoder_name(parse_jpeg_decoder(name)), name);
   }
   for (const auto& name : flag_choices(*find_flag(kRunManual, "fit"))) {
     EXPECT_EQ(fit_name(parse_fit(name)), name);
