@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+constexpr DLDataType kFloats{kDLFloat, 32, 1};
 
 class CountedObject final : public RemoteObject {
  public:
@@ -112,19 +112,19 @@ TEST_F(SessionTest, CopiesTensorsThereAndBackInPieces) {
   const std::string content("0123456789abcdef");
   for (const std::uint64_t offset : {8, 0}) {
     AnswerParts written = session.ask(FrameBuilder(RequestCode::kCopyToRemote)
-                                          .tensor(memory, {4}, kFloat32, offset)
+                                          .tensor(memory, {4}, kFloats, offset)
                                           .number(std::uint64_t{8})
                                           .raw(content.substr(offset, 8)));
     ASSERT_EQ(written.code(), RequestCode::kReturn);
   }
   AnswerParts back = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                                     .tensor(memory, {4}, kFloat32)
+                                     .tensor(memory, {4}, kFloats)
                                      .number(std::uint64_t{16}));
   ASSERT_EQ(back.code(), RequestCode::kCopyAck);
   EXPECT_EQ(back.rest(), content);
 
   AnswerParts part = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                                     .tensor(memory, {4}, kFloat32, 12)
+                                     .tensor(memory, {4}, kFloats, 12)
                                      .number(std::uint64_t{4}));
   part.code();
   EXPECT_EQ(part.rest(), "cdef");
@@ -137,7 +137,7 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   const auto copy = [&](std::uint64_t handle, std::uint64_t offset, std::uint64_t bytes) {
     return session
         .ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                 .tensor(handle, {4}, kFloat32, offset)
+                 .tensor(handle, {4}, kFloats, offset)
                  .number(bytes))
         .exception();
   };
@@ -147,19 +147,19 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   EXPECT_THAT(copy(memory, 0, ~std::uint64_t{0}), Not(IsEmpty()));
   EXPECT_THAT(copy(memory + 1, 0, 4), HasSubstr("never given out or was freed"));
   EXPECT_THAT(
-      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloat32))
+      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloats))
           .exception(),
       HasSubstr("does not lie within"));
   EXPECT_THAT(session
                   .ask(call(session, "echo")
                            .codes({kTypeTensorHandle})
-                           .tensor(memory, {std::int64_t{1} << 62, 64}, kFloat32))
+                           .tensor(memory, {std::int64_t{1} << 62, 64}, kFloats))
                   .exception(),
               Not(IsEmpty()));
   EXPECT_THAT(session
                   .ask(call(session, "echo")
                            .codes({kTypeTensorHandle})
-                           .tensor(memory, {4}, kFloat32, 0, kDLCUDA))
+                           .tensor(memory, {4}, kFloats, 0, kDLCUDA))
                   .exception(),
               HasSubstr("only the CPU"));
   // The session goes on.
