@@ -17,7 +17,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxGoldenBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxTop = 1000;
 constexpr char kRemake[] = "make the case again with scripts/make_golden";
 
@@ -124,7 +124,7 @@ GoldenCase parse_golden_case(std::string_view text, const std::string& name) {
 }
 
 GoldenCase read_golden_case(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "a golden case");
+  const std::vector<std::byte> bytes = read_file(path, kMaxGoldenBytes, "a golden case");
   GoldenCase golden = parse_golden_case(as_text(bytes), path_in_quotes(path));
   golden.name = path.stem().string();
   golden.path = path;

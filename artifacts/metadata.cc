@@ -14,7 +14,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxMetadataBytes = std::size_t{1} << 20;
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
 MetadataTensor parse_tensor(const JsonField& field) {
@@ -143,7 +143,7 @@ Metadata parse_metadata(std::string_view text, const std::string& name) {
 }
 
 Metadata read_metadata(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "an artifact's metadata");
+  const std::vector<std::byte> bytes = read_file(path, kMaxMetadataBytes, "an artifact's metadata");
   return parse_metadata(as_text(bytes), path_in_quotes(path));
 }
 

@@ -28,7 +28,7 @@ struct NpyHeader {
   std::size_t data_offset = 0;  // from the start of the file
 };
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 // NumPy itself refuses more than 64 dimensions.
 constexpr std::size_t kMaxDimensions = 64;
 
@@ -197,13 +197,13 @@ NpyHeader parse_header(std::span<const std::byte> bytes, const std::string& name
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorKind::kFormat, name + " is not a usable NumPy file: " + why);
   };
-  if (!text.starts_with(kMagic)) {
+  if (!text.starts_with(kNpyMagic)) {
     fail(text.empty() ? "it is empty" : "it does not begin with the bytes \\x93NUMPY");
   }
   // Magic, two version bytes, then the description's length in 2 bytes (version 1) or 4.
-  if (text.size() < kMagic.size() + 6) fail("it ends inside its header");
+  if (text.size() < kNpyMagic.size() + 6) fail("it ends inside its header");
   ByteReader reader(bytes, name);
-  reader.skip(kMagic.size());
+  reader.skip(kNpyMagic.size());
   const int version = reader.u8();
   if (version < 1 || version > 3) {
     fail("its format version is " + std::to_string(version) + ", and versions 1 to 3 are known");

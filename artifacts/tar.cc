@@ -29,7 +29,7 @@ constexpr Field kName{0, 100};
 constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
 constexpr std::size_t kType = 156;
-constexpr Field kMagic{257, 8};
+constexpr Field kMagicField{257, 8};
 constexpr Field kPrefix{345, 155};
 
 // "ustar" and a version in POSIX archives, two blanks and a zero instead in those of GNU tar.
@@ -92,7 +92,7 @@ std::optional<TarHeader> parse_tar_header(std::span<const std::byte> block, std:
     problem = "its checksum is wrong";
     return std::nullopt;
   }
-  const std::string_view magic = field(block, kMagic);
+  const std::string_view magic = field(block, kMagicField);
   if (magic != kPosixMagic && magic != kGnuMagic) {
     problem = "it is neither POSIX's nor GNU's";
     return std::nullopt;

@@ -16,7 +16,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTargetsBytes = std::size_t{1} << 20;
 
 std::vector<std::string> strings(const JsonField& field) {
   std::vector<std::string> items;
@@ -106,7 +106,7 @@ std::vector<ListedTarget> parse_target_list(std::string_view text, const std::st
 }
 
 std::vector<ListedTarget> read_target_list(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "the list of targets");
+  const std::vector<std::byte> bytes = read_file(path, kMaxTargetsBytes, "the list of targets");
   return parse_target_list(as_text(bytes), path_in_quotes(path));
 }
 

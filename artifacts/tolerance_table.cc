@@ -11,7 +11,7 @@
 namespace run_model {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTolerancesBytes = std::size_t{1} << 20;
 
 double not_negative(const JsonField& field) {
   const double value = field.number();
@@ -101,7 +101,8 @@ ToleranceTable parse_tolerances(std::string_view text, const std::string& name) 
 }
 
 ToleranceTable read_tolerances(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxFileBytes, "a table of tolerances");
+  const std::vector<std::byte> bytes =
+      read_file(path, kMaxTolerancesBytes, "a table of tolerances");
   return parse_tolerances(as_text(bytes), path_in_quotes(path));
 }
 

@@ -76,10 +76,17 @@ function(run_model_compile_test_fast target)
   endif()
 endfunction()
 
-# run_model_add_test(<name> SOURCES … [LIBS …] [LABELS …])
-# A GoogleTest program <name>, each of its cases a CTest test "<name>.<case>".
+# run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE|WORD_SIZE] [SWEEPS pattern]
+#   [LABELS …])
+# A GoogleTest program <name> and a CTest test of the same name that runs all of its cases in one
+# process; build/PRESET/…/<name> --gtest_filter=SUITE.CASE runs one.
+#   MACHINE    what it tests depends on the machine, so that it also runs under the emulators
+#   WORD_SIZE  what it tests depends on the size of a pointer: the same for 32-bit machines
+#   SWEEPS     cases that try thousands of damaged inputs, as --gtest_filter takes them: they show
+#              nothing more under an emulator or ThreadSanitizer, where they take minutes
+# Its label is machine where it runs under emulators, else unit; more can be added.
 function(run_model_add_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "MACHINE;WORD_SIZE" "SWEEPS" "SOURCES;LIBS;DEFINITIONS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
@@ -87,41 +94,40 @@ function(run_model_add_test name)
   run_model_configure_target(${name})
   run_model_compile_test_fast(${name})
   run_model_precompile_test_headers(${name})
-  set(properties "")
-  if(arg_LABELS)
-    list(APPEND properties LABELS "${arg_LABELS}")
+  set(filter "")
+  if(arg_SWEEPS AND (CMAKE_CROSSCOMPILING OR RUN_MODEL_SANITIZE MATCHES "thread"))
+    set(filter "--gtest_filter=-${arg_SWEEPS}")
   endif()
-  # Programs for another machine are built without the emulator that their tests run under.
-  set(discovery POST_BUILD)
-  if(CMAKE_CROSSCOMPILING)
-    set(discovery PRE_TEST)
+  set(label unit)
+  if(arg_MACHINE OR (arg_WORD_SIZE AND CMAKE_SIZEOF_VOID_P EQUAL 4))
+    set(label machine)
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-    DISCOVERY_MODE ${discovery}
-    PROPERTIES ${properties} TIMEOUT 300)
+  if(NOT TARGET unit_tests)
+    add_custom_target(unit_tests)
+  endif()
+  add_dependencies(unit_tests ${name})
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${filter})
+  set_tests_properties(${name} PROPERTIES LABELS "${label};${arg_LABELS}" TIMEOUT 600)
 endfunction()
 
-# The C++ library's headers that most files include, parsed once for all targets that are optimized for
-# size (other options make them useless): where nothing but the tests' results is wanted of a build.
-# Other builds show that files include what they use.
-option(RUN_MODEL_PRECOMPILE "Parse common headers once, for a faster build" OFF)
+# run_model_add_pytest(<name> LABELS … FILES … [ARGUMENTS …] [ENVIRONMENT …] [TIMEOUT seconds]
+#   [PYTHON command …])
+# A CTest test that runs files or folders of Python tests in one process of build/venv's pytest.
+function(run_model_add_pytest name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;FILES;ARGUMENTS;ENVIRONMENT;PYTHON" ${ARGN})
+  if(NOT arg_PYTHON)
+    set(arg_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python -m pytest -p no:cacheprovider)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_test(NAME ${name} COMMAND ${arg_PYTHON} -q -rs ${arg_ARGUMENTS} ${arg_FILES})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${arg_ENVIRONMENT}")
+endfunction()
 
 # For code that runs once for each start of a program: a release build takes its size over its speed.
 function(run_model_optimize_for_size target)
-  set(option $<$<CONFIG:Release>:-Os>)
-  target_compile_options(${target} PRIVATE ${option})
-  if(NOT RUN_MODEL_PRECOMPILE)
-    return()
-  endif()
-  if(NOT TARGET run_model_headers)
-    set(source ${PROJECT_BINARY_DIR}/run_model_headers.cc)
-    file(CONFIGURE OUTPUT ${source} CONTENT "")
-    add_library(run_model_headers STATIC ${source})
-    run_model_configure_target(run_model_headers)
-    target_compile_options(run_model_headers PRIVATE ${option})
-    target_precompile_headers(run_model_headers PRIVATE
-      <algorithm> <array> <chrono> <cstdint> <cstring> <filesystem> <functional> <map> <memory>
-      <optional> <span> <string> <string_view> <utility> <variant> <vector>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM run_model_headers)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()

@@ -25,7 +25,7 @@ Value memory(const char* key) {
 
 // x86 CPUs have a name of their own, Arm boards one in the device tree.
 Value device_name() {
-  const std::string cpu(field(read_system_file("/proc/cpuinfo"), "model name"));
+  std::string cpu(field(read_system_file("/proc/cpuinfo"), "model name"));
   if (!cpu.empty()) return cpu;
   std::string board = read_system_file("/proc/device-tree/model");
   while (!board.empty() && (board.back() == '\0' || board.back() == '\n')) board.pop_back();

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "runtime/call_context.h"
 #include "runtime/float16.h"
-#include "runtime/workspace.h"
 
 namespace run_model {
 namespace {

@@ -1,6 +1,12 @@
 #include "runtime/call_context.h"
 
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <new>
 #include <utility>
+
+#include <run_model/tensor.h>
 
 namespace run_model {
 namespace {
@@ -8,6 +14,26 @@ namespace {
 thread_local ThreadPool* current_pool = nullptr;
 
 thread_local std::string last_error;
+
+// Sizes are rounded up to pages, so that requests of nearly the same size fit the same block.
+constexpr std::size_t kPage = 4096;
+
+// More is a mistake in the model rather than a wish, and not to be tried: systems that promise
+// memory which they do not have would let it succeed.
+constexpr std::uint64_t kMostBytes =
+    std::min<std::uint64_t>(std::uint64_t{1} << 38, std::numeric_limits<std::size_t>::max() / 2);
+
+// Over all threads. Blocks come and go with the first runs only, so that counting them costs
+// nothing.
+std::atomic<std::size_t> held_by_all{0};
+std::atomic<std::size_t> most_held{0};
+
+void note_growth(std::size_t bytes) {
+  const std::size_t held = held_by_all.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::size_t most = most_held.load(std::memory_order_relaxed);
+  while (most < held && !most_held.compare_exchange_weak(most, held, std::memory_order_relaxed)) {
+  }
+}
 
 }  // namespace
 
@@ -24,5 +50,98 @@ const std::string& last_packed_error() { return last_error; }
 void set_last_packed_error(std::string message) noexcept { last_error = std::move(message); }
 
 void clear_last_packed_error() noexcept { last_error.clear(); }
+
+Workspace& Workspace::of_this_thread() {
+  thread_local Workspace workspace;
+  return workspace;
+}
+
+Workspace::~Workspace() {
+  release_unused();
+  for (const Block& block : in_use_) {
+    discard(block);
+  }
+}
+
+void* Workspace::allocate(std::uint64_t bytes) noexcept {
+  if (bytes > kMostBytes) {
+    return nullptr;
+  }
+  const std::size_t wanted =
+      std::max((static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage, kPage);
+  try {
+    // Room in both lists now, so that nothing can fail once a block has left one of them.
+    in_use_.reserve(in_use_.size() + 1);
+    unused_.reserve(in_use_.size() + unused_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+
+  auto best = unused_.end();
+  auto largest = unused_.end();
+  for (auto block = unused_.begin(); block != unused_.end(); ++block) {
+    if (block->bytes >= wanted && (best == unused_.end() || block->bytes < best->bytes)) {
+      best = block;
+    }
+    if (largest == unused_.end() || block->bytes > largest->bytes) {
+      largest = block;
+    }
+  }
+  if (best != unused_.end()) {
+    const Block block = *best;
+    unused_.erase(best);
+    in_use_.push_back(block);
+    return block.data;
+  }
+  // All are too small: a larger one takes the place of the largest.
+  if (largest != unused_.end()) {
+    discard(*largest);
+    unused_.erase(largest);
+  }
+  void* data = ::operator new(wanted, std::align_val_t{kTensorAlignment}, std::nothrow);
+  if (data != nullptr) {
+    in_use_.push_back({data, wanted});
+    note_growth(wanted);
+  }
+  return data;
+}
+
+bool Workspace::free(void* data) noexcept {
+  const auto block = std::find_if(in_use_.rbegin(), in_use_.rend(),
+                                  [data](const Block& b) { return b.data == data; });
+  if (block == in_use_.rend()) {
+    return false;
+  }
+  unused_.push_back(*block);
+  in_use_.erase(std::next(block).base());
+  return true;
+}
+
+void Workspace::release_unused() noexcept {
+  for (const Block& block : unused_) {
+    discard(block);
+  }
+  unused_.clear();
+}
+
+std::size_t Workspace::held_bytes() const {
+  std::size_t total = 0;
+  for (const Block& block : in_use_) {
+    total += block.bytes;
+  }
+  for (const Block& block : unused_) {
+    total += block.bytes;
+  }
+  return total;
+}
+
+std::size_t Workspace::most_held_by_all() noexcept {
+  return most_held.load(std::memory_order_relaxed);
+}
+
+void Workspace::discard(const Block& block) noexcept {
+  ::operator delete(block.data, std::align_val_t{kTensorAlignment});
+  held_by_all.fetch_sub(block.bytes, std::memory_order_relaxed);
+}
 
 }  // namespace run_model

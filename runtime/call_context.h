@@ -1,8 +1,11 @@
-// What compiled functions and this runtime's callbacks for them share of a thread: TVM's interface
-// carries neither the pool nor the reason of a failure.
+// What compiled functions find on the thread that calls them: its pool, scratch memory, and a place
+// for the reason of a failure. TVM's interface for them carries none of these.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <run_model/thread_pool.h>
 
@@ -29,5 +32,48 @@ const std::string& last_packed_error();
 
 void set_last_packed_error(std::string message) noexcept;
 void clear_last_packed_error() noexcept;
+
+// Scratch memory for compiled functions.
+//
+// Compiled code frees blocks in nearly the opposite order of their allocation, and asks for the
+// same sizes at every run: freed blocks are kept and handed out again. There are never more blocks
+// than were in use at the same time, each as large as the largest request that it served. Not safe
+// to use from two threads at once: each thread has its own.
+class Workspace {
+ public:
+  // The calling thread's, given back to the system when the thread ends.
+  static Workspace& of_this_thread();
+
+  Workspace() = default;
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  // At least `bytes` bytes aligned to kTensorAlignment; null when there is no memory.
+  void* allocate(std::uint64_t bytes) noexcept;
+
+  // False when `data` was not allocated here, or was already freed.
+  bool free(void* data) noexcept;
+
+  // Gives the blocks that are not in use back to the system.
+  void release_unused() noexcept;
+
+  // Bytes held: those in use and those kept for reuse.
+  std::size_t held_bytes() const;
+
+  // The most bytes that all threads' workspaces have held together since the program's start.
+  static std::size_t most_held_by_all() noexcept;
+
+ private:
+  struct Block {
+    void* data;
+    std::size_t bytes;
+  };
+
+  void discard(const Block& block) noexcept;
+
+  std::vector<Block> in_use_;
+  std::vector<Block> unused_;
+};
 
 }  // namespace run_model

@@ -16,7 +16,7 @@ namespace {
 // Far above what any model has, and small enough to allocate for.
 constexpr std::uint64_t kMaxModules = 1024;
 constexpr std::uint64_t kMaxNames = 1 << 20;
-constexpr std::uint64_t kMaxNameLength = 1 << 16;
+constexpr std::uint64_t kMaxBlobName = 1 << 16;
 constexpr std::uint64_t kAnyLength = std::numeric_limits<std::uint64_t>::max();
 
 // What a module of a type key was made for, in words; the keys are those under which TVM registers
@@ -64,7 +64,7 @@ std::vector<std::string> read_names(ByteReader& reader, const std::string& what)
   std::vector<std::string> names;
   names.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    names.push_back(reader.string(kMaxNameLength, "one of the " + what));
+    names.push_back(reader.string(kMaxBlobName, "one of the " + what));
   }
   return names;
 }
@@ -80,7 +80,7 @@ EmbeddedGraph read_graph(ByteReader& reader) {
                 std::to_string(names.size()) + " names for them");
   }
   graph.params = read_tensors(reader, names);
-  graph.module_name = reader.string(kMaxNameLength, "the module's name");
+  graph.module_name = reader.string(kMaxBlobName, "the module's name");
   return graph;
 }
 
@@ -150,7 +150,7 @@ std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
   const std::size_t modules = reader.count(kMaxModules, 8, "the number of embedded modules");
   std::optional<EmbeddedGraph> graph;
   for (std::size_t i = 0; i < modules; ++i) {
-    const std::string key = reader.string(kMaxNameLength, "an embedded module's kind");
+    const std::string key = reader.string(kMaxBlobName, "an embedded module's kind");
     if (key == "_lib" || key == "metadata_module") {
       continue;  // these have no content
     }

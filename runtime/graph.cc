@@ -12,7 +12,7 @@ namespace run_model {
 namespace {
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMaxDimensions = 32;
+constexpr std::size_t kMaxGraphDimensions = 32;
 
 // Attributes of a node are strings, numbers too.
 std::int64_t number_in_string(const JsonField& field, std::int64_t max) {
@@ -163,7 +163,7 @@ class GraphParser {
 
   static std::vector<std::int64_t> parse_shape(const JsonField& field) {
     std::size_t ndim = field.array_size();
-    if (ndim > kMaxDimensions) field.fail("has " + std::to_string(ndim) + " dimensions");
+    if (ndim > kMaxGraphDimensions) field.fail("has " + std::to_string(ndim) + " dimensions");
     std::vector<std::int64_t> shape;
     shape.reserve(ndim);
     for (std::size_t i = 0; i < ndim; ++i) {

@@ -135,7 +135,7 @@ class LibraryModule final : public ModelLibrary {
 
   PackedFunction find(const std::string& name) const override {
     const std::string& function = name == kMainSymbol ? main_function_ : name;
-    if (functions_.count(function) == 0) {
+    if (!functions_.contains(function)) {
       return nullptr;
     }
     return reinterpret_cast<PackedFunction>(library_.find(function));
@@ -258,9 +258,9 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
       name.insert(name.rfind('/'), "/.");
       continue;
     }
-    const auto entry = open.entries.find(handle);
-    if (entry != open.entries.end() && (other = entry->second.lock()) != nullptr) {
-      return other;
+    if (const auto entry = open.entries.find(handle); entry != open.entries.end()) {
+      other = entry->second.lock();
+      if (other != nullptr) return other;
     }
     module = std::make_shared<LibraryModule>(path, elf, std::move(library));
     module->set_embedded_graph(std::move(graph));

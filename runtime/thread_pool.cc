@@ -159,7 +159,10 @@ class ThreadPool::Impl {
       stop();
     } else {
       // There is nothing to join, and a std::thread that was not joined must not be destroyed.
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory nothing goes on anyway.
       static auto* const kOfTheParent = new std::vector<std::thread>;
+      static std::mutex mutex;
+      const std::lock_guard lock(mutex);
       for (std::thread& worker : workers_) kOfTheParent->push_back(std::move(worker));
     }
   }

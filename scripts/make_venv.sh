@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes a Python environment, every version pinned, unless that has been done.
 #
-#   scripts/make_venv.sh [tools|lint]            tools: build/venv, from requirements.txt (default);
-#                                                lint: build/lint, from requirements-lint.txt
-#   scripts/make_venv.sh [tools|lint] --check    exit status 0 if it has been done
+#   scripts/make_venv.sh [NAME]            tools: build/venv, from requirements.txt (default);
+#                                          lint: build/lint, from requirements-lint.txt;
+#                                          coverage: build/coverage_tools, requirements-coverage.txt
+#   scripts/make_venv.sh [NAME] --check    exit status 0 if it has been done
 #
 # RUN_MODEL_PYTHON names the interpreter to build it with (default /usr/bin/python3).
 set -euo pipefail
@@ -17,6 +18,11 @@ case ${1:-} in
   lint)
     REQUIREMENTS=$REPO_ROOT/scripts/requirements-lint.txt
     VENV=$BUILD_DIR/lint
+    shift
+    ;;
+  coverage)
+    REQUIREMENTS=$REPO_ROOT/scripts/requirements-coverage.txt
+    VENV=$BUILD_DIR/coverage_tools
     shift
     ;;
 esac
@@ -38,7 +44,7 @@ command -v "$PYTHON" > /dev/null || {
 case ${1:-} in
   --check) is_done && exit 0 || exit 1 ;;
   '') ;;
-  *) die "unknown argument '$1'; known are tools, lint and --check." ;;
+  *) die "unknown argument '$1'; known are tools, lint, coverage and --check." ;;
 esac
 if is_done; then
   echo "The Python environment is in $VENV."

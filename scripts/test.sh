@@ -1,27 +1,39 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests, installing what is missing.
+# Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              the presets asan, tsan, host, aarch64, armhf and riscv64
-#   scripts/test.sh host         only these presets
-#   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R params
+#   scripts/test.sh              what a change needs, in ten minutes: asan, tsan and host, each with
+#                                the tests that show most
+#   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
+#                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy
+#   scripts/test.sh host         every test of these presets
+#   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
+#   scripts/test.sh --times      where the time of the last run went, against tests/times.json
 #
 # Ends with ctest's summary of the last preset, and fails if the tests of any failed.
 # RUN_MODEL_TEST_JOBS says how many tests run at the same time (default: one more than there are CPUs,
-# since some tests mostly wait).
+# since some tests mostly wait). One case of a C++ test: build/host/tests/base/base_test
+# --gtest_filter=SUITE.CASE.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/setup_steps.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
+lint=()
 case ${1:-} in
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  --times) exec python3 "$SCRIPTS/checks/test_times.py" "$LOG_DIR" "$REPO_ROOT/tests/times.json" ;;
+  --all) lint=(clang-tidy) ;;
 esac
 presets=()
 while (($# > 0)) && [[ $1 != -- ]]; do
-  presets+=("$1")
+  case $1 in
+    --all) presets+=(asan tsan host aarch64 armhf riscv64) ;;
+    -*) die "unknown option '$1': see scripts/test.sh --help." ;;
+    *) presets+=("$1") ;;
+  esac
   shift
 done
 (($# == 0)) || shift
-((${#presets[@]} > 0)) || presets=(asan tsan host aarch64 armhf riscv64)
+((${#presets[@]} > 0)) || presets=(quick-asan quick-tsan quick-host)
 
 # Presets that build for another machine need its libraries.
 cross_presets=()
@@ -29,14 +41,21 @@ for preset in "${presets[@]}"; do
   [[ ! -f $REPO_ROOT/cmake/toolchains/$preset.cmake ]] || cross_presets+=("$preset")
 done
 
-plan_steps $((SETUP_STEPS + 1 + ${#cross_presets[@]} + 2 * ${#presets[@]}))
+plan_steps $((SETUP_STEPS + 1 + ${#cross_presets[@]} + 2 * ${#presets[@]} + ${#lint[@]}))
 run_setup_steps
 run_step 'SqueezeNet 1.1' "$SCRIPTS/prepare_squeezenet.sh"
 for preset in "${cross_presets[@]}"; do
   run_step "libraries of $preset" "$SCRIPTS/make_sysroot" "$preset"
 done
+mkdir -p "$LOG_DIR"
+rm -f "$LOG_DIR"/*.junit.xml "$LOG_DIR"/*.build_seconds
 for preset in "${presets[@]}"; do
+  start=$SECONDS
   run_always "build $preset" run_build "$preset"
+  printf '%d\n' $((SECONDS - start)) > "$LOG_DIR/$preset.build_seconds"
+done
+for check in "${lint[@]}"; do
+  run_always "$check" "$SCRIPTS/lint" "$check"
 done
 
 cd "$REPO_ROOT"
@@ -44,8 +63,8 @@ failed=()
 for preset in "${presets[@]}"; do
   begin_step "test $preset"
   printf '\n'
-  without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(($(nproc) + 1))}" "$@" \
-    || failed+=("$preset")
+  without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(($(nproc) + 1))}" \
+    --output-junit "$LOG_DIR/$preset.junit.xml" "$@" || failed+=("$preset")
 done
 if ((${#failed[@]} > 0)); then
   die "tests failed in: ${failed[*]}. To see one again: ctest --preset ${failed[0]} --rerun-failed"

@@ -18,7 +18,7 @@ namespace {
 
 // The library in the uploaded file, or what linking the objects in it gives.
 std::filesystem::path library_in(const SessionFolder& folder, const std::string& name) {
-  const std::filesystem::path path = folder.file(name);
+  std::filesystem::path path = folder.file(name);
   if (path.extension() == ".so") return path;
   if (path.extension() == ".tar" || path.extension() == ".o") {
     return link_objects(path, folder.place(name + ".so"));

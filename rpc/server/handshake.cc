@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kNumber = sizeof(std::int32_t);
 
-constexpr std::string_view kPrefix = "client:";
+constexpr std::string_view kClientPrefix = "client:";
 constexpr std::string_view kTimeout = "-timeout=";
 // As Python's str.split() takes it, of ASCII.
 constexpr std::string_view kSpace = " \t\n\r\v\f";
@@ -154,8 +154,8 @@ ByteVector Handshake::refuse(std::string why, bool say_mismatch) {
 
 std::optional<ClientKey> parse_client_key(std::string_view text) {
   const std::string_view name = next_word(text);
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  ClientKey result{std::string(name.substr(kPrefix.size())), 0};
+  if (!name.starts_with(kClientPrefix)) return std::nullopt;
+  ClientKey result{std::string(name.substr(kClientPrefix.size())), 0};
   while (true) {
     const std::string_view option = next_word(text);
     if (option.empty()) return result;

@@ -10,7 +10,7 @@
 namespace run_model::rpc {
 namespace {
 
-constexpr std::size_t kNumber = sizeof(std::int32_t);
+constexpr std::size_t kNumberBytes = sizeof(std::int32_t);
 // After a session, and when no client has come for as long as the proxy waits for one.
 constexpr std::chrono::milliseconds kShortPause{100};
 
@@ -45,7 +45,7 @@ void ProxyClient::begin() {
   // A new connection takes so few bytes; where it does not, its end shows in receive().
   static_cast<void>(send_now(connection_.socket(), hello.data(), hello.size()));
   received_.clear();
-  wanted_ = kNumber;
+  wanted_ = kNumberBytes;
   if (!waiting_told_ || told_) log(false, "waiting for clients behind the proxy as " + key_);
   waiting_told_ = true;
   told_ = false;
@@ -74,10 +74,10 @@ void ProxyClient::receive(TimePoint now) {
 }
 
 void ProxyClient::handle(TimePoint now) {
-  if (wanted_ == kNumber) {
+  if (wanted_ == kNumberBytes) {
     switch (number_at<std::int32_t>(received_)) {
       case kRpcMagic:
-        wanted_ = 2 * kNumber;
+        wanted_ = 2 * kNumberBytes;
         return;
       case kRpcMismatch:  // no client has come
         connection_.take(now, kShortPause);
@@ -90,8 +90,8 @@ void ProxyClient::handle(TimePoint now) {
         return;
     }
   }
-  if (wanted_ == 2 * kNumber) {
-    const auto length = number_at<std::int32_t>(received_, kNumber);
+  if (wanted_ == 2 * kNumberBytes) {
+    const auto length = number_at<std::int32_t>(received_, kNumberBytes);
     if (length <= 0 || length > kMostKeyBytes) {
       lose(now, "it sends a key of " + std::to_string(length) + " bytes");
       return;
@@ -99,7 +99,8 @@ void ProxyClient::handle(TimePoint now) {
     wanted_ += static_cast<std::size_t>(length);
     return;
   }
-  const std::optional<ClientKey> client = parse_client_key(as_text(received_).substr(2 * kNumber));
+  const std::optional<ClientKey> client =
+      parse_client_key(as_text(received_).substr(2 * kNumberBytes));
   if (!client) {
     lose(now, "it sends a client without a key");
     return;

@@ -29,7 +29,7 @@ constexpr milliseconds kShortestPeriod{20};
 constexpr milliseconds kEndPeriod{10};
 // Of a session in the log: a model that prints without end fills no disk.
 constexpr int kMostLines = 200;
-constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kLongestReport = 1000;
 
 // TVM's client raises its own class of error for this beginning.
 constexpr char kTimeoutError[] = "RPCSessionTimeoutError: ";
@@ -159,7 +159,7 @@ void SessionWatch::step(TimePoint now) {
   check_memory(now);
 }
 
-void SessionWatch::kill_for(std::string why) {
+void SessionWatch::kill_for(const std::string& why) {
   kill(why, "the server has ended the session: " + why);
 }
 
@@ -175,8 +175,8 @@ void SessionWatch::log_output() {
   for (const SessionProcess::Line& line : process_->read_lines()) {
     if (++lines_ > kMostLines) continue;
     log(ServerEvent::Kind::kSessionLog, false,
-        line.is_log ? plain(line.text, kLongestLine)
-                    : "prints " + in_quotes(line.text, kLongestLine));
+        line.is_log ? plain(line.text, kLongestReport)
+                    : "prints " + in_quotes(line.text, kLongestReport));
     if (lines_ < kMostLines) continue;
     log(ServerEvent::Kind::kSessionLog, true, "says too much for the log");
   }

@@ -29,7 +29,7 @@ class SessionWatch {
   void step(TimePoint now);
 
   // Ends the session without a reason that is its own fault.
-  void kill_for(std::string why);
+  void kill_for(const std::string& why);
 
   // The process and all that it started are gone.
   bool is_over() const { return over_; }

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kPrefix[] = "run_model_rpc.";
+constexpr char kFolderPrefix[] = "run_model_rpc.";
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kFile,
@@ -44,7 +44,7 @@ void remove_leftovers(const fs::path& place) {
   std::error_code error;
   for (fs::directory_iterator entry(place, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    if (!entry->path().filename().string().starts_with(kFolderPrefix)) continue;
     if (const OwnedFd held = lock(entry->path())) WorkFolder::remove(entry->path());
   }
 }
@@ -64,7 +64,7 @@ WorkFolder::WorkFolder(fs::path place) {
   remove_leftovers(place);
   // A server that starts at the same time may take a folder that is not locked yet for left over.
   for (int tries = 0; !lock_; ++tries) {
-    std::string name = (place / (std::string(kPrefix) + "XXXXXX")).string();
+    std::string name = (place / (std::string(kFolderPrefix) + "XXXXXX")).string();
     if (tries == 100) fail(place, "others remove it again and again");
     if (::mkdtemp(name.data()) == nullptr) fail(place, std::strerror(errno));
     path_ = name;

@@ -85,11 +85,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 bool is_program(const std::string& name, const std::string& search_path) {
   if (name.find('/') != name.npos) return ::access(name.c_str(), X_OK) == 0;
   for (std::size_t start = 0; start <= search_path.size();) {

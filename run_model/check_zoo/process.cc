@@ -100,7 +100,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
 ChildProcess::~ChildProcess() {
   if (pid_ > 0) {
     kill();
-    wait();
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
   close_end(output_);
   close_end(error_);

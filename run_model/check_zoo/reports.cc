@@ -9,7 +9,7 @@
 namespace run_model {
 namespace {
 
-std::string seconds_text(double seconds) {
+std::string junit_seconds(double seconds) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3f", seconds);
   return text.data();
@@ -45,8 +45,9 @@ struct Counts {
 std::string test_case(const JobResult& job, const CaseResult& result, const std::string& suite,
                       const RepeatCommand& repeat) {
   const std::string name = result.picture.empty() ? "(no picture)" : result.picture;
-  std::string text = "    <testcase" + attribute("classname", suite) + attribute("name", name) +
-                     attribute("time", seconds_text((result.preprocess_ms + result.run_ms) / 1000));
+  std::string text =
+      "    <testcase" + attribute("classname", suite) + attribute("name", name) +
+      attribute("time", junit_seconds((result.preprocess_ms + result.run_ms) / 1000));
   if (result.status == CaseStatus::kPassed) return text + "/>\n";
   text += ">\n";
   if (result.status == CaseStatus::kSkipped) {
@@ -106,11 +107,11 @@ std::string zoo_junit(const std::vector<JobResult>& jobs, double seconds,
       cases += test_case(job, result, name, repeat);
     }
     suites += "  <testsuite" + attribute("name", name) + counts.attributes() +
-              attribute("time", seconds_text(job.seconds)) + ">\n" + cases + "  </testsuite>\n";
+              attribute("time", junit_seconds(job.seconds)) + ">\n" + cases + "  </testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
          attribute("name", "check_zoo") + all.attributes() +
-         attribute("time", seconds_text(seconds)) + ">\n" + suites + "</testsuites>\n";
+         attribute("time", junit_seconds(seconds)) + ">\n" + suites + "</testsuites>\n";
 }
 
 namespace {

@@ -76,11 +76,6 @@ Shard shard() {
        ", expected I/N, as in 1/4 for the first of four");
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 // The first of the places that has the file, or the first place, whose absence is then reported.
 fs::path data_file(const std::string& flag, const fs::path& zoo, const char* name) {
   if (!flag.empty()) return flag;
@@ -120,13 +115,18 @@ int count_flag(const char* name, int value, int limit) {
 std::vector<std::string> given_flags() {
   std::vector<std::string> flags;
   for (const char* name : {"artifacts", "golden", "images", "tolerances", "targets", "labels",
-                                 "programs", "threads", "timeout"}) {
+                           "programs", "threads", "timeout"}) {
     if (flag_is_set(name)) flags.push_back(std::string("--") + name + "=" + flag_value(name));
   }
   return flags;
 }
 
 }  // namespace
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
 
 CheckSettings read_check_settings(std::span<const std::string> args) {
   const Arguments arguments = split_arguments(kCheckManual, args);

@@ -123,7 +123,7 @@ std::string top_side_by_side(const CaseScores& scores) {
     Row row{"  " + std::to_string(i + 1)};
     row.push_back(i < scores.expected_top.size() ? ranked(scores.expected_top[i]) : "");
     row.push_back(i < scores.actual_top.size() ? ranked(scores.actual_top[i]) : "");
-    if (row[1] == "" || row[2] == "" ||
+    if (row[1].empty() || row[2].empty() ||
         scores.expected_top[i].index != scores.actual_top[i].index) {
       row.push_back("<");
     }
@@ -145,7 +145,7 @@ std::string skipped_text(const std::vector<JobResult>& jobs) {
     for (const auto& [reason, names] : pictures) {
       text += "skipped " + job.model + " " + job.target + " " + job.form;
       if (names.size() < job.cases.size()) {
-        for (const std::string& name : names) text += (&name == &names[0] ? ": " : ", ") + name;
+        for (const std::string& name : names) text += (&name == names.data() ? ": " : ", ") + name;
       } else if (!names[0].empty()) {
         text += " (" + plural(names.size(), "picture") + ")";
       }

@@ -3,7 +3,7 @@
 // The worker prints one JSON object a line:
 //   {"event": "loaded", "library": "…/model.so", "checksum": "…", "load": 12.5}
 //   {"event": "start", "picture": "chelsea"}             before a picture is touched
-//   {"event": "result", "case": {…}}                     as check_zoo_case_json.h says
+//   {"event": "result", "case": {…}}                     as case_json() says
 //   {"event": "location", "picture": "chelsea", "lines": ["…"]}   with --locate
 //   {"event": "failed", "message": "…"}                  nothing could be checked
 //   {"event": "end"}

@@ -10,7 +10,6 @@ std::string offer(const Flag& flag) {
                       : flag.kind == ValueKind::kFolder ? "compgen -d"
                                                         : "";
   if (words.empty()) return "";
-  if (flag.kind != ValueKind::kOther) words = "paths=1; " + words;
   if (!flag.list) return words + " -- \"$cur\"";
   // What stands before the last comma is given already.
   return "before=${cur%\"${cur##*,}\"}; " + words + " -P \"$before\" -- \"${cur##*,}\"";

@@ -12,14 +12,14 @@
 namespace run_model {
 namespace {
 
-using Channels = std::array<float, 3>;
+using ChannelValues = std::array<float, 3>;
 
-Channels to_channels(const std::array<double, 3>& values) {
+ChannelValues to_channels(const std::array<double, 3>& values) {
   return {static_cast<float>(values[0]), static_cast<float>(values[1]),
           static_cast<float>(values[2])};
 }
 
-Channels reversed(Channels channels) {
+ChannelValues reversed(ChannelValues channels) {
   std::swap(channels[0], channels[2]);
   return channels;
 }

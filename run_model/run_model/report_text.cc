@@ -12,7 +12,7 @@
 namespace run_model {
 namespace {
 
-std::string milliseconds(double value) {
+std::string milliseconds_text(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f ms", value);
   return text.data();
@@ -20,13 +20,14 @@ std::string milliseconds(double value) {
 
 std::string time_line(const RunReport& report) {
   const Timing& timing = report.timing;
-  std::string text = "Time: load " + milliseconds(timing.load);
+  std::string text = "Time: load " + milliseconds_text(timing.load);
   if (timing.preprocess > 0) {
-    text += ", preprocess " + milliseconds(timing.preprocess);
-    if (report.measurement) text += " (decode " + milliseconds(timing.decode) + ")";
+    text += ", preprocess " + milliseconds_text(timing.preprocess);
+    if (report.measurement) text += " (decode " + milliseconds_text(timing.decode) + ")";
   }
-  return text + (report.measurement ? ", first run " : ", run ") + milliseconds(timing.run) + " (" +
-         std::to_string(report.threads) + (report.threads == 1 ? " thread)\n" : " threads)\n");
+  return text + (report.measurement ? ", first run " : ", run ") + milliseconds_text(timing.run) +
+         " (" + std::to_string(report.threads) +
+         (report.threads == 1 ? " thread)\n" : " threads)\n");
 }
 
 // What every kind of run has: "Time: …", then what was measured beyond that.

@@ -144,7 +144,7 @@ class Splitter {
     }
   }
 
-  void negated_switch(const std::string& arg, std::string name,
+  void negated_switch(const std::string& arg, const std::string& name,
                       const std::optional<std::string>& value) {
     for (const std::string_view prefix : {"no_", "no"}) {
       if (!name.starts_with(prefix) || flag_type(name.substr(prefix.size())) != "bool") continue;

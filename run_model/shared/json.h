@@ -18,6 +18,8 @@ namespace run_model {
 // The schema_version of every report.
 inline constexpr int kReportSchema = 1;
 
+// What is put together of values reads as JSON does only where they turn into it by themselves.
+// NOLINTBEGIN(google-explicit-constructor)
 class Json {
  public:
   Json();  // null
@@ -27,12 +29,12 @@ class Json {
   Json& operator=(const Json& other);
   Json& operator=(Json&& other) noexcept;
 
-  Json(std::string_view text);
-  Json(const std::string& text) : Json(std::string_view(text)) {}
-  Json(const char* text) : Json(std::string_view(text)) {}
-  Json(double number);  // null for NaN and infinity
+  explicit(false) Json(std::string_view text);
+  explicit(false) Json(const std::string& text) : Json(std::string_view(text)) {}
+  explicit(false) Json(const char* text) : Json(std::string_view(text)) {}
+  explicit(false) Json(double number);  // null for NaN and infinity
   template <std::integral T>
-  Json(T value) : Json() {
+  explicit(false) Json(T value) : Json() {
     if constexpr (std::same_as<T, bool>) {
       scalar_ = value ? "true" : "false";
     } else if constexpr (std::signed_integral<T>) {
@@ -42,12 +44,12 @@ class Json {
     }
   }
   template <typename T>
-  Json(const std::vector<T>& list) : Json(kArray) {
+  explicit(false) Json(const std::vector<T>& list) : Json(kArray) {
     for (const T& item : list) add(item);
   }
   // Null for nothing.
   template <typename T>
-  Json(const std::optional<T>& value) : Json() {
+  explicit(false) Json(const std::optional<T>& value) : Json() {
     if (value) *this = Json(*value);
   }
 
@@ -84,6 +86,7 @@ class Json {
   std::vector<std::string> keys_;
   std::vector<Json> items_;
 };
+// NOLINTEND(google-explicit-constructor)
 
 // Null for an empty text.
 Json text_or_null(const std::string& text);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/system_file.h"
-#include "runtime/workspace.h"
+#include "runtime/call_context.h"
 
 namespace run_model {
 namespace {

@@ -1,18 +1,22 @@
-// Wall-clock time between two points of the program.
+// Wall-clock time between two points of the program, in milliseconds.
 #pragma once
 
 #include <chrono>
 
 namespace run_model {
 
+inline double milliseconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
 class Stopwatch {
  public:
   // Milliseconds since the construction or the previous call.
   double lap() {
     const Clock::time_point now = Clock::now();
-    const std::chrono::duration<double, std::milli> elapsed = now - start_;
+    const double elapsed = milliseconds(now - start_);
     start_ = now;
-    return elapsed.count();
+    return elapsed;
   }
 
  private:

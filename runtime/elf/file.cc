@@ -327,7 +327,7 @@ bool ElfFile::in_code(std::uint64_t address) const {
 }
 
 bool ElfFile::begins_function(std::uint64_t address) const {
-  return in_code(address) && (named_functions_.empty() || named_functions_.count(address) != 0);
+  return in_code(address) && (named_functions_.empty() || named_functions_.contains(address));
 }
 
 std::span<const std::byte> ElfFile::bytes_of(const ElfSymbol& symbol) const {

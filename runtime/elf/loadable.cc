@@ -297,7 +297,7 @@ void check_versions(const ElfFile& file) {
     }
   }
   for (const ElfSymbol& symbol : file.symbols()) {
-    if (known.count(symbol.version) == 0) {
+    if (!known.contains(symbol.version)) {
       reader.fail("a symbol has a version that is not declared");
     }
   }

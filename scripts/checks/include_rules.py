@@ -20,10 +20,11 @@ FREE = ("bench/", "kernels/", "scripts/", "tests/")
 APPLICATIONS = ("examples",)
 
 # How the headers of a library begin. No room may have any of TVM's.
-LIBRARIES = {
+LIBRARIES: dict[str, str | tuple[str, ...]] = {
     "DLPack": "dlpack/",
     "gflags": "gflags/",
     "glog": "glog/",
+    "libjpeg-turbo": ("jpeglib.h", "jerror.h"),
     "libunwind": "libunwind.h",
     "nlohmann/json": "nlohmann/",
     "stb": "stb/",

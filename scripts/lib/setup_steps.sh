@@ -27,13 +27,13 @@ without_aslr() {
 }
 
 # run_build PRESET [TARGET...] : configures and builds; both find out by themselves that nothing
-# changed.
+# changed.  quick-PRESET builds less in the same folder.
 run_build() {
-  local preset=$1
+  local preset=$1 folder=${1#quick-}
   shift
   cd "$REPO_ROOT" || exit 1
-  if [[ ! -f build/$preset/build.ninja ]]; then
-    cmake --preset "$preset" || die "CMake could not configure the preset '$preset': see its \
+  if [[ ! -f build/$folder/build.ninja ]]; then
+    cmake --preset "$folder" || die "CMake could not configure the preset '$folder': see its \
 message above."
   fi
   without_aslr cmake --build --preset "$preset" ${1:+--target "$@"} || die "the preset '$preset' did not build: \

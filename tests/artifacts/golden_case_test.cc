@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 
 const std::string kHash(64, 'a');
 
-json complete() {
+json complete_case() {
   return {{"schema_version", 1},
           {"model", "net"},
           {"onnx_sha256", kHash},
@@ -62,7 +62,7 @@ class GoldenCaseTest : public ::testing::Test {
 };
 
 TEST_F(GoldenCaseTest, ReadsEveryField) {
-  const GoldenCase golden = read(complete(), scores({2, 3, 1}));
+  const GoldenCase golden = read(complete_case(), scores({2, 3, 1}));
   EXPECT_EQ(golden.name, "chelsea");
   EXPECT_EQ(golden.model, "net");
   EXPECT_EQ(golden.onnx_sha256, kHash);
@@ -107,7 +107,7 @@ TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
       {"/top/1/index", 1, "names a class for the second time"},
   };
   for (const auto& [pointer, value, message] : cases) {
-    json document = complete();
+    json document = complete_case();
     document[json::json_pointer(pointer)] = value;
     EXPECT_THAT([&] { read(document, scores({2, 3, 1})); },
                 ThrowsError(ErrorKind::kFormat, message))
@@ -116,7 +116,7 @@ TEST_F(GoldenCaseTest, RefusesWhatIsMalformed) {
 }
 
 TEST_F(GoldenCaseTest, NothingMayBeMissing) {
-  const json whole = complete();
+  const json whole = complete_case();
   for (const auto& [key, value] : whole.items()) {
     json document = whole;
     document.erase(key);
@@ -126,21 +126,21 @@ TEST_F(GoldenCaseTest, NothingMayBeMissing) {
 }
 
 TEST_F(GoldenCaseTest, TheArrayMustBeTheCases) {
-  EXPECT_THAT([&] { read(complete(), scores({2, 3, 1, 0})); },
+  EXPECT_THAT([&] { read(complete_case(), scores({2, 3, 1, 0})); },
               ThrowsError(ErrorKind::kFormat, "is float32 [1, 4], but"));
-  EXPECT_THAT([&] { read(complete(), scores({4, 3, 1})); },
+  EXPECT_THAT([&] { read(complete_case(), scores({4, 3, 1})); },
               ThrowsError(ErrorKind::kFormat, "does not have the best classes"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT([&] { read(complete(), scores({2, 3, nan})); },
+  EXPECT_THAT([&] { read(complete_case(), scores({2, 3, nan})); },
               ThrowsError(ErrorKind::kFormat, "holds NaN or infinity at 2"));
-  EXPECT_THAT([&] { read(complete(), Tensor::empty({1, 3}, {kDLInt, 32, 1})); },
+  EXPECT_THAT([&] { read(complete_case(), Tensor::empty({1, 3}, {kDLInt, 32, 1})); },
               ThrowsError(ErrorKind::kFormat, "is int32 [1, 3], but"));
-  const auto alone = folder_.write("alone.json", complete().dump());
+  const auto alone = folder_.write("alone.json", complete_case().dump());
   EXPECT_THAT([&] { read_golden_case(alone); }, ThrowsError(ErrorKind::kFile, "alone.npy"));
 }
 
 TEST_F(GoldenCaseTest, RefusesAnotherVersion) {
-  json newer = complete();
+  json newer = complete_case();
   newer["schema_version"] = 2;
   EXPECT_THAT([&] { read(newer, scores({2, 3, 1})); },
               ThrowsError(ErrorKind::kIncompatible, "schema_version 2"));

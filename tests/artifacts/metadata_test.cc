@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 
-json complete() {
+json complete_metadata() {
   return json::parse(R"({
     "schema_version": 1, "model": "net",
     "target": {"name": "native", "tvm": "llvm -mcpu=znver3", "machine": "x86_64",
@@ -35,7 +35,7 @@ json complete() {
 Metadata parse(const json& document) { return parse_metadata(document.dump(), "'metadata.json'"); }
 
 TEST(MetadataTest, ReadsEveryField) {
-  const Metadata metadata = parse(complete());
+  const Metadata metadata = parse(complete_metadata());
   EXPECT_EQ(metadata.model, "net");
   EXPECT_EQ(metadata.target_name, "native");
   EXPECT_EQ(metadata.target, "llvm -mcpu=znver3");
@@ -121,7 +121,7 @@ TEST(MetadataTest, RefusesWrongValues) {
       {"/source/onnx_sha256", "…", "source.onnx_sha256 is not 64 lower-case"},
   };
   for (const auto& [pointer, value, message] : cases) {
-    json document = complete();
+    json document = complete_metadata();
     document[json::json_pointer(pointer)] = value;
     EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorKind::kFormat, message)) << pointer;
   }
@@ -130,12 +130,12 @@ TEST(MetadataTest, RefusesWrongValues) {
 TEST(MetadataTest, NothingOfThePreprocessingMayBeMissing) {
   for (const char* key :
        {"resizer", "fit", "resize", "crop", "color_order", "divide_by", "mean", "std"}) {
-    json document = complete();
+    json document = complete_metadata();
     document["preprocessing"].erase(key);
     EXPECT_THAT([&] { parse(document); },
                 ThrowsError(ErrorKind::kFormat, "has no member '" + std::string(key) + "'"));
   }
-  json squash = complete();
+  json squash = complete_metadata();
   squash["preprocessing"]["fit"] = "squash";
   squash["preprocessing"].erase("resize");
   squash["preprocessing"].erase("crop");
@@ -152,7 +152,7 @@ TEST(MetadataTest, DeepNestingIsRefusedWithoutHarm) {
 }
 
 TEST(MetadataTest, EveryTruncationIsRefused) {
-  const std::string text = complete().dump();
+  const std::string text = complete_metadata().dump();
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_THAT([&] { parse_metadata(text.substr(0, length), "'m'"); },
                 ThrowsError(ErrorKind::kFormat, "'m'"))

@@ -18,10 +18,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const std::filesystem::path kData = RUN_MODEL_SOURCE_DIR "/tests/artifacts/data";
+const std::filesystem::path kNpzFiles = RUN_MODEL_SOURCE_DIR "/tests/artifacts/data";
 
 TEST(NpzTest, ReadsStoredArrays) {
-  const std::vector<NamedTensor> tensors = read_npz(kData / "stored.npz");
+  const std::vector<NamedTensor> tensors = read_npz(kNpzFiles / "stored.npz");
   ASSERT_EQ(tensors.size(), 2U);
   EXPECT_EQ(tensors[0].name, "data");
   EXPECT_THAT(tensors[0].tensor.shape(), ElementsAre(2, 3, 4));
@@ -31,7 +31,7 @@ TEST(NpzTest, ReadsStoredArrays) {
 }
 
 TEST(NpzTest, ReadsDeflatedArrays) {
-  const std::vector<NamedTensor> tensors = read_npz(kData / "deflated.npz");
+  const std::vector<NamedTensor> tensors = read_npz(kNpzFiles / "deflated.npz");
   ASSERT_EQ(tensors.size(), 2U);
   EXPECT_THAT(tensors[0].tensor.shape(), ElementsAre(64, 64));
   EXPECT_THAT(tensors[0].tensor.elements<float>(), Each(0.0F));
@@ -40,7 +40,7 @@ TEST(NpzTest, ReadsDeflatedArrays) {
 
 TEST(NpzTest, WrittenArchivesReadBack) {
   const TemporaryFolder folder;
-  write_npz(folder / "out.npz", read_npz(kData / "stored.npz"));
+  write_npz(folder / "out.npz", read_npz(kNpzFiles / "stored.npz"));
   const std::vector<NamedTensor> tensors = read_npz(folder / "out.npz");
   ASSERT_EQ(tensors.size(), 2U);
   EXPECT_EQ(tensors[0].name, "data");
@@ -50,7 +50,7 @@ TEST(NpzTest, WrittenArchivesReadBack) {
 
 TEST(NpzTest, EqualTensorsGiveEqualFiles) {
   const TemporaryFolder folder;
-  const std::vector<NamedTensor> tensors = read_npz(kData / "stored.npz");
+  const std::vector<NamedTensor> tensors = read_npz(kNpzFiles / "stored.npz");
   write_npz(folder / "a.npz", tensors);
   write_npz(folder / "b.npz", tensors);
   EXPECT_EQ(TemporaryFolder::read(folder / "a.npz"), TemporaryFolder::read(folder / "b.npz"));
@@ -60,7 +60,7 @@ TEST(NpzTest, EmptyArchivesAndEmptyTensorsWork) {
   const TemporaryFolder folder;
   write_npz(folder / "none.npz", {});
   EXPECT_THAT(read_npz(folder / "none.npz"), IsEmpty());
-  const std::vector<NamedTensor> empty{{"e", read_npy(kData / "empty.npy")}};
+  const std::vector<NamedTensor> empty{{"e", read_npy(kNpzFiles / "empty.npy")}};
   write_npz(folder / "empty.npz", empty);
   EXPECT_THAT(read_npz(folder / "empty.npz").at(0).tensor.shape(), ElementsAre(0, 3));
 }
@@ -91,14 +91,14 @@ TEST(NpzTest, RefusesRepeatedMembers) {
 }
 
 TEST(NpzTest, ALoneArrayIsNoArchive) {
-  EXPECT_THAT([] { read_npz(kData / "float32.npy"); },
+  EXPECT_THAT([] { read_npz(kNpzFiles / "float32.npy"); },
               ThrowsError(ErrorKind::kFormat, "does not begin with a zip signature"));
 }
 
 TEST(NpzTest, EveryTruncationIsRefused) {
   const TemporaryFolder folder;
   for (const char* name : {"stored.npz", "deflated.npz"}) {
-    const std::string bytes = TemporaryFolder::read(kData / name);
+    const std::string bytes = TemporaryFolder::read(kNpzFiles / name);
     for (std::size_t length = 0; length < bytes.size(); ++length) {
       folder.write("cut.npz", bytes.substr(0, length));
       EXPECT_THAT([&] { read_npz(folder / "cut.npz"); },
@@ -113,8 +113,8 @@ TEST(NpzTest, EveryTruncationIsRefused) {
 TEST(NpzTest, EveryChangedByteIsHarmlessOrRefused) {
   const TemporaryFolder folder;
   for (const char* name : {"stored.npz", "deflated.npz"}) {
-    const std::string bytes = TemporaryFolder::read(kData / name);
-    const std::vector<NamedTensor> original = read_npz(kData / name);
+    const std::string bytes = TemporaryFolder::read(kNpzFiles / name);
+    const std::vector<NamedTensor> original = read_npz(kNpzFiles / name);
     int refused = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       std::string changed = bytes;
@@ -142,7 +142,7 @@ TEST(NpzTest, EveryChangedByteIsHarmlessOrRefused) {
 
 TEST(NpzTest, RefusesSizesThatDeflateCannotReach) {
   const TemporaryFolder folder;
-  std::string bytes = TemporaryFolder::read(kData / "deflated.npz");
+  std::string bytes = TemporaryFolder::read(kNpzFiles / "deflated.npz");
   const std::size_t directory = bytes.find("PK\x01\x02");
   ASSERT_NE(directory, std::string::npos);
   bytes.replace(directory + 24, 4, "\xF0\xFF\xFF\xFF", 4);

@@ -17,18 +17,20 @@ json entry(const std::string& kind, double atol) {
   return {{"kind", kind}, {"atol", atol}, {"rtol", 0.5}, {"order", 0.25}, {"why", "measured"}};
 }
 
-json complete() {
+json complete_table() {
   return {{"schema_version", 1}, {"entries", {entry("logits", 1), entry("probabilities", 2)}}};
 }
 
-ToleranceTable parse(const json& document) { return parse_tolerances(document.dump(), "'t.json'"); }
+ToleranceTable parse_table(const json& document) {
+  return parse_tolerances(document.dump(), "'t.json'");
+}
 
 double atol(const ToleranceTable& table, const std::string& model, const std::string& target) {
   return table.find(model, target, ScoreKind::kLogits).tolerance.atol;
 }
 
 TEST(ToleranceTableTest, FindsByKind) {
-  const ToleranceTable table = parse(complete());
+  const ToleranceTable table = parse_table(complete_table());
   EXPECT_EQ(table.find("m", "t", ScoreKind::kLogits).tolerance.atol, 1);
   const ToleranceEntry& last = table.find("m", "t", ScoreKind::kProbabilities);
   EXPECT_EQ(last.tolerance.atol, 2);
@@ -38,7 +40,7 @@ TEST(ToleranceTableTest, FindsByKind) {
 }
 
 TEST(ToleranceTableTest, TheMoreSpecificEntryCounts) {
-  json document = complete();
+  json document = complete_table();
   const auto add = [&](const char* model, const char* target, double value) {
     json more = entry("logits", value);
     if (model != nullptr) more["model"] = model;
@@ -48,7 +50,7 @@ TEST(ToleranceTableTest, TheMoreSpecificEntryCounts) {
   add("m", "t", 10);
   add("m", nullptr, 20);
   add(nullptr, "t", 30);
-  const ToleranceTable table = parse(document);
+  const ToleranceTable table = parse_table(document);
   EXPECT_EQ(atol(table, "m", "t"), 10);
   EXPECT_EQ(atol(table, "m", "u"), 20);
   EXPECT_EQ(atol(table, "n", "t"), 30);
@@ -73,13 +75,15 @@ TEST(ToleranceTableTest, RefusesWhatIsMalformed) {
       {"/entries", 1, "entries is no list"},
   };
   for (const auto& [pointer, value, message] : cases) {
-    json document = complete();
+    json document = complete_table();
     document[json::json_pointer(pointer)] = value;
-    EXPECT_THAT([&] { parse(document); }, ThrowsError(ErrorKind::kFormat, message)) << pointer;
+    EXPECT_THAT([&] { parse_table(document); }, ThrowsError(ErrorKind::kFormat, message))
+        << pointer;
   }
-  json newer = complete();
+  json newer = complete_table();
   newer["schema_version"] = 2;
-  EXPECT_THAT([&] { parse(newer); }, ThrowsError(ErrorKind::kIncompatible, "schema_version 2"));
+  EXPECT_THAT([&] { parse_table(newer); },
+              ThrowsError(ErrorKind::kIncompatible, "schema_version 2"));
 }
 
 // What the project itself ships: every target is judged by numbers that were chosen for it.

@@ -46,11 +46,13 @@ def test_native(tmp_path):
     check(draw(rng, [AVX512, AVX2, NEON64], 8), rng, tmp_path)
 
 
+@pytest.mark.full
 def test_sanitized(tmp_path):
     rng = np.random.default_rng(2)
     check(draw(rng, [AVX512, NEON32], 5), rng, tmp_path, layer_runner.SANITIZED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, isa",
                          [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):

@@ -46,10 +46,12 @@ def test_native(tmp_path):
     check(direct, draw(1, [AVX512, AVX2, NEON64], 7, 4), tmp_path)
 
 
+@pytest.mark.full
 def test_sanitized(tmp_path):
     check(direct, draw(2, [AVX512, NEON32], 3, 2), tmp_path, layer_runner.SANITIZED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, isa",
                          [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):

@@ -148,11 +148,13 @@ def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, seed=5, few=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("isa", [AVX512_VNNI], ids=lambda isa: str(isa.lanes))
 def test_touches_no_memory_but_its_own(isa, tmp_path):
     check(isa, tmp_path, SANITIZED, seed=6, few=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa, toolchain", [
     (NEON64_DOT, AARCH64_DOT), (NEON64, AARCH64), (NEON32, ARMHF), (GENERIC, RISCV64)],
     ids=["aarch64-dot", "aarch64", "armhf", "riscv64"])

@@ -95,10 +95,12 @@ def test_equals_whole_number_arithmetic(isa, tmp_path):
     check(isa, tmp_path, Toolchain())
 
 
+@pytest.mark.full
 def test_touches_no_memory_but_its_own(tmp_path):
     check(AVX512_VNNI, tmp_path, SANITIZED)
 
 
+@pytest.mark.slow
 def test_aarch64_computes_the_same(tmp_path):
     check(NEON64, tmp_path, AARCH64)
 

@@ -74,6 +74,7 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
     check({name: make() for name, make in NETWORKS.items()}, tmp_path, target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_networks_give_what_onnx_runtime_gives(tmp_path, target):
     seeds = range(100, 112) if target == "x86-64-v3" else range(200, 212)

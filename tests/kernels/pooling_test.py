@@ -117,10 +117,12 @@ def test_native(tmp_path):
           layer_runner.Toolchain())
 
 
+@pytest.mark.full
 def test_sanitized(tmp_path):
     check(draw(3, [AVX512, NEON32], 5), np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", NEON64)])
 def test_other_machines(tmp_path, name, isa):
     check(draw(5, [isa], 2), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))

@@ -118,11 +118,13 @@ def test_native(tmp_path):
     check(cases, np.random.default_rng(2), tmp_path, layer_runner.Toolchain())
 
 
+@pytest.mark.full
 def test_sanitized(tmp_path):
     cases = draw(3, [AVX512, NEON32], (2, 4, 4))
     check(cases, np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, isa",
                          [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
 def test_other_machines(tmp_path, name, isa):

@@ -99,8 +99,9 @@ def test_lists_are_completed() -> None:
 def test_files_and_folders_are_completed(tmp_path: Path) -> None:
     (tmp_path / "one file.npz").touch()
     (tmp_path / "one folder").mkdir()
+    both = ["one file.npz", "one folder"]
     for words in (["--inputs", "one"], ["-i", "one"], ["--inputs", "=", "one"], ["net", "one"]):
-        assert sorted(completed("run_model", *words, cwd=tmp_path)) == ["one file.npz", "one folder"]
+        assert sorted(completed("run_model", *words, cwd=tmp_path)) == both
     if "check_zoo" in PROGRAMS:
         assert completed("check_zoo", "--images", "one", cwd=tmp_path) == ["one folder"]
         assert completed("check_zoo", "--golden", "a,one", cwd=tmp_path) == ["a,one folder"]

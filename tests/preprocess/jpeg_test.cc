@@ -22,7 +22,7 @@ File picture(const std::string& name) {
   return fixtures::read_file(fixtures::data_path("pictures/" + name));
 }
 
-std::string refusal(const File& file) {
+std::string jpeg_refusal(const File& file) {
   try {
     decode_jpeg(file, "picture");
   } catch (const Error& error) {
@@ -75,7 +75,8 @@ TEST(Jpeg, AnEndMarkerDoesNotHideMissingData) {
     for (std::size_t size = scan + 16; size + 4 < file.size(); ++size) {
       File cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
       cut.insert(cut.end(), {0xFF, 0xD9});
-      EXPECT_NE(refusal(cut), "") << name << " cut off after " << size << " of " << file.size();
+      EXPECT_NE(jpeg_refusal(cut), "")
+          << name << " cut off after " << size << " of " << file.size();
     }
   }
 }
@@ -86,22 +87,23 @@ TEST(Jpeg, RestartMarkersAreCounted) {
   File missing = file;
   missing.erase(missing.begin() + static_cast<std::ptrdiff_t>(first),
                 missing.begin() + static_cast<std::ptrdiff_t>(first) + 2);
-  EXPECT_NE(refusal(missing), "");
+  EXPECT_NE(jpeg_refusal(missing), "");
   File swapped = file;
   swapped[first + 1] = 0xD3;
-  EXPECT_THAT(refusal(swapped), HasSubstr("Corrupt JPEG data: found marker 0xd3 instead of RST0"));
+  EXPECT_THAT(jpeg_refusal(swapped),
+              HasSubstr("Corrupt JPEG data: found marker 0xd3 instead of RST0"));
   File surplus = file;
   surplus.insert(surplus.end() - 2, {0xFF, 0xD5});
-  EXPECT_THAT(refusal(surplus), HasSubstr("more restart markers"));
+  EXPECT_THAT(jpeg_refusal(surplus), HasSubstr("more restart markers"));
 }
 
 TEST(Jpeg, OtherKindsOfJpegAreNamed) {
   File lossless = picture("444.jpg");
   lossless[find_marker(lossless, 0xC0) + 1] = 0xC3;
-  EXPECT_THAT(refusal(lossless), HasSubstr("SOF3 (lossless or hierarchical)"));
+  EXPECT_THAT(jpeg_refusal(lossless), HasSubstr("SOF3 (lossless or hierarchical)"));
   File deep = picture("444.jpg");
   deep[find_marker(deep, 0xC0) + 4] = 12;
-  EXPECT_THAT(refusal(deep), HasSubstr("12 bits a sample"));
+  EXPECT_THAT(jpeg_refusal(deep), HasSubstr("12 bits a sample"));
   File two_components = picture("gray.jpg");
   const std::size_t frame = find_marker(two_components, 0xC0);
   two_components[frame + 3] = 14;
@@ -109,7 +111,7 @@ TEST(Jpeg, OtherKindsOfJpegAreNamed) {
   const std::array<std::uint8_t, 3> component = {2, 0x11, 0};
   two_components.insert(two_components.begin() + static_cast<std::ptrdiff_t>(frame) + 13,
                         component.begin(), component.end());
-  EXPECT_THAT(refusal(two_components), HasSubstr("it has 2 colour components"));
+  EXPECT_THAT(jpeg_refusal(two_components), HasSubstr("it has 2 colour components"));
 }
 
 TEST(Jpeg, AWarningIsAnError) {
@@ -117,7 +119,8 @@ TEST(Jpeg, AWarningIsAnError) {
   const std::array<std::uint8_t, 3> stray = {1, 2, 3};
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(find_marker(file, 0xC0)), stray.begin(),
               stray.end());
-  EXPECT_THAT(refusal(file), HasSubstr("Corrupt JPEG data: 3 extraneous bytes before marker 0xc0"));
+  EXPECT_THAT(jpeg_refusal(file),
+              HasSubstr("Corrupt JPEG data: 3 extraneous bytes before marker 0xc0"));
 }
 
 TEST(Jpeg, AMissingColorComponentIsNoticed) {
@@ -129,7 +132,7 @@ TEST(Jpeg, AMissingColorComponentIsNoticed) {
   const std::array<std::uint8_t, 6> components = {2, 0x11, 0, 3, 0x11, 0};
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(frame) + 13, components.begin(),
               components.end());
-  EXPECT_THAT(refusal(file), HasSubstr("before all its colour components"));
+  EXPECT_THAT(jpeg_refusal(file), HasSubstr("before all its colour components"));
 }
 
 // One grey block, each bit of each coefficient in a scan of its own that says "all zero".
@@ -162,13 +165,13 @@ File many_scans(int coefficients) {
 }
 
 TEST(Jpeg, ManyScansAreRefused) {
-  EXPECT_EQ(refusal(many_scans(35)), "");  // 491 scans
-  EXPECT_THAT(refusal(many_scans(36)), HasSubstr("more than 500 scans"));
+  EXPECT_EQ(jpeg_refusal(many_scans(35)), "");  // 491 scans
+  EXPECT_THAT(jpeg_refusal(many_scans(36)), HasSubstr("more than 500 scans"));
 }
 
 // A coefficient of which some bits never came, which libjpeg would guess.
 TEST(Jpeg, AScanThatNeverCameIsNoticed) {
-  EXPECT_THAT(refusal(many_scans(8)), HasSubstr("before the last scan of a colour component"));
+  EXPECT_THAT(jpeg_refusal(many_scans(8)), HasSubstr("before the last scan of a colour component"));
 }
 
 // The array for the coefficients of 123 megapixels would take 246 MB.
@@ -181,7 +184,7 @@ TEST(Jpeg, AHugeProgressivePictureWithoutDataTakesNoMemory) {
   file[frame + 8] = 0x68;
   rusage before{};
   getrusage(RUSAGE_SELF, &before);
-  EXPECT_THAT(refusal(file), HasSubstr("damaged"));
+  EXPECT_THAT(jpeg_refusal(file), HasSubstr("damaged"));
   rusage after{};
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 32 * 1024);

@@ -18,10 +18,6 @@ from tvm_client import connect
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes minutes; has a label of its own in CTest")
-
-
 @pytest.fixture
 def start_server() -> Iterator[Callable[..., ServerProcess]]:
     """Starts servers; each has to end in order and to leave nothing behind."""

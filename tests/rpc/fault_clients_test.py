@@ -40,6 +40,7 @@ def test_in_the_middle_of_an_upload(sturdy, sent):
 
 
 @native_only
+@pytest.mark.full
 def test_in_the_middle_of_each_byte_of_a_request(sturdy):
     whole = frame(FIND, sequence(TEXT) + text("tvm.rpc.server.upload"))
     for count in range(0, len(whole), 3):

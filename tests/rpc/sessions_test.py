@@ -68,6 +68,7 @@ def test_sessions_at_the_same_time(server, network):
 
 # Many.
 
+@pytest.mark.full
 def test_sessions_one_after_another(sturdy, count=400 if IS_NATIVE else 10):
     for _ in range(count):
         client = RawClient(sturdy)
@@ -82,6 +83,7 @@ def test_thousands_of_sessions_one_after_another(sturdy):
 
 
 @native_only
+@pytest.mark.full
 def test_dozens_of_sessions_at_once(sturdy):
     clients = [RawClient(sturdy) for _ in range(48)]
     assert len(sturdy.session_folders()) == 48

@@ -15,7 +15,6 @@
 #include <run_model/tensor.h>
 #include "runtime/call_context.h"
 #include "runtime/float16.h"
-#include "runtime/workspace.h"
 
 namespace run_model {
 namespace {

@@ -9,6 +9,7 @@ import sys
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.full  # each command starts a Python of its own
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 

@@ -36,10 +36,11 @@ class Repository:
             copy(source, self.path(f"scripts/{name}"))
         self.write("scripts/make_venv.sh", "#!/bin/sh\n").chmod(0o755)
         for tool in TOOLS:
-            self.tool(tool, "")
+            self.tool(f"lint/bin/{tool}", "")
+        self.tool("programs/cmake", "")
         self.write("build/venv/bin/python", "")
         compiled = [{"file": str(self.path(name))} for name in FILES if name.endswith(".cc")]
-        self.write("build/host/compile_commands.json", str(compiled).replace("'", '"'))
+        self.write("build/separate/compile_commands.json", str(compiled).replace("'", '"'))
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
         subprocess.run(["git", "add", "--", *[name for name in FILES if name != "run"]], cwd=folder,
                        check=True)
@@ -53,14 +54,18 @@ class Repository:
         self.path(name).write_text(text)
         return self.path(name)
 
-    def tool(self, name, body):
+    def tool(self, path, body):
+        """A program in build/ that notes how it is called, and then does what `body` says."""
+        name = os.path.basename(path)
         script = f'#!/bin/sh\necho "{name} $*" >> {self.root}/build/calls\n{body}\n'
-        self.write(f"build/lint/bin/{name}", script).chmod(0o755)
+        self.write(f"build/{path}", script).chmod(0o755)
 
     def lint(self, *arguments):
         self.write("build/calls", "")
+        path = f"{self.root}/build/programs:{os.environ['PATH']}"
         result = subprocess.run([self.root / "scripts/lint", *arguments], text=True, check=False,
-                                capture_output=True, timeout=60, cwd=os.path.expanduser("~"))
+                                capture_output=True, timeout=60, cwd=os.path.expanduser("~"),
+                                env={**os.environ, "PATH": path})
         self.calls = sorted(self.path("build/calls").read_text().splitlines())
         return result
 
@@ -91,7 +96,7 @@ def test_every_check_sees_its_files(repository):
 
 
 def test_a_finding_fails_and_the_others_still_run(repository):
-    repository.tool("ruff", "echo 'module.py:1: bad'; exit 1")
+    repository.tool("lint/bin/ruff", "echo 'module.py:1: bad'; exit 1")
     repository.write("base/a.cc", '#include "base/c.h"\n')
     result = repository.lint("--fast")
     assert result.returncode == 1
@@ -102,9 +107,18 @@ def test_a_finding_fails_and_the_others_still_run(repository):
 
 
 def test_a_tool_that_crashes_without_a_word_is_no_success(repository):
-    repository.tool("mypy", "exit 2")
+    repository.tool("lint/bin/mypy", "exit 2")
     result = repository.lint("mypy")
     assert result.returncode == 1 and "ended with 2" in result.stdout
+
+
+def test_clang_tidy_with_nothing_to_look_at_is_no_success(repository):
+    repository.write("build/separate/compile_commands.json", "[]")
+    result = repository.lint("clang-tidy")
+    assert result.returncode == 1 and "no file of the preset 'separate'" in result.stdout
+    repository.tool("programs/cmake", "echo 'CMake Error: no compiler' >&2; exit 1")
+    result = repository.lint("clang-tidy")
+    assert result.returncode == 1 and "CMake Error: no compiler" in result.stdout
 
 
 def test_only_named_checks_and_files(repository):

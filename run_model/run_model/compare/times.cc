@@ -42,6 +42,9 @@ std::string text_at(const nlohmann::json& root, std::initializer_list<const char
 }
 
 std::vector<Condition> conditions_of(const nlohmann::json& root) {
+  // A report that does not tell is of one.
+  std::string instances = text_at(root, {"timing", "repeated", "instances"});
+  if (instances.empty()) instances = "1";
   return {
       {"model", text_at(root, {"model"})},
       {"target", text_at(root, {"artifact", "tvm_target"})},
@@ -56,6 +59,7 @@ std::vector<Condition> conditions_of(const nlohmann::json& root) {
       {"CPUs", text_at(root, {"thread_plan", "cpus"})},
       {"spin time", text_at(root, {"thread_plan", "spin_microseconds"})},
       {"runs in a sample", text_at(root, {"timing", "repeated", "number"})},
+      {"instances", instances},
       {"cold cache", text_at(root, {"timing", "repeated", "cold_cache_bytes"})},
       {"starts a second", text_at(root, {"timing", "repeated", "pacing", "fps"})},
   };

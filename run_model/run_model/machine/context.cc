@@ -95,7 +95,7 @@ std::optional<bool> boost(const fs::path& root) {
 std::string virtual_machine(const fs::path& root) {
   if (runs_emulated(root)) return kEmulated;
   if (std::string type = first_line(root / "sys/hypervisor/type"); !type.empty()) return type;
-  const std::string vendor = first_line(root / "sys/class/dmi/id/sys_vendor");
+  std::string vendor = first_line(root / "sys/class/dmi/id/sys_vendor");
   const std::string cpuinfo = read_system_file(root / "proc/cpuinfo");
   const std::string flags = " " + std::string(field(cpuinfo, "flags")) + " ";
   if (flags.find(" hypervisor ") != std::string::npos) {
@@ -105,8 +105,6 @@ std::string virtual_machine(const fs::path& root) {
   const std::string tree = read_system_file(root / "proc/device-tree/compatible");
   return tree.find("dummy-virt") != std::string::npos ? "QEMU" : "";
 }
-
-std::string megahertz(std::uint64_t khz) { return std::to_string(khz / 1000) + " MHz"; }
 
 void describe_frequencies(MachineContext& context, const std::vector<int>& cpus,
                           const fs::path& root) {
@@ -156,6 +154,8 @@ void warn(MachineContext& context, const fs::path& root) {
 }
 
 }  // namespace
+
+std::string megahertz(std::uint64_t khz) { return std::to_string(khz / 1000) + " MHz"; }
 
 MachineContext describe_machine(MachineDetail detail, const fs::path& root) {
   const std::vector<int> cpus = allowed_cpus();

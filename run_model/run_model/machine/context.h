@@ -47,6 +47,9 @@ struct MachineContext {
   std::vector<std::string> warnings;  // one sentence each: what may spoil a measurement
 };
 
+// "2400 MHz"
+std::string megahertz(std::uint64_t khz);
+
 // Never throws for what a machine does not tell.
 MachineContext describe_machine(MachineDetail detail, const std::filesystem::path& root = "/");
 

@@ -19,7 +19,7 @@ namespace run_model {
 namespace {
 
 constexpr std::size_t kRounds = 5;
-constexpr std::chrono::milliseconds kProgressPause(250);
+constexpr std::chrono::milliseconds kSweepProgressPause(250);
 
 constexpr double kAsFast = 1.02;
 constexpr double kAsFastWithinNoise = 1.10;
@@ -89,7 +89,7 @@ void measure_once(LoadedPackage& loaded, const ThreadPlan& plan, const MeasureSe
                            measured.samples.end());
 }
 
-std::vector<Tensor> copies_of_outputs(const GraphExecutor& executor) {
+std::vector<Tensor> outputs_of_first_row(const GraphExecutor& executor) {
   std::vector<Tensor> copies;
   for (std::size_t i = 0; i < executor.outputs().size(); ++i) {
     copies.push_back(executor.output(i).clone());
@@ -158,12 +158,12 @@ ThreadSweep run_thread_sweep(LoadedPackage& loaded, const ThreadSettings& thread
   const MeasureSettings share = share_of(measure);
   std::vector<Collected> collected(sweep.rows.size());
   std::vector<Tensor> outputs;
-  ProgressLine progress(measure.show_progress, kProgressPause);
+  ProgressLine progress(measure.show_progress, kSweepProgressPause);
   for (std::size_t round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
       restore.widen();
       measure_once(loaded, sweep.rows[i].plan, share, collected[i]);
-      if (outputs.empty()) outputs = copies_of_outputs(loaded.executor);
+      if (outputs.empty()) outputs = outputs_of_first_row(loaded.executor);
       check_outputs(loaded.executor, outputs, sweep.rows[i], sweep.rows.front());
       progress.show("sweep, measurement " + std::to_string(round * sweep.rows.size() + i + 1) +
                     " of " + std::to_string(kRounds * sweep.rows.size()));

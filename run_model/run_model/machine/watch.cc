@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/system_file.h"
+#include "run_model/run_model/machine/context.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -96,8 +97,6 @@ void sample_ticks(MachineSample& sample, const fs::path& root) {
     }
   }
 }
-
-std::string megahertz(std::uint64_t khz) { return std::to_string(khz / 1000) + " MHz"; }
 
 std::string whole(double value) {
   std::array<char, 32> text{};

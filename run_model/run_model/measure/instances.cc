@@ -10,17 +10,15 @@
 #include <thread>
 #include <vector>
 
+#include "run_model/shared/stopwatch.h"
+
 namespace run_model {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
 // What one of them has measured.
-struct Samples {
+struct InstanceSamples {
   std::vector<double> times;
   std::vector<Clock::time_point> ends;
   std::size_t warm_up_runs = 0;
@@ -92,7 +90,7 @@ class Instances {
 
   // The first one decides for all when it is enough.
   void take_samples(std::size_t index) {
-    Samples& samples = samples_[index];
+    InstanceSamples& samples = samples_[index];
     StopRule rule(settings_);
     const Clock::time_point first = Clock::now();
     if (index == 0) first_ = first;
@@ -121,7 +119,7 @@ class Instances {
     result.stopped_by = stopped_by_;
     result.measured = milliseconds(last_ - first_);
     result.clock_overhead = clock_overhead();
-    for (const Samples& samples : samples_) {
+    for (const InstanceSamples& samples : samples_) {
       for (std::size_t i = 0; i < samples.times.size(); ++i) {
         if (samples.ends[i] <= last_) result.samples.push_back(samples.times[i]);
       }
@@ -132,7 +130,7 @@ class Instances {
 
   std::span<const std::function<void()>> runs_;
   const MeasureSettings& settings_;
-  std::vector<Samples> samples_;
+  std::vector<InstanceSamples> samples_;
   std::barrier<> start_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;

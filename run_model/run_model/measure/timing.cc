@@ -11,6 +11,7 @@
 #include "run_model/run_model/measure/cold_cache.h"
 #include "run_model/run_model/measure/statistics.h"
 #include "run_model/shared/progress_line.h"
+#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {
@@ -19,10 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 // Fewer samples can agree by chance.
 constexpr std::size_t kFirstLook = 20;
-
-double milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
 
 }  // namespace
 

@@ -21,7 +21,7 @@ struct Group {
   const char* operators;  // TVM's operators of 0.6 to 0.19 with _ for ., separated by spaces
 };
 
-constexpr Group kGroups[] = {
+constexpr Group kFamilies[] = {
     {OperatorFamily::kConv2d, Role::kMain,
      "nn_conv2d nn_contrib_conv2d_NCHWc nn_contrib_conv2d_winograd_without_weight_transform "
      "nn_contrib_conv2d_gemm_without_weight_transform qnn_conv2d"},
@@ -146,7 +146,7 @@ std::size_t whole_word(std::string_view text, std::string_view word) {
 // The longest operator that `text` starts with: "floor_divide" is not "floor".
 std::string_view first_operator(std::string_view text, const Group** group) {
   std::size_t longest = 0;
-  for (const Group& candidate : kGroups) {
+  for (const Group& candidate : kFamilies) {
     std::string_view rest = candidate.operators;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(' '), rest.size());

@@ -8,7 +8,8 @@
 #include <run_model/graph.h>
 #include "run_model/run_model/profile/live_memory.h"
 #include "run_model/shared/arguments.h"
-#include "runtime/workspace.h"
+#include "run_model/shared/stopwatch.h"
+#include "runtime/call_context.h"
 
 namespace run_model {
 namespace {
@@ -17,10 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 // The most samples that are kept: 64 MB of them.
 constexpr std::size_t kMaxSamples = std::size_t{8} << 20;
-
-double milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
 
 // One run node by node.
 struct NodeRun {

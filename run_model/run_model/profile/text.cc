@@ -11,31 +11,31 @@
 namespace run_model {
 namespace {
 
-std::string formatted(const char* format, double value) {
+std::string printed(const char* format, double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
 }
 
 std::string milliseconds(double value) {
-  return formatted(value < 100.0 ? "%.3f" : value < 10000.0 ? "%.1f" : "%.0f", value);
+  return printed(value < 100.0 ? "%.3f" : value < 10000.0 ? "%.1f" : "%.0f", value);
 }
 
 std::string rate(const std::optional<double>& value) {
-  return value ? formatted(*value < 1000.0 ? "%.1f" : "%.0f", *value) : "-";
+  return value ? printed(*value < 1000.0 ? "%.1f" : "%.0f", *value) : "-";
 }
 
-std::string percent(double share) { return formatted("%.1f", 100.0 * share); }
+std::string percent(double share) { return printed("%.1f", 100.0 * share); }
 
 std::string plural(std::size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-std::string bytes_text(std::size_t bytes) {
+std::string short_bytes(std::size_t bytes) {
   const double kilobytes = static_cast<double>(bytes) / 1024;
   if (bytes < 1024) return std::to_string(bytes) + " B";
-  if (kilobytes < 1024) return formatted("%.1f KiB", kilobytes);
-  return formatted("%.1f MiB", kilobytes / 1024);
+  if (kilobytes < 1024) return printed("%.1f KiB", kilobytes);
+  return printed("%.1f MiB", kilobytes / 1024);
 }
 
 // On one line and without control characters; not cut.
@@ -143,7 +143,7 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
   add("GB/s", true, 0, [](std::size_t, Node n) { return rate(n.gigabytes_per_second()); });
   if (wide) {
     add("moved", true, 0,
-        [](std::size_t, Node n) { return bytes_text(n.bytes_read + n.bytes_written); });
+        [](std::size_t, Node n) { return short_bytes(n.bytes_read + n.bytes_written); });
     add("family", false, 0,
         [](std::size_t, Node n) { return std::string(operator_family_title(n.family)); });
   }
@@ -177,7 +177,7 @@ std::string family_table(const Profile& profile) {
                                               milliseconds(family.time),
                                               percent(family.share),
                                               rate(all ? family.gflops() : std::nullopt),
-                                              bytes_text(family.bytes)};
+                                              short_bytes(family.bytes)};
     for (std::size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
   }
   return table(columns);
@@ -188,19 +188,19 @@ std::string sums(const Profile& profile) {
   std::string text = "Sum of the nodes " + milliseconds(profile.sum_of_nodes) + " ms; a run " +
                      milliseconds(plain) + " ms, node by node " +
                      milliseconds(profile.node_run.median) + " ms (medians)\n";
-  text += "Running node by node costs " + formatted("%+.3f ms", profile.overhead);
-  if (plain > 0.0) text += formatted(" (%+.1f %%)", 100.0 * profile.overhead / plain);
+  text += "Running node by node costs " + printed("%+.3f ms", profile.overhead);
+  if (plain > 0.0) text += printed(" (%+.1f %%)", 100.0 * profile.overhead / plain);
   return text + "\n";
 }
 
 std::string memory_lines(const Profile& profile) {
   const ProfileMemory& memory = profile.memory;
   std::string text = "Memory: parameters " +
-                     bytes_text(memory.executor.params_mapped + memory.executor.params_copied) +
-                     ", activations " + bytes_text(memory.executor.activations) + "\n";
-  text += "        at most " + bytes_text(memory.peak_live_bytes) +
+                     short_bytes(memory.executor.params_mapped + memory.executor.params_copied) +
+                     ", activations " + short_bytes(memory.executor.activations) + "\n";
+  text += "        at most " + short_bytes(memory.peak_live_bytes) +
           " of activations needed at once (node " + std::to_string(memory.peak_node) + ")\n";
-  return text + "        workspace of a node up to " + bytes_text(memory.workspace_bytes) +
+  return text + "        workspace of a node up to " + short_bytes(memory.workspace_bytes) +
          " on the calling thread\n";
 }
 

@@ -95,9 +95,12 @@ TEST(SplitArgumentsTest, DashesAlone) {
 
 TEST(SplitArgumentsTest, TheNearestFlagIsOffered) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"--tpok", "--topk"},           {"--repat=3", "--repeat"},
-      {"--print_tiem", "--print-time"}, {"--save-output", "--save-outputs"},
-      {"--no-verfy", "--no-verify"},  {"--treads", "--threads"},
+      {"--tpok", "--topk"},
+      {"--repat=3", "--repeat"},
+      {"--print_tiem", "--print-time"},
+      {"--save-output", "--save-outputs"},
+      {"--no-verfy", "--no-verify"},
+      {"--treads", "--threads"},
   };
   for (const auto& [given, meant] : cases) {
     EXPECT_THAT([&] { split_arguments(kRunManual, Strings{given}); },
@@ -133,9 +136,9 @@ TEST_F(SetFlagsTest, WrongTypesAreNamed) {
 }
 
 TEST_F(SetFlagsTest, OtherValuesThanTheChoicesAreNamed) {
-  EXPECT_THAT([] { set_flags(kRunManual, {{"fit", "stretch"}}); },
-              ThrowsError(ErrorKind::kUsage,
-                          "--fit is 'stretch', expected crop, squash or letterbox"));
+  EXPECT_THAT(
+      [] { set_flags(kRunManual, {{"fit", "stretch"}}); },
+      ThrowsError(ErrorKind::kUsage, "--fit is 'stretch', expected crop, squash or letterbox"));
   EXPECT_NO_THROW(set_flags(kRunManual, {{"fit", "squash"}}));
 }
 

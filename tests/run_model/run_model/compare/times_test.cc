@@ -54,6 +54,9 @@ TEST_F(TimedReportTest, ReadsSamplesAndConditions) {
     if (condition.name == "CPUs") {
       EXPECT_EQ(condition.value, "0,1");
     }
+    if (condition.name == "instances") {
+      EXPECT_EQ(condition.value, "1");
+    }
     if (condition.name == "governor") {
       EXPECT_EQ(condition.value, "");
     }

@@ -1,4 +1,4 @@
-#include "runtime/workspace.h"
+#include "runtime/call_context.h"
 
 #include <gtest/gtest.h>
 
@@ -116,6 +116,21 @@ TEST(WorkspaceTest, EachThreadHasItsOwn) {
   std::thread([&] { other = &Workspace::of_this_thread(); }).join();
   EXPECT_NE(other, &Workspace::of_this_thread());
   EXPECT_EQ(&Workspace::of_this_thread(), &Workspace::of_this_thread());
+}
+
+TEST(CurrentPool, NestsAndRestores) {
+  EXPECT_EQ(&current_thread_pool(), ThreadPool::shared().get());
+  ThreadPool outer({.threads = 1});
+  ThreadPool inner({.threads = 1});
+  {
+    CurrentPool use_outer(outer);
+    {
+      CurrentPool use_inner(inner);
+      EXPECT_EQ(&current_thread_pool(), &inner);
+    }
+    EXPECT_EQ(&current_thread_pool(), &outer);
+  }
+  EXPECT_EQ(&current_thread_pool(), ThreadPool::shared().get());
 }
 
 }  // namespace
