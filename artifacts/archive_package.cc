@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
 #include <run_model/error.h>
-#include "artifacts/gunzip.h"
-#include "artifacts/model_library_format.h"
-#include "artifacts/tar_reader.h"
+#include "artifacts/deflate.h"
+#include "artifacts/tar.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 
@@ -17,6 +19,63 @@ namespace run_model {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kNewestVersion = 7;
+
+// "executors" since version 2, "runtimes" before.
+std::vector<std::string> executors_of(const JsonField& model) {
+  auto list = find_member(model, "executors");
+  if (!list) list = find_member(model, "runtimes");
+  std::vector<std::string> names;
+  if (!list) return names;
+  for (std::size_t i = 0; i < list->array_size(); ++i) names.push_back(list->at(i).string());
+  return names;
+}
+
+// Accepts metadata.json of a Model Library Format archive of one model for the graph executor.
+// Fields read from TVM's model_library_format.py, versions 1 (0.8 in the making) to 7 (0.10 to
+// 0.19). `source` names the archive.
+void check_library_format(std::span<const std::byte> metadata, const std::string& source) {
+  const std::string name = "metadata.json in " + source;
+  const JsonDocument document(as_text(metadata), name);
+  const JsonField root = document.root();
+  const auto version = find_member(root, "version");
+  if (!version) {
+    throw Error(ErrorKind::kFormat,
+                source +
+                    " is a tar archive without a library, and its metadata.json is not that of "
+                    "the Model Library Format",
+                "give the archive that tvmc compile wrote");
+  }
+  const std::int64_t number = version->integer(1, std::numeric_limits<std::int32_t>::max());
+  if (number > kNewestVersion) {
+    throw Error(ErrorKind::kIncompatible,
+                source + " is in version " + std::to_string(number) +
+                    " of the Model Library Format, and run_model knows 1 to " +
+                    std::to_string(kNewestVersion),
+                "make it with TVM 0.8 to 0.19");
+  }
+  std::vector<std::string> executors;
+  // Since version 7 an archive can hold several models.
+  if (const auto modules = find_member(root, "modules")) {
+    const std::vector<std::string> keys = modules->keys();
+    if (keys.size() != 1) {
+      throw Error(ErrorKind::kIncompatible,
+                  source + " holds " + std::to_string(keys.size()) +
+                      " models, and run_model runs archives of one",
+                  "export each model by itself");
+    }
+    executors = executors_of(modules->member(keys.front()));
+  } else {
+    executors = executors_of(root);
+  }
+  if (std::find(executors.begin(), executors.end(), "graph") != executors.end()) return;
+  const std::string list = comma_list(executors, [](const std::string& e) { return in_quotes(e); });
+  throw Error(ErrorKind::kIncompatible,
+              source + " was compiled for the executor " + (list.empty() ? "'unknown'" : list) +
+                  ", and run_model has the graph executor only",
+              "compile with --executor graph");
+}
 
 // tvmc's name for the pieces, and compile_model's.
 constexpr std::array<std::string_view, 2> kStems{"mod", "model"};
@@ -122,12 +181,10 @@ class Archive {
 
   std::string list_files() const {
     constexpr std::size_t kShown = 5;
-    const std::vector<TarEntry>& entries = tar_.entries();
+    const std::span<const TarEntry> entries = tar_.entries();
     if (entries.empty()) return "no files";
-    std::string list;
-    for (std::size_t i = 0; i < std::min(entries.size(), kShown); ++i) {
-      list += (i == 0 ? "" : ", ") + in_quotes(entries[i].name);
-    }
+    const std::string list = comma_list(entries.first(std::min(entries.size(), kShown)),
+                                        [](const TarEntry& e) { return in_quotes(e.name); });
     return entries.size() > kShown ? list + " …" : list;
   }
 

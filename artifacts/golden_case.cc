@@ -9,7 +9,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/top_k.h>
-#include "artifacts/preprocessing_field.h"
+#include "artifacts/metadata_fields.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"

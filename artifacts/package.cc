@@ -5,9 +5,8 @@
 #include <run_model/error.h>
 #include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
-#include "artifacts/cpu_check.h"
 #include "artifacts/package_finder.h"
-#include "artifacts/piece_kind.h"
+#include "artifacts/targets.h"
 #include "base/text.h"
 
 namespace run_model {

@@ -32,6 +32,23 @@ bool is_hex(std::string_view text, std::size_t digits);
 // Everything after `limit` bytes becomes "…".
 std::string in_quotes(std::string_view text, std::size_t limit = 80);
 
+// What `text` says of each item, with ", " between: "a, b, c".
+template <typename Items, typename Text>
+std::string comma_list(const Items& items, Text&& text) {
+  std::string list;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) list += ", ";
+    first = false;
+    list += text(item);
+  }
+  return list;
+}
+template <typename Items>
+std::string comma_list(const Items& items) {
+  return comma_list(items, [](const auto& item) -> const auto& { return item; });
+}
+
 // A file's name as a person knows it: a file that exists in memory only (/proc/self/fd/7) goes by
 // the name that it was made with.
 std::string shown_path(const std::filesystem::path& path);

@@ -64,7 +64,7 @@ set(CPACK_PACKAGE_VENDOR "run_model developers")
 set(CPACK_PACKAGE_CONTACT "run_model developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "run models compiled with TVM, without TVM")
 set(CPACK_PACKAGE_DESCRIPTION
-"run_model runs neural networks that TVM 0.6 to 0.19 has compiled for the
+"run_model runs neural networks that TVM 0.7 to 0.19 has compiled for the
 graph executor, on boards that have no TVM: it prepares a picture exactly as
 in training, runs the network and prints the most likely classes, or takes
 and gives tensors in NumPy's files.")

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "artifacts/gunzip.h"
-#include "artifacts/tar_reader.h"
+#include "artifacts/deflate.h"
+#include "artifacts/tar.h"
 #include "base/mapped_file.h"
 #include "base/system_file.h"
 #include "base/text.h"

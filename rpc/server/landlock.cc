@@ -37,7 +37,7 @@ enum FileAccess : std::uint64_t {
   kTruncate = 1 << 14,
 };
 enum NetworkAccess : std::uint64_t { kConnectTcp = 1 << 1 };
-enum Scope : std::uint64_t { kAbstractSockets = 1 << 0, kSignals = 1 << 1 };
+enum Scope : std::uint64_t { kScopeAbstractSockets = 1 << 0, kScopeSignals = 1 << 1 };
 
 // Versions of the interface. The first has no right to rename between two folders, which linking
 // uploaded objects needs.
@@ -62,7 +62,7 @@ bool write_only_below(const std::filesystem::path& folder) {
       kWriteFile | (version >= kFirstWithTruncate ? std::uint64_t{kTruncate} : 0);
   handled.file_access = write | kRemoveAndMake | kRefer;
   if (version >= kFirstWithNetwork) handled.network_access = kConnectTcp;
-  if (version >= kFirstWithScopes) handled.scopes = kAbstractSockets | kSignals;
+  if (version >= kFirstWithScopes) handled.scopes = kScopeAbstractSockets | kScopeSignals;
   const OwnedFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &handled, sizeof(handled), 0U)));
   return ruleset && allow(ruleset.get(), folder, handled.file_access) &&
          allow(ruleset.get(), "/dev/null", write) &&

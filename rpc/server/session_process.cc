@@ -22,7 +22,7 @@ namespace {
 constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
 // Together what a pipe holds; a session that writes without end does not hold up the others.
-constexpr int kLogPiecesAtATime = 16;
+constexpr int kReadsAtATime = 16;
 
 [[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal,
@@ -112,7 +112,7 @@ std::vector<SessionProcess::Line> SessionProcess::read_lines() {
     line_.clear();
   };
   std::array<char, 4096> buffer;
-  for (int piece = 0; output_ && piece < kLogPiecesAtATime; ++piece) {
+  for (int piece = 0; output_ && piece < kReadsAtATime; ++piece) {
     const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
     if (got == 0) output_.reset();
     if (got <= 0) break;

@@ -79,7 +79,7 @@ constexpr char kMemoryAdvice[] =
     "compiled code used memory that is not its own: check that number, shapes and types of its "
     "arguments are those that it was compiled for";
 
-constexpr std::array<KnownSignal, 9> kSignals{{
+constexpr std::array<KnownSignal, 9> kKnownSignals{{
     {SIGSEGV, "SIGSEGV (segmentation fault)", kMemoryAdvice},
     {SIGBUS, "SIGBUS (bus error)", kMemoryAdvice},
     {SIGILL, "SIGILL (illegal instruction)",
@@ -96,9 +96,9 @@ constexpr std::array<KnownSignal, 9> kSignals{{
 
 const KnownSignal* find(int signal) {
   const auto* const found =
-      std::find_if(kSignals.begin(), kSignals.end(),
+      std::find_if(kKnownSignals.begin(), kKnownSignals.end(),
                    [signal](const auto& known) { return known.number == signal; });
-  return found == kSignals.end() ? nullptr : found;
+  return found == kKnownSignals.end() ? nullptr : found;
 }
 
 // "SIGSEGV (segmentation fault)", "signal 35".

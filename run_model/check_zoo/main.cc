@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <run_model/error.h>
-#include "artifacts/target_list.h"
+#include "artifacts/targets.h"
 #include "artifacts/tolerance_table.h"
 #include "base/text.h"
 #include "base/write_file.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <run_model/package.h>
-#include "artifacts/target_list.h"
+#include "artifacts/targets.h"
 #include "run_model/check_zoo/settings.h"
 #include "runtime/cpu/features.h"
 

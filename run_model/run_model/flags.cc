@@ -418,7 +418,7 @@ constexpr Entry kExamples[] = {
 constexpr Manual kRunManual{
     .program = "run_model",
     .summary = "run a model that TVM has compiled, without TVM",
-    .description = "run_model runs a model that TVM (0.6 to 0.19, graph executor) has compiled, "
+    .description = "run_model runs a model that TVM (0.7 to 0.19, graph executor) has compiled, "
                    "without TVM.",
     .more =
         R"(In the first form it classifies a picture on the CPU and prints the most likely classes;

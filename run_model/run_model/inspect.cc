@@ -9,7 +9,7 @@
 
 #include <run_model/error.h>
 #include <run_model/graph.h>
-#include "artifacts/cpu_check.h"
+#include "artifacts/targets.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "runtime/device_blob.h"

@@ -57,6 +57,20 @@ TEST_F(VerifyFileTest, RefusesAnotherContent) {
               ThrowsError(ErrorKind::kFormat, "but 'metadata.json' lists 78af5f94892f3950"));
 }
 
+TEST_F(VerifyFileTest, ComparesTheSha256WhereNothingElseIsListed) {
+  folder_.write("model.so", "abc");
+  // FIPS 180-4's own example.
+  const std::string of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  metadata_.files["model.so"] = {3, of_abc, std::nullopt};
+  EXPECT_NO_THROW(verify());
+  folder_.write("model.so", "abd");
+  EXPECT_THAT([&] { verify(); }, ThrowsError(ErrorKind::kFormat,
+                                             "has the SHA-256 a52d159f262b2c6ddb724a61840befc36eb30"
+                                             "c88877a4030b65cbe86298449c9, but 'metadata.json' "
+                                             "lists " +
+                                                 of_abc));
+}
+
 TEST_F(VerifyFileTest, RefusesAFileThatIsNotListed) {
   folder_.write("model.so", "abc");
   metadata_.files["other.so"] = {3, "", kOfAbc};

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <run_model/npy.h>
-#include "artifacts/zip_writer.h"
+#include "artifacts/zip.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "artifacts/target_list.h"
+#include "artifacts/targets.h"
 #include "tests/error_matcher.h"
 
 namespace run_model {

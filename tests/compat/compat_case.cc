@@ -7,7 +7,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "artifacts/zip_reader.h"
+#include "artifacts/zip.h"
 #include "base/file.h"
 #include "runtime/cpu/features.h"
 

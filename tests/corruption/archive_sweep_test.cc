@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "artifacts/archive_package.h"
-#include "artifacts/gunzip.h"
-#include "artifacts/tar_reader.h"
+#include "artifacts/deflate.h"
+#include "artifacts/tar.h"
 #include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/corruption/damage.h"

@@ -18,7 +18,7 @@ enum class Role {
 struct Group {
   OperatorFamily family;
   Role role;
-  const char* operators;  // TVM's operators of 0.6 to 0.19 with _ for ., separated by spaces
+  const char* operators;  // TVM's operators of 0.7 to 0.19 with _ for ., separated by spaces
 };
 
 constexpr Group kFamilies[] = {

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
+#include <string>
 
 #include <run_model/decode.h>
 #include <run_model/geometry.h>
@@ -16,6 +18,7 @@
 #include "run_model/run_model/flags.h"
 #include "run_model/run_model/tensor_values.h"
 #include "run_model/shared/help_text.h"
+#include "tests/temporary_folder.h"
 
 namespace run_model {
 namespace {
@@ -89,6 +92,16 @@ TEST(ManualChoicesTest, AreWhatTheLibrariesKnow) {
   for (const auto& name : flag_choices(*find_flag(kRunManual, "fill_mode"))) {
     EXPECT_NO_THROW(parse_fill_mode(name));
   }
+}
+
+// The releases whose artifacts tests/compat runs, and 0.19, the last with a graph executor.
+TEST(ManualTextTest, EveryTextNamesTheSameReleasesOfTvm) {
+  const std::filesystem::path source = RUN_MODEL_SOURCE_DIR;
+  const std::string releases = "0.7 to 0.19";
+  EXPECT_THAT(std::string(kRunManual.description), HasSubstr("TVM (" + releases));
+  EXPECT_THAT(TemporaryFolder::read(source / "README.md"), HasSubstr("TVM " + releases));
+  EXPECT_THAT(TemporaryFolder::read(source / "cmake/RunModelPackage.cmake"),
+              HasSubstr("TVM " + releases));
 }
 
 TEST(ManualTextTest, ParagraphsAndKeptLines) {

@@ -1,4 +1,4 @@
-#include "artifacts/gunzip.h"
+#include "artifacts/deflate.h"
 
 #include <gmock/gmock.h>
 

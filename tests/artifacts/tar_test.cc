@@ -1,10 +1,10 @@
-#include "artifacts/tar_reader.h"
+#include "artifacts/tar.h"
 
 #include <gmock/gmock.h>
 
 #include <map>
 
-#include "artifacts/gunzip.h"
+#include "artifacts/deflate.h"
 #include "base/text.h"
 #include "tests/artifacts/tar_file.h"
 #include "tests/error_matcher.h"

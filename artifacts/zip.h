@@ -1,11 +1,16 @@
-// Members of a zip file that is in memory.
+// Zip files: members of one that is in memory, and writing one with stored members.
+// Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "base/byte_reader.h"
 
 namespace run_model {
 
@@ -24,6 +29,8 @@ class ZipReader {
   // `bytes` must outlive the reader; `name` stands for the file in messages. Throws Error(kFormat)
   // when the directory is damaged, names a member twice or claims more than the file can hold.
   ZipReader(std::span<const std::byte> bytes, std::string name);
+  ZipReader(const ZipReader&) = delete;
+  ZipReader& operator=(const ZipReader&) = delete;
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
@@ -38,7 +45,7 @@ class ZipReader {
   };
 
   [[noreturn]] void fail(const std::string& why) const;
-  std::uint64_t little_endian(std::uint64_t offset, int bytes) const;
+  std::uint64_t field(std::uint64_t offset, std::size_t bytes) const;
   std::uint64_t find_end_record() const;
   Directory find_directory() const;
   std::uint64_t read_entry(std::uint64_t offset, std::uint64_t end);
@@ -46,9 +53,25 @@ class ZipReader {
   void check_totals() const;
   std::span<const std::byte> packed(const ZipEntry& entry) const;
 
-  std::span<const std::byte> bytes_;
   std::string name_;
+  ByteReader reader_;
   std::vector<ZipEntry> entries_;
+};
+
+// Writes members as they are, without compression.
+class ZipWriter {
+ public:
+  // A member made of the pieces one after another; they are kept in memory until write(). Throws
+  // Error(kMismatch) when the archive would pass 4 GiB, the limit of plain zip.
+  void add(const std::string& name, std::initializer_list<std::span<const std::byte>> pieces);
+
+  // Throws Error(kFile). Writes atomically.
+  void write(const std::filesystem::path& path) const;
+
+ private:
+  std::string members_;    // local headers and data
+  std::string directory_;  // central headers
+  std::uint16_t count_ = 0;
 };
 
 }  // namespace run_model

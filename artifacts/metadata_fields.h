@@ -1,0 +1,13 @@
+// What golden cases hold of metadata.json too.
+#pragma once
+
+#include <run_model/preprocessing.h>
+#include "base/json.h"
+
+namespace run_model {
+
+// The "preprocessing" object. Nothing may be missing or unknown but `pad`, because a guess here
+// gives wrong answers. Throws Error(kFormat).
+Preprocessing preprocessing_field(const JsonField& field);
+
+}  // namespace run_model
