@@ -220,7 +220,7 @@ Settings read_settings(std::span<const std::string> args) {
     refuse("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
 
   const std::vector<std::string>& positional = arguments.positional;
-  if (positional.size() > 0) settings.model = positional[0];
+  if (!positional.empty()) settings.model = positional[0];
   if (positional.size() > 1) settings.artifacts = positional[1];
   switch (settings.action) {
     case Action::kRunPicture:
