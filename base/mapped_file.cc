@@ -38,7 +38,7 @@ std::string_view kind_of(mode_t mode) {
 // memfd_create(2).
 constexpr std::size_t kMaxName = 249;
 
-[[noreturn]] void fail(const std::string& name) {
+[[noreturn]] void fail_to_map(const std::string& name) {
   throw Error(ErrorKind::kFile,
               "no file in memory can be made for " + in_quotes(name, kMaxName) + ": " +
                   std::strerror(errno),
@@ -111,7 +111,7 @@ std::shared_ptr<const MemoryFile> MemoryFile::create(const std::string& name,
                                                      std::span<const std::byte> content) {
   const std::string shown = name.size() <= kMaxName ? name : name.substr(name.size() - kMaxName);
   OwnedFd fd(::memfd_create(shown.c_str(), MFD_CLOEXEC));
-  if (!fd || !write_all(fd.get(), content)) fail(shown);
+  if (!fd || !write_all(fd.get(), content)) fail_to_map(shown);
   return std::shared_ptr<const MemoryFile>(new MemoryFile(std::move(fd)));
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, int error) {
+[[noreturn]] void fail_to_write(const fs::path& path, int error) {
   std::string hint;
   if (error == ENOENT) hint = "make its folder first";
   if (error == ENOSPC) hint = "free some space on that device";
@@ -74,13 +74,13 @@ PendingFile open_temporary(const fs::path& target) {
     file += ".tmp" + std::to_string(::getpid()) + "." + std::to_string(attempt);
     OwnedFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd) return {file, std::move(fd), true};
-    if (errno != EEXIST || attempt == kAttempts) fail(target, errno);
+    if (errno != EEXIST || attempt == kAttempts) fail_to_write(target, errno);
   }
 }
 
 PendingFile open_special(const fs::path& path) {
   OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd) fail(path, errno);
+  if (!fd) fail_to_write(path, errno);
   return {path, std::move(fd), false};
 }
 
@@ -91,9 +91,9 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   const fs::path target = direct ? path : resolve(path);
   PendingFile file = direct ? open_special(path) : open_temporary(target);
   for (const std::span<const std::byte> piece : pieces) {
-    if (!file.write(piece)) fail(path, errno);
+    if (!file.write(piece)) fail_to_write(path, errno);
   }
-  if (!file.close() || (!direct && !file.rename_to(target))) fail(path, errno);
+  if (!file.close() || (!direct && !file.rename_to(target))) fail_to_write(path, errno);
 }
 
 }  // namespace run_model

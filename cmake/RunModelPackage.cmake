@@ -17,6 +17,14 @@ install(FILES artifacts/targets.json DESTINATION ${data_dir} COMPONENT programs)
 if(TARGET check_zoo)
   install(FILES artifacts/tolerances.json DESTINATION ${data_dir} COMPONENT programs)
 endif()
+if(TARGET rpc_server)
+  install(FILES run_model/rpc_server/rpc_server.service DESTINATION lib/systemd/system
+    COMPONENT programs)
+  # The client's side of --auth-key-file: one file that needs Python and nothing of this project.
+  install(PROGRAMS scripts/run_model_tools/boards/rpc_auth_proxy.py DESTINATION ${CMAKE_INSTALL_BINDIR}
+    RENAME rpc_auth_proxy COMPONENT programs)
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS python3)
+endif()
 include(package/copyright)
 run_model_write_copyright(${PROJECT_BINARY_DIR}/copyright missing_notices)
 install(FILES README.md LICENSE ${PROJECT_BINARY_DIR}/copyright DESTINATION ${doc_dir}

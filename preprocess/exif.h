@@ -9,9 +9,9 @@ namespace run_model {
 
 inline constexpr int kOrientationNormal = 1;
 
-// The orientation 1..8 in `tiff`, the TIFF structure of an EXIF block (the bytes after "Exif\0\0"
+// The orientation 1..8 in `bytes`, the TIFF structure of an EXIF block (the bytes after "Exif\0\0"
 // in JPEG, the body of PNG's eXIf chunk). Metadata that is damaged, has no orientation or another
 // value gives kOrientationNormal, as in Pillow: it never makes a picture unreadable.
-int exif_orientation(std::span<const std::uint8_t> tiff);
+int exif_orientation(std::span<const std::uint8_t> bytes);
 
 }  // namespace run_model

@@ -17,7 +17,7 @@ constexpr int kGraphicControlBytes = 4;
 constexpr std::uint8_t kTransparentFlag = 1;
 constexpr int kLongestCode = 12;
 
-[[noreturn]] void damaged(const std::string& what, const std::string& found) {
+[[noreturn]] void damaged_gif(const std::string& what, const std::string& found) {
   throw Error(ErrorKind::kImage, what + ": the GIF picture is damaged: " + found,
               "copy or download the file again");
 }
@@ -104,7 +104,7 @@ Frame read_first_frame(Bytes file, const std::string& what) {
       break;
     }
     if (block != kExtension) {
-      damaged(what, "there is neither an image nor an extension" + place);
+      damaged_gif(what, "there is neither an image nor an extension" + place);
     }
     const int label = reader.u8();
     const auto start = static_cast<std::size_t>(reader.position());
@@ -127,13 +127,13 @@ Frame read_first_frame(Bytes file, const std::string& what) {
   }
   const int root_bits = reader.u8();
   if (root_bits < 1 || root_bits >= kLongestCode) {
-    damaged(what, "its codes begin with " + std::to_string(root_bits) + " bits");
+    damaged_gif(what, "its codes begin with " + std::to_string(root_bits) + " bits");
   }
   const std::int64_t wanted = std::int64_t{frame.region.width} * frame.region.height;
   const std::int64_t found = count_pixels(sub_blocks(reader), root_bits, wanted);
   if (found < wanted) {
-    damaged(what, "its data has " + std::to_string(found) + " pixels instead of " +
-                      std::to_string(wanted));
+    damaged_gif(what, "its data has " + std::to_string(found) + " pixels instead of " +
+                          std::to_string(wanted));
   }
   return frame;
 }

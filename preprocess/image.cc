@@ -1,6 +1,7 @@
 #include <run_model/image.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <string>
@@ -13,13 +14,13 @@ namespace run_model {
 namespace {
 
 // Where the pixel (x, y) of the upright picture lies in the stored one of `width` x `height`.
-struct Source {
+struct Walk {
   std::ptrdiff_t start;
   std::ptrdiff_t step_x;
   std::ptrdiff_t step_y;
 };
 
-Source source_of(int orientation, std::ptrdiff_t width, std::ptrdiff_t height) {
+Walk source_of(int orientation, std::ptrdiff_t width, std::ptrdiff_t height) {
   const std::ptrdiff_t right = width - 1;
   const std::ptrdiff_t bottom = (height - 1) * width;
   switch (orientation) {
@@ -77,7 +78,7 @@ Image Image::adopt(int width, int height, std::uint8_t* pixels) {
 Image crop(const Image& image, const Region& window) {
   Image result(window.width, window.height);
   for (int y = 0; y < window.height; ++y) {
-    std::memcpy(result.row(y), image.row(window.y + y) + window.x * kImageChannels,
+    std::memcpy(result.row(y), image.row(window.y + y) + std::ptrdiff_t{window.x} * kImageChannels,
                 result.row_bytes());
   }
   return result;
@@ -98,7 +99,8 @@ Image pad(const Image& image, int left, int top, int width, int height, std::uin
   Image padded(width, height);
   std::memset(padded.data(), value, padded.byte_count());
   for (int y = 0; y < image.height(); ++y) {
-    std::memcpy(padded.row(top + y) + left * kImageChannels, image.row(y), image.row_bytes());
+    std::memcpy(padded.row(top + y) + std::ptrdiff_t{left} * kImageChannels, image.row(y),
+                image.row_bytes());
   }
   return padded;
 }
@@ -109,7 +111,7 @@ Image apply_orientation(Image image, int orientation) {
   }
   const bool turned = orientation >= 5;
   Image upright(turned ? image.height() : image.width(), turned ? image.width() : image.height());
-  const Source source = source_of(orientation, image.width(), image.height());
+  const Walk source = source_of(orientation, image.width(), image.height());
   // Tiles keep both pictures in the cache when rows become columns.
   constexpr int kTile = 32;
   for (int top = 0; top < upright.height(); top += kTile) {

@@ -158,7 +158,7 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
   return true;
 }
 
-[[noreturn]] void damaged(const std::string& what, const std::string& found) {
+[[noreturn]] void damaged_jpeg(const std::string& what, const std::string& found) {
   throw Error(ErrorKind::kImage, what + ": the JPEG picture is damaged: " + found,
               "copy or download the file again");
 }
@@ -168,7 +168,7 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
   throw Error(ErrorKind::kImage, what + ": the JPEG picture " + found, hint);
 }
 
-[[noreturn]] void refuse(const Decoder& decoder, const std::string& what) {
+[[noreturn]] void refuse_jpeg(const Decoder& decoder, const std::string& what) {
   switch (decoder.message_code) {
     case JERR_OUT_OF_MEMORY:
       throw std::bad_alloc();
@@ -181,7 +181,7 @@ bool attempt(Decoder& decoder, void (*step)(Decoder&)) {
                       " (lossless or hierarchical)",
                   "only baseline and progressive JPEG can be read; convert it");
     default:
-      damaged(what, decoder.message);
+      damaged_jpeg(what, decoder.message);
   }
 }
 
@@ -191,14 +191,14 @@ void check_complete(const jpeg_decompress_struct& info, const std::string& what)
   constexpr int kGuessed = 10;  // the DC coefficient and those that libjpeg guesses
   for (int i = 0; i < info.num_components; ++i) {
     if (info.comp_info[i].quant_table == nullptr) {
-      damaged(what, "it ends before all its colour components");
+      damaged_jpeg(what, "it ends before all its colour components");
     }
     // By coefficient: the lowest bit that a scan brought, or -1.
     const bool complete =
         info.coef_bits == nullptr || std::all_of(info.coef_bits[i], info.coef_bits[i] + kGuessed,
                                                  [](int bit) { return bit == 0; });
     if (!complete) {
-      damaged(what, "it ends before the last scan of a colour component");
+      damaged_jpeg(what, "it ends before the last scan of a colour component");
     }
   }
 }
@@ -245,7 +245,7 @@ class DecoderOwner {
 
 void require(bool done, const Decoder& decoder, const std::string& what) {
   if (!done) {
-    refuse(decoder, what);
+    refuse_jpeg(decoder, what);
   }
 }
 
@@ -278,7 +278,7 @@ RawPicture decode_jpeg(Bytes file, const std::string& what) {
   picture.channels = info.num_components;
   picture.orientation = orientation_of(info);
   if (picture.channels != 1 && picture.channels != 3 && picture.channels != 4) {
-    damaged(what, "it has " + std::to_string(picture.channels) + " colour components");
+    damaged_jpeg(what, "it has " + std::to_string(picture.channels) + " colour components");
   }
 
   require(attempt(decoder, start), decoder, what);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 namespace run_model {
@@ -57,9 +58,10 @@ std::uint8_t blend(int upper, int lower, const Pair& rows) {
 }
 
 Image halve(const Image& image, const Region& window) {
+  constexpr std::ptrdiff_t kTwoPixels = 2 * kImageChannels;
   Image result(window.width, window.height);
   for (int y = 0; y < window.height; ++y) {
-    const std::uint8_t* upper = image.row(2 * (window.y + y)) + 2 * window.x * kImageChannels;
+    const std::uint8_t* upper = image.row(2 * (window.y + y)) + kTwoPixels * window.x;
     const std::uint8_t* lower = upper + image.row_bytes();
     std::uint8_t* to = result.row(y);
     for (int x = 0; x < window.width; ++x) {
@@ -67,8 +69,8 @@ Image halve(const Image& image, const Region& window) {
         const int sum = upper[c] + upper[c + kImageChannels] + lower[c] + lower[c + kImageChannels];
         *to++ = static_cast<std::uint8_t>((sum + 2) >> 2);
       }
-      upper += 2 * kImageChannels;
-      lower += 2 * kImageChannels;
+      upper += kTwoPixels;
+      lower += kTwoPixels;
     }
   }
   return result;

@@ -142,8 +142,16 @@ std::size_t FrameReader::read_some(std::span<std::byte> into) {
 
 std::string FrameReader::text(std::uint64_t length) {
   check(length);
-  std::string text(static_cast<std::size_t>(length), '\0');
-  read(std::as_writable_bytes(std::span(text)));
+  // Memory follows what has come: a length alone costs the client nothing.
+  constexpr std::uint64_t kFirstPiece = 64 * 1024;
+  std::string text;
+  while (text.size() < length) {
+    const std::size_t before = text.size();
+    const std::uint64_t piece =
+        std::min(length - before, std::max<std::uint64_t>(before, kFirstPiece));
+    text.resize(before + static_cast<std::size_t>(piece));
+    read(std::as_writable_bytes(std::span(text).subspan(before)));
+  }
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "rpc/debug_executor_module.h"
 #include "rpc/graph_executor_module.h"
+#include "rpc/protocol.h"
 #include "runtime/call_context.h"
 #include "runtime/device_blob.h"
 
@@ -112,6 +113,8 @@ class CompiledFunction final : public Function {
       case kTypeInt:
       case kTypeUInt:
         return result.v_int64;
+      case kTypeBool:
+        return Bool{result.v_int64 != 0};
       case kTypeFloat:
         return result.v_float64;
       case kTypeString:

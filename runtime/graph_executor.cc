@@ -24,7 +24,7 @@ void check_form(const TensorInfo& expected, const Tensor& given, const char* wha
           " was given");
 }
 
-void check_alignment(const TensorInfo& info, const Tensor& tensor) {
+void check_buffer_alignment(const TensorInfo& info, const Tensor& tensor) {
   if (tensor.aligned()) return;
   throw Error(ErrorKind::kMismatch,
               "the memory given for " + in_quotes(info.name) + " is not aligned to " +
@@ -112,7 +112,7 @@ void GraphExecutor::Impl::set_argument(std::size_t index, const Tensor& tensor) 
 
 void GraphExecutor::Impl::set_argument_zero_copy(std::size_t index, const Tensor& tensor) {
   check_form(arguments_.at(index), tensor, "input ");
-  check_alignment(arguments_[index], tensor);
+  check_buffer_alignment(arguments_[index], tensor);
   entries_.move_to(argument_entry(index), tensor);
   set_[index] = true;
 }
@@ -123,7 +123,7 @@ Tensor GraphExecutor::Impl::output(std::size_t index) const {
 
 void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& tensor) {
   check_form(outputs_.at(index), tensor, "output ");
-  check_alignment(outputs_[index], tensor);
+  check_buffer_alignment(outputs_[index], tensor);
   const std::size_t entry = model_.graph.outputs[index];
   if (placed_by_caller_[model_.plan.alias_of[entry]]) {
     throw Error(ErrorKind::kMismatch, "output " + std::to_string(index) +

@@ -139,7 +139,7 @@ void check_slots(const ElfFile& file) {
   }
 }
 
-void check_symbols(const ElfFile& file, const Host& host) {
+void check_host_symbols(const ElfFile& file, const Host& host) {
   constexpr std::size_t kShown = 5;
   const auto missing = missing_symbols(file, host);
   if (missing.empty()) {
@@ -235,7 +235,7 @@ void check_library(const ElfFile& file, const Host& host) {
   check_glibc(file, host);
   check_needed_libraries(file);
   check_slots(file);
-  check_symbols(file, host);
+  check_host_symbols(file, host);
 }
 
 // The messages are those of glibc (dl-load, dl-version and dl-lookup in its elf folder); others are

@@ -1,7 +1,10 @@
 #include "rpc/server/authentication.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -42,6 +45,29 @@ bool is_space(std::byte byte) {
   return std::strchr(" \t\n\r\v\f", std::to_integer<int>(byte)) != nullptr && byte != std::byte{0};
 }
 
+// Whether the rights of a group that the file seems to give are those of this process's user in an
+// access control list: so systemd hands credentials to services. The list as the kernel gives it
+// (linux/posix_acl_xattr.h), little-endian: u32 version, then for each entry u16 tag, u16 rights,
+// u32 id.
+bool is_ours_by_access_list(int file) {
+  constexpr std::uint32_t kVersion = 2;
+  constexpr std::size_t kHead = 4;
+  constexpr std::size_t kEntry = 8;
+  enum Tag : std::uint16_t { kOwner = 1, kUser = 2, kMask = 16 };
+  std::array<std::byte, 256> list;
+  const ssize_t size = ::fgetxattr(file, "system.posix_acl_access", list.data(), list.size());
+  if (size < static_cast<ssize_t>(kHead) || number_at<std::uint32_t>(list) != kVersion)
+    return false;
+  const auto end = static_cast<std::size_t>(size);
+  for (std::size_t entry = kHead; entry + kEntry <= end; entry += kEntry) {
+    const auto tag = number_at<std::uint16_t>(list, entry);
+    const bool has_rights = number_at<std::uint16_t>(list, entry + 2) != 0;
+    const bool ours = tag == kUser && number_at<std::uint32_t>(list, entry + 4) == ::geteuid();
+    if (has_rights && !ours && tag != kOwner && tag != kMask) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
@@ -57,9 +83,14 @@ Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> me
     bytes.reserve(kBlock + rest.size());
     for (const std::byte byte : block) bytes.push_back(byte ^ pad);
     bytes.insert(bytes.end(), rest.begin(), rest.end());
-    return sha256(bytes);
+    const Digest digest = sha256(bytes);
+    ::explicit_bzero(bytes.data(), kBlock);
+    return digest;
   };
-  return keyed(std::byte{0x5c}, keyed(std::byte{0x36}, message));
+  const Digest digest = keyed(std::byte{0x5c}, keyed(std::byte{0x36}, message));
+  // Sessions get a copy of this process's memory, of which the key is to be no part.
+  ::explicit_bzero(block.data(), block.size());
+  return digest;
 }
 
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {
@@ -98,7 +129,7 @@ std::vector<std::byte> read_auth_key(const std::filesystem::path& path) {
     throw Error(ErrorKind::kFile, name + " cannot be read: " + std::strerror(errno), kHowToMake);
   }
   if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kFile, name + " is not a regular file");
-  if ((status.st_mode & 077) != 0) {
+  if ((status.st_mode & 077) != 0 && !is_ours_by_access_list(file.get())) {
     throw Error(ErrorKind::kFile, name + " can be read or changed by others than its owner",
                 "chmod 600 it, and make a new key if others may have seen it");
   }

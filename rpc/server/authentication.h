@@ -43,8 +43,9 @@ Digest client_proof(std::span<const std::byte> key, const Nonce& client, const N
 Digest server_proof(std::span<const std::byte> key, const Nonce& client, const Nonce& server);
 
 // Reads the file of --auth-key-file: its bytes without white space (of ASCII) at their end. Throws
-// Error(kFile) for a file that cannot be read or that others than its owner can read or write,
-// Error(kFormat) for fewer than 16 bytes or more than 4096.
+// Error(kFile) for a file that cannot be read or that others than its owner, and this process's
+// user by an access control list, can read or write, Error(kFormat) for fewer than 16 bytes or more
+// than 4096.
 std::vector<std::byte> read_auth_key(const std::filesystem::path& path);
 
 }  // namespace run_model::rpc

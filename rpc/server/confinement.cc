@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/system_file.h"
+#include "rpc/server/landlock.h"
 
 namespace run_model::rpc {
 namespace {
@@ -89,9 +90,12 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != server) return false;
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   ::umask(077);
   if (!arrange_descriptors(socket, output) || ::chdir(folder.c_str()) != 0) return false;
+  ::setenv("TMPDIR", folder.c_str(), 1);
   offer_for_out_of_memory();
+  if (limits.landlock) write_only_below(folder);
   set_limit(RLIMIT_CORE, 0);
   if (limits.file_bytes > 0) set_limit(RLIMIT_FSIZE, limits.file_bytes);
   if (limits.memory_bytes > 0)

@@ -12,6 +12,7 @@ namespace run_model::rpc {
 struct ProcessLimits {
   std::uint64_t memory_bytes = 0;  // beyond what the process has at its start; 0: no limit
   std::uint64_t file_bytes = 0;    // of one file; 0: no limit
+  bool landlock = true;            // where the kernel has it (landlock.h)
 };
 
 // Where the client's socket is afterwards. Standard input is empty, standard output and error are
@@ -20,8 +21,10 @@ inline constexpr int kSessionSocket = 3;
 
 // In the child, after fork(). Has a process group of its own, ends when `server` ends, makes no
 // core files, gains no rights by running other programs, has the default signals, but for those
-// that only say that a pipe is closed or a file full, and lives in `folder`. False when one of
-// these that a session cannot do without has failed.
+// that only say that a pipe is closed or a file full, and lives in `folder`, which is where its
+// temporary files go and, with Landlock, all that it can write. Keeps what it starts (subreaper),
+// so that it is found when the session is over. False when one of these that a session cannot do
+// without has failed.
 bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
              const ProcessLimits& limits);
 

@@ -55,6 +55,9 @@ class Handshake {
 
   State state() const { return state_; }
 
+  // Whether the client has said what no other program would.
+  bool has_begun() const { return step_ != Step::kMagic; }
+
   // How many bytes to receive before anything can be said about them. Reading no more than these
   // leaves what follows the handshake to the session.
   std::size_t wanted() const { return wanted_ - received_.size(); }

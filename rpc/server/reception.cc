@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "rpc/server/sockets.h"
@@ -12,8 +14,14 @@ namespace run_model::rpc {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{10};
-// A client more lets the one go that has been at its handshake for longest.
-constexpr std::size_t kMostClients = 64;
+// Clients at their handshake, in all and from one address: one more lets another go.
+constexpr std::size_t kMostHandshakes = 64;
+constexpr std::size_t kMostOfAnAddress = 48;
+// Clients that wait for a session; the system keeps some more.
+constexpr int kMostWaiting = 64;
+// Connections taken at a time, so that sessions, the tracker and signals get their turn however
+// many strangers come.
+constexpr int kMostAccepts = 16;
 // For a refused client to read why.
 constexpr std::chrono::seconds kRefusalTime{2};
 constexpr std::size_t kMostRefused = 32;
@@ -56,15 +64,18 @@ void Reception::prepare(PollSet& polls) const {
 }
 
 void Reception::step(TimePoint now) {
-  accept(now);
+  // Who waits has the first turn.
   for (const auto& client : clients_) advance(*client, now);
   std::erase_if(clients_, [](const auto& client) { return client->gone; });
+  accept(now);
   for (const auto& refused : refused_) refused->step(now);
   std::erase_if(refused_, [](const auto& refused) { return refused->is_over(); });
 }
 
+bool Reception::has_room() const { return waiting() < kMostWaiting; }
+
 void Reception::accept(TimePoint now) {
-  while (has_room() && now >= accept_again_) {
+  for (int i = 0; i < kMostAccepts && has_room() && now >= accept_again_; ++i) {
     std::string peer;
     OwnedFd socket = listener_.accept(peer);
     if (!socket) {
@@ -74,21 +85,49 @@ void Reception::accept(TimePoint now) {
       }
       return;
     }
-    if (clients_.size() >= kMostClients) {
-      const auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const auto& client) {
-        return client->handshake.state() == Handshake::State::kReading;
-      });
-      if (oldest == clients_.end()) return;
-      drop(**oldest, "made room for others, since its handshake took long");
-      clients_.erase(oldest);
-    }
+    std::string host = peer.substr(0, peer.rfind(':'));
+    make_room(host);
     set_client_options(socket.get());
-    clients_.push_back(
-        std::make_unique<Client>(Client{std::move(socket), std::move(peer), now + kHandshakeTime,
-                                        Handshake(options_.auth_key, accept_key_), false}));
+    clients_.push_back(std::make_unique<Client>(
+        Client{std::move(socket), std::move(peer), std::move(host), now + kHandshakeTime,
+               Handshake(options_.auth_key, accept_key_), false}));
     advance(*clients_.back(), now);
     std::erase_if(clients_, [](const auto& client) { return client->gone; });
   }
+}
+
+// Lets one go where there are too many: of the address with the most, who has said nothing yet
+// before who has, and of these who came first.
+void Reception::make_room(const std::string& host) {
+  std::map<std::string_view, std::size_t> counts;
+  std::size_t handshakes = 0;
+  for (const auto& client : clients_) {
+    if (client->handshake.state() != Handshake::State::kReading) continue;
+    ++counts[client->host];
+    ++handshakes;
+  }
+  const auto own = counts.find(host);
+  const auto busiest =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string_view crowded;
+  if (own != counts.end() && own->second >= kMostOfAnAddress) {
+    crowded = host;
+  } else if (handshakes >= kMostHandshakes) {
+    crowded = busiest->first;
+  } else {
+    return;
+  }
+  auto chosen = clients_.end();
+  for (auto client = clients_.begin(); client != clients_.end(); ++client) {
+    const Handshake& handshake = (*client)->handshake;
+    if (handshake.state() != Handshake::State::kReading || (*client)->host != crowded) continue;
+    if (chosen == clients_.end() || (!handshake.has_begun() && (*chosen)->handshake.has_begun())) {
+      chosen = client;
+    }
+  }
+  drop(**chosen, "made room for others, since its handshake took long");
+  clients_.erase(chosen);
 }
 
 void Reception::advance(Client& client, TimePoint now) {

@@ -22,7 +22,8 @@ class Reception {
   Reception(Listener& listener, SessionTable& sessions, const ServerOptions& options,
             std::function<bool(const std::string&)> accept_key, EventLog log);
 
-  // Clients that have shown a key and wait for a session to end.
+  // Clients that have shown a key and wait for a session to end. A server that is busy still asks
+  // who comes, so that those who may wait do so in their order and the others are gone.
   int waiting() const;
 
   void prepare(PollSet& polls) const;
@@ -32,13 +33,15 @@ class Reception {
   struct Client {
     OwnedFd socket;
     std::string peer;
+    std::string host;  // peer without the port
     TimePoint deadline;
     Handshake handshake;
     bool gone = false;
   };
 
-  bool has_room() const { return sessions_.free_slots() > waiting(); }
+  bool has_room() const;
   void accept(TimePoint now);
+  void make_room(const std::string& host);
   void advance(Client& client, TimePoint now);
   void receive(Client& client);
   void drop(Client& client, const std::string& why);

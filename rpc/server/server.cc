@@ -1,6 +1,7 @@
 #include <run_model/rpc/server.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <optional>
 #include <string>
@@ -46,7 +47,7 @@ class Server::Impl {
   Impl(ServerOptions options, EventLog log, SessionBody body)
       : options_((check_options(options), std::move(options))),
         log_(std::move(log)),
-        sessions_(options_, std::move(body), log_) {
+        sessions_(options_, without_key(std::move(body)), log_) {
     if (options_.proxy) {
       proxy_.emplace(*options_.proxy, options_.key, sessions_, log_);
       return;
@@ -88,6 +89,14 @@ class Server::Impl {
   }
 
  private:
+  // A session has no use for the key, and whoever it serves could read its memory.
+  SessionBody without_key(SessionBody body) {
+    return [this, body = std::move(body)](const SessionStart& start) {
+      ::explicit_bzero(options_.auth_key.data(), options_.auth_key.size());
+      return body(start);
+    };
+  }
+
   void step(TimePoint now) {
     sessions_.step(now);
     if (reception_) reception_->step(now);

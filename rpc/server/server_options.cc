@@ -15,14 +15,14 @@ constexpr int kMostSessions = 256;
 // What a matchkey and the options of a client add to a key.
 constexpr std::size_t kBesidesKey = 128;
 
-[[noreturn]] void fail(const std::string& message, const std::string& hint = "") {
+[[noreturn]] void refuse_options(const std::string& message, const std::string& hint = "") {
   throw Error(ErrorKind::kUsage, message, hint);
 }
 
 void check_seconds(const char* what, double seconds) {
   if (!(seconds >= 0) || !std::isfinite(seconds)) {
-    fail(std::string(what) + " is " + std::to_string(seconds) +
-         " s, expected 0 (no limit) or more");
+    refuse_options(std::string(what) + " is " + std::to_string(seconds) +
+                   " s, expected 0 (no limit) or more");
   }
 }
 
@@ -31,33 +31,36 @@ void check_seconds(const char* what, double seconds) {
 void check_options(const ServerOptions& options) {
   for (const char c : options.key) {
     if (c > ' ' && c < '\x7f') continue;
-    fail("the key is " + in_quotes(options.key) + ", expected letters and signs of ASCII",
-         "TVM's clients end a key at white space");
+    refuse_options("the key is " + in_quotes(options.key) + ", expected letters and signs of ASCII",
+                   "TVM's clients end a key at white space");
   }
   if (options.key.size() + kBesidesKey > static_cast<std::size_t>(kMostKeyBytes)) {
-    fail("the key has " + std::to_string(options.key.size()) + " characters, which is too long");
+    refuse_options("the key has " + std::to_string(options.key.size()) +
+                   " characters, which is too long");
   }
   if (options.tracker && options.key.empty()) {
-    fail("a server that registers with a tracker needs a key",
-         "--key names the kind of board that clients ask the tracker for");
+    refuse_options("a server that registers with a tracker needs a key",
+                   "--key names the kind of board that clients ask the tracker for");
   }
   if (options.tracker && options.proxy) {
-    fail("a server behind a proxy cannot register with a tracker itself",
-         "give the tracker to the proxy: python -m tvm.exec.rpc_proxy --tracker");
+    refuse_options("a server behind a proxy cannot register with a tracker itself",
+                   "give the tracker to the proxy: python -m tvm.exec.rpc_proxy --tracker");
   }
   if (options.proxy && !options.auth_key.empty()) {
-    fail("a server behind a proxy cannot challenge clients, since the proxy speaks first");
+    refuse_options(
+        "a server behind a proxy cannot challenge clients, since the proxy speaks first");
   }
   if (options.max_sessions < 1 || options.max_sessions > kMostSessions) {
-    fail("the number of sessions is " + std::to_string(options.max_sessions) + ", expected 1 to " +
-         std::to_string(kMostSessions));
+    refuse_options("the number of sessions is " + std::to_string(options.max_sessions) +
+                   ", expected 1 to " + std::to_string(kMostSessions));
   }
   if (options.threads < 0 || options.threads > ThreadPool::kMaxThreads) {
-    fail("the number of threads is " + std::to_string(options.threads) + ", expected 0 to " +
-         std::to_string(ThreadPool::kMaxThreads));
+    refuse_options("the number of threads is " + std::to_string(options.threads) +
+                   ", expected 0 to " + std::to_string(ThreadPool::kMaxThreads));
   }
   check_seconds("the time of a session", options.session_seconds);
   check_seconds("the time of a call", options.call_seconds);
+  check_seconds("the time between two calls", options.idle_seconds);
 }
 
 HostPort parse_host_port(const std::string& what, std::string_view text) {

@@ -21,8 +21,10 @@ namespace {
 // Begins the lines that are for the log, before what a model may print.
 constexpr char kLogMark = '\x01';
 constexpr std::size_t kLongestLine = 1000;
+// Together what a pipe holds; a session that writes without end does not hold up the others.
+constexpr int kReadsAtATime = 16;
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal,
               std::string("cannot ") + what + " for a session: " + std::strerror(errno));
 }
@@ -30,7 +32,7 @@ constexpr std::size_t kLongestLine = 1000;
 SharedState* map_shared_state() {
   void* memory = ::mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail("get shared memory");
+  if (memory == MAP_FAILED) fail_with_errno("get shared memory");
   return new (memory) SharedState;
 }
 
@@ -74,12 +76,12 @@ SessionProcess::SessionProcess(int socket, const std::filesystem::path& folder,
                                const ProcessLimits& limits, const SessionBody& body)
     : shared_(map_shared_state()) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail("make a pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) fail_with_errno("make a pipe");
   output_ = OwnedFd(ends[0]);
   const OwnedFd input(ends[1]);
   const pid_t server = ::getpid();
   pid_ = ::fork();
-  if (pid_ < 0) fail("start a process");
+  if (pid_ < 0) fail_with_errno("start a process");
   if (pid_ == 0) run_child(server, socket, input.get(), folder, limits, body, *shared_);
 }
 
@@ -104,21 +106,22 @@ std::optional<SessionEnd> SessionProcess::end() const {
 
 std::vector<SessionProcess::Line> SessionProcess::read_lines() {
   std::vector<Line> lines;
-  std::array<char, 4096> buffer;
-  if (!output_) return lines;
-  const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
-  if (got == 0) output_.reset();
-  if (got <= 0) return lines;
-  for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
-    if (c != '\n' && line_.size() <= kLongestLine) {
-      line_ += c;
-      continue;
-    }
+  const auto end_line = [&] {
     const bool is_log = line_.starts_with(kLogMark);
     lines.push_back({is_log ? line_.substr(1) : line_, is_log});
     line_.clear();
-    if (c != '\n') line_ += c;
+  };
+  std::array<char, 4096> buffer;
+  for (int piece = 0; output_ && piece < kReadsAtATime; ++piece) {
+    const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
+    if (got == 0) output_.reset();
+    if (got <= 0) break;
+    for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
+      if (c == '\n' || line_.size() > kLongestLine) end_line();
+      if (c != '\n') line_ += c;
+    }
   }
+  if ((status_ || !output_) && !line_.empty()) end_line();
   return lines;
 }
 

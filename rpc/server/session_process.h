@@ -34,6 +34,8 @@ class SessionProcess {
   SessionProcess(const SessionProcess&) = delete;
   SessionProcess& operator=(const SessionProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
+
   const SessionProgress& progress() const { return shared_->progress; }
 
   // Set when the process has done all it was to do.
@@ -47,7 +49,7 @@ class SessionProcess {
     std::string text;
     bool is_log = false;
   };
-  // What has come since.
+  // What has come since; after the end of the process also what the last line has begun with.
   std::vector<Line> read_lines();
 
   // The whole group of processes that it may have become.

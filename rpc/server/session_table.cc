@@ -1,8 +1,5 @@
 #include "rpc/server/session_table.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,16 +14,9 @@ constexpr std::chrono::seconds kFarewellTime{60};
 // More than these at a time are closed at once, the oldest first.
 constexpr std::size_t kMostFarewells = 32;
 
-// As the first process of a container, the server inherits what it has killed of sessions.
-void reap_inherited() {
-  if (::getpid() != 1) return;
-  while (true) {
-    siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
-  }
-}
-
-// What stop() waits for the killed processes to be gone, at most.
+// To look again whether killed processes are gone.
+constexpr std::chrono::milliseconds kOrphanPeriod{10};
+// What stop() waits for that, at most.
 constexpr std::chrono::seconds kStopWait{5};
 
 }  // namespace
@@ -44,17 +34,20 @@ int SessionTable::free_slots() const {
 void SessionTable::start(OwnedFd socket, const std::string& peer, const ClientKey& client,
                          TimePoint now) {
   ServerEvent event{ServerEvent::Kind::kConnected, false, peer, ++last_number_, "connected"};
-  WatchLimits limits{options_.session_seconds, false, options_.call_seconds, options_.memory_bytes};
+  WatchLimits limits{options_.session_seconds, false, options_.call_seconds, options_.idle_seconds,
+                     options_.memory_bytes};
   const double asked = client.timeout_seconds;
   if (asked > 0 && (limits.session_seconds <= 0 || asked < limits.session_seconds)) {
     limits.session_seconds = asked;
     limits.client_asked = true;
   }
   std::filesystem::path folder;
+  if (!orphans_) orphans_.emplace();
   try {
     folder = folder_.make_session_folder(event.session);
     auto process = std::make_unique<SessionProcess>(
-        socket.get(), folder, ProcessLimits{options_.memory_bytes, options_.file_bytes}, body_);
+        socket.get(), folder,
+        ProcessLimits{options_.memory_bytes, options_.file_bytes, options_.landlock}, body_);
     log_(event);
     sessions_.push_back(std::make_unique<SessionWatch>(event, std::move(socket), std::move(process),
                                                        limits, log_, now));
@@ -72,6 +65,7 @@ void SessionTable::start(OwnedFd socket, const std::string& peer, const ClientKe
 void SessionTable::prepare(PollSet& polls) const {
   for (const auto& session : sessions_) session->prepare(polls);
   for (const auto& farewell : farewells_) farewell->prepare(polls);
+  if (orphans_ && orphans_->left()) polls.wake_at(Clock::now() + kOrphanPeriod);
 }
 
 void SessionTable::step(TimePoint now) {
@@ -79,8 +73,9 @@ void SessionTable::step(TimePoint now) {
     session->step(now);
     if (session->is_over()) end_of(*session, now);
   }
-  std::erase_if(sessions_, [](const auto& session) { return session->is_over(); });
-  if (sessions_.empty()) reap_inherited();
+  const auto ended =
+      std::erase_if(sessions_, [](const auto& session) { return session->is_over(); });
+  if (orphans_ && (ended > 0 || orphans_->left())) end_orphans();
   for (const auto& farewell : farewells_) farewell->step(now);
   std::erase_if(farewells_, [](const auto& farewell) { return farewell->is_over(); });
 }
@@ -88,14 +83,20 @@ void SessionTable::step(TimePoint now) {
 void SessionTable::stop() {
   for (const auto& session : sessions_) session->kill_for("the server stops");
   const TimePoint deadline = Clock::now() + kStopWait;
-  while (!sessions_.empty() && Clock::now() < deadline) {
+  while ((!sessions_.empty() || (orphans_ && orphans_->left())) && Clock::now() < deadline) {
     PollSet polls;
-    for (const auto& session : sessions_) session->prepare(polls);
+    prepare(polls);
     polls.wait();
     step(Clock::now());
   }
   sessions_.clear();
   farewells_.clear();
+}
+
+void SessionTable::end_orphans() {
+  std::vector<pid_t> processes;
+  for (const auto& session : sessions_) processes.push_back(session->process());
+  orphans_->end_all_but(processes);
 }
 
 void SessionTable::say_farewell(OwnedFd socket, const std::string& text, TimePoint now) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <run_model/rpc/server.h>
 #include "rpc/server/farewell.h"
 #include "rpc/server/handshake.h"
+#include "rpc/server/orphans.h"
 #include "rpc/server/session_watch.h"
 #include "rpc/server/work_folder.h"
 
@@ -33,6 +35,7 @@ class SessionTable {
  private:
   void say_farewell(OwnedFd socket, const std::string& text, TimePoint now);
   void end_of(SessionWatch& session, TimePoint now);
+  void end_orphans();
 
   const ServerOptions& options_;
   SessionBody body_;
@@ -40,6 +43,7 @@ class SessionTable {
   WorkFolder folder_;
   std::vector<std::unique_ptr<SessionWatch>> sessions_;
   std::vector<std::unique_ptr<Farewell>> farewells_;
+  std::optional<Orphans> orphans_;  // from the first session on
   std::uint64_t last_number_ = 0;
 };
 

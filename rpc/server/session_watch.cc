@@ -79,7 +79,7 @@ constexpr char kMemoryAdvice[] =
     "compiled code used memory that is not its own: check that number, shapes and types of its "
     "arguments are those that it was compiled for";
 
-constexpr std::array<KnownSignal, 9> kSignals{{
+constexpr std::array<KnownSignal, 9> kKnownSignals{{
     {SIGSEGV, "SIGSEGV (segmentation fault)", kMemoryAdvice},
     {SIGBUS, "SIGBUS (bus error)", kMemoryAdvice},
     {SIGILL, "SIGILL (illegal instruction)",
@@ -96,9 +96,9 @@ constexpr std::array<KnownSignal, 9> kSignals{{
 
 const KnownSignal* find(int signal) {
   const auto* const found =
-      std::find_if(kSignals.begin(), kSignals.end(),
+      std::find_if(kKnownSignals.begin(), kKnownSignals.end(),
                    [signal](const auto& known) { return known.number == signal; });
-  return found == kSignals.end() ? nullptr : found;
+  return found == kKnownSignals.end() ? nullptr : found;
 }
 
 // "SIGSEGV (segmentation fault)", "signal 35".
@@ -124,7 +124,8 @@ SessionWatch::SessionWatch(ServerEvent event, OwnedFd socket,
       limits_(limits),
       log_(std::move(log)),
       start_(now),
-      next_memory_check_(now) {}
+      next_memory_check_(now),
+      idle_since_(now) {}
 
 void SessionWatch::prepare(PollSet& polls) const {
   const TimePoint now = Clock::now();
@@ -135,9 +136,10 @@ void SessionWatch::prepare(PollSet& polls) const {
   }
   if (!client_gone_) polls.watch(socket_.get(), POLLRDHUP);
   Clock::duration period = kLongestPeriod;
-  if (limits_.call_seconds > 0) {
-    period = std::clamp<Clock::duration>(seconds_of(limits_.call_seconds / 10), kShortestPeriod,
-                                         kLongestPeriod);
+  for (const double limit : {limits_.call_seconds, limits_.idle_seconds}) {
+    if (limit <= 0) continue;
+    period = std::min(period, std::clamp<Clock::duration>(seconds_of(limit / 10), kShortestPeriod,
+                                                          kLongestPeriod));
   }
   if (limits_.memory_bytes > 0) period = std::min<Clock::duration>(period, kMemoryPeriod);
   polls.wake_at(now + period);
@@ -156,6 +158,7 @@ void SessionWatch::step(TimePoint now) {
   check_client(now);
   check_session_time(now);
   check_call_time(now);
+  check_idle_time(now);
   check_memory(now);
 }
 
@@ -224,6 +227,21 @@ void SessionWatch::check_call_time(TimePoint now) {
   const std::string reason = doing() + " has taken longer than " + limit_text(limits_.call_seconds);
   kill(reason, kTimeoutError + ("the server has ended the session: " + reason) +
                    ", the limit of one call; rpc_server --call-timeout sets that");
+}
+
+void SessionWatch::check_idle_time(TimePoint now) {
+  if (killed_ || limits_.idle_seconds <= 0) return;
+  const SessionProgress& progress = process_->progress();
+  if (progress.phase() != SessionPhase::kWaiting || last_request_ != progress.requests()) {
+    last_request_ = progress.requests();
+    idle_since_ = now;
+    return;
+  }
+  if (now < idle_since_ + seconds_of(limits_.idle_seconds)) return;
+  const std::string reason =
+      "the client has asked for nothing for " + limit_text(limits_.idle_seconds);
+  kill(reason, kTimeoutError + ("the server has ended the session: " + reason) +
+                   "; rpc_server --idle-timeout sets that");
 }
 
 void SessionWatch::check_memory(TimePoint now) {

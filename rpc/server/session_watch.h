@@ -16,6 +16,7 @@ struct WatchLimits {
   double session_seconds = 0;  // 0: none, as below
   bool client_asked = false;   // for session_seconds, where the server allows more
   double call_seconds = 0;     // that one request takes while nothing comes or goes
+  double idle_seconds = 0;     // between two requests
   std::uint64_t memory_bytes = 0;
 };
 
@@ -40,6 +41,7 @@ class SessionWatch {
   bool is_client_there() const { return client_there_; }
   OwnedFd take_socket() { return std::move(socket_); }
   std::uint64_t number() const { return event_.session; }
+  pid_t process() const { return process_->pid(); }
 
  private:
   void log(ServerEvent::Kind kind, bool warning, std::string message) const;
@@ -47,6 +49,7 @@ class SessionWatch {
   void check_client(TimePoint now);
   void check_session_time(TimePoint now);
   void check_call_time(TimePoint now);
+  void check_idle_time(TimePoint now);
   void check_memory(TimePoint now);
   // Kills the process; `words` go to the client, where it can be told.
   void kill(std::string reason, std::string words);
@@ -64,6 +67,8 @@ class SessionWatch {
   std::optional<TimePoint> client_gone_;
   std::optional<TimePoint> request_seen_;
   std::uint32_t request_ = 0;
+  TimePoint idle_since_;
+  std::uint32_t last_request_ = 0;
   int lines_ = 0;
   bool killed_ = false;
   std::string kill_reason_;

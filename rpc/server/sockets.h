@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -72,8 +73,12 @@ class Listener {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
+// At most some thirty years, which can still be added to any time of the clock: clients may ask for
+// more, and nobody waits for it.
 inline Clock::duration seconds_of(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  constexpr double kLongest = 1e9;
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
 
 // What the server's loop waits for.

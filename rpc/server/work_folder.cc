@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kFolderPrefix[] = "run_model_rpc.";
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+[[noreturn]] void fail_at(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kFile,
               "cannot make a folder for sessions in " + path_in_quotes(path) + ": " + what,
               "name a folder that can be written with --work-dir");
@@ -60,13 +60,13 @@ WorkFolder::WorkFolder(fs::path place) {
   if (place.empty()) place = usual_place();
   std::error_code error;
   place = fs::absolute(place, error);
-  if (error) fail(place, error.message());
+  if (error) fail_at(place, error.message());
   remove_leftovers(place);
   // A server that starts at the same time may take a folder that is not locked yet for left over.
   for (int tries = 0; !lock_; ++tries) {
     std::string name = (place / (std::string(kFolderPrefix) + "XXXXXX")).string();
-    if (tries == 100) fail(place, "others remove it again and again");
-    if (::mkdtemp(name.data()) == nullptr) fail(place, std::strerror(errno));
+    if (tries == 100) fail_at(place, "others remove it again and again");
+    if (::mkdtemp(name.data()) == nullptr) fail_at(place, std::strerror(errno));
     path_ = name;
     lock_ = lock(path_);
   }

@@ -18,7 +18,7 @@ using Lines = std::vector<std::string>;
 // result by 1e-4 of the largest score where random weights amplify rounding.
 constexpr double kSameNetwork = 1e-2;
 
-std::string number(double value) {
+std::string number_text(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.6g", value);
   return text.data();
@@ -78,10 +78,10 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
   lines.push_back("  closest to it, read " + match.layout + ", is the ONNX tensor " +
                   onnx_name(match.tensor) + " " + shape_name(match.shape) + ": " +
                   std::to_string(match.wrong) + " of " + std::to_string(elements) +
-                  " values differ, the largest by " + number(match.largest_error) +
-                  " (values go to " + number(match.scale) + ")");
+                  " values differ, the largest by " + number_text(match.largest_error) +
+                  " (values go to " + number_text(match.scale) + ")");
   lines.push_back("  the first that differs is number " + std::to_string(match.first_wrong) + ": " +
-                  number(match.actual) + ", expected " + number(match.expected));
+                  number_text(match.actual) + ", expected " + number_text(match.expected));
   for (const std::size_t suspect : departure.suspects) {
     lines.push_back("  or it is " + node_name(nodes, suspect) + ", which leads to it" +
                     what_is(matches[suspect], departure.tolerance));
@@ -115,7 +115,7 @@ Lines locate(DebugExecutor& executor, const std::filesystem::path& path,
               " tensors of the reference by more than rounding"};
   if (const auto growth = largest_growth(matches)) {
     lines.push_back("  errors grow most at " + node_name(executor.nodes(), growth->node) +
-                    ": from " + number(growth->before) + " to " + number(growth->after) +
+                    ": from " + number_text(growth->before) + " to " + number_text(growth->after) +
                     " of the largest value");
   }
   return lines;

@@ -23,7 +23,7 @@ constexpr int kCannotStart = 127;
 constexpr int kWaitTries = 5000;
 constexpr std::chrono::milliseconds kWaitPause{1};
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_with_errno(const char* what) {
   throw Error(ErrorKind::kInternal, std::string("cannot ") + what + ": " + std::strerror(errno));
 }
 
@@ -34,7 +34,7 @@ struct Pipe {
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("make a pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail_with_errno("make a pipe");
   return {ends[0], ends[1]};
 }
 
@@ -91,7 +91,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   if (pid_ < 0) {
     close_end(output_);
     close_end(error_);
-    fail("start a process");
+    fail_with_errno("start a process");
   }
   // Here too: whichever of the two processes comes first.
   ::setpgid(pid_, pid_);
@@ -135,7 +135,7 @@ int ChildProcess::wait_for_status() {
     const bool patient = tries < kWaitTries;
     const pid_t ended = ::waitpid(pid_, &status, patient ? WNOHANG : 0);
     if (ended == pid_) return status;
-    if (ended < 0 && errno != EINTR) fail("wait for a process");
+    if (ended < 0 && errno != EINTR) fail_with_errno("wait for a process");
     if (patient) std::this_thread::sleep_for(kWaitPause);
     if (tries + 1 == kWaitTries) kill();
   }

@@ -76,6 +76,12 @@ constexpr Flag kLimitFlags[] = {
      .standard = "600",
      .words = "seconds that one call may take, without those in which data comes or goes (default: "
               "{}; 0: no limit)"},
+    {.name = "idle_timeout",
+     .storage = &f.idle_timeout,
+     .value = "S",
+     .standard = "0",
+     .words = "seconds for which a client may ask a session for nothing before it is ended "
+              "(default: {}, no limit)"},
     {.name = "memory_limit",
      .storage = &f.memory_limit,
      .value = "SIZE",
@@ -95,6 +101,11 @@ constexpr Flag kLimitFlags[] = {
      .storage = &f.threads,
      .value = "N",
      .words = "threads of a session (default: $TVM_NUM_THREADS, else one for each core)"},
+    {.name = "landlock",
+     .storage = &f.landlock,
+     .standard = "true",
+     .negated = "let sessions write where this program's user can, make connections and signal "
+                "other processes, which they cannot where the kernel has Landlock"},
 };
 
 constexpr Flag kOutputFlags[] = {
@@ -122,9 +133,12 @@ constexpr Entry kTopics[] = {
      .words =
          R"(A model is machine code. Whoever can open a session can do all that this program's user
 can do, so run it as a user of its own, not as root. The limits keep mistakes of models from harming
-the board, not attackers. --auth-key-file keeps strangers out but encrypts nothing; across networks
+the board, not attackers; where the kernel has Landlock, a session can write in its own folder only.
+--auth-key-file keeps strangers out but encrypts nothing; across networks
 that others are in, leave --host alone and use ssh -L 9090:localhost:9090 BOARD.)"},
-    {.name = "Signals", .words = "SIGTERM and SIGINT end the server and its sessions."},
+    {.name = "Signals",
+     .words = "SIGTERM, SIGINT and, unless nohup has it ignored, SIGHUP end the "
+              "server and its sessions."},
 };
 
 constexpr Entry kEnvironment[] = {
@@ -161,7 +175,7 @@ tvm.rpc.connect_tracker("HOST", 9190).request("KEY").)",
     .usages = kUsages,
     .groups = kGroups,
     .topics = kTopics,
-    .success = "ended by SIGTERM or SIGINT",
+    .success = "ended by SIGTERM, SIGINT or SIGHUP",
     .last_error = ErrorKind::kFormat,
     .environment = kEnvironment,
     .examples = kExamples,

@@ -14,10 +14,10 @@ struct ServerFlags {
   std::int32_t port = 0, port_end = 0;
   std::string key, tracker, custom_addr, proxy, auth_key_file;
   std::int32_t max_sessions = 0;
-  double session_timeout = 0, call_timeout = 0;
+  double session_timeout = 0, call_timeout = 0, idle_timeout = 0;
   std::string memory_limit, file_limit, work_dir;
   std::int32_t threads = 0;
-  bool silent = false, log_json = false;
+  bool landlock = true, silent = false, log_json = false;
 };
 
 extern ServerFlags server_flags;

@@ -1,6 +1,8 @@
 #include "run_model/rpc_server/program.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <run_model/error.h>
 #include <run_model/rpc/server.h>
@@ -30,8 +34,7 @@ void on_signal(int) {
   errno = saved;
 }
 
-}  // namespace
-
+// A descriptor that becomes readable when a signal asks for the end; it stays open.
 int watch_stop_signals() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -44,10 +47,13 @@ int watch_stop_signals() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
+  // As when a terminal is closed, which nohup keeps from what it starts.
+  struct sigaction before{};
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+    ::sigaction(SIGHUP, &action, nullptr);
+  }
   return ends[0];
 }
-
-namespace {
 
 bool asks_for_json_log(std::span<const std::string> args) {
   return std::any_of(args.begin(), args.end(), [](const std::string& arg) {
@@ -55,23 +61,38 @@ bool asks_for_json_log(std::span<const std::string> args) {
   });
 }
 
-void log(const rpc::ServerEvent& event, bool json) {
-  const std::time_t now = std::time(nullptr);
-  const std::string line = json ? event_json(event, now) : event_text(event, now);
-  // A log that nobody reads any more does not stop the server.
-  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+// A log that nobody reads does not stop the server: what finds no room is left out.
+void write_log(std::string line) {
+  static bool broken = false;  // off within a line
+  if (broken) line.insert(0, "\n");
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    pollfd log{STDERR_FILENO, POLLOUT, 0};
+    // So much a pipe that is ready takes without waiting.
+    const std::string_view piece = rest.substr(0, PIPE_BUF);
+    const bool ready = ::poll(&log, 1, 0) > 0 && (log.revents & POLLOUT) != 0;
+    const ssize_t written = ready ? ::write(STDERR_FILENO, piece.data(), piece.size()) : -1;
+    if (written <= 0) break;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (rest.size() < line.size()) broken = !rest.empty();
 }
 
-int serve(const RpcServerSettings& settings,
-          const std::function<void(rpc::Registry&)>& add_functions) {
+void log(const rpc::ServerEvent& event, bool json) {
+  const std::time_t now = std::time(nullptr);
+  write_log(json ? event_json(event, now) : event_text(event, now));
+}
+
+int serve(RpcServerSettings settings, const std::function<void(rpc::Registry&)>& add_functions) {
   const int stop = watch_stop_signals();
+  const bool behind_proxy = settings.server.proxy.has_value();
+  // Moved, so that the server has the only copy of the key.
   rpc::Server server(
-      settings.server,
+      std::move(settings.server),
       [&settings](const rpc::ServerEvent& event) {
         if (event.warning || !settings.silent) log(event, settings.json);
       },
       add_functions);
-  const bool behind_proxy = settings.server.proxy.has_value();
   write_standard_output(settings.json ? ready_json(server.address(), behind_proxy)
                                       : ready_text(server.address(), behind_proxy));
   server.run(stop);
@@ -80,8 +101,8 @@ int serve(const RpcServerSettings& settings,
 
 int run(std::span<const std::string> args,
         const std::function<void(rpc::Registry&)>& add_functions) {
-  const RpcServerSettings settings = read_rpc_server_settings(args);
-  if (settings.help == HelpRequest::kNone) return serve(settings, add_functions);
+  RpcServerSettings settings = read_rpc_server_settings(args);
+  if (settings.help == HelpRequest::kNone) return serve(std::move(settings), add_functions);
   print_help(kServerManual, settings.help);
   return 0;
 }

@@ -48,10 +48,12 @@ rpc::ServerOptions server_options() {
   options.max_sessions = server_flags.max_sessions;
   options.session_seconds = server_flags.session_timeout;
   options.call_seconds = server_flags.call_timeout;
+  options.idle_seconds = server_flags.idle_timeout;
   options.memory_bytes = parse_size("--memory-limit", server_flags.memory_limit);
   options.file_bytes = parse_size("--file-limit", server_flags.file_limit);
   if (options.file_bytes == 0) fail("--file-limit is 0, expected a size as in 1G");
   options.threads = server_flags.threads;
+  options.landlock = server_flags.landlock;
   return options;
 }
 

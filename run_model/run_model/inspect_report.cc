@@ -29,7 +29,7 @@ std::string line(const std::string& name, const std::string& value) {
   return text + value + "\n";
 }
 
-std::string joined(const std::vector<std::string>& items) {
+std::string comma_separated(const std::vector<std::string>& items) {
   std::string text;
   for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
   return text.empty() ? "none" : text;
@@ -75,8 +75,8 @@ std::string library_lines(const Inspection& inspection) {
                library.machine + (library.triple.empty() ? "" : " (" + library.triple + ")"));
   text += line("Compiled by", library_kind_name(library.kind));
   text += line("C library", library.glibc.empty() ? "any" : "glibc " + library.glibc + " or later");
-  text += line("Needs", joined(library.needed));
-  if (!library.missing.empty()) text += line("Missing", joined(library.missing));
+  text += line("Needs", comma_separated(library.needed));
+  if (!library.missing.empty()) text += line("Missing", comma_separated(library.missing));
   return text + line("Functions", std::to_string(library.functions));
 }
 
@@ -98,7 +98,7 @@ std::string metadata_lines(const Package& package) {
   const Metadata& metadata = *package.metadata;
   if (!metadata.target.empty())
     text += line("Target", package.target + " (" + metadata.target + ")");
-  if (metadata.features) text += line("CPU features", joined(*metadata.features));
+  if (metadata.features) text += line("CPU features", comma_separated(*metadata.features));
   if (!metadata.tvm_version.empty()) text += line("TVM", metadata.tvm_version);
   if (metadata.preprocessing) {
     text += line("Pictures", preprocessing_text(*metadata.preprocessing));

@@ -20,7 +20,7 @@ struct Result {
   int exit_code = 0;
 };
 
-Result compare(const Settings& settings) {
+Result compare_files(const Settings& settings) {
   const Comparison comparison = compare_files(settings.first, settings.second, settings.compare);
   return {settings.json ? comparison_json(comparison) : comparison_text(comparison),
           comparison.worse() ? kExitWorse : 0};
@@ -55,8 +55,8 @@ int run_program(const char* program_name, std::span<const std::string> args) {
       print_help(kRunManual, settings.help);
       return 0;
     }
-    const Result result =
-        settings.action == Action::kCompare ? compare(settings) : Result{report_for(settings)};
+    const Result result = settings.action == Action::kCompare ? compare_files(settings)
+                                                              : Result{report_for(settings)};
     write_standard_output(result.text);
     return result.exit_code;
   });

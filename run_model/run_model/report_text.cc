@@ -47,7 +47,7 @@ std::string run_report_text(const RunReport& report) {
 }
 
 // Six significant digits, as C++ streams print by default.
-std::string number(double value) {
+std::string number_text(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", value);
   return text.data();
@@ -64,13 +64,15 @@ std::string dimensions(const std::vector<std::int64_t>& shape) {
 }
 
 std::string range(const ValueRange& values) {
-  return "[" + number(values.min) + ", " + number(values.max) + "], mean: " + number(values.mean);
+  return "[" + number_text(values.min) + ", " + number_text(values.max) +
+         "], mean: " + number_text(values.mean);
 }
 
 // `gap` aligns the values of "Std" below those of "Mean" as the wrapper did.
-std::string channels(const char* name, const char* gap, const std::array<float, 3>& values,
-                     ColorOrder order) {
-  const std::string a = number(values[0]), b = number(values[1]), c = number(values[2]);
+std::string channel_values(const char* name, const char* gap, const std::array<float, 3>& values,
+                           ColorOrder order) {
+  const std::string a = number_text(values[0]), b = number_text(values[1]),
+                    c = number_text(values[2]);
   const std::string start = name;
   switch (order) {
     case ColorOrder::kRgb:
@@ -86,7 +88,7 @@ std::string channels(const char* name, const char* gap, const std::array<float, 
 std::string scaling(float divide_by) {
   if (divide_by == 255.0F) return "0.0 to 1.0 (PyTorch-style)";
   if (divide_by == 1.0F) return "0 to 255 (Caffe-style)";
-  return "divided by " + number(divide_by);
+  return "divided by " + number_text(divide_by);
 }
 
 std::string preprocessing_lines(const PictureReport& report) {
@@ -101,8 +103,8 @@ std::string preprocessing_lines(const PictureReport& report) {
           std::to_string(input_channels) + "\n";
   text += "Color order: " + std::string(color_order_name(preprocessing.color_order)) + "\n";
   text += "Pixel scaling: " + scaling(preprocessing.divide_by) + "\n";
-  text += channels("Mean", " ", preprocessing.mean, preprocessing.color_order);
-  text += channels("Std", "  ", preprocessing.std, preprocessing.color_order);
+  text += channel_values("Mean", " ", preprocessing.mean, preprocessing.color_order);
+  text += channel_values("Std", "  ", preprocessing.std, preprocessing.color_order);
   return text;
 }
 
@@ -121,7 +123,7 @@ std::string picture_report_text(const PictureReport& report) {
   for (std::size_t i = 0; i < report.top.size(); ++i) {
     const RankedClass& ranked = report.top[i];
     text += "  " + std::to_string(i + 1) + ") id=" + std::to_string(ranked.index) +
-            "  p=" + number(ranked.probability) + "  " + ranked.label + "\n";
+            "  p=" + number_text(ranked.probability) + "  " + ranked.label + "\n";
   }
   const RankedClass& best = report.top.front();
   text += "Predicted class: " + std::to_string(best.index) + " (" + best.label + ")\n";

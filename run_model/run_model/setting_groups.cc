@@ -31,21 +31,16 @@ constexpr double kSecondsByDefault = 10.0;
 // A second: more would be a program that never lets go of the CPUs.
 constexpr int kLongestSpin = 1'000'000;
 
-[[noreturn]] void fail(const std::string& message,
-                       const std::string& hint = "run_model --help shows the usage") {
-  throw Error(ErrorKind::kUsage, message, hint);
-}
-
 void check_range(const char* name, int value, int least, int most) {
   if (value >= least && value <= most) return;
-  fail(flag_spelling(name) + " is " + std::to_string(value) + ", expected " +
-       std::to_string(least) + " to " + std::to_string(most));
+  refuse(flag_spelling(name) + " is " + std::to_string(value) + ", expected " +
+         std::to_string(least) + " to " + std::to_string(most));
 }
 
 void check_positive(const char* name, double value, double most) {
   if (!flag_is_set(name) || (value > 0 && value <= most)) return;
-  fail(flag_spelling(name) + " is " + std::to_string(value) +
-       ", expected a number above 0 and up to " + std::to_string(static_cast<int>(most)));
+  refuse(flag_spelling(name) + " is " + std::to_string(value) +
+         ", expected a number above 0 and up to " + std::to_string(static_cast<int>(most)));
 }
 
 bool any_set(std::initializer_list<const char*> names) {
@@ -54,23 +49,24 @@ bool any_set(std::initializer_list<const char*> names) {
 
 void refuse_contradictions() {
   if (run_flags.cold_cache && run_flags.number > 1) {
-    fail("--cold-cache and --number contradict each other: only the first run of a sample would "
-         "find the caches empty");
+    refuse("--cold-cache and --number contradict each other: only the first run of a sample would "
+           "find the caches empty");
   }
   if (run_flags.fps > 0 && run_flags.number > 1) {
-    fail("--fps and --number contradict each other: each run has a time to start at");
+    refuse("--fps and --number contradict each other: each run has a time to start at");
   }
   if (run_flags.fps > 0 && run_flags.cold_cache) {
-    fail("--fps and --cold-cache contradict each other: emptying the caches takes the time between "
-         "the runs");
+    refuse(
+        "--fps and --cold-cache contradict each other: emptying the caches takes the time between "
+        "the runs");
   }
   for (const char* other : {"cold_cache", "fps"}) {
     if (run_flags.instances == 1 || !flag_is_set(other)) continue;
-    fail("--instances and " + flag_spelling(other) +
-         " contradict each other: what one of them does disturbs the others");
+    refuse("--instances and " + flag_spelling(other) +
+           " contradict each other: what one of them does disturbs the others");
   }
   if (run_flags.max_seconds > 0 && run_flags.min_seconds > run_flags.max_seconds) {
-    fail("--min-seconds is greater than --max-seconds");
+    refuse("--min-seconds is greater than --max-seconds");
   }
 }
 
@@ -93,10 +89,10 @@ std::filesystem::path file_flag(const char* name, const std::string& value,
                                 std::vector<std::filesystem::path>& seen) {
   if (!flag_is_set(name)) return {};
   const std::string spelling = flag_spelling(name);
-  if (value.empty()) fail(spelling + " is given an empty value");
+  if (value.empty()) refuse(spelling + " is given an empty value");
   const std::filesystem::path path = std::filesystem::path(value).lexically_normal();
   if (std::find(seen.begin(), seen.end(), path) != seen.end()) {
-    fail(spelling + " names " + path_in_quotes(value) + ", which another flag writes too");
+    refuse(spelling + " names " + path_in_quotes(value) + ", which another flag writes too");
   }
   seen.push_back(path);
   return value;
@@ -104,11 +100,15 @@ std::filesystem::path file_flag(const char* name, const std::string& value,
 
 double tolerance(const char* name, double value) {
   if (std::isfinite(value) && value >= 0) return value;
-  fail(flag_spelling(name) + " is " + std::to_string(value) +
-       ", expected a number that is not negative");
+  refuse(flag_spelling(name) + " is " + std::to_string(value) +
+         ", expected a number that is not negative");
 }
 
 }  // namespace
+
+void refuse(const std::string& message, const std::string& hint) {
+  throw Error(ErrorKind::kUsage, message, hint);
+}
 
 MeasureSettings read_measure_settings() {
   check_range("repeat", run_flags.repeat, 1, kMaxRepeat);
@@ -137,7 +137,7 @@ MeasureSettings read_measure_settings() {
   settings.times = run_flags.times;
   if (flag_is_set("until_ci")) {
     settings.until_interval = parse_percentage("until-ci", run_flags.until_ci);
-    if (*settings.until_interval == 0) fail("--until-ci is 0: no interval is that narrow");
+    if (*settings.until_interval == 0) refuse("--until-ci is 0: no interval is that narrow");
     if (!flag_is_set("repeat")) settings.repeat = kRepeatUntilInterval;
     if (!flag_is_set("max_seconds")) settings.max_seconds = kSecondsUntilInterval;
   } else if (!any_set({"repeat", "min_seconds", "max_seconds"})) {
@@ -154,13 +154,14 @@ ThreadSettings read_thread_settings() {
   if (flag_is_set("cpus")) {
     const std::optional<std::vector<int>> cpus = parse_cpu_list(run_flags.cpus);
     if (!cpus) {
-      fail("--cpus is " + in_quotes(run_flags.cpus) + ", expected numbers and ranges as in 0,2-3");
+      refuse("--cpus is " + in_quotes(run_flags.cpus) +
+             ", expected numbers and ranges as in 0,2-3");
     }
     settings.cpus = *cpus;
   }
   if (flag_is_set("cluster")) settings.cluster = parse_cluster(run_flags.cluster);
   if (flag_is_set("cpus") && flag_is_set("cluster")) {
-    fail("--cpus and --cluster both say where to run", "give one of them");
+    refuse("--cpus and --cluster both say where to run", "give one of them");
   }
   if (flag_is_set("spin")) {
     check_range("spin", run_flags.spin, 0, kLongestSpin);
@@ -170,8 +171,8 @@ ThreadSettings read_thread_settings() {
     for (const char* other : {"times", "instances", "profile", "profile_csv", "profile_trace",
                               "profile_html", "profile_json"}) {
       if (flag_is_set(other)) {
-        fail("--sweep and " + flag_spelling(other) + " do not go together",
-             "run again with the flags that the sweep recommends");
+        refuse("--sweep and " + flag_spelling(other) + " do not go together",
+               "run again with the flags that the sweep recommends");
       }
     }
     settings.sweep = true;
@@ -191,12 +192,12 @@ ProfileSettings read_profile_settings() {
 
   settings.order = run_flags.profile_sort == "time" ? ProfileOrder::kTime : ProfileOrder::kRunning;
   if (run_flags.profile_top < 0) {
-    fail("--profile-top is " + std::to_string(run_flags.profile_top) + ", expected 0 or more");
+    refuse("--profile-top is " + std::to_string(run_flags.profile_top) + ", expected 0 or more");
   }
   settings.top = static_cast<std::size_t>(run_flags.profile_top);
   for (const char* name : {"profile_sort", "profile_top"}) {
     if (!flag_is_set(name) || settings.table) continue;
-    fail(flag_spelling(name) + " has no meaning without --profile");
+    refuse(flag_spelling(name) + " has no meaning without --profile");
   }
   return settings;
 }

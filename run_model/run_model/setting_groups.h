@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "run_model/shared/thread_plan.h"
 
@@ -59,5 +60,9 @@ MeasureSettings read_measure_settings();
 ThreadSettings read_thread_settings();
 ProfileSettings read_profile_settings();
 CompareSettings read_compare_settings();
+
+// Throws Error(kUsage).
+[[noreturn]] void refuse(const std::string& message,
+                         const std::string& hint = "run_model --help shows the usage");
 
 }  // namespace run_model

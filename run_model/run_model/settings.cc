@@ -18,17 +18,12 @@ namespace {
 [[maybe_unused]] const bool kRegistered = register_flags(kRunManual);
 
 constexpr char kUsualLabels[] = "imagenet.txt";
-constexpr char kUsageHint[] = "run_model --help shows the usage";
-
-[[noreturn]] void fail(const std::string& message, const std::string& hint = kUsageHint) {
-  throw Error(ErrorKind::kUsage, message, hint);
-}
 
 std::optional<int> positive_flag(const char* name, int value) {
   if (!flag_is_set(name)) return std::nullopt;
   if (value < 1 || value > kMaxImageSide) {
-    fail(flag_spelling(name) + " is " + std::to_string(value) + ", expected 1 to " +
-         std::to_string(kMaxImageSide));
+    refuse(flag_spelling(name) + " is " + std::to_string(value) + ", expected 1 to " +
+           std::to_string(kMaxImageSide));
   }
   return value;
 }
@@ -37,7 +32,7 @@ PreprocessingFlags read_preprocessing_flags() {
   PreprocessingFlags flags;
   if (flag_is_set("normalize")) flags.normalize = run_flags.normalize;
   if (run_flags.rgb && run_flags.bgr)
-    fail("--rgb and --bgr contradict each other", "give one of them");
+    refuse("--rgb and --bgr contradict each other", "give one of them");
   if (run_flags.rgb) flags.color_order = "RGB";
   if (run_flags.bgr) flags.color_order = "BGR";
   if (flag_is_set("mean")) flags.mean = parse_triple("mean", run_flags.mean);
@@ -59,7 +54,7 @@ PreprocessingFlags read_preprocessing_flags() {
 void refuse_flags(std::initializer_list<const char*> names, const std::string& where) {
   for (const char* name : names) {
     if (!flag_is_set(name)) continue;
-    fail(flag_spelling(name) + " has no meaning " + where);
+    refuse(flag_spelling(name) + " has no meaning " + where);
   }
 }
 
@@ -85,11 +80,11 @@ void read_picture_arguments(const std::vector<std::string>& positional, Settings
   static constexpr std::string_view kNames[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
   const bool labels_found = positional.size() == 3 && is_there(settings.labels);
   if (positional.size() < std::size(kNames) && !labels_found) {
-    fail("the argument " + std::string(kNames[positional.size()]) + " is missing",
-         "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
-         "more");
+    refuse("the argument " + std::string(kNames[positional.size()]) + " is missing",
+           "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
+           "more");
   }
-  if (positional.size() > 5) fail("there is no use for the argument " + in_quotes(positional[5]));
+  if (positional.size() > 5) refuse("there is no use for the argument " + in_quotes(positional[5]));
   settings.image = positional[2];
   if (positional.size() == 5) settings.input_name = positional[4];
 }
@@ -104,11 +99,11 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
     settings.model.clear();
     settings.artifacts = positional[0];
   } else if (positional.size() < 2) {
-    fail("NAME or ARTIFACTS is missing",
-         "run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz runs a model on tensors");
+    refuse("NAME or ARTIFACTS is missing",
+           "run_model NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz runs a model on tensors");
   }
   if (positional.size() > 2) {
-    fail("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
+    refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
                 "fit", "resize", "crop", "layout", "topk", "dump_input"},
@@ -133,8 +128,8 @@ void refuse_run_flags(const std::string& where) {
 
 void read_compare_arguments(const std::vector<std::string>& positional, Settings& settings) {
   if (positional.size() != 2) {
-    fail("--compare takes two files, but " + std::to_string(positional.size()) + " were given",
-         "run_model --compare FIRST SECOND compares two reports, or two files of arrays");
+    refuse("--compare takes two files, but " + std::to_string(positional.size()) + " were given",
+           "run_model --compare FIRST SECOND compares two reports, or two files of arrays");
   }
   settings.first = positional[0];
   settings.second = positional[1];
@@ -145,11 +140,11 @@ void read_compare_arguments(const std::vector<std::string>& positional, Settings
 
 void read_inspect_arguments(const std::vector<std::string>& positional, Settings& settings) {
   if (positional.empty()) {
-    fail("the artifact is missing",
-         "run_model --inspect [NAME] ARTIFACTS shows what an artifact is");
+    refuse("the artifact is missing",
+           "run_model --inspect [NAME] ARTIFACTS shows what an artifact is");
   }
   if (positional.size() > 2) {
-    fail("there is no use for the argument " + in_quotes(positional[2]) + " beside --inspect");
+    refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inspect");
   }
   if (positional.size() == 1) {
     settings.model.clear();
@@ -218,11 +213,11 @@ Settings read_settings(std::span<const std::string> args) {
   for (const char* name :
        {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
     if (flag_is_set(name) && flag_value(name).empty()) {
-      fail(flag_spelling(name) + " is given an empty value");
+      refuse(flag_spelling(name) + " is given an empty value");
     }
   }
   if (settings.topk < 1)
-    fail("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
+    refuse("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");
 
   const std::vector<std::string>& positional = arguments.positional;
   if (positional.size() > 0) settings.model = positional[0];

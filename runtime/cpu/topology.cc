@@ -19,7 +19,7 @@ namespace run_model {
 namespace {
 
 // A number at the start of `text`, which is then taken off.
-std::optional<int> take_number(std::string_view& text) {
+std::optional<int> take_cpu_number(std::string_view& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || value < 0 || value > kHighestCpu) return std::nullopt;
@@ -105,12 +105,12 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
   text = trimmed(text);
   std::set<int> cpus;
   while (true) {
-    const std::optional<int> first = take_number(text);
+    const std::optional<int> first = take_cpu_number(text);
     if (!first) return std::nullopt;
     std::optional<int> last = first;
     if (text.starts_with('-')) {
       text.remove_prefix(1);
-      last = take_number(text);
+      last = take_cpu_number(text);
     }
     if (!last || *last < *first) return std::nullopt;
     for (int cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);

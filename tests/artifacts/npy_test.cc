@@ -26,7 +26,7 @@ std::vector<T> ramp(int count, T step) {
   return values;
 }
 
-Tensor parse(const std::string& bytes) {
+Tensor parse_array(const std::string& bytes) {
   return parse_npy(std::as_bytes(std::span(bytes)), "'input.npy'");
 }
 
@@ -137,30 +137,31 @@ TEST(NpyTest, RefusesMalformedDescriptions) {
   };
   for (const auto& [description, message] : cases) {
     const std::string bytes = npy_with(description);
-    EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorKind::kFormat, message));
+    EXPECT_THAT([&] { parse_array(bytes); }, ThrowsError(ErrorKind::kFormat, message));
   }
   std::string dimensions;
   for (int i = 0; i < 65; ++i) dimensions += "1,";
   EXPECT_THAT(
       [&] {
-        parse(npy_with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dimensions + ")}"));
+        parse_array(
+            npy_with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + dimensions + ")}"));
       },
       ThrowsError(ErrorKind::kFormat, "more than 64 dimensions"));
 }
 
 TEST(NpyTest, RefusesDataOfAnotherSize) {
   const std::string description = "{'descr': '<i2', 'fortran_order': False, 'shape': (3L,)}";
-  EXPECT_THAT(parse(npy_with(description, "abcdef")).shape(), ElementsAre(3));
-  EXPECT_THAT([&] { parse(npy_with(description, "abcde")); },
+  EXPECT_THAT(parse_array(npy_with(description, "abcdef")).shape(), ElementsAre(3));
+  EXPECT_THAT([&] { parse_array(npy_with(description, "abcde")); },
               ThrowsError(ErrorKind::kFormat, "holds 5 bytes of data, but int16 [3] needs 6"));
-  EXPECT_THAT([&] { parse(npy_with(description, "abcdefg")); },
+  EXPECT_THAT([&] { parse_array(npy_with(description, "abcdefg")); },
               ThrowsError(ErrorKind::kFormat, "holds 7 bytes"));
 }
 
 TEST(NpyTest, EveryTruncationIsRefused) {
   const std::string bytes = TemporaryFolder::read(kData / "float32.npy");
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_THAT([&] { parse(bytes.substr(0, length)); },
+    EXPECT_THAT([&] { parse_array(bytes.substr(0, length)); },
                 ThrowsError(ErrorKind::kFormat, "'input.npy'"))
         << length;
   }
@@ -169,7 +170,7 @@ TEST(NpyTest, EveryTruncationIsRefused) {
 TEST(NpyTest, UnknownVersionsAreRefused) {
   std::string bytes = TemporaryFolder::read(kData / "float32.npy");
   bytes[6] = 4;
-  EXPECT_THAT([&] { parse(bytes); }, ThrowsError(ErrorKind::kFormat, "format version is 4"));
+  EXPECT_THAT([&] { parse_array(bytes); }, ThrowsError(ErrorKind::kFormat, "format version is 4"));
 }
 
 TEST(NpyTest, FilesThatCannotBeReadOrWrittenAreNamed) {

@@ -88,6 +88,8 @@ def test_holds_what_a_board_needs_and_no_more(installed: Path) -> None:
             "share/doc/run-model/LICENSE", "share/doc/run-model/copyright"}
     if "check_zoo" in PROGRAMS:
         data.add("share/run_model/tolerances.json")
+    if "rpc_server" in PROGRAMS:
+        data |= {"bin/rpc_auth_proxy", "lib/systemd/system/rpc_server.service"}
     for program in PROGRAMS:
         data |= {f"bin/{program}", f"share/man/man1/{program}.1.gz",
                  f"share/bash-completion/completions/{program}"}
@@ -120,6 +122,32 @@ def test_programs_are_stripped_and_depend_on_what_is_named(program: str, install
 @pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
 def test_the_rpc_server_is_small(installed: Path) -> None:
     assert (installed / "usr/bin/rpc_server").stat().st_size <= 1_500_000
+
+
+@pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
+def test_the_proxy_runs_by_itself(installed: Path, tmp_path: Path) -> None:
+    proxy = installed / "usr/bin/rpc_auth_proxy"
+    assert proxy.stat().st_mode & 0o777 == 0o755
+    assert "rpc_auth_proxy board.local:9090 --key-file board.key" in output_of(proxy, "--help")
+    failed = subprocess.run([proxy, "127.0.0.1:1", "--key-file", tmp_path / "none"],
+                            capture_output=True, text=True, check=False)
+    assert failed.returncode == 3 and "cannot be read" in failed.stderr
+
+
+@pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
+def test_the_unit_confines_the_server(installed: Path, tmp_path: Path) -> None:
+    text = (installed / "usr/lib/systemd/system/rpc_server.service").read_text()
+    lines = text.splitlines()
+    assert {"DynamicUser=yes", "ProtectSystem=strict", "TasksMax=512", "MemoryMax=80%",
+            "ExecStart=rpc_server $RPC_SERVER_FLAGS"} <= set(lines)
+    if shutil.which("systemd-analyze") is None:
+        return
+    # systemd looks for programs in the system's own folders.
+    unit = tmp_path / "rpc_server.service"
+    unit.write_text(text.replace("ExecStart=", f"ExecStart={installed}/usr/bin/"))
+    checked = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True,
+                             text=True, check=False)
+    assert [line for line in checked.stderr.splitlines() if "rpc_server" in line] == []
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

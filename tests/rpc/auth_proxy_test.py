@@ -9,7 +9,9 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable
 
@@ -113,6 +115,51 @@ def test_the_board_has_to_know_the_key_too(start_proxy, tmp_path):
             client.sendall(struct.pack("<ii", 0xFF271, 7) + b"client:")
             assert client.recv(4, socket.MSG_WAITALL) == struct.pack("<i", 0xFF273)
         assert "it is not the board" in proxy.stop()
+
+
+def holds(pid: int, content: bytes) -> bool:
+    """Whether these bytes are anywhere in what a process can write to."""
+    areas = [line.split()[:2] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for where, rights in areas:
+            if not rights.startswith("rw"):
+                continue
+            start, end = (int(number, 16) for number in where.split("-"))
+            memory.seek(start)
+            if content in memory.read(end - start):
+                return True
+    return False
+
+
+def test_a_session_does_not_have_the_key(start_server, start_proxy, tmp_path):
+    key = key_file(tmp_path)
+    server = start_server("--key", "kitchen", "--auth-key-file", str(key))
+    proxy = start_proxy(f"127.0.0.1:{server.port}", key)
+    remote = rpc.connect("127.0.0.1", proxy.port, "kitchen")
+    assert remote.cpu(0).exist
+    [session] = [pid for pid in server.processes() if pid != server.pid]
+    content = key.read_bytes().strip()
+    assert holds(server.pid, content) and not holds(session, content)
+    del remote
+    gc.collect()
+
+
+@pytest.mark.slow
+def test_a_client_waits_while_the_board_is_busy(start_server, start_proxy, tmp_path):
+    """For longer than the proxy gives a board that says nothing."""
+    key = key_file(tmp_path)
+    server = start_server("--key", "kitchen", "--auth-key-file", str(key))
+    proxy = start_proxy(f"127.0.0.1:{server.port}", key)
+    with ThreadPoolExecutor() as threads:
+        busy = rpc.connect("127.0.0.1", proxy.port, "kitchen")
+        waiting = threads.submit(rpc.connect, "127.0.0.1", proxy.port, "kitchen")
+        time.sleep(12)
+        assert not waiting.done()
+        del busy
+        gc.collect()
+        assert waiting.result(PATIENCE_SECONDS).cpu(0).exist
+    del waiting
+    gc.collect()
 
 
 def test_a_server_without_a_key_is_named(start_server, start_proxy, tmp_path):

@@ -53,6 +53,7 @@ def test_results_of_compiled_functions(remote, functions):
     library = upload(remote, functions)
     assert library["give_int"]() == -(2**63)
     assert library["give_float"]() == -0.1
+    assert library["give_bool"]() in (True, 1)
 
 
 def test_a_local_tensor_is_refused_where_a_remote_one_is_needed(remote, add_one):

@@ -120,6 +120,13 @@ FUNCTION(give_float) {
   return 0;
 }
 
+FUNCTION(give_bool) {
+  UNUSED();
+  result->v_int64 = 1;
+  *result_code = kBool;
+  return 0;
+}
+
 FUNCTION(fail) {
   UNUSED();
   TVMAPISetLastError("the stove is cold");

@@ -86,8 +86,10 @@ TEST_F(LibraryModuleTest, RefusesWhatCompiledCodeCannotTake) {
   EXPECT_THAT([&] { call("returns_module", {}); }, ThrowsError(ErrorKind::kModel, "type code 9"));
 }
 
-TEST_F(LibraryModuleTest, ReturnsTexts) {
+TEST_F(LibraryModuleTest, ReturnsTextsAndBools) {
   EXPECT_EQ(std::get<std::string>(call("text", {})), "from the library");
+  EXPECT_TRUE(std::get<Bool>(call("is_positive", {std::int64_t{3}})).value);
+  EXPECT_FALSE(std::get<Bool>(call("is_positive", {std::int64_t{-3}})).value);
 }
 
 TEST_F(LibraryModuleTest, FindsOnlyWhatTheLibraryHas) {

@@ -6,7 +6,7 @@
 
 #include "tests/runtime/libraries/packed.h"
 
-enum { kInt = 0, kFloat = 2, kModule = 9, kString = 11 };
+enum { kInt = 0, kFloat = 2, kModule = 9, kString = 11, kBool = 15 };
 
 typedef struct {
   const char* data;
@@ -54,6 +54,14 @@ PACKED(add_one) {
   for (int64_t i = 0; i < a->shape[0]; ++i) to[i] = from[i] + 1;
   result->v_int64 = (int64_t)(a->byte_offset + b->byte_offset);
   *result_code = kInt;
+  return 0;
+}
+
+/* Whether an int is above zero, as TVM 0.18 and later compile it. */
+PACKED(is_positive) {
+  UNUSED;
+  result->v_int64 = args[0].v_int64 > 0;
+  *result_code = kBool;
   return 0;
 }
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 # Set by CTest: the program, what runs it where it is for another machine, and for which target of
 # artifacts/targets.json models are compiled.
@@ -39,7 +39,8 @@ class ServerProcess:
     """A running rpc_server, on a free port of the loopback unless the flags say otherwise."""
 
     def __init__(self, *flags: str, program: str = PROGRAM,
-                 environment: dict[str, str] | None = None):
+                 environment: dict[str, str] | None = None, **process: Any):
+        """`process`: what subprocess.Popen is to be told otherwise."""
         assert program, "RUN_MODEL_RPC_SERVER has to name the server's program"
         self._mark = uuid.uuid4().hex
         self._temporary = tempfile.TemporaryDirectory(prefix="rpc_test-")
@@ -54,8 +55,10 @@ class ServerProcess:
         for name in ("LD_LIBRARY_PATH", "PYTHONPATH"):
             env.pop(name, None)
         with open(self._log, "wb") as log:
-            self.process = subprocess.Popen([*command, *flags], env=env, stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                [*command, *flags],
+                **{"env": env, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                   "stderr": log, "text": True, **process})
         try:
             self.host, self.port = self._read_address()
         except BaseException:

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <run_model/error.h>
 #include "rpc/functions/builtin.h"
+#include "rpc/server/confinement.h"
 #include "tests/rpc/frame_client.h"
 #include "tests/temporary_folder.h"
 
@@ -17,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+constexpr DLDataType kFloats{kDLFloat, 32, 1};
 
 class CountedObject final : public RemoteObject {
  public:
@@ -109,19 +112,19 @@ TEST_F(SessionTest, CopiesTensorsThereAndBackInPieces) {
   const std::string content("0123456789abcdef");
   for (const std::uint64_t offset : {8, 0}) {
     AnswerParts written = session.ask(FrameBuilder(RequestCode::kCopyToRemote)
-                                          .tensor(memory, {4}, kFloat32, offset)
+                                          .tensor(memory, {4}, kFloats, offset)
                                           .number(std::uint64_t{8})
                                           .raw(content.substr(offset, 8)));
     ASSERT_EQ(written.code(), RequestCode::kReturn);
   }
   AnswerParts back = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                                     .tensor(memory, {4}, kFloat32)
+                                     .tensor(memory, {4}, kFloats)
                                      .number(std::uint64_t{16}));
   ASSERT_EQ(back.code(), RequestCode::kCopyAck);
   EXPECT_EQ(back.rest(), content);
 
   AnswerParts part = session.ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                                     .tensor(memory, {4}, kFloat32, 12)
+                                     .tensor(memory, {4}, kFloats, 12)
                                      .number(std::uint64_t{4}));
   part.code();
   EXPECT_EQ(part.rest(), "cdef");
@@ -134,7 +137,7 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   const auto copy = [&](std::uint64_t handle, std::uint64_t offset, std::uint64_t bytes) {
     return session
         .ask(FrameBuilder(RequestCode::kCopyFromRemote)
-                 .tensor(handle, {4}, kFloat32, offset)
+                 .tensor(handle, {4}, kFloats, offset)
                  .number(bytes))
         .exception();
   };
@@ -144,19 +147,19 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
   EXPECT_THAT(copy(memory, 0, ~std::uint64_t{0}), Not(IsEmpty()));
   EXPECT_THAT(copy(memory + 1, 0, 4), HasSubstr("never given out or was freed"));
   EXPECT_THAT(
-      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloat32))
+      session.ask(call(session, "echo").codes({kTypeTensorHandle}).tensor(memory, {5}, kFloats))
           .exception(),
       HasSubstr("does not lie within"));
   EXPECT_THAT(session
                   .ask(call(session, "echo")
                            .codes({kTypeTensorHandle})
-                           .tensor(memory, {std::int64_t{1} << 62, 64}, kFloat32))
+                           .tensor(memory, {std::int64_t{1} << 62, 64}, kFloats))
                   .exception(),
               Not(IsEmpty()));
   EXPECT_THAT(session
                   .ask(call(session, "echo")
                            .codes({kTypeTensorHandle})
-                           .tensor(memory, {4}, kFloat32, 0, kDLCUDA))
+                           .tensor(memory, {4}, kFloats, 0, kDLCUDA))
                   .exception(),
               HasSubstr("only the CPU"));
   // The session goes on.
@@ -338,6 +341,42 @@ TEST_F(SessionTest, MalformedRequestsAreAnsweredAndSkipped) {
   EXPECT_EQ(
       session.ask(FrameBuilder(RequestCode::kCallFunc).number(echo).codes({kTypeNull})).exception(),
       "");
+}
+
+// Memory is for what has come, not for what is said to come.
+TEST_F(SessionTest, ATextThatIsOnlyAnnouncedTakesNoMemory) {
+  SessionThread session(functions_);
+  session.initialize();
+  const std::uint64_t echo = session.function("echo");
+  const std::uint64_t before = process_memory("self", MemoryKind::kResident);
+  constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 30;
+  const std::string head = FrameBuilder(RequestCode::kCallFunc)
+                               .number(echo)
+                               .codes({kTypeString})
+                               .number(kAnnounced)
+                               .frame();
+  const std::uint64_t frame_bytes = head.size() - sizeof(std::uint64_t) + kAnnounced;
+  session.send(std::string(reinterpret_cast<const char*>(&frame_bytes), sizeof(frame_bytes)) +
+               head.substr(sizeof(frame_bytes)));
+  std::uint64_t most = before;
+  for (int i = 0; i < 100; ++i) {
+    ::usleep(5000);
+    most = std::max(most, process_memory("self", MemoryKind::kResident));
+  }
+  EXPECT_LT(most - before, std::uint64_t{64} << 20);
+  EXPECT_EQ(session.finish(), SessionEnd::kBroken);
+}
+
+TEST_F(SessionTest, LongTextsArriveWhole) {
+  SessionThread session(functions_);
+  session.initialize();
+  std::string text(5'000'000, ' ');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  AnswerParts answer = session.ask(call(session, "echo").codes({kTypeString}).text(text));
+  EXPECT_EQ(answer.code(), RequestCode::kReturn);
+  answer.codes();
+  answer.number<std::int64_t>();
+  EXPECT_TRUE(answer.text() == text);
 }
 
 TEST_F(SessionTest, AFrameThatAnnouncesTooMuchEndsTheSession) {

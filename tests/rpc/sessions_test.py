@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import struct
@@ -10,7 +11,7 @@ import time
 
 import pytest
 import tvm
-from raw_client import MISMATCH, RETURN, RawClient, ends, running
+from raw_client import MISMATCH, RETURN, RawClient, ends, running, serves
 from server_process import ServerProcess, wait_until
 from tvm import rpc
 from tvm.rpc.tracker import Tracker
@@ -119,12 +120,33 @@ def test_more_clients_than_sessions_wait_for_their_turn(start_server):
 
 @native_only
 def test_stopping_ends_the_sessions_that_run(functions):
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
+    for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         server = ServerProcess("--max-sessions", "4")
         clients = [running(server, functions, name)
                    for name in ("loop_stubbornly", "leave_a_child")]
         server.stop(signal_number)
         assert all(ends(client) for client in clients)
+
+
+@native_only
+def test_a_terminal_that_is_closed_does_not_end_what_nohup_has_started(start_server):
+    server = start_server(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    os.kill(server.pid, signal.SIGHUP)
+    time.sleep(0.2)
+    serves(server)
+
+
+@native_only
+def test_a_log_that_nobody_reads_holds_nothing_up():
+    unread, log = os.pipe()
+    fcntl.fcntl(log, fcntl.F_SETPIPE_SZ, 8192)
+    with ServerProcess(stderr=log) as server:
+        os.close(log)
+        for _ in range(60):
+            serves(server)
+    lines = os.read(unread, 1 << 16)
+    os.close(unread)
+    assert b"connected" in lines and lines.endswith(b"\n") and len(lines) <= 8192
 
 
 @native_only

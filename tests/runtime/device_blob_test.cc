@@ -58,7 +58,7 @@ std::string blob(const std::vector<std::string>& modules) {
   return out + content;
 }
 
-std::optional<EmbeddedGraph> parse(const std::string& bytes) {
+std::optional<EmbeddedGraph> parse_blob(const std::string& bytes) {
   return parse_device_blob(std::as_bytes(std::span(bytes)), "library 'm.so'", 1000);
 }
 
@@ -66,7 +66,7 @@ class GraphKeyTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(GraphKeyTest, GivesGraphAndParameters) {
   const std::string bytes = blob({graph_module(GetParam()), text("_lib"), import_tree()});
-  const auto graph = parse(bytes);
+  const auto graph = parse_blob(bytes);
   ASSERT_TRUE(graph.has_value());
   EXPECT_EQ(graph->graph_json, "{graph}");
   EXPECT_EQ(graph->module_name, "default");
@@ -85,12 +85,12 @@ INSTANTIATE_TEST_SUITE_P(Releases, GraphKeyTest,
                          testing::Values("GraphRuntimeFactory", "GraphExecutorFactory"));
 
 TEST(DeviceBlobTest, LibraryAloneHasNoGraph) {
-  EXPECT_FALSE(parse(blob({text("_lib")})).has_value());
-  EXPECT_FALSE(parse(blob({})).has_value());
+  EXPECT_FALSE(parse_blob(blob({text("_lib")})).has_value());
+  EXPECT_FALSE(parse_blob(blob({})).has_value());
 }
 
 TEST(DeviceBlobTest, BytesAfterTheStatedLengthAreNotLookedAt) {
-  EXPECT_TRUE(parse(blob({graph_module()}) + "padding").has_value());
+  EXPECT_TRUE(parse_blob(blob({graph_module()}) + "padding").has_value());
 }
 
 TEST(DeviceBlobTest, EmptyConstantsAreAccepted) {
@@ -99,10 +99,11 @@ TEST(DeviceBlobTest, EmptyConstantsAreAccepted) {
   no_constants += names({});
   put<std::uint64_t>(no_constants, 0);
   for (const char* key : {"metadata", "const_loader"}) {
-    const auto graph = parse(blob({graph_module(), text(key) + no_constants, text("_lib")}));
+    const auto graph = parse_blob(blob({graph_module(), text(key) + no_constants, text("_lib")}));
     EXPECT_TRUE(graph.has_value()) << key;
   }
-  EXPECT_TRUE(parse(blob({graph_module(), text("metadata_module"), text("_lib")})).has_value());
+  EXPECT_TRUE(
+      parse_blob(blob({graph_module(), text("metadata_module"), text("_lib")})).has_value());
 }
 
 TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
@@ -112,18 +113,18 @@ TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
   put<std::uint64_t>(constants, 1);
   constants += names({"c0"});
   EXPECT_THAT(
-      [&] { parse(blob({graph_module(), text("const_loader") + constants})); },
+      [&] { parse_blob(blob({graph_module(), text("const_loader") + constants})); },
       ThrowsError(ErrorKind::kIncompatible,
                   {"library 'm.so'", "'tvmgen_default_dnnl_main_0'", "external code generator"}));
 }
 
 TEST(DeviceBlobTest, NamesWhatAModuleIsFor) {
-  EXPECT_THAT([] { parse(blob({text("cuda") + "binary"})); },
+  EXPECT_THAT([] { parse_blob(blob({text("cuda") + "binary"})); },
               ThrowsError(ErrorKind::kIncompatible,
                           {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"}));
-  EXPECT_THAT([] { parse(blob({text("AotExecutorFactory")})); },
+  EXPECT_THAT([] { parse_blob(blob({text("AotExecutorFactory")})); },
               ThrowsError(ErrorKind::kIncompatible, "ahead-of-time executor"));
-  EXPECT_THAT([] { parse(blob({text("my_codegen\x1b[31m")})); },
+  EXPECT_THAT([] { parse_blob(blob({text("my_codegen\x1b[31m")})); },
               ThrowsError(ErrorKind::kIncompatible,
                           {"a module of the kind 'my_codegen\\x1b[31m'", "does not know"}));
 }
@@ -132,15 +133,19 @@ TEST(DeviceBlobTest, CountsThatDoNotAgreeAreRefused) {
   std::string three_tensors = text("GraphExecutorFactory") + text("{}");
   put<std::uint64_t>(three_tensors, 3);
   three_tensors += names({"p0"}) + text("default");
-  EXPECT_THAT([&] { parse(blob({three_tensors})); },
+  EXPECT_THAT([&] { parse_blob(blob({three_tensors})); },
               ThrowsError(ErrorKind::kFormat, "3 parameters, but 1 names"));
-  EXPECT_THAT([] { parse(blob({graph_module(), graph_module()})); },
+  EXPECT_THAT([] { parse_blob(blob({graph_module(), graph_module()})); },
               ThrowsError(ErrorKind::kFormat, "a second graph"));
   EXPECT_THAT(
-      [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})})); },
+      [] {
+        parse_blob(blob({text("_lib"), text("_import_tree") + numbers({0, 2}) + numbers({1})}));
+      },
       ThrowsError(ErrorKind::kFormat, "rows and children do not fit together"));
   EXPECT_THAT(
-      [] { parse(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})})); },
+      [] {
+        parse_blob(blob({text("_lib"), text("_import_tree") + numbers({0, 1}) + numbers({7})}));
+      },
       ThrowsError(ErrorKind::kFormat, "names module 7 of 1"));
 }
 
@@ -148,14 +153,15 @@ TEST(DeviceBlobTest, LeftoverBytesAreRefused) {
   std::string bytes = blob({graph_module(), text("_lib")});
   std::string longer;
   put<std::uint64_t>(longer, bytes.size() - 8 + 3);
-  EXPECT_THAT([&] { parse(longer + bytes.substr(8) + "xyz"); },
+  EXPECT_THAT([&] { parse_blob(longer + bytes.substr(8) + "xyz"); },
               ThrowsError(ErrorKind::kFormat, "3 bytes are left over after the last module"));
 }
 
 TEST(DeviceBlobTest, EveryTruncationIsNoticed) {
   const std::string bytes = blob({graph_module(), text("_lib"), import_tree()});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_THAT([&] { parse(bytes.substr(0, length)); }, ThrowsError(ErrorKind::kFormat, "m.so"));
+    EXPECT_THAT([&] { parse_blob(bytes.substr(0, length)); },
+                ThrowsError(ErrorKind::kFormat, "m.so"));
   }
 }
 
@@ -168,7 +174,7 @@ TEST(DeviceBlobTest, NoChangedByteLeadsOutside) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ mask);
       try {
-        const auto graph = parse(damaged);
+        const auto graph = parse_blob(damaged);
         if (graph) {
           const auto* begin = reinterpret_cast<const std::byte*>(damaged.data());
           for (const Param& param : graph->params) {

@@ -113,7 +113,7 @@ TEST(MemoryPlan, KeepsParametersOutOfTheBlock) {
 }
 
 // x → a, b → joined → c; the tensors have 32 and 64 floats.
-json join_graph(const std::string& function = "tvmgen_default_fused_concatenate_2") {
+json planned_join_graph(const std::string& function = "tvmgen_default_fused_concatenate_2") {
   return shaped(
       graph_of({input_node("x"), call_node("a", "f", {{0, 0}}), call_node("b", "f", {{0, 0}}),
                 call_node("joined", function, {{1, 0}, {2, 0}}), call_node("c", "f", {{3, 0}})},
@@ -125,14 +125,14 @@ TEST(MemoryPlan, PutsTheInputsOfAConcatenationBehindEachOther) {
   for (const char* name :
        {"fused_concatenate", "fused_concatenate_12", "tvmgen_default_fused_concatenate",
         "tvmgen_default_fused_concatenate_2"}) {
-    const Planned planned = plan(join_graph(name));
+    const Planned planned = plan(planned_join_graph(name));
     EXPECT_TRUE(planned.plan.joined[3]) << name;
     EXPECT_EQ(planned.plan.offset[1], planned.plan.offset[3]);
     EXPECT_EQ(planned.plan.offset[2], planned.plan.offset[3] + 128);
     EXPECT_EQ(planned.plan.root[2], 3u);
     expect_nothing_is_overwritten(planned);
   }
-  EXPECT_FALSE(plan(join_graph(), MemoryPlanning::kCompiler).plan.joined[3]);
+  EXPECT_FALSE(plan(planned_join_graph(), MemoryPlanning::kCompiler).plan.joined[3]);
 }
 
 TEST(MemoryPlan, RunsFunctionsThatDoMoreThanConcatenate) {
@@ -140,7 +140,7 @@ TEST(MemoryPlan, RunsFunctionsThatDoMoreThanConcatenate) {
        {"fused_concatenate_nn_relu", "tvmgen_default_fused_concatenate_layout_transform_1",
         "fused_layout_transform_concatenate", "fused_qnn_concatenate", "concatenate",
         "my_fused_concatenate_x"}) {
-    const Planned planned = plan(join_graph(name));
+    const Planned planned = plan(planned_join_graph(name));
     EXPECT_FALSE(planned.plan.joined[3]) << name;
     expect_nothing_is_overwritten(planned);
   }
@@ -149,22 +149,24 @@ TEST(MemoryPlan, RunsFunctionsThatDoMoreThanConcatenate) {
 TEST(MemoryPlan, RunsConcatenationsThatAreNoMemoryInARow) {
   const auto joined = [](const json& document) -> bool { return plan(document).plan.joined[3]; };
   // Along the second axis of two rows; parts of unaligned size; sizes that do not add up.
-  EXPECT_FALSE(joined(shaped(join_graph(), {{2, 64}, {2, 32}, {2, 64}, {2, 96}, {2, 96}})));
-  EXPECT_FALSE(joined(shaped(join_graph(), {{1, 64}, {1, 30}, {1, 64}, {1, 94}, {1, 94}})));
-  EXPECT_FALSE(joined(shaped(join_graph(), {{1, 64}, {1, 32}, {1, 64}, {1, 128}, {1, 96}})));
-  EXPECT_FALSE(joined(shaped(join_graph(), {{1, 64}, {1, 32}, {1, 64}, {96}, {1, 96}})));
-  EXPECT_TRUE(joined(shaped(join_graph(), {{1, 64}, {1, 1, 32}, {1, 2, 32}, {1, 3, 32}, {1, 96}})));
+  EXPECT_FALSE(joined(shaped(planned_join_graph(), {{2, 64}, {2, 32}, {2, 64}, {2, 96}, {2, 96}})));
+  EXPECT_FALSE(joined(shaped(planned_join_graph(), {{1, 64}, {1, 30}, {1, 64}, {1, 94}, {1, 94}})));
+  EXPECT_FALSE(
+      joined(shaped(planned_join_graph(), {{1, 64}, {1, 32}, {1, 64}, {1, 128}, {1, 96}})));
+  EXPECT_FALSE(joined(shaped(planned_join_graph(), {{1, 64}, {1, 32}, {1, 64}, {96}, {1, 96}})));
+  EXPECT_TRUE(
+      joined(shaped(planned_join_graph(), {{1, 64}, {1, 1, 32}, {1, 2, 32}, {1, 3, 32}, {1, 96}})));
 }
 
 TEST(MemoryPlan, LeavesWhatACallerPlacesOrReadsAlone) {
   // An input as a part, the same tensor twice, a part that is an output of the graph too.
-  json of_input = join_graph();
+  json of_input = planned_join_graph();
   of_input["nodes"][3]["inputs"][1] = {0, 0, 0};
   EXPECT_FALSE(plan(of_input).plan.joined[3]);
-  json twice = shaped(join_graph(), {{1, 64}, {1, 64}, {1, 64}, {1, 128}, {1, 128}});
+  json twice = shaped(planned_join_graph(), {{1, 64}, {1, 64}, {1, 64}, {1, 128}, {1, 128}});
   twice["nodes"][3]["inputs"][1] = {1, 0, 0};
   EXPECT_FALSE(plan(twice).plan.joined[3]);
-  json output = join_graph();
+  json output = planned_join_graph();
   output["heads"].push_back({1, 0, 0});
   EXPECT_FALSE(plan(output).plan.joined[3]);
   expect_nothing_is_overwritten(plan(output));

@@ -23,8 +23,8 @@ std::filesystem::path library(const std::string& name) {
   return std::filesystem::path(LIBRARY_DIR) / name;
 }
 
-void expect_refused(const std::string& name, ErrorKind code,
-                    std::initializer_list<std::string> parts) {
+void expect_not_loaded(const std::string& name, ErrorKind code,
+                       std::initializer_list<std::string> parts) {
   EXPECT_THAT([&] { Module::open(library(name)); }, ThrowsError(code, parts));
 }
 
@@ -165,35 +165,35 @@ TEST(ModuleTest, SingleFileExport) {
 }
 
 TEST(ModuleTest, RefusesOtherGenerations) {
-  expect_refused(
+  expect_not_loaded(
       "tvm021.so", ErrorKind::kIncompatible,
       {"tvm021.so' was compiled by TVM 0.21", "recompile the model with TVM 0.19 or older"});
-  expect_refused("tvm022.so", ErrorKind::kIncompatible,
-                 {"was compiled by TVM 0.22 or later", "recompile"});
-  expect_refused("new_slot.so", ErrorKind::kIncompatible, {"calls 'TVMBackendTeleport'"});
-  expect_refused("cuda.so", ErrorKind::kIncompatible, {"was compiled for an NVIDIA GPU (cuda)"});
+  expect_not_loaded("tvm022.so", ErrorKind::kIncompatible,
+                    {"was compiled by TVM 0.22 or later", "recompile"});
+  expect_not_loaded("new_slot.so", ErrorKind::kIncompatible, {"calls 'TVMBackendTeleport'"});
+  expect_not_loaded("cuda.so", ErrorKind::kIncompatible, {"was compiled for an NVIDIA GPU (cuda)"});
 }
 
 TEST(ModuleTest, RefusesLibrariesThatAreNoModels) {
-  expect_refused("tvm_itself.so", ErrorKind::kFormat, {"is TVM's own library"});
-  expect_refused("other.so", ErrorKind::kFormat, {"has no function that TVM compiled"});
+  expect_not_loaded("tvm_itself.so", ErrorKind::kFormat, {"is TVM's own library"});
+  expect_not_loaded("other.so", ErrorKind::kFormat, {"has no function that TVM compiled"});
   EXPECT_EQ(Module::open(library("empty.so"))->find("anything"), nullptr);
 }
 
 TEST(ModuleTest, RefusesWhatItCannotBeLinkedWith) {
-  expect_refused("missing_function.so", ErrorKind::kIncompatible,
-                 {"nowhere to be found: ", "'cblas_sgemm'", "'cblas_sgemv'"});
-  expect_refused("needs_future_libc.so", ErrorKind::kIncompatible,
-                 {"needs the GNU C library 9.99 or later, but this machine has 2."});
-  expect_refused("needs_not_installed.so", ErrorKind::kIncompatible,
-                 {"needs the library 'libnot_installed.so.3', which is not installed"});
-  expect_refused("needs_tvm_runtime.so", ErrorKind::kIncompatible,
-                 {"is linked with TVM's own runtime"});
+  expect_not_loaded("missing_function.so", ErrorKind::kIncompatible,
+                    {"nowhere to be found: ", "'cblas_sgemm'", "'cblas_sgemv'"});
+  expect_not_loaded("needs_future_libc.so", ErrorKind::kIncompatible,
+                    {"needs the GNU C library 9.99 or later, but this machine has 2."});
+  expect_not_loaded("needs_not_installed.so", ErrorKind::kIncompatible,
+                    {"needs the library 'libnot_installed.so.3', which is not installed"});
+  expect_not_loaded("needs_tvm_runtime.so", ErrorKind::kIncompatible,
+                    {"is linked with TVM's own runtime"});
 }
 
 TEST(ModuleTest, RefusesASlotThatCannotBeWritten) {
-  expect_refused("constant_slot.so", ErrorKind::kFormat,
-                 {"'__TVMFuncCall' is not a pointer that can be written to"});
+  expect_not_loaded("constant_slot.so", ErrorKind::kFormat,
+                    {"'__TVMFuncCall' is not a pointer that can be written to"});
 }
 
 // Opens copies of a library, each with one damaged byte, in a child process. Gives the offset at

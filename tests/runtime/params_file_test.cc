@@ -23,13 +23,13 @@ std::string two_params() {
                        {"b", tensor_record({}, parse_dtype("int8"), "z")}});
 }
 
-std::vector<Param> parse(const std::string& text) {
+std::vector<Param> parse_text(const std::string& text) {
   return parse_params(std::as_bytes(std::span(text)), "file 'p'");
 }
 
 std::string refusal(const std::string& text) {
   try {
-    parse(text);
+    parse_text(text);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kFormat);
     return error.what();
@@ -39,7 +39,7 @@ std::string refusal(const std::string& text) {
 
 TEST(ParamsFile, ReadsNamesShapesTypesAndData) {
   std::string text = two_params();
-  std::vector<Param> params = parse(text);
+  std::vector<Param> params = parse_text(text);
   ASSERT_EQ(params.size(), 2u);
   EXPECT_EQ(params[0].name, "w");
   EXPECT_THAT(params[0].shape, ElementsAre(2, 1));
@@ -52,12 +52,12 @@ TEST(ParamsFile, ReadsNamesShapesTypesAndData) {
 TEST(ParamsFile, LeavesPaddingOut) {
   std::string text = params_bytes({{"__align0", tensor_record({3}, parse_dtype("uint8"), "xxx")},
                                    {"w", tensor_record({1}, parse_dtype("float32"), "abcd")}});
-  std::vector<Param> params = parse(text);
+  std::vector<Param> params = parse_text(text);
   ASSERT_EQ(params.size(), 1u);
   EXPECT_EQ(params[0].name, "w");
 }
 
-TEST(ParamsFile, AcceptsNoParametersAtAll) { EXPECT_TRUE(parse(params_bytes({})).empty()); }
+TEST(ParamsFile, AcceptsNoParametersAtAll) { EXPECT_TRUE(parse_text(params_bytes({})).empty()); }
 
 TEST(ParamsFile, RefusesEveryTruncationAndAppendedBytes) {
   std::string text = two_params();
@@ -77,7 +77,7 @@ TEST(ParamsFile, SurvivesEveryChangedByte) {
       std::string damaged = text;
       damaged[i] = static_cast<char>(static_cast<unsigned char>(damaged[i]) ^ flip);
       try {
-        for (const Param& param : parse(damaged)) {
+        for (const Param& param : parse_text(damaged)) {
           EXPECT_EQ(param.data.size(), tensor_bytes(param.shape, param.dtype));
         }
       } catch (const Error&) {

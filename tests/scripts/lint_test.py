@@ -85,7 +85,7 @@ def test_every_check_sees_its_files(repository):
     result = repository.lint()
     assert result.returncode == 0, result.stdout + result.stderr
     assert [line.split()[0] for line in result.stdout.splitlines()] == [
-        "includes", "paths", "clang-format", "ruff", "shellcheck", "mypy", "clang-tidy"]
+        "includes", "names", "paths", "clang-format", "ruff", "shellcheck", "mypy", "clang-tidy"]
     assert all(" ... ok (" in line for line in result.stdout.splitlines())
     assert {"base/a.cc", "base/b.h", "tests/a_test.cc"} <= called(repository, "clang-format")
     # One that Git has not been told of counts too.
@@ -138,4 +138,4 @@ def test_fix(repository):
 def test_a_check_that_is_not_there(repository):
     result = repository.lint("spelling")
     assert result.returncode == 2
-    assert "there is no check 'spelling'; there are includes, paths" in result.stderr
+    assert "there is no check 'spelling'; there are includes, names, paths" in result.stderr

@@ -111,7 +111,7 @@ Json file_json(const std::filesystem::path& path) {
   return json;
 }
 
-void add_times(Json& json, const Comparison& comparison) {
+void add_compared_times(Json& json, const Comparison& comparison) {
   const TimesComparison& times = *comparison.times;
   json.put("kind", "times");
   json.put("first", side_json(comparison.first, times.first));
@@ -162,7 +162,7 @@ std::string comparison_json(const Comparison& comparison) {
   Json json = Json::object();
   json.put("schema_version", kReportSchema);
   if (comparison.times) {
-    add_times(json, comparison);
+    add_compared_times(json, comparison);
   } else {
     add_arrays(json, comparison);
   }

@@ -48,7 +48,7 @@ void append_row(std::string& names, std::string& values, const char* name,
   values += std::string(width - value.size(), ' ') + value;
 }
 
-std::string table(const Statistics& run, const Milliseconds& shown) {
+std::string statistics_table(const Statistics& run, const Milliseconds& shown) {
   std::string names, values;
   append_row(names, values, "min", shown(run.min));
   append_row(names, values, "median", shown(run.median));
@@ -122,7 +122,7 @@ std::string timing_text(const TimingMeasurement& measurement) {
     result += " by " + std::to_string(measurement.instances) + " instances at once";
   }
   result += " after " + count(measurement.warm_up_runs, "warm-up run") + ", in milliseconds\n";
-  result += table(run, shown) + interval_line(run, shown);
+  result += statistics_table(run, shown) + interval_line(run, shown);
   result += "  Stopped by " + std::string(stopped_by_name(measurement.stopped_by)) + " after " +
             text("%.3g s", measurement.measured / 1000) +
             "; outputs are those of the first run, bit by bit\n";

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Lets TVM's own RPC client use a board whose rpc_server has an auth key.
 
   rpc_auth_proxy board.local:9090 --key-file board.key
@@ -202,3 +203,7 @@ def run(args: argparse.Namespace) -> None:
     while True:
         client, _ = listener.accept()
         threading.Thread(target=serve, args=(client, args.board, key), daemon=True).start()
+
+
+if __name__ == "__main__":  # as the Debian package has it, by itself
+    main()

@@ -9,7 +9,7 @@
 namespace run_model::rpc {
 namespace session_seed {
 
-inline constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+inline constexpr DLDataType kSeedFloats{kDLFloat, 32, 1};
 
 inline std::string start() {
   return FrameBuilder(RequestCode::kInitServer).text(kProtocolVersion).codes({}).frame();
@@ -49,19 +49,20 @@ inline std::vector<std::string> session_seeds() {
           call(1).codes({kTypePackedFunctionHandle}).number(std::uint64_t{1}).frame() + end,
       start() + allocate(64) +
           FrameBuilder(RequestCode::kCopyToRemote)
-              .tensor(1, {4}, kFloat32)
+              .tensor(1, {4}, kSeedFloats)
               .number(std::uint64_t{16})
               .raw("0123456789abcdef")
               .frame() +
           FrameBuilder(RequestCode::kCopyFromRemote)
-              .tensor(1, {4}, kFloat32, 16)
+              .tensor(1, {4}, kSeedFloats, 16)
               .number(std::uint64_t{16})
               .frame() +
-          find("array") + call(2).codes({kTypeTensorHandle}).tensor(1, {2, 2}, kFloat32).frame() +
+          find("array") +
+          call(2).codes({kTypeTensorHandle}).tensor(1, {2, 2}, kSeedFloats).frame() +
           FrameBuilder(RequestCode::kCopyAmongRemote)
               .codes({kTypeTensorHandle, kTypeTensorHandle, kTypeNull})
-              .tensor(1, {4}, kFloat32)
-              .tensor(3, {4}, kFloat32)
+              .tensor(1, {4}, kSeedFloats)
+              .tensor(3, {4}, kSeedFloats)
               .frame() +
           FrameBuilder(RequestCode::kFreeHandle)
               .codes({kTypeOpaqueHandle, kTypeInt})
@@ -80,7 +81,7 @@ inline std::vector<std::string> session_seeds() {
       start() + find("function") + call(1).codes({kTypeNull}).frame() + call(2).codes({}).frame() +
           FrameBuilder(RequestCode::kDevAllocDataWithScope)
               .codes({kTypeTensorHandle, kTypeString})
-              .tensor(0, {4, 4}, kFloat32)
+              .tensor(0, {4, 4}, kSeedFloats)
               .text("global")
               .frame() +
           FrameBuilder(RequestCode::kDevGetAttr)

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <string>
 
+#include <run_model/error.h>
 #include "base/text.h"
+#include "rpc/server/wire.h"
 #include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
 
@@ -63,6 +67,43 @@ TEST_F(AuthKeyTest, MustBeItsOwnersAlone) {
     EXPECT_THAT([&] { read_auth_key(file("0123456789abcdef", mode)); },
                 ThrowsError(ErrorKind::kFile, "others"));
   }
+}
+
+// As systemd hands over what a service is to keep secret: a file of root's, and an access control
+// list that names the service's user.
+TEST_F(AuthKeyTest, MayBeGivenToOneUserByAnAccessControlList) {
+  struct Entry {
+    std::uint16_t tag, rights;
+    std::uint32_t id;
+  };
+  const auto try_list = [this](std::uint32_t user, std::uint16_t group_rights) {
+    const auto path = file("0123456789abcdef");
+    ByteVector list;
+    append_number<std::uint32_t>(list, 2);
+    for (const Entry& entry : {Entry{1, 6, ~0U}, Entry{2, 4, user}, Entry{4, group_rights, ~0U},
+                               Entry{16, 4, ~0U}, Entry{32, 0, ~0U}}) {
+      append_number<std::uint16_t>(list, entry.tag);
+      append_number<std::uint16_t>(list, entry.rights);
+      append_number<std::uint32_t>(list, entry.id);
+    }
+    if (::setxattr(path.c_str(), "system.posix_acl_access", list.data(), list.size(), 0) != 0) {
+      return std::string("none");
+    }
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 077, 040u);
+    try {
+      read_auth_key(path);
+      return std::string("taken");
+    } catch (const Error&) {
+      return std::string("refused");
+    }
+  };
+  const std::string ours = try_list(::geteuid(), 0);
+  if (ours == "none") GTEST_SKIP() << "the folder for temporary files has no access control lists";
+  EXPECT_EQ(ours, "taken");
+  EXPECT_EQ(try_list(::geteuid() + 1, 0), "refused");
+  EXPECT_EQ(try_list(::geteuid(), 4), "refused");
 }
 
 TEST_F(AuthKeyTest, MustBeLongEnoughAndNotTooLong) {

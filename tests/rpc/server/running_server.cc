@@ -1,5 +1,6 @@
 #include "tests/rpc/server/running_server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -103,11 +104,18 @@ bool RunningServer::wait_for_log(const std::string& text) const {
   return true;
 }
 
-TestClient::TestClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+TestClient::TestClient(int port, const char* source)
+    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = ::inet_addr(source);
+  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) {
+    throw std::runtime_error(std::string("no socket for ") + source);
+  }
   const timeval limit{kPatience.count(), 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -149,6 +157,13 @@ std::string TestClient::receive(std::size_t bytes) {
   }
   text.resize(length);
   return text;
+}
+
+std::string TestClient::receive_line() {
+  std::string line;
+  for (std::string next = receive(1); !next.empty() && next != "\n"; next = receive(1))
+    line += next;
+  return line;
 }
 
 std::string TestClient::receive_exception() {

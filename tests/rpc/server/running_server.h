@@ -53,7 +53,9 @@ class RunningServer {
 // Reads wait for at most 20 s.
 class TestClient {
  public:
-  explicit TestClient(int port);
+  // From an address of the loopback network, 127.0.0.1 to 127.255.255.254; throws when it cannot
+  // connect.
+  explicit TestClient(int port, const char* source = "127.0.0.1");
 
   // What TVM's client says first, and the answer's number: 0xff271 for a welcome, -1 for none.
   int shake_hands(const std::string& key = "client:");
@@ -61,6 +63,8 @@ class TestClient {
   void send(std::string_view bytes);
   // Fewer bytes than asked for at the end of the connection.
   std::string receive(std::size_t bytes);
+  // Up to the next newline, without it.
+  std::string receive_line();
   // The text of an exception's frame; empty where something else comes.
   std::string receive_exception();
   bool is_closed() { return receive(1).empty(); }

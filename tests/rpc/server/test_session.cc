@@ -1,4 +1,5 @@
 // The sessions of a server under test.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -57,6 +58,33 @@ void fill_memory(bool shared) {
   }
 }
 
+void leave_a_daemon(int socket) {
+  if (::fork() != 0) return;
+  ::setsid();
+  if (::fork() != 0) std::_Exit(0);
+  answer(socket, std::to_string(::getpid()) + "\n");
+  loop_for_ever();
+}
+
+// What a session that means ill would try.
+std::string reach_out(int own_socket) {
+  const auto can_write = [](const fs::path& path) {
+    const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    return file ? "yes" : "no";
+  };
+  std::string text = std::string("own:") + can_write("file") + " null:" + can_write("/dev/null") +
+                     " beside:" + can_write("../beside");
+  // The server, by the address that the client has reached it at.
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  ::getsockname(own_socket, reinterpret_cast<sockaddr*>(&address), &length);
+  const OwnedFd out(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool connected =
+      ::connect(out.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  return text + " connect:" + (connected ? "yes" : "no") +
+         " signal:" + (::kill(::getppid(), 0) == 0 ? "yes" : "no") + "\n";
+}
+
 SessionEnd obey(const SessionStart& start, char command) {
   SessionProgress& progress = *start.progress;
   progress.set_doing("function test of TestModel");
@@ -86,6 +114,20 @@ SessionEnd obey(const SessionStart& start, char command) {
     case 'p':
       fill_memory(command == 'm');
       answer(start.socket, "no memory\n");
+      break;
+    case 'n':  // what C++ and C say before they abort, without the end of a line
+      std::fputs("terminate called after throwing", stderr);
+      ::raise(SIGABRT);
+      break;
+    case 'd':  // a daemon, which has left the session's group; its number goes to the client
+      leave_a_daemon(start.socket);
+      break;
+    case 't':
+      answer(start.socket,
+             std::string(fs::temp_directory_path() == fs::current_path() ? "own" : "other"));
+      break;
+    case 'u':
+      answer(start.socket, reach_out(start.socket));
       break;
     case 'o':
       std::puts("from the model\x1b[2J");

@@ -38,6 +38,8 @@ TEST_F(RpcServerSettingsTest, ServesThisMachineAloneUnlessToldOtherwise) {
   EXPECT_EQ(settings.server.port, 9090);
   EXPECT_EQ(settings.server.max_sessions, 1);
   EXPECT_EQ(settings.server.memory_bytes, 0u);
+  EXPECT_EQ(settings.server.idle_seconds, 0);
+  EXPECT_TRUE(settings.server.landlock);
   EXPECT_TRUE(settings.server.auth_key.empty());
 }
 
@@ -55,12 +57,15 @@ TEST_F(RpcServerSettingsTest, TakesTheFlagsOfTvmsServer) {
 
 TEST_F(RpcServerSettingsTest, TakesLimits) {
   const rpc::ServerOptions server =
-      read({"--max-sessions=4", "--session-timeout=30", "--call-timeout=1.5", "--memory-limit=512M",
-            "--file-limit=2G", "--work-dir=/var/tmp", "--threads=2"})
+      read({"--max-sessions=4", "--session-timeout=30", "--call-timeout=1.5", "--idle-timeout=3600",
+            "--no-landlock", "--memory-limit=512M", "--file-limit=2G", "--work-dir=/var/tmp",
+            "--threads=2"})
           .server;
   EXPECT_EQ(server.max_sessions, 4);
   EXPECT_EQ(server.session_seconds, 30);
   EXPECT_EQ(server.call_seconds, 1.5);
+  EXPECT_EQ(server.idle_seconds, 3600);
+  EXPECT_FALSE(server.landlock);
   EXPECT_EQ(server.memory_bytes, 512u << 20);
   EXPECT_EQ(server.file_bytes, std::uint64_t{2} << 30);
   EXPECT_EQ(server.work_folder, "/var/tmp");

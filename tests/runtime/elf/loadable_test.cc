@@ -28,27 +28,28 @@ ElfBuilder riscv(std::vector<BuiltRelocation> relocations = {}) {
   return builder;
 }
 
-void check(ElfBuilder builder) {
+void check_loadable_file(ElfBuilder builder) {
   const auto bytes = builder.build();
   check_loadable(ElfFile::parse(bytes, "library 'm.so'"));
 }
 
 void expect_damaged(const ElfBuilder& builder, const std::string& problem) {
-  EXPECT_THAT([&] { check(builder); },
+  EXPECT_THAT([&] { check_loadable_file(builder); },
               ThrowsError(ErrorKind::kFormat, {"'m.so' is a damaged ELF file", problem}));
 }
 
 TEST(ElfLoadableTest, AcceptsWhatLinkersMake) {
   const std::uint64_t code = riscv().code_address();
-  EXPECT_NO_THROW(check(riscv()));
-  EXPECT_NO_THROW(check(riscv({{0, kRelative, 0, code}, {8, 2, 2, 0}, {16, kJumpSlot, 2, 0}})));
+  EXPECT_NO_THROW(check_loadable_file(riscv()));
+  EXPECT_NO_THROW(
+      check_loadable_file(riscv({{0, kRelative, 0, code}, {8, 2, 2, 0}, {16, kJumpSlot, 2, 0}})));
 }
 
 // RISC-V's linker counts the function references among the other relocations too.
 TEST(ElfLoadableTest, AcceptsOneTableInsideTheOther) {
   ElfBuilder builder = riscv({{0, 2, 1, 0}, {8, kJumpSlot, 2, 0}});
   builder.plt_relocations = 1;
-  EXPECT_NO_THROW(check(builder));
+  EXPECT_NO_THROW(check_loadable_file(builder));
 }
 
 // RISC-V's loader writes there without a look.
@@ -92,13 +93,13 @@ TEST(ElfLoadableTest, TablesBeginAtWholeWords) {
   builder.more_dynamic = {{DT_INIT_ARRAY, builder.code_address() + 4}, {DT_INIT_ARRAYSZ, 0}};
   expect_damaged(builder, "does not begin at a whole word");
   builder.more_dynamic = {{DT_INIT_ARRAY, builder.code_address() + 8}, {DT_INIT_ARRAYSZ, 0}};
-  EXPECT_NO_THROW(check(builder));
+  EXPECT_NO_THROW(check_loadable_file(builder));
 }
 
 TEST(ElfLoadableTest, InitialisersAreCode) {
   ElfBuilder builder = riscv();
   builder.more_dynamic = {{DT_INIT, builder.code_address()}};
-  EXPECT_NO_THROW(check(builder));
+  EXPECT_NO_THROW(check_loadable_file(builder));
   builder.more_dynamic = {{DT_INIT, 1 << 20}};
   expect_damaged(builder, "its initialisation function");
   builder.more_dynamic = {{DT_INIT_ARRAY, builder.code_address()}, {DT_INIT_ARRAYSZ, 1 << 20}};

@@ -44,9 +44,13 @@ struct ServerOptions {
   int max_sessions = 1;               // at a time; more clients wait
   double session_seconds = 0;         // 0: as long as the client likes
   double call_seconds = 600;          // one request; 0: no limit
+  double idle_seconds = 0;            // between two requests; 0: no limit
   std::uint64_t memory_bytes = 0;     // of one session; 0: no limit
   std::uint64_t file_bytes = std::uint64_t{1} << 30;  // of one session's files
   SessionLimits limits;
+  // Where the kernel has Landlock, sessions write in their own folders only, make no connections
+  // and signal no other processes. Functions of a program's own that write to devices need it off.
+  bool landlock = true;
   int threads = 0;  // of a session's thread pool; 0: the pool's default
 };
 
@@ -103,7 +107,9 @@ class Server {
   const HostPort& address() const;
 
   // Serves until `stop_fd` becomes readable. Must be called while the process has one thread, since
-  // it forks. Sessions that run are ended, their folders removed.
+  // it forks. Sessions that run are ended, their folders removed. From the first session on, the
+  // process inherits what sessions leave behind and kills what it inherits; it does not ignore
+  // SIGCHLD any more.
   void run(int stop_fd);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<std::string> flags_of(const Board& board, const ThreadSettings& settings = {}) {
+std::vector<std::string> sweep_flags_of(const Board& board, const ThreadSettings& settings = {}) {
   std::vector<std::string> flags;
   for (const SweepRow& row : sweep_settings(settings, board.cpus(), board.root())) {
     flags.push_back(row.flags);
@@ -20,22 +20,23 @@ std::vector<std::string> flags_of(const Board& board, const ThreadSettings& sett
 }
 
 TEST(SweepSettings, EachNumberOfThreads) {
-  EXPECT_THAT(flags_of(raspberry_pi_4()), ElementsAre("--threads 1", "--threads 2", "--threads 3",
-                                                      "--threads 4", "--threads 4 --spin 0"));
+  EXPECT_THAT(sweep_flags_of(raspberry_pi_4()),
+              ElementsAre("--threads 1", "--threads 2", "--threads 3", "--threads 4",
+                          "--threads 4 --spin 0"));
 }
 
 TEST(SweepSettings, OneCpuIsOneSetting) {
-  EXPECT_THAT(flags_of(Board(std::vector<BoardCpu>(1))), ElementsAre("--threads 1"));
+  EXPECT_THAT(sweep_flags_of(Board(std::vector<BoardCpu>(1))), ElementsAre("--threads 1"));
 }
 
 TEST(SweepSettings, HyperThreadsAreTriedOnceAllTogether) {
-  EXPECT_THAT(flags_of(server_with_hyper_threads()),
+  EXPECT_THAT(sweep_flags_of(server_with_hyper_threads()),
               ElementsAre("--threads 1", "--threads 2", "--threads 3", "--threads 4", "--threads 8",
                           "--threads 8 --spin 0"));
 }
 
 TEST(SweepSettings, ManyCoresInPowersOfTwo) {
-  EXPECT_THAT(flags_of(Board(std::vector<BoardCpu>(24)), {.spin_microseconds = 5}),
+  EXPECT_THAT(sweep_flags_of(Board(std::vector<BoardCpu>(24)), {.spin_microseconds = 5}),
               ElementsAre("--threads 1 --spin 5", "--threads 2 --spin 5", "--threads 3 --spin 5",
                           "--threads 4 --spin 5", "--threads 5 --spin 5", "--threads 6 --spin 5",
                           "--threads 7 --spin 5", "--threads 8 --spin 5", "--threads 16 --spin 5",
@@ -43,7 +44,7 @@ TEST(SweepSettings, ManyCoresInPowersOfTwo) {
 }
 
 TEST(SweepSettings, EachClusterThenAll) {
-  EXPECT_THAT(flags_of(rk3399()),
+  EXPECT_THAT(sweep_flags_of(rk3399()),
               ElementsAre("--threads 1 --cluster big", "--threads 2 --cluster big",
                           "--threads 2 --cluster big --spin 0", "--threads 1 --cluster little",
                           "--threads 2 --cluster little", "--threads 3 --cluster little",
@@ -54,7 +55,7 @@ TEST(SweepSettings, EachClusterThenAll) {
 }
 
 TEST(SweepSettings, ThreeClusters) {
-  const std::vector<std::string> flags = flags_of(snapdragon_865(), {.threads = 2});
+  const std::vector<std::string> flags = sweep_flags_of(snapdragon_865(), {.threads = 2});
   EXPECT_THAT(flags,
               ElementsAre("--threads 1 --cluster prime", "--threads 1 --cluster middle",
                           "--threads 2 --cluster middle", "--threads 2 --cluster middle --spin 0",
@@ -64,25 +65,26 @@ TEST(SweepSettings, ThreeClusters) {
 }
 
 TEST(SweepSettings, OnlyWhereAskedFor) {
-  EXPECT_THAT(flags_of(rk3399(), {.cluster = ClusterChoice::kBig}),
+  EXPECT_THAT(sweep_flags_of(rk3399(), {.cluster = ClusterChoice::kBig}),
               ElementsAre("--threads 1 --cluster big", "--threads 2 --cluster big",
                           "--threads 2 --cluster big --spin 0"));
-  EXPECT_THAT(flags_of(rk3399(), {.cpus = {0, 5}}),
+  EXPECT_THAT(sweep_flags_of(rk3399(), {.cpus = {0, 5}}),
               ElementsAre("--threads 1 --cpus 0,5", "--threads 2 --cpus 0,5",
                           "--threads 2 --cpus 0,5 --spin 0"));
-  EXPECT_THAT(flags_of(rk3399(), {.cluster = ClusterChoice::kMiddle}).front(),
+  EXPECT_THAT(sweep_flags_of(rk3399(), {.cluster = ClusterChoice::kMiddle}).front(),
               HasSubstr("--cluster big"));
 }
 
 TEST(SweepSettings, NoMoreThanTheQuota) {
   const Board board = raspberry_pi_4();
   board.set_quota("150000 100000");
-  EXPECT_THAT(flags_of(board), ElementsAre("--threads 1", "--threads 2", "--threads 2 --spin 0"));
+  EXPECT_THAT(sweep_flags_of(board),
+              ElementsAre("--threads 1", "--threads 2", "--threads 2 --spin 0"));
 }
 
 TEST(SweepSettings, TheEnvironmentDoesNotDecide) {
   setenv("TVM_NUM_THREADS", "1", 1);
-  const auto flags = flags_of(pynq_z1());
+  const auto flags = sweep_flags_of(pynq_z1());
   unsetenv("TVM_NUM_THREADS");
   EXPECT_THAT(flags, ElementsAre("--threads 1", "--threads 2", "--threads 2 --spin 0"));
 }
