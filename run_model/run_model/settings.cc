@@ -77,10 +77,10 @@ std::filesystem::path find_labels(const std::filesystem::path& given) {
 
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
   settings.labels = find_labels(positional.size() > 3 ? positional[3] : kUsualLabels);
-  static constexpr std::string_view kNames[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
+  static constexpr std::string_view kArguments[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
   const bool labels_found = positional.size() == 3 && is_there(settings.labels);
-  if (positional.size() < std::size(kNames) && !labels_found) {
-    refuse("the argument " + std::string(kNames[positional.size()]) + " is missing",
+  if (positional.size() < std::size(kArguments) && !labels_found) {
+    refuse("the argument " + std::string(kArguments[positional.size()]) + " is missing",
            "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
            "more");
   }

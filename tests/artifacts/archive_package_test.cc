@@ -18,8 +18,8 @@ class ArchivePackageTest : public testing::Test {
 
   void expect_pieces(const UnpackedArchive& archive) const {
     EXPECT_EQ(TemporaryFolder::read(archive.files.library), library_bytes());
-    EXPECT_EQ(TemporaryFolder::read(archive.files.graph), kGraph);
-    EXPECT_EQ(TemporaryFolder::read(archive.files.params), kParams);
+    EXPECT_EQ(TemporaryFolder::read(archive.files.graph), kGraphText);
+    EXPECT_EQ(TemporaryFolder::read(archive.files.params), kParamsBytes);
   }
 
   // With the code that archives of TVM hold.
@@ -27,8 +27,8 @@ class ArchivePackageTest : public testing::Test {
     return TarFile()
         .add("./metadata.json", metadata)
         .add("./codegen/host/lib/default_lib0.o", "object")
-        .add("./executor-config/graph/default.graph", std::string(kGraph))
-        .add("./parameters/default.params", kParams);
+        .add("./executor-config/graph/default.graph", std::string(kGraphText))
+        .add("./parameters/default.params", kParamsBytes);
   }
 
   TemporaryFolder folder_;
@@ -40,8 +40,8 @@ TEST_F(ArchivePackageTest, UnpacksPackagesOfTvmc) {
   for (const std::string stem : {"mod", "model", "./mod"}) {
     expect_pieces(unpack(TarFile()
                              .add(stem + ".so", library_bytes())
-                             .add(stem + ".json", std::string(kGraph))
-                             .add(stem + ".params", kParams)));
+                             .add(stem + ".json", std::string(kGraphText))
+                             .add(stem + ".params", kParamsBytes)));
   }
 }
 
@@ -58,7 +58,7 @@ TEST_F(ArchivePackageTest, FilesVanishWithThePackage) {
     PackageRequest request;
     request.artifacts = folder_.write(
         "net.tar",
-        TarFile().add("mod.so", library_bytes()).add("mod.json", std::string(kGraph)).bytes());
+        TarFile().add("mod.so", library_bytes()).add("mod.json", std::string(kGraphText)).bytes());
     const Package package = open_package(request);
     EXPECT_EQ(package.model, "net");
     library = package.files.library;
@@ -97,8 +97,8 @@ TEST_F(ArchivePackageTest, RunsLibraryFormatThatHoldsALibrary) {
   }
   expect_pieces(unpack(TarFile()
                            .add("metadata.json", R"({"version": 1, "runtimes": ["graph"]})")
-                           .add("runtime-config/graph/graph.json", std::string(kGraph))
-                           .add("parameters/default.params", kParams)
+                           .add("runtime-config/graph/graph.json", std::string(kGraphText))
+                           .add("parameters/default.params", kParamsBytes)
                            .add("codegen/host/lib/net.so", library_bytes())));
 }
 

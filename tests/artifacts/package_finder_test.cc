@@ -114,12 +114,12 @@ TEST_F(PackageFinderTest, FindsWhateverAFolderHolds) {
 }
 
 TEST_F(PackageFinderTest, NamesMissingPieces) {
-  folder_.write("net/native/model.json", kGraph);
+  folder_.write("net/native/model.json", kGraphText);
   EXPECT_THAT([&] { find(); }, ThrowsError(ErrorKind::kFile, "model.so' is missing, although"));
   folder_.write("net/native/model.so", library_bytes());
   EXPECT_EQ(find().params, "");
   folder_.write("net_tvm.so", library_bytes());
-  folder_.write("net_tvm.params", kParams);
+  folder_.write("net_tvm.params", kParamsBytes);
   EXPECT_THAT([&] { find("net_tvm"); },
               ThrowsError(ErrorKind::kFile, "net_tvm.json' is missing, although"));
 }
@@ -182,8 +182,8 @@ TEST_F(ArchiveFinderTest, TakesMetadataBesideAnArchive) {
 
 TEST_F(PackageFinderTest, FindsTheNamesOfTheTutorials) {
   folder_.write("net/deploy_lib.so", library_bytes());
-  folder_.write("net/deploy_graph.json", kGraph);
-  folder_.write("net/deploy_param.params", kParams);
+  folder_.write("net/deploy_graph.json", kGraphText);
+  folder_.write("net/deploy_param.params", kParamsBytes);
   const PackageLocation location = find();
   EXPECT_EQ(location.library, folder_ / "net/deploy_lib.so");
   EXPECT_EQ(location.graph, folder_ / "net/deploy_graph.json");
@@ -191,7 +191,7 @@ TEST_F(PackageFinderTest, FindsTheNamesOfTheTutorials) {
 }
 
 TEST_F(PackageFinderTest, SaysHowToBuildSource) {
-  folder_.write("net/c/model.json", kGraph);
+  folder_.write("net/c/model.json", kGraphText);
   folder_.write("net/c/model.c", "int f(void);");
   EXPECT_THAT([&] { find("", "c"); }, ThrowsError(ErrorKind::kFile, "run make in its folder"));
 }
@@ -200,17 +200,17 @@ TEST(PieceKindTest, AcceptsEachPieceByItsContent) {
   const TemporaryFolder folder;
   EXPECT_NO_THROW(check_piece_kind(folder.write("a", library_bytes()), PieceKind::kLibrary));
   EXPECT_NO_THROW(check_piece_kind(folder.write("b", " \n{}"), PieceKind::kGraph));
-  EXPECT_NO_THROW(check_piece_kind(folder.write("c", kParams), PieceKind::kParams));
+  EXPECT_NO_THROW(check_piece_kind(folder.write("c", kParamsBytes), PieceKind::kParams));
 }
 
 TEST(PieceKindTest, SaysThatPiecesWereSwapped) {
   const TemporaryFolder folder;
-  folder.write("m.json", kParams);
+  folder.write("m.json", kParamsBytes);
   EXPECT_THAT([&] { check_piece_kind(folder / "m.json", PieceKind::kGraph); },
               ThrowsError(ErrorKind::kFormat,
                           "m.json' is TVM parameters (.params), but a graph in JSON was expected "
                           "there; the artifact's files were probably swapped"));
-  folder.write("m.params", kGraph);
+  folder.write("m.params", kGraphText);
   EXPECT_THAT([&] { check_piece_kind(folder / "m.params", PieceKind::kParams); },
               ThrowsError(ErrorKind::kFormat, "m.params' is JSON text, but TVM parameters"));
   EXPECT_THAT([&] { check_piece_kind(folder / "m.params", PieceKind::kLibrary); },
@@ -223,7 +223,7 @@ TEST(PieceKindTest, SaysThatFilesAreDamaged) {
               ThrowsError(ErrorKind::kFormat, "is empty, but a graph in JSON was expected there; "
                                               "it is damaged"));
   EXPECT_THAT(
-      [&] { check_piece_kind(folder.write("m", kParams.substr(0, 7)), PieceKind::kParams); },
+      [&] { check_piece_kind(folder.write("m", kParamsBytes.substr(0, 7)), PieceKind::kParams); },
       ThrowsError(ErrorKind::kFormat, "it is damaged"));
 }
 

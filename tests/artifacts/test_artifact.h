@@ -18,14 +18,14 @@ inline std::string foreign_library_bytes() {
   return bytes;
 }
 
-inline constexpr std::string_view kGraph = "{\"nodes\": []}";
-inline const std::string kParams = std::string("\xB7\x9C\x04\x05\x4F\x8D\xE5\xF7") + "rest";
+inline constexpr std::string_view kGraphText = "{\"nodes\": []}";
+inline const std::string kParamsBytes = std::string("\xB7\x9C\x04\x05\x4F\x8D\xE5\xF7") + "rest";
 
 // stem.so, stem.json and stem.params.
 inline void write_triple(const TemporaryFolder& folder, const std::string& stem) {
   folder.write(stem + ".so", library_bytes());
-  folder.write(stem + ".json", kGraph);
-  folder.write(stem + ".params", kParams);
+  folder.write(stem + ".json", kGraphText);
+  folder.write(stem + ".params", kParamsBytes);
 }
 
 }  // namespace run_model

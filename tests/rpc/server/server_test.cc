@@ -235,7 +235,9 @@ TEST(ServerTest, ChallengesClientsWhileItIsBusy) {
     std::memcpy(other.data(), answer.data() + 4, other.size());
     client.send(as_text(client_proof(key, own, other)));
     ASSERT_EQ(client.receive(4 + 32).size(), 36u);
-    if (i == 0) ASSERT_EQ(client.shake_hands(), kWelcome);
+    if (i == 0) {
+      ASSERT_EQ(client.shake_hands(), kWelcome);
+    }
   }
   clients[0].send("q");
   EXPECT_EQ(clients[1].shake_hands(), kWelcome);
