@@ -174,12 +174,14 @@ def _build_zlib(root: Sysroot, source: Path, destination: Path) -> None:
 
 def _build_with_cmake(root: Sysroot, source: Path, options: tuple[str, ...],
                       destination: Path) -> None:
+    # Without a type CMake takes libdir for a path in this process's folder where a package says that
+    # it is one.
     build, libdir, hint = source / "obj", f"lib/{root.triplet}", _build_hint(root)
     with stage(f"building {source.name} for {root.debian}"):
         run_tool("cmake", "-G", "Ninja", "-S", source, "-B", build,
                  f"-DCMAKE_TOOLCHAIN_FILE={REPO_ROOT}/cmake/toolchains/{root.preset}.cmake",
                  f"-DRUN_MODEL_SYSROOT={destination}", "-DCMAKE_INSTALL_PREFIX=/usr",
-                 f"-DCMAKE_INSTALL_LIBDIR={libdir}", "-DCMAKE_BUILD_TYPE=None",
+                 f"-DCMAKE_INSTALL_LIBDIR:STRING={libdir}", "-DCMAKE_BUILD_TYPE=None",
                  f"-DCMAKE_C_FLAGS={COMPILER_OPTIONS}", f"-DCMAKE_CXX_FLAGS={COMPILER_OPTIONS}",
                  "-DBUILD_SHARED_LIBS=OFF", "-DBUILD_TESTING=OFF",
                  *(option.format(libdir=libdir) for option in options), folder=build.parent,
