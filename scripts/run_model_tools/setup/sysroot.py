@@ -174,8 +174,8 @@ def _build_zlib(root: Sysroot, source: Path, destination: Path) -> None:
 
 def _build_with_cmake(root: Sysroot, source: Path, options: tuple[str, ...],
                       destination: Path) -> None:
-    # Without a type CMake takes libdir for a path in this process's folder where a package says that
-    # it is one.
+    # Without a type CMake takes libdir for a path in this process's folder, where a package says
+    # that it is a path.
     build, libdir, hint = source / "obj", f"lib/{root.triplet}", _build_hint(root)
     with stage(f"building {source.name} for {root.debian}"):
         run_tool("cmake", "-G", "Ninja", "-S", source, "-B", build,
