@@ -48,7 +48,9 @@ TEST_P(ManualTest, EveryFlagIsDescribedOnce) {
       for (const std::string& alias : flag_aliases(flag)) {
         EXPECT_TRUE(names.insert(alias).second) << alias;
       }
-      if (flag.words != nullptr) EXPECT_THAT(help(), HasSubstr("  " + flag_usage(flag)));
+      if (flag.words != nullptr) {
+        EXPECT_THAT(help(), HasSubstr("  " + flag_usage(flag)));
+      }
     }
   }
   EXPECT_GT(names.size(), 10u);
@@ -74,7 +76,7 @@ TEST_P(ManualTest, ExitCodesAscend) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, ManualTest,
                          ::testing::Values(&kRunManual, &kCheckManual, &kServerManual),
-                         [](const auto& info) { return std::string(info.param->program); });
+                         [](const auto& test) { return std::string(test.param->program); });
 
 TEST(ManualChoicesTest, AreWhatTheLibrariesKnow) {
   for (const auto& name : flag_choices(*find_flag(kRunManual, "resizer"))) {
