@@ -7,6 +7,7 @@
 #elif defined(__aarch64__) || defined(__arm__)
 #include <sys/auxv.h>
 #elif defined(__riscv)
+#include <sys/auxv.h>
 
 #include <fstream>
 #endif
