@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <exception>
+#include <latch>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -50,7 +50,7 @@ class Instances {
     } catch (const std::system_error&) {
       fail();
       for (std::size_t missing = index; missing < runs_.size(); ++missing) {
-        start_.arrive_and_drop();
+        start_.count_down();
       }
       return false;
     }
@@ -74,7 +74,7 @@ class Instances {
       fail();
     }
     // The others do not wait for one that has failed.
-    if (!started) start_.arrive_and_drop();
+    if (!started) start_.count_down();
   }
 
   void warm_up(std::size_t index) {
@@ -131,7 +131,8 @@ class Instances {
   std::span<const std::function<void()>> runs_;
   const MeasureSettings& settings_;
   std::vector<InstanceSamples> samples_;
-  std::barrier<> start_;
+  // A std::barrier would need byte-wide atomics, which RISC-V has in libatomic only.
+  std::latch start_;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::exception_ptr failure_;
