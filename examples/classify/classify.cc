@@ -1,6 +1,7 @@
 // Names what is in a picture: classify MODEL ARTIFACTS PICTURE
 #include <run_model/class_scores.h>
 #include <run_model/decode.h>
+#include <run_model/error.h>
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
 #include <run_model/preprocessing.h>

@@ -92,7 +92,9 @@ class Server::Impl {
   // A session has no use for the key, and whoever it serves could read its memory.
   SessionBody without_key(SessionBody body) {
     return [this, body = std::move(body)](const SessionStart& start) {
-      ::explicit_bzero(options_.auth_key.data(), options_.auth_key.size());
+      if (!options_.auth_key.empty()) {
+        ::explicit_bzero(options_.auth_key.data(), options_.auth_key.size());
+      }
       return body(start);
     };
   }
