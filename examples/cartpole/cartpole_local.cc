@@ -85,7 +85,10 @@ void run(const char* const* argument) {
 
 }  // namespace
 
-int main(int, char** argv) try { run(argv); } catch (const std::exception& error) {
+int main(int, char** argv) try { run(argv); } catch (const Error& error) {
+  std::fprintf(stderr, "cartpole_local: %s\n", error.what());
+  return 1 + static_cast<int>(error.kind());  // as run_model's own programs
+} catch (const std::exception& error) {
   std::fprintf(stderr, "cartpole_local: %s\n", error.what());
   return 1;
 }

@@ -26,6 +26,9 @@ int main(int argc, char** argv) try {
        run_model::top_k(run_model::class_scores(executor.output(0)), 5)) {
     std::printf("%zu %f\n", index, probability);
   }
+} catch (const run_model::Error& error) {
+  std::fprintf(stderr, "classify: %s\n", error.what());
+  return 1 + static_cast<int>(error.kind());  // as run_model's own programs
 } catch (const std::exception& error) {
   std::fprintf(stderr, "classify: %s\n", error.what());
   return 1;
