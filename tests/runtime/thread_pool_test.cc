@@ -137,8 +137,9 @@ TEST(ThreadPool, SleepsAtOnceWithoutSpin) {
 
 // The child has the pool's memory and none of its threads.
 TEST(ThreadPool, ComputesInAForkedChild) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "the thread sanitizer lets no child of a process with threads start any";
+#if defined(__SANITIZE_THREAD__) || defined(EMULATED)
+  GTEST_SKIP()
+      << "the thread sanitizer and qemu-user let no child of a process with threads start any";
 #endif
   auto pool = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = 3});
   Calls before;
