@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 // Measured for 64-bit Arm under qemu-user, on a machine that was busy with other work: 3 s for a
 // picture with ShuffleNet to 190 s with ResNet-18, which take this CPU 0.02 to 0.2 s.
 constexpr double kEmulatorTimeout = 10;
+// Thirty years, which every clock can count.
+constexpr double kLongestTimeout = 1e9;
 
 std::string seconds_text(double seconds) {
   std::array<char, 32> text{};
@@ -90,7 +92,8 @@ class RunningWorker {
 RunningWorker::RunningWorker(const PlannedJob& job, const CheckSettings& settings)
     : job_(job),
       result_(empty_result(job)),
-      timeout_(settings.timeout * (job.command.empty() ? 1 : kEmulatorTimeout)) {
+      timeout_(std::min(settings.timeout * (job.command.empty() ? 1 : kEmulatorTimeout),
+                        kLongestTimeout)) {
   const WorkerTask task{job.model, job.target, job.form, job.pictures};
   std::vector<std::string> command = job.command;
   if (!command.empty()) {

@@ -189,6 +189,11 @@ TEST_F(CheckZooTest, WhatTakesTooLongIsStopped) {
   EXPECT_THAT(message(result), HasSubstr("took more than 0.3 s and was stopped"));
 }
 
+TEST_F(CheckZooTest, ATimeoutBeyondAllClocksIsNone) {
+  const ProgramResult result = zoo_.check({"--timeout=1e300"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
 TEST_F(CheckZooTest, AnArtifactThatCannotBeLoadedFails) {
   zoo_.call("no_such_function");
   const json result = zoo_.check_one({}, 8);
