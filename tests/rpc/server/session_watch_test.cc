@@ -247,7 +247,9 @@ TEST(SessionWatchTest, EndsWhatHasLeftTheSessionsGroup) {
   client.send("d");
   const int daemon = std::atoi(client.receive_line().c_str());
   ASSERT_GT(daemon, 0);
-  ASSERT_EQ(running_in_group(::getpgid(daemon)), 1);
+  const int group = ::getpgid(daemon);
+  for (int i = 0; i < 1000 && running_in_group(group) > 1; ++i) ::usleep(5000);
+  ASSERT_EQ(running_in_group(group), 1);
   client.send("q");
   ASSERT_TRUE(server.wait_for_log("1 ended"));
   for (int i = 0; i < 1000 && ::kill(daemon, 0) == 0; ++i) ::usleep(5000);
