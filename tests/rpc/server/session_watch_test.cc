@@ -44,6 +44,12 @@ int running_in_group(int group) {
   return count;
 }
 
+// Until what is going on has ended, for at most some seconds.
+template <typename Condition>
+void wait_while(Condition goes_on) {
+  for (int i = 0; i < 1000 && goes_on(); ++i) ::usleep(5000);
+}
+
 TEST(SessionWatchTest, ASessionHasLittleOfTheServer) {
   RunningServer server(obey_all, with([](auto& options) { options.file_bytes = 12345; }));
   TestClient client(server.port());
@@ -228,7 +234,7 @@ TEST(SessionWatchTest, EndsWhatASessionHasStartedToo) {
   ASSERT_EQ(running_in_group(group), 2);
   client.send("q");
   ASSERT_TRUE(server.wait_for_log("1 ended"));
-  for (int i = 0; i < 1000 && running_in_group(group) > 0; ++i) ::usleep(5000);
+  wait_while([&] { return running_in_group(group) > 0; });
   EXPECT_EQ(running_in_group(group), 0);
 }
 
@@ -248,11 +254,11 @@ TEST(SessionWatchTest, EndsWhatHasLeftTheSessionsGroup) {
   const int daemon = std::atoi(client.receive_line().c_str());
   ASSERT_GT(daemon, 0);
   const int group = ::getpgid(daemon);
-  for (int i = 0; i < 1000 && running_in_group(group) > 1; ++i) ::usleep(5000);
+  wait_while([&] { return running_in_group(group) > 1; });
   ASSERT_EQ(running_in_group(group), 1);
   client.send("q");
   ASSERT_TRUE(server.wait_for_log("1 ended"));
-  for (int i = 0; i < 1000 && ::kill(daemon, 0) == 0; ++i) ::usleep(5000);
+  wait_while([&] { return ::kill(daemon, 0) == 0; });
   EXPECT_NE(::kill(daemon, 0), 0);
 }
 
@@ -266,7 +272,7 @@ TEST(SessionWatchTest, EndsItWithASessionThatCrashesToo) {
   ASSERT_GT(daemon, 0);
   client.send("s");
   EXPECT_THAT(client.receive_exception(), HasSubstr("SIGSEGV"));
-  for (int i = 0; i < 1000 && ::kill(daemon, 0) == 0; ++i) ::usleep(5000);
+  wait_while([&] { return ::kill(daemon, 0) == 0; });
   EXPECT_NE(::kill(daemon, 0), 0);
 }
 
