@@ -131,10 +131,13 @@ def _of_channels(value: np.ndarray, shape: tuple[int, ...], by_axis: bool) -> np
 
 
 def shape_of(expr: relay.Expr) -> tuple[int, ...]:
-    """The static shape of a tensor; () for a tuple or where it is not known before running."""
+    """The static shape of a tensor; () for a tuple."""
     kind = expr.checked_type
-    if not isinstance(kind, relay.TensorType):
-        return ()
+    return shape_of_type(kind) if isinstance(kind, relay.TensorType) else ()
+
+
+def shape_of_type(kind: relay.TensorType) -> tuple[int, ...]:
+    """The same of a tensor's type; -1 for an extent that is not known before running."""
     return tuple(int(d) if isinstance(d, (int, np.integer)) or hasattr(d, "value") else -1
                  for d in kind.shape)
 

@@ -102,3 +102,15 @@ def concatenate(values: Sequence[Blocked]) -> Blocked:
         index = np.array([tensors.index(t) for t in value.tensors])
         places.append(np.stack([index[value.places[:, 0]], value.places[:, 1]], 1))
     return Blocked(tuple(tensors), np.concatenate(places))
+
+
+def lie_alike(a: Blocked, b: Blocked, broadcast: tuple[int, int] | None = None) -> bool:
+    """Whether the channels have the same places in one tensor each.
+
+    `broadcast`: a size that either may have beside that of the other.
+    """
+    if len(a.tensors) != 1 or len(b.tensors) != 1 or not np.array_equal(a.places, b.places):
+        return False
+    if a.tensors[0].shape[1] != b.tensors[0].shape[1]:
+        return False
+    return a.size == b.size or broadcast is not None and broadcast in (a.size, b.size)

@@ -1,0 +1,155 @@
+"""Convolutions and fully connected layers, with what epilogues.py found after them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from tvm import relay
+
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.epilogues import Epilogue, shape_of
+from run_model_tools.kernels.plan import ConvolutionStep, DenseStep
+from run_model_tools.kernels.registry import can_convolve, can_multiply
+from run_model_tools.kernels.relay.readers.network import Network, Value, integers
+from run_model_tools.kernels.tensors import Blocked, Tensor, lie_alike
+
+
+def _convolution(net: Network, epilogue: Epilogue) -> Value:
+    call, attrs = epilogue.call, epilogue.call.attrs
+    weight = call.args[1]
+    if (str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "OIHW"
+            or not isinstance(weight, relay.Constant) or shape_of(call)[0] != 1
+            or str(call.checked_type.dtype) != "float32"
+            or str(attrs.out_dtype) not in ("", "float32") or len(shape_of(call)) != 4
+            or min(shape_of(call)) < 1):
+        return None
+    weight, bias = _weight_and_bias(epilogue, weight.data.numpy())
+    conv = Convolution(
+        weight, bias, (), (), strides=integers(attrs.strides),
+        padding=integers(attrs.padding), dilation=integers(attrs.dilation),
+        groups=int(attrs.groups), low=epilogue.low, high=epilogue.high)
+    data = net.values[call.args[0]]
+    if (isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1)
+            and conv.groups == 1):
+        return _convolution_of_vector(net, conv, data, epilogue)
+    if conv.groups > 1 and conv.groups == weight.shape[0] and weight.shape[1] == 1:
+        return _depthwise(net, conv, data, epilogue)
+    return _dense_convolution(net, conv, data, epilogue)
+
+
+def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
+    """A convolution that sums over channels: any order of them will do within a group."""
+    if isinstance(data, Tensor):
+        planar = replace(conv, input_shapes=(data.shape,))
+        if conv.groups == 1 and can_convolve(planar, net.isa):
+            return _add_convolution(net, planar, [data], epilogue)
+    source = net.blocked(data)
+    if source is None:
+        return None
+    depth = conv.weight.shape[1]
+    groups = np.arange(source.channels).reshape(conv.groups, depth)
+    rank = np.argsort(source.storage_order())
+    within = np.argsort(rank[groups], axis=1)
+    order = np.take_along_axis(groups, within, 1).reshape(-1)
+    weight = conv.weight.reshape(conv.groups, -1, depth, *conv.kernel)
+    weight = np.take_along_axis(weight, within[:, None, :, None, None], 2)
+    conv = replace(conv, weight=np.ascontiguousarray(weight.reshape(conv.weight.shape)))
+    arranged = source.take(order)
+    conv = replace(conv, input_shapes=tuple(t.shape for t in arranged.tensors),
+                   input_lanes=arranged.pieces())
+    if not can_convolve(conv, net.isa):
+        return None
+    return _add_convolution(net, conv, list(arranged.tensors), epilogue)
+
+
+def _convolution_of_vector(net: Network, conv: Convolution, data: Tensor,
+                           epilogue: Epilogue) -> Value:
+    """A 1x1 convolution after a global pooling is a fully connected layer."""
+    dense = Dense(conv.weight[:, :, 0, 0], conv.bias, conv.low, conv.high)
+    if epilogue.residual is not None or not can_multiply(dense, net.isa):
+        return None
+    vector = net.reshaped(data, (1, conv.input_channels))
+    output = Tensor((1, conv.output_channels))
+    net.plan.steps.append(DenseStep([vector], output, dense))
+    return net.reshaped(output, (1, conv.output_channels, 1, 1))
+
+
+def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
+    """A convolution of each channel by itself: it keeps the blocks of its input."""
+    source = net.blocked(data)
+    if source is None or source.channels != conv.output_channels:
+        return None
+    pieces, places = source.whole_blocks()
+    count = len(pieces) * source.lanes
+    weight = np.zeros((count, *conv.weight.shape[1:]), np.float32)
+    weight[places] = conv.weight
+    bias = np.zeros(count, np.float32)
+    bias[places] = conv.bias
+    conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
+                   unused=count - len(places),
+                   input_shapes=tuple(t.shape for t in source.tensors))
+    if not can_convolve(conv, net.isa):
+        return None
+    return _add_convolution(net, conv, list(source.tensors), epilogue, places)
+
+
+def _add_convolution(net: Network, conv: Convolution, tensors: list[Tensor], epilogue: Epilogue,
+                     places: np.ndarray | None = None) -> Value:
+    channels = conv.output_channels
+    places = np.arange(channels) if places is None else places
+    output = Tensor(conv.output_shape(net.isa.lanes))
+    result = Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
+    if epilogue.residual is not None:
+        residual = net.blocked(net.values[epilogue.residual])
+        if residual is not None and result.is_plain and not lie_alike(residual, result):
+            residual = net.blocked(net.plain(residual))
+        if residual is not None and lie_alike(residual, result):
+            conv = replace(conv, residual=True)
+            tensors = [*tensors, residual.tensors[0]]
+        else:
+            bare = replace(conv, low=-math.inf, high=math.inf)
+            net.plan.steps.append(ConvolutionStep(tensors, output, bare))
+            return _add_and_clamp(net, result, net.values[epilogue.residual], epilogue)
+    net.plan.steps.append(ConvolutionStep(tensors, output, conv))
+    return result
+
+
+def _add_and_clamp(net: Network, result: Blocked, residual: Value, epilogue: Epilogue) -> Tensor:
+    """What could not be done on the way, by TVM."""
+    low, high = epilogue.low, epilogue.high
+
+    def build(a: relay.Expr, b: relay.Expr) -> relay.Expr:
+        total = relay.add(a, b)
+        return relay.clip(total, max(low, -3.4e38), min(high, 3.4e38)) if (
+            math.isfinite(low) or math.isfinite(high)) else total
+    first, second = net.plain(result), net.plain(residual)
+    return net.add_relay([first, second], first.shape, "float32", build, "add")
+
+
+def _dense(net: Network, epilogue: Epilogue) -> Value:
+    call = epilogue.call
+    data, weight = net.values[call.args[0]], call.args[1]
+    shape = shape_of(call)
+    if (isinstance(weight, relay.Constant) and shape[0] == 1 and len(shape) == 2
+            and str(weight.data.dtype) == "float32" and epilogue.residual is None):
+        dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low,
+                      epilogue.high)
+        if can_multiply(dense, net.isa):
+            output = Tensor(shape)
+            net.plan.steps.append(DenseStep([net.plain(data)], output, dense))
+            return output
+    return net.original(epilogue)
+
+
+def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both float32, scaled as the epilogue says."""
+    if epilogue.scale is not None:
+        weight = weight * epilogue.scale.reshape(-1, *(1,) * (weight.ndim - 1))
+    bias = np.zeros(len(weight)) if epilogue.bias is None else epilogue.bias
+    return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
+
+
+EPILOGUES = {"nn.conv2d": _convolution, "nn.dense": _dense}

@@ -1,0 +1,113 @@
+"""A network while it is read: the plan so far, and where the values of expressions are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tvm import relay
+
+from run_model_tools.kernels.convolution import plain_lanes
+from run_model_tools.kernels.epilogues import Epilogue, operator, shape_of, shape_of_type
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.plan import Plan, RelayStep
+from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.tensors import Blocked, Tensor, plain
+
+# A Tensor, a Blocked, a relay.Constant, or a list of these; None where TVM's schedules are to
+# compute it.
+Value = Any
+
+
+class Network:
+    """What a reader of operators, (Network, relay.Call) -> Value, works on."""
+
+    def __init__(self, plan: Plan, isa: Isa):
+        self.plan = plan
+        self.isa = isa
+        self.values: dict[relay.Expr, Value] = {}
+        """Of every expression that has been read."""
+        self._blocked: dict[Tensor, Blocked] = {}
+
+    # What TVM computes.
+
+    def by_relay(self, call: relay.Call) -> Value:
+        """The operator as it is, on tensors of the network's own layout."""
+        arguments = [self.values[a] for a in call.args]
+        flat: list[Tensor] = []
+        for argument in arguments:
+            for one in argument if isinstance(argument, list) else [argument]:
+                if not isinstance(one, relay.Constant):
+                    flat.append(self.plain(one))
+
+        def build(*given: relay.Expr) -> relay.Expr:
+            rest = iter(given)
+            built = []
+            for argument in arguments:
+                if isinstance(argument, list):
+                    built.append(relay.Tuple([f if isinstance(f, relay.Constant) else next(rest)
+                                              for f in argument]))
+                else:
+                    built.append(argument if isinstance(argument, relay.Constant) else next(rest))
+            return relay.Call(call.op, built, call.attrs, call.type_args)
+
+        kind = call.checked_type
+        if isinstance(kind, relay.TupleType):
+            # Each part is a step of its own; TVM computes equal expressions once.
+            return [self.add_relay(flat, shape_of_type(part), str(part.dtype),
+                                   lambda *given, i=i: relay.TupleGetItem(build(*given), i),
+                                   operator(call)) for i, part in enumerate(kind.fields)]
+        return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
+
+    def original(self, epilogue: Epilogue) -> Value:
+        """A convolution or dense layer that we have no kernel for, operator by operator."""
+        for call in epilogue.calls:
+            self.values[call] = self.by_relay(call)
+        return self.values[epilogue.last]
+
+    def add_relay(self, inputs: Iterable[Tensor], shape: Iterable[int], dtype: str,
+                  build: Callable[..., relay.Expr], what: str) -> Tensor:
+        output = Tensor(tuple(shape), dtype)
+        self.plan.steps.append(RelayStep(list(inputs), output, build, what))
+        return output
+
+    def reshaped(self, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Costs nothing when run, unlike operators such as batch_flatten."""
+        if tensor.shape == shape:
+            return tensor
+        return self.add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape),
+                              "reshape")
+
+    # Between the layouts.
+
+    def plain(self, value: Value) -> Tensor:
+        """The value as one tensor of the network's own layout."""
+        if isinstance(value, relay.Constant):
+            return self.add_relay([], value.data.shape, str(value.data.dtype), lambda: value,
+                                  "constant")
+        if isinstance(value, Tensor):
+            return value
+        shape = (1, value.channels, *value.size)
+        return self.add_relay(value.tensors, shape, value.tensors[0].dtype,
+                              lambda *given: operators.to_planar(value, given), "to_planar")
+
+    def blocked(self, value: Value) -> Blocked | None:
+        """The value in blocks, or None where it is no float32 picture of one batch."""
+        if not isinstance(value, Tensor):
+            return value if isinstance(value, Blocked) else None
+        shape = value.shape
+        if len(shape) != 4 or shape[0] != 1 or value.dtype != "float32":
+            return None
+        if value in self._blocked:
+            return self._blocked[value]
+        lanes = self.isa.lanes
+        blocked = (1, len(plain_lanes(shape[1], lanes)), *shape[2:], lanes)
+        output = self.add_relay([value], blocked, "float32",
+                                lambda x: operators.to_blocked(x, shape, lanes), "to_blocked")
+        self._blocked[value] = plain(output, shape[1])
+        return self._blocked[value]
+
+
+def integers(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Of an attribute of Relay's."""
+    return tuple(int(v) for v in values)

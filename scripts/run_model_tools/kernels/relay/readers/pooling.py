@@ -1,0 +1,76 @@
+"""Poolings of pictures; those of a whole picture give vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relay
+
+from run_model_tools.kernels.epilogues import shape_of
+from run_model_tools.kernels.plan import PoolingStep
+from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.registry import can_pool
+from run_model_tools.kernels.relay.readers.network import Network, Value, integers
+from run_model_tools.kernels.tensors import Blocked, Tensor
+
+
+def _window_pool(net: Network, expr: relay.Expr, kind: str, count_padding: bool) -> Value:
+    data, attrs = net.values[expr.args[0]], expr.attrs
+    window, padding = integers(attrs.pool_size), integers(attrs.padding)
+    if not isinstance(data, Blocked) or str(attrs.layout) != "NCHW":
+        return None
+    if (kind == "average" and window == data.size and shape_of(expr)[2:] == (1, 1)
+            and not any(padding)):
+        return _global_average(net, expr, data)
+    pieces, places = data.whole_blocks()
+    pooling = Pooling(kind, window, tuple(t.shape for t in data.tensors), pieces,
+                      strides=integers(attrs.strides), padding=padding,
+                      dilation=integers(attrs.dilation), round_up=bool(attrs.ceil_mode),
+                      count_padding=count_padding)
+    if tuple(pooling.output_size) != shape_of(expr)[2:] or not can_pool(pooling, net.isa):
+        return None
+    output = Tensor(pooling.output_shape(net.isa.lanes))
+    net.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
+    return Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
+
+
+def _max_pool(net: Network, expr: relay.Expr) -> Value:
+    return _window_pool(net, expr, "max", False)
+
+
+def _average_pool(net: Network, expr: relay.Expr) -> Value:
+    return _window_pool(net, expr, "average", bool(expr.attrs.count_include_pad))
+
+
+def _global_average_pool(net: Network, expr: relay.Expr) -> Value:
+    return _global_average(net, expr, net.values[expr.args[0]])
+
+
+def _adaptive_average_pool(net: Network, expr: relay.Expr) -> Value:
+    size = expr.attrs.output_size
+    if size is None or any(int(s) != 1 for s in size):
+        return None
+    return _global_average(net, expr, net.values[expr.args[0]])
+
+
+def _mean(net: Network, expr: relay.Expr) -> Value:
+    axes = sorted(int(a) % 4 for a in expr.attrs.axis) if expr.attrs.axis is not None else []
+    if axes != [2, 3] or bool(expr.attrs.exclude) or len(shape_of(expr.args[0])) != 4:
+        return None
+    return _global_average(net, expr, net.values[expr.args[0]])
+
+
+def _global_average(net: Network, expr: relay.Expr, data: Value) -> Value:
+    if not isinstance(data, Blocked):
+        return None
+    pooling = Pooling("average", data.size, tuple(t.shape for t in data.tensors), data.pieces(),
+                      planar=True)
+    if not can_pool(pooling, net.isa):
+        return None
+    output = Tensor((1, data.channels, 1, 1))
+    net.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
+    return net.reshaped(output, shape_of(expr))
+
+
+READERS = {"nn.max_pool2d": _max_pool, "nn.avg_pool2d": _average_pool,
+           "nn.global_avg_pool2d": _global_average_pool,
+           "nn.adaptive_avg_pool2d": _adaptive_average_pool, "mean": _mean}
