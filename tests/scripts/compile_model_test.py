@@ -153,7 +153,7 @@ def test_several_inputs_and_outputs_without_pictures(command, tmp_path):
         {"name": "n", "shape": [2, 3], "dtype": "int64"},
         {"name": "x", "shape": [2, 3], "dtype": "float32"}]
     assert [o["name"] for o in metadata["outputs"]] == ["sum", "product"]
-    assert metadata["preprocessing"] is None and not report["verification"]["done"]
+    assert metadata["preprocessing"] is None and report["verification"]["done"]
 
 
 def test_a_batch_that_the_model_leaves_open(command, tmp_path):

@@ -26,6 +26,7 @@ from run_model_tools.onnx_model import parse_shape, read_model, resolve_shapes
 from run_model_tools.pictures import preprocessing
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import selection
+from run_model_tools.verifying import verification
 
 REPORT_SCHEMA_VERSION = 1
 
@@ -78,10 +79,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--no-build", action="store_true",
                         help="target c: write the source only, for the board's own compiler")
     parser.add_argument("--no-verify", action="store_true",
-                        help="do not compare a native artifact with ONNX Runtime")
-    parser.add_argument("--tolerance", type=float, default=1e-3, metavar="X",
-                        help="allowed difference, relative to the output's largest value "
-                             "(default: 1e-3)")
+                        help="do not run what was compiled, and compare it with nothing; its "
+                             "metadata says so")
+    parser.add_argument("--tolerance", type=float, metavar="X",
+                        help="allowed difference from ONNX Runtime, relative to an element's own "
+                             "value or to those around it (default: "
+                             f"{verification.TOLERANCE:g}); with --precision int8 the root mean "
+                             "square of the differences, relative to the float32 network's output "
+                             f"(default: {verification.INT8_TOLERANCE:g})")
     parser.add_argument("--tvm-python", metavar="PYTHON",
                         help="an interpreter that has its own TVM (0.8 to 0.19) and onnx, instead "
                              f"of build/tvm; also {tvm_process.OWN_TVM_VARIABLE}")
@@ -134,7 +139,7 @@ def make_job(args: argparse.Namespace) -> Job:
         precision=args.precision, calibration=args.calibration, cc=args.cc,
         flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
         build_c=not args.no_build,
-        c_flags=args.cflags, tolerance=None if args.no_verify else args.tolerance,
+        c_flags=args.cflags, verified=not args.no_verify, tolerance=args.tolerance,
         tvm_python=tvm_process.own_tvm_python(args.tvm_python))
 
 
@@ -162,6 +167,24 @@ def describe_tuning(tuning: dict | None) -> str:
     return text + (f" (records left out: {', '.join(left_out)})" if left_out else "")
 
 
+def describe_verification(checked: dict) -> str:
+    """What print_report says of metadata.json's "verification"."""
+    if not checked["done"]:
+        return f"NOT VERIFIED, it was not run and compared with nothing: {checked['reason']}"
+    where = {"native": "run on this machine",
+             "host plan": f"its plan run on this machine, compiled for {checked.get('host_plan')}"
+             }.get(checked["where"], f"run under {checked['where']}")
+    if "not_executed_because" in checked:
+        where += f" ({checked['not_executed_because']})"
+    if "pictures" in checked:
+        agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
+                     if "top1_agreement" in checked else "on ")
+        return (f"verified: {where}; {agreement}{checked['pictures']} pictures, differs from "
+                f"float32 by {checked['relative_error']:.2f} ({checked['tolerance']:g} allowed)")
+    return (f"verified: {where}; differs from {checked['reference']} by "
+            f"{checked['relative_difference']:.1e} ({checked['tolerance']:g} allowed)")
+
+
 def print_report(job: Job, report: dict) -> None:
     metadata = report["metadata"]
     print(f"{job.name} for {job.target.name}: {metadata['target']['tvm']} "
@@ -186,11 +209,7 @@ def print_report(job: Job, report: dict) -> None:
     checked = report["verification"]
     if report["up_to_date"]:
         print("  up to date: nothing was compiled")
-    elif checked["done"]:
-        print(f"  verified: differs from ONNX Runtime by {checked['relative_difference']:.1e} of "
-              f"the largest value at most ({checked['tolerance']:g} allowed)")
-    else:
-        print(f"  not compared with ONNX Runtime: {checked['reason']}")
+    print(f"  {describe_verification(checked)}")
 
 
 @command
@@ -202,8 +221,8 @@ def main() -> int:
         return 0 if ready else 1
     report: dict[str, Any]
     if ready and not args.force:
-        report = {"metadata": artifact.read_metadata(job.directory / artifact.METADATA),
-                  "verification": {"done": False, "reason": "nothing was compiled"}, "seconds": {}}
+        metadata = artifact.read_metadata(job.directory / artifact.METADATA) or {}
+        report = {"metadata": metadata, "verification": metadata["verification"], "seconds": {}}
     else:
         report = compile_job(job)
     report = {"schema_version": REPORT_SCHEMA_VERSION, "directory": str(job.directory),

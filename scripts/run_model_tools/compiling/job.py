@@ -7,11 +7,10 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,7 @@ from typing import Any
 import numpy as np
 
 from run_model_tools import environment, tvm_process
-from run_model_tools.compiling import (
-    artifact,
-    c_target,
-    calibration_pictures,
-    forms,
-    params_file,
-    verification,
-)
+from run_model_tools.compiling import artifact, c_target, calibration_pictures, forms, params_file
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.compiling.graph_file import Graph, read_graph
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
@@ -42,9 +34,12 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
 from run_model_tools.targets import Target
 from run_model_tools.tuning.selection import Selection
+from run_model_tools.verifying import verification
+from run_model_tools.verifying.execution import NotRun
+from run_model_tools.verifying.inputs import split_pictures
 
 # Raised when the same request would give other files than before.
-_RECIPE = 4
+_RECIPE = 5
 
 
 @dataclass(frozen=True)
@@ -75,8 +70,10 @@ class Job:
     build_c: bool = True
     """Target c: whether a library is built of the source here, with `cc` and `c_flags`."""
     c_flags: str | None = None
-    tolerance: float | None = 1e-3
-    """Allowed difference from ONNX Runtime, native targets only; None compares nothing."""
+    verified: bool = True
+    """Whether what was compiled is executed and compared before it is put in place."""
+    tolerance: float | None = None
+    """Allowed difference; None stands for verification.TOLERANCE, or INT8_TOLERANCE."""
     tvm_python: str | None = None
 
     @property
@@ -129,10 +126,15 @@ def _kernel_sources() -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+_NOT_ASKED_FOR = {"done": False, "reason": "not asked for"}
+
+
 def is_up_to_date(job: Job) -> bool:
     """Whether the files that the job would make are there, untouched."""
     metadata = artifact.read_metadata(job.directory / artifact.METADATA)
     if metadata is None or metadata.get("build_key") != job.build_key():
+        return False
+    if job.verified and metadata.get("verification") == _NOT_ASKED_FOR:
         return False
     if not set(job.possible_forms()) <= set(forms.present(metadata)):
         return False
@@ -160,16 +162,14 @@ def compile_job(job: Job) -> dict[str, Any]:
     cc = job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
     if not job.is_c:
         _check_compiler(cc, job.target)
+    pictures = _calibration_tensors(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
-        with _calibration_file(job) as calibration, stage(f"compiling {title}"):
-            made = tvm_process.call(
-                "compile", job.tvm_python, onnx=str(job.model.path.resolve()),
-                target=job.target.tvm, shapes=job.shapes, opt_level=job.opt_level,
-                tuning=job.records.request(), kernels=job.kernels,
-                precision=job.precision, calibration=calibration, cc=cc,
-                directory=str(folder.resolve()),
-                single_file=job.single_file, forms=job.possible_forms(),
+        with stage(f"compiling {title}"):
+            made = _call_tvm(
+                job, folder, pictures, target=job.target.tvm, kernels=job.kernels,
+                tuning=job.records.request(), cc=cc, single_file=job.single_file,
+                forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
             files = c_target.add_build_files(folder) if job.is_c else []
             if job.is_c and job.build_c:
@@ -184,47 +184,82 @@ def compile_job(job: Job) -> dict[str, Any]:
         if job.single_file and not job.is_c:
             files.append(artifact.SINGLE_FILE)
         metadata = _describe(job, folder, graph, made, files)
-        checked: dict[str, Any] = {"done": False, "reason": _why_not_run(job, metadata)}
-        if checked["reason"] is None and job.tolerance is not None:
-            start = time.monotonic()
-            with stage(f"comparing {title} with ONNX Runtime"):
-                checked = verification.verify(job.model, folder, job.shapes, job.preprocessing,
-                                              job.tolerance, job.tvm_python)
-            seconds["verify"] = round(time.monotonic() - start, 3)
+        start = time.monotonic()
+        with stage(f"running {title} and comparing it"):
+            metadata["verification"] = _verify(job, folder, made, cc, pictures)
+        seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     if job.flat:
         _write_flat(job, metadata)
-    return {"metadata": metadata, "verification": checked, "seconds": seconds}
+    return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-@contextmanager
-def _calibration_file(job: Job) -> Iterator[str | None]:
-    """The file of input tensors that the worker calibrates with, while it runs."""
+def _call_tvm(job: Job, folder: Path, pictures: dict[str, np.ndarray],
+              **request: Any) -> dict[str, Any]:
+    """Has the worker compile the job's network into a folder, as the request says."""
+    with tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
+        calibration = None
+        if pictures:
+            calibration = str(Path(scratch, "calibration.npz"))
+            np.savez(calibration, **pictures)
+        return tvm_process.call(
+            "compile", job.tvm_python, onnx=str(job.model.path.resolve()), shapes=job.shapes,
+            opt_level=job.opt_level, precision=job.precision, calibration=calibration,
+            directory=str(folder.resolve()), **request)
+
+
+def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
+    """The pictures that a network of 8 bits is calibrated with; none for another one."""
     if job.calibration is None:
-        yield None
-        return
+        return {}
     name = calibration_pictures.only_input(job.shapes)
     shape = job.shapes[name]
     layout = job.layouts.get(name) or ("NHWC" if shape[-1] == 3 and shape[1] != 3 else "NCHW")
-    tensors = calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
-                                                 layout)
-    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
-        path = Path(folder, "calibration.npz")
-        np.savez(path, **tensors)
-        yield str(path)
+    return calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
+                                              layout)
 
 
-def _why_not_run(job: Job, metadata: dict[str, Any]) -> str | None:
-    """Why an artifact is not compared with ONNX Runtime; None where it is."""
-    if job.tolerance is None:
-        return "not asked for"
-    if job.precision != "float32":
-        return "it computes in 8 bits; bench/int8_agreement compares it on pictures"
-    if not job.target.is_native and not job.is_c:
-        return "only native artifacts are run here"
-    if metadata["target"].get("machine") != platform.machine():
-        return "it is not for this machine"
-    return None
+def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
+            pictures: dict[str, np.ndarray]) -> dict[str, Any]:
+    """metadata's "verification"; raises ToolError where the artifact is wrong."""
+    if not job.verified:
+        return _NOT_ASKED_FOR
+    compilers = [[cc]]
+    if job.is_c:
+        compilers = [[*shlex.split(job.cc or os.environ.get("CC") or "cc"),
+                      *shlex.split(job.c_flags or "")]]
+
+    def host_plan(into: Path) -> str:
+        return _compile_for_this_machine(job, folder, into, made, pictures)
+
+    subject = verification.Subject(job.model, folder, job.shapes, job.preprocessing,
+                                   job.target.tvm, compilers, host_plan)
+    try:
+        if pictures:
+            return verification.verify_int8(subject, split_pictures(pictures),
+                                            job.tolerance or verification.INT8_TOLERANCE)
+        return verification.verify(subject, verification.TOLERANCE if job.tolerance is None
+                                   else job.tolerance)
+    except NotRun as error:
+        return {"done": False, "reason": str(error)}
+
+
+def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str, Any],
+                              pictures: dict[str, np.ndarray]) -> str:
+    """Makes the artifact's plan run here, if its own code does not: verification.HostPlan."""
+    if job.is_c:
+        shutil.copytree(folder, into, dirs_exist_ok=True)
+        c_target.build(into, None, None)
+        return "the same source, compiled by this machine's compiler"
+    cc = os.environ.get("CXX") or "g++"
+    if shutil.which(cc) is None:
+        raise NotRun(f"the compiler {cc}, which links for this machine, was not found")
+    ours = made["kernels"]["method"] == "ours"
+    lanes = made["kernels"]["lanes"] if ours else None
+    compiled = _call_tvm(job, into, pictures, target="native", host_lanes=lanes,
+                         kernels="ours" if ours else "stock", cc=cc,
+                         tuning={"files": [], "explicit": False})
+    return compiled["target"]
 
 
 def _check_compiler(cc: str, target: Target) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 
@@ -43,6 +43,8 @@ class Tensor:
     """Type code, bits and lanes, as in DLPack's DLDataType."""
     shape: tuple[int, ...]
     data: bytes | memoryview
+    offset: int = field(default=0, compare=False)
+    """Where the data begin in the file that the tensor was read from."""
 
     @property
     def dtype_name(self) -> str:
@@ -50,6 +52,17 @@ class Tensor:
         code, bits, lanes = self.dtype
         name = "bool" if self.dtype == (1, 1, 1) else f"{_TYPE_NAMES.get(code, code)}{bits}"
         return name if lanes == 1 else f"{name}x{lanes}"
+
+
+def dtype_of(name: str) -> tuple[int, int, int]:
+    """Type code, bits and lanes of a type of one lane as TVM spells it: "float32", "bool" ..."""
+    if name == "bool":
+        return 1, 1, 1
+    for code, kind in _TYPE_NAMES.items():
+        if name.startswith(kind) and name[len(kind):].isdigit():
+            return code, int(name[len(kind):]), 1
+    raise ToolError(MALFORMED_FILE, f"a tensor of the graph has the type '{name}', which is none "
+                                    "of TVM's with one lane.")
 
 
 class _Reader:
@@ -103,7 +116,8 @@ def _read_tensor(reader: _Reader, name: str) -> Tensor:
         elements *= extent
     if min(shape, default=0) < 0 or size != elements * ((bits * lanes + 7) // 8):
         reader.fail(f"tensor '{name}' of shape {shape} and {bits} bits has {size} bytes")
-    return Tensor((code, bits, lanes), shape, reader.take(size, f"the data of '{name}'"))
+    data = reader.take(size, f"the data of '{name}'")
+    return Tensor((code, bits, lanes), shape, data, reader.position - size)
 
 
 def is_padding(name: str) -> bool:

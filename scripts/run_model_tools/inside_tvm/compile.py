@@ -5,7 +5,7 @@ import os
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal, faster_folding, own_kernels, pad_channels
-from run_model_tools.inside_tvm.cpu import llvm_features, native_target
+from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
 
@@ -20,7 +20,8 @@ def compile_model(tvm, request):
 
     target_text = request["target"]
     if target_text == "native":
-        target_text = native_target(tvm)
+        lanes = request.get("host_lanes")
+        target_text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
     try:
         target = tvm.target.Target(target_text)
     except Exception as error:

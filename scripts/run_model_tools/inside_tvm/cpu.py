@@ -74,6 +74,23 @@ def native_target(tvm):
     return "llvm" + (" -mcpu=" + cpu if cpu else "")
 
 
+def host_plan_target(tvm, lanes):
+    """The target string on which this machine runs a plan of our kernels for another one.
+
+    lanes: float32 numbers in a vector of that plan.  A plan of its own shape matters more than
+    speed here; what this machine has no such vectors for is computed by plain C code (isa.py).
+    """
+    native = native_target(tvm)
+    if os.uname().machine == "x86_64":
+        level = x86_level(cpu_flags())
+        if lanes == 16 and level == "x86-64-v4":
+            return native
+        if lanes >= 8 and level in ("x86-64-v3", "x86-64-v4"):
+            return "llvm -mcpu=x86-64-v3"
+        return "llvm -keys=cpu,run_model_plain -mcpu=" + level
+    return native
+
+
 def llvm_features(tvm, target):
     """What LLVM may use of the target's CPU; None where it makes no code or TVM does not tell."""
     ask = getattr(tvm.target.codegen, "llvm_get_cpu_features", None)

@@ -48,6 +48,10 @@ NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
 GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
     "-Xclang", "-target-feature", "-Xclang", "+v", "-fno-vectorize", "-fno-slp-vectorize"))
 
+# Of any other machine: how a plan for four lanes is tried where it was compiled.
+PLAIN = Isa("generic", 4, 32, (6, 1), flags=("-fno-vectorize", "-fno-slp-vectorize"),
+            tiles=((6, 1),))
+
 
 def isa_of(target: Any) -> Isa | None:
     """The instruction set of a TVM target; None where the kernels are of no use (C source, SSE).
@@ -58,6 +62,8 @@ def isa_of(target: Any) -> Isa | None:
 
     if target.kind.name != "llvm":
         return None
+    if "run_model_plain" in target.keys:
+        return PLAIN
     triple = str(target.attrs.get("mtriple", "") or "x86_64")
     features = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)}
     if triple.startswith("x86_64"):

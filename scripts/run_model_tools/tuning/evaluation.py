@@ -60,7 +60,7 @@ def evaluate(job: TuningJob, folder: Path, seconds: float) -> dict[str, Any]:
     directories = []
     for name, files in ways.items():
         made = Job(name=name, model=job.model, target=job.target, out=out, shapes=job.shapes,
-                   records=Selection(files), kernels="stock", tolerance=None)
+                   records=Selection(files), kernels="stock", verified=False)
         compile_job(made)
         directories.append(str(made.directory.resolve()))
     metadata = read_metadata(Path(directories[0]) / METADATA) or {"inputs": []}

@@ -73,5 +73,5 @@ def report(plan: Plan, isa: Isa) -> dict[str, object]:
     moved = sum(isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
                 for step in plan.steps)
     ours = sum(not isinstance(step, RelayStep) for step in plan.steps)
-    return {"instruction_set": isa.name, "layers": ours, "left_to_tvm": dict(sorted(left.items())),
-            "layout_changes": moved}
+    return {"instruction_set": isa.name, "lanes": isa.lanes, "layers": ours,
+            "left_to_tvm": dict(sorted(left.items())), "layout_changes": moved}

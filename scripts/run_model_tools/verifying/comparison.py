@@ -1,0 +1,134 @@
+"""Whether an output is right: element by element, with a scale for every slice of it.
+
+Two programs that add the same float32 numbers in another order differ by rounding, which is as
+large as the sums that an element came from, not as the element itself.  What is allowed of an
+element is `tolerance` times the largest of
+
+- its own value;
+- the root mean square of the smallest slice that it lies in: an output that holds boxes in hundreds
+  of pixels beside probabilities is judged column by column, and one with a channel for each kind of
+  quantity, channel by channel.  A slice is what has one index along one axis, if that leaves
+  FEWEST numbers or more; with fewer, a slice of small numbers is more likely chance than another
+  kind of quantity, as among the thousand logits of one picture;
+- 1/256 of the output's largest value.  With the usual tolerance of 1e-3 that makes 64 units in the
+  last place of the output's largest value: what sums of values that large leave in places that
+  should be zero.  Networks of up to a hundred layers were seen to leave half of it.
+
+Where that does not suffice, the network may be one that multiplies rounding errors, or that
+decides by them.  So the reference is asked how much it changes itself when its weights and inputs
+do by JITTER of their values, and what is a few times that, in the slice, is let pass.  A wrong sum
+is wrong by hundreds of times as much.  The same holds for whole numbers, which have to be equal:
+indices of the largest value may differ where, and only where, the reference's own change with such
+noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+FEWEST = 16
+FLOOR = 1 / 256
+JITTER = 2.0 ** -18
+"""Relative, uniform: what rounding amounts to in a sum of some thousand products."""
+JITTER_FACTOR = 4.0
+"""How much more than the reference's own changes is allowed: a few samples are no certain mean."""
+
+_TINY = 1e-30
+"""What 32-bit Arm's vectors take for zero."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What comparing found: `largest` is relative to the scale of its element."""
+
+    largest: float = 0.0
+    complaint: str | None = None
+
+
+def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
+            noisy: Callable[[], Iterable[np.ndarray]]) -> Difference:
+    """Compares an output with the reference's.
+
+    noisy: gives the reference's output with weights and inputs changed by JITTER, some times; it is
+    asked only where the difference is more than allowed.
+    """
+    if want.shape != have.shape:
+        return Difference(complaint=f"output '{name}' has the shape {have.shape} when compiled and "
+                                    f"{want.shape} in the reference")
+    if want.dtype.kind != "f":
+        return _compare_exactly(name, want, have, noisy)
+    want, have = want.astype(np.float64), have.astype(np.float64)
+    finite = np.isfinite(want)
+    # Infinities of the right sign and NaNs are right where the reference has them.
+    odd = ~finite & ~((want == have) | (np.isnan(want) & np.isnan(have)))
+    odd |= finite & ~np.isfinite(have)
+    if odd.any():
+        return Difference(complaint=f"output '{name}' of the compiled model has {_some(have, odd)} "
+                                    f"where the reference has {_some(want, odd)}, in "
+                                    f"{np.count_nonzero(odd)} of {want.size} places")
+    want = np.where(finite, want, 0.0)
+    error = np.abs(np.where(finite, have, 0.0) - want)
+    scale = slice_scale(want) + _TINY
+    largest = float(np.max(error / scale, initial=0.0))
+    # Written so that a tolerance below zero lets nothing pass.
+    if not want.size or largest <= tolerance:
+        return Difference(largest)
+    noise = JITTER_FACTOR * _noise(want, noisy()) if tolerance > 0 else np.zeros_like(want)
+    wrong = ~(error <= np.maximum(tolerance * scale, noise))
+    if not wrong.any():
+        return Difference(largest)
+    at = tuple(int(i) for i in np.unravel_index(np.argmax(np.where(wrong, error / scale, -1)),
+                                                want.shape))
+    return Difference(largest, (
+        f"output '{name}' of the compiled model differs from the reference in "
+        f"{np.count_nonzero(wrong)} of {want.size} places, by up to {largest:.2g} of the values "
+        f"there, and {tolerance:g} is allowed (at {list(at)}: {have[at]:.6g} instead of "
+        f"{want[at]:.6g})"))
+
+
+def slice_scale(want: np.ndarray) -> np.ndarray:
+    """What an element's error is measured by; `want` has finite numbers only."""
+    size = np.abs(want)
+    if not size.size:
+        return size
+    square = size * size
+    slices = np.broadcast_to(np.sqrt(square.mean()), want.shape)
+    for axis, extent in enumerate(want.shape):
+        if extent > 1 and want.size // extent >= FEWEST:
+            others = tuple(a for a in range(want.ndim) if a != axis)
+            slices = np.minimum(slices, np.sqrt(square.mean(axis=others, keepdims=True)))
+    return np.maximum(np.maximum(size, slices), FLOOR * size.max())
+
+
+def _noise(want: np.ndarray, samples: Iterable[np.ndarray]) -> np.ndarray:
+    """How much the reference's own output changes: in each place, and around it."""
+    changes = [np.nan_to_num(np.abs(sample.astype(np.float64) - want), posinf=np.inf)
+               for sample in samples if sample.shape == want.shape]
+    if not changes:
+        return np.zeros_like(want)
+    worst = np.max(changes, axis=0)
+    return np.maximum(worst, slice_scale(np.sqrt(np.mean(np.square(changes), axis=0))))
+
+
+def _compare_exactly(name: str, want: np.ndarray, have: np.ndarray,
+                     noisy: Callable[[], Iterable[np.ndarray]]) -> Difference:
+    wrong = want != have
+    if not wrong.any():
+        return Difference()
+    for sample in noisy():
+        if sample.shape == want.shape:
+            wrong &= sample == want
+    if not wrong.any():
+        return Difference()
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return Difference(complaint=(
+        f"output '{name}' of the compiled model, whole numbers, differs from the reference in "
+        f"{np.count_nonzero(wrong)} of {want.size} places (at {list(at)}: {have[at]} instead of "
+        f"{want[at]})"))
+
+
+def _some(values: np.ndarray, places: np.ndarray) -> str:
+    return f"{values[places][0]:.6g}"

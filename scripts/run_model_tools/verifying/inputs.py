@@ -1,0 +1,93 @@
+"""Inputs that show what a network computes: random, the same every time, and valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from run_model_tools.onnx_model import OnnxInput
+from run_model_tools.pictures.preprocess import normalise
+from run_model_tools.pictures.preprocessing import Preprocessing
+
+SEEDS = (20, 21)
+"""Two, so that an output that happens to be zero for one of them hides nothing."""
+
+# Operators that hand numbers on as they are, or leave some of them out.
+_MOVES = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand",
+          "Slice", "Split", "Concat", "Tile", "Gather"}
+_SMALL = 10
+"""Whole numbers below this are tried where nothing tells what an input means."""
+
+
+
+def random_inputs(items: Iterable[OnnxInput], shapes: dict[str, tuple[int, ...]],
+                  preprocessing: Preprocessing | None, limits: dict[str, int],
+                  seed: int) -> dict[str, np.ndarray]:
+    """Values for all inputs: a network that takes pictures gets noise of the range that pictures
+    have, whole numbers lie below their `limits`."""
+    random = np.random.default_rng(seed)
+    inputs = {}
+    for item in items:
+        shape = shapes[item.name]
+        if item.dtype.kind == "b":
+            inputs[item.name] = random.integers(0, 2, shape).astype(bool)
+        elif item.dtype.kind != "f":
+            low = np.iinfo(item.dtype).min if item.name not in limits else 0
+            high = limits.get(item.name, int(np.iinfo(item.dtype).max) + 1)
+            inputs[item.name] = random.integers(low, high, shape, item.dtype)
+        elif preprocessing is not None and len(shape) == 4:
+            noise = random.integers(0, 256, (prod(shape) // 3 + 1, 1, 3), np.uint8)
+            values = normalise(noise, preprocessing, np.float32).ravel()[:prod(shape)]
+            inputs[item.name] = values.reshape(shape).astype(item.dtype)
+        else:
+            inputs[item.name] = random.standard_normal(shape).astype(item.dtype)
+    return inputs
+
+
+def whole_number_limits(path: Path, items: Iterable[OnnxInput]) -> dict[str, int]:
+    """What the whole numbers of an input have to stay below, by the input's name.
+
+    What ends as the index of a table of constants stays inside of it; a mask is 0 or 1; of other
+    wide numbers nothing is known, and they are small.  Bytes are quantities, and take all values.
+    """
+    graph = onnx.load(str(path), load_external_data=False).graph
+    return {item.name: _table_size(graph, item.name)
+            or (2 if "mask" in item.name.lower() else _SMALL)
+            for item in items if item.dtype.kind in "iu" and item.dtype.itemsize > 1}
+
+
+def _table_size(graph: onnx.GraphProto, name: str) -> int | None:
+    """The extent of the smallest table that the numbers of `name` are indices of, if any."""
+    tables = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        value = next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
+        if node.op_type == "Constant" and value is not None:
+            tables[node.output[0]] = tuple(value.dims)
+    reached, sizes = {name}, []
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+            sizes.append(tables[node.input[0]][axis])
+        elif node.op_type in _MOVES and node.input and node.input[0] in reached:
+            reached.update(node.output)
+    return min(sizes, default=None)
+
+
+def narrower(limits: dict[str, int]) -> Iterable[dict[str, int]]:
+    """`limits` and, for a network that does not take such numbers, smaller and smaller ones."""
+    tried: list[dict[str, int]] = []
+    for most in (1 << 62, 2, 1):
+        made = {name: min(limit, most) for name, limit in limits.items()}
+        if made not in tried:
+            tried.append(made)
+            yield made
+
+
+def split_pictures(pictures: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """One set of inputs a picture, of arrays with one more axis in front."""
+    count = min(len(array) for array in pictures.values())
+    return [{name: array[i] for name, array in pictures.items()} for i in range(count)]

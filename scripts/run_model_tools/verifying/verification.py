@@ -1,0 +1,168 @@
+"""Executes what was compiled before it is written, and compares it with the network it is of."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from run_model_tools.compiling import artifact
+from run_model_tools.errors import FAILED_RUN, ToolError
+from run_model_tools.onnx_model import OnnxModel, run_onnx
+from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.verifying import inputs as made_inputs
+from run_model_tools.verifying.comparison import compare
+from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
+from run_model_tools.verifying.noise import noisy_outputs
+
+TOLERANCE = 1e-3
+INT8_TOLERANCE = 0.3
+"""Of the root mean square of an output: networks of 8 bits are off by 0.02 to 0.15, and an output
+that has nothing to do with the network's by 1 and more."""
+
+_MOST_PICTURES = 32
+
+Tensors = dict[str, np.ndarray]
+HostPlan = Callable[[Path], str]
+"""Compiles the same plan for this machine into an empty folder, and says how in some words."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is verified: the files in `folder`, compiled of `model` for the TVM target `target`."""
+
+    model: OnnxModel
+    folder: Path
+    shapes: dict[str, tuple[int, ...]]
+    preprocessing: Preprocessing | None
+    target: str
+    compilers: list[list[str]]
+    """Of C code that is to run where the artifact does, the likeliest first."""
+    host_plan: HostPlan
+
+
+def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
+    """Compares with the reference on random inputs and gives metadata's "verification".
+
+    Raises ToolError (8) where they differ.
+    """
+    given, expected, reason = _random_runs(subject)
+    if reason is not None:
+        return {"done": False, "reason": reason}
+    results, where = _execute(subject, given)
+    largest = 0.0
+    for inputs, wanted, outputs in zip(given, expected, results):
+        noisy = _once(lambda inputs=inputs: noisy_outputs(  # type: ignore[misc]
+            subject.model.path, inputs, run_onnx))
+        for index, (name, want, have) in enumerate(
+                zip(subject.model.outputs, wanted, _as_many(outputs, wanted))):
+            found = compare(name, want, have, tolerance,
+                            lambda index=index, noisy=noisy: [  # type: ignore[misc]
+                                sample[index] for sample in noisy()])
+            if found.complaint is not None:
+                raise ToolError(FAILED_RUN, (
+                    f"{found.complaint}: the artifact was not written ({_describe(where)}); "
+                    "--tolerance allows more, --no-verify compares nothing."))
+            largest = max(largest, found.largest)
+    return {"done": True, "reference": "onnxruntime", **where, "runs": len(results),
+            "tolerance": tolerance, "relative_difference": largest}
+
+
+def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float) -> dict[str, Any]:
+    """The same of a network of 8 bits, against the float32 network on pictures.
+
+    It is another network, so not the single numbers are judged but the root mean square of their
+    differences, relative to that of the float32 network's output.
+    """
+    # All over the list, where pictures and their mirror images take turns.
+    given = pictures[::max(1, len(pictures) // _MOST_PICTURES)][:_MOST_PICTURES]
+    results, where = _execute(subject, given)
+    expected = [run_onnx(subject.model.path, inputs) for inputs in given[:len(results)]]
+    agreement, worst = [], 0.0
+    for index, name in enumerate(subject.model.outputs):
+        want = np.stack([outputs[index] for outputs in expected]).astype(np.float64)
+        have = np.stack([_as_many(outputs, wanted)[index]
+                         for outputs, wanted in zip(results, expected)]).astype(np.float64)
+        scale = float(np.sqrt(np.mean(np.square(want)))) + 1e-30
+        error = float(np.sqrt(np.mean(np.square(have - want)))) / scale
+        if not error <= tolerance:
+            raise ToolError(FAILED_RUN, (
+                f"output '{name}' of the network of 8 bits differs from the float32 network by "
+                f"{error:.2g} of its root mean square, and {tolerance:g} is allowed: the artifact "
+                f"was not written ({_describe(where)}, {len(results)} pictures); more and better "
+                "--calibration pictures may help, --tolerance allows more, --no-verify compares "
+                "nothing."))
+        worst = max(worst, error)
+        if want[0].size == want.shape[-1] > 1:
+            agreement.append(float(np.mean(want.reshape(len(want), -1).argmax(1)
+                                           == have.reshape(len(have), -1).argmax(1))))
+    return {"done": True, "reference": "onnxruntime, float32", **where, "pictures": len(results),
+            "tolerance": tolerance, "relative_error": worst,
+            **({"top1_agreement": min(agreement)} if agreement else {})}
+
+
+def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str | None]:
+    """Inputs that the reference takes, its outputs for them, and why there are none."""
+    model = subject.model
+    limits = made_inputs.whole_number_limits(model.path, model.inputs)
+    reason = None
+    for tried in made_inputs.narrower(limits):
+        given = [made_inputs.random_inputs(model.inputs, subject.shapes, subject.preprocessing,
+                                           tried, seed) for seed in made_inputs.SEEDS]
+        try:
+            return given, [run_onnx(model.path, inputs) for inputs in given], None
+        except Exception as error:  # ONNX Runtime has a dozen classes of its own
+            reason = f"ONNX Runtime does not run it: {str(error).strip().splitlines()[-1]}"
+    return [], [], reason
+
+
+def _execute(subject: Subject,
+             given: list[Tensors]) -> tuple[list[list[np.ndarray]], dict[str, Any]]:
+    """The compiled network's outputs, and where they were computed."""
+    reasons = []
+    library = subject.folder / artifact.LIBRARY
+    if library.exists():
+        for machine in machines(artifact.library_machine(library), subject.target):
+            try:
+                return (run_artifact(subject.folder, machine, subject.compilers, given),
+                        {"where": machine.where})
+            except NotRun as error:
+                reasons.append(f"{machine.where}: {error}")
+    with tempfile.TemporaryDirectory(prefix="run_model-") as name:
+        folder = Path(name)
+        how = subject.host_plan(folder)
+        results = run_artifact(folder, Machine("native"), host_compilers(), given)
+    return results, {"where": "host plan", "host_plan": how,
+                     "not_executed_because": "; ".join(reasons) or "there is no emulator of it"}
+
+
+def host_compilers() -> list[list[str]]:
+    """Commands that make programs for this machine of C code."""
+    named = [shlex.split(os.environ[name]) for name in ("CC", "CXX") if os.environ.get(name)]
+    return [*named, ["cc"], ["gcc"], ["g++"], ["clang"]]
+
+
+def _as_many(outputs: list[np.ndarray], wanted: list[np.ndarray]) -> list[np.ndarray]:
+    if len(outputs) != len(wanted):
+        raise ToolError(FAILED_RUN, f"the compiled model has {len(outputs)} outputs and the ONNX "
+                                    f"model {len(wanted)}.")
+    return outputs
+
+
+def _describe(where: dict[str, Any]) -> str:
+    return ("executed as the same plan compiled for this machine" if "host_plan" in where
+            else f"executed {where['where']} on {platform.machine()}" if where["where"] == "native"
+            else f"executed under {where['where']}")
+
+
+def _once(make: Callable[[], Iterable[list[np.ndarray]]]) -> Callable[[], list[list[np.ndarray]]]:
+    """Makes the list when it is first asked for."""
+    return functools.cache(lambda: list(make()))

@@ -1,0 +1,137 @@
+"""What a difference means: comparison, inputs and noise of run_model_tools.verifying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools.onnx_model import read_model, run_onnx
+from run_model_tools.verifying.comparison import compare
+from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
+from run_model_tools.verifying.noise import SAMPLES, noisy_outputs
+
+RANDOM = np.random.default_rng(5)
+EPSILON = 2.0 ** -24
+
+
+def complaint(want, have, tolerance=1e-3, noisy=()):
+    return compare("y", np.asarray(want), np.asarray(have), tolerance, lambda: noisy).complaint
+
+
+def detections() -> np.ndarray:
+    """100 boxes in hundreds of pixels with 81 scores each."""
+    boxes = RANDOM.uniform(0, 640, (1, 100, 4))
+    return np.concatenate([boxes, RANDOM.uniform(0, 1, (1, 100, 81))], 2).astype(np.float32)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1)])
+def test_a_wrong_score_beside_large_boxes_shows(order):
+    want = detections().transpose(order)
+    have = want.copy()
+    have[np.unravel_index(np.ravel_multi_index((0, 7, 50), (1, 100, 85)) if order == (0, 1, 2)
+                          else np.ravel_multi_index((0, 50, 7), (1, 85, 100)), want.shape)] += 0.05
+    assert "in 1 of 8500 places" in complaint(want, have)
+    assert complaint(want, want * np.float32(1 + 8 * EPSILON)) is None
+
+
+def test_small_numbers_among_large_ones_are_rounded_like_these():
+    """A product of 1000 rows: some results are near zero by chance, their errors are not."""
+    a, b = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((1, 4096), (4096, 1000)))
+    want = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+    have = np.zeros((1, 1000), np.float32)
+    for i in range(4096):  # the worst order: one number after the other
+        have += a[:, i:i + 1] * b[i]
+    assert (np.abs(have - want) / np.abs(want)).max() > 1e-3
+    assert complaint(want, have) is None
+
+
+def test_rounding_in_slices_of_zeros_is_no_mistake():
+    """Channels that a ReLU leaves empty but for a trace, beside others."""
+    want = np.maximum(RANDOM.standard_normal((1, 8, 20, 20)), 0).astype(np.float32)
+    want[:, 3] = 0
+    want[:, 4] = 0
+    want[0, 4, 2, 2] = 1e-7
+    have = want.copy()
+    have[0, 3, 1, 1] = 2e-7
+    have[0, 4, 2, 2] = 0
+    assert complaint(want, have) is None
+    have[0, 3, 1, 1] = 1e-3
+    assert complaint(want, have) is not None
+
+
+def test_nan_and_infinity_are_right_where_the_reference_has_them():
+    want = np.array([1, np.nan, np.inf, -np.inf, 2], np.float32)
+    assert complaint(want, want) is None
+    for place, value in ((0, np.nan), (1, 1), (2, -np.inf), (3, np.nan), (4, np.inf)):
+        have = want.copy()
+        have[place] = value
+        assert "in 1 of 5 places" in complaint(want, have)
+
+
+def test_whole_numbers_have_to_be_equal_but_where_the_reference_wavers():
+    want = np.array([3, 1, 4, 1], np.int64)
+    have = np.array([3, 1, 5, 1], np.int64)
+    assert "4" in complaint(want, have)
+    assert complaint(want, have, noisy=[want, have]) is None
+    assert complaint(want, have, noisy=[np.array([2, 1, 4, 1])]) is not None
+    assert complaint(want.astype(bool), ~want.astype(bool)) is not None
+
+
+def test_what_the_reference_itself_leaves_open_passes_and_no_more():
+    want = np.ones((1, 64), np.float32)
+    want[0, 5] = 1e-6
+    have = want.copy()
+    have[0, 5] += 2e-2
+    wavering = want.copy()
+    wavering[0, 5] += 1e-2
+    assert complaint(want, have) is not None
+    assert complaint(want, have, noisy=[want, wavering]) is None
+    assert complaint(want, have + 1, noisy=[want, wavering]) is not None
+
+
+def test_another_shape_is_named():
+    assert "(2, 2)" in complaint(np.ones((2, 2), np.float32), np.ones(4, np.float32))
+
+
+def save_embedding(path: Path) -> Path:
+    """Indices of a table of 7 rows, through a cast and a reshape, and a mask."""
+    table = numpy_helper.from_array(RANDOM.standard_normal((7, 3)).astype(np.float32), "table")
+    shape = numpy_helper.from_array(np.array([6], np.int64), "shape")
+    nodes = [helper.make_node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
+             helper.make_node("Reshape", ["wide", "shape"], ["flat"]),
+             helper.make_node("Gather", ["table", "flat"], ["rows"]),
+             helper.make_node("Cast", ["mask"], ["kept"], to=TensorProto.FLOAT),
+             helper.make_node("Mul", ["rows", "kept"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "embedding",
+        [helper.make_tensor_value_info("ids", TensorProto.INT32, [2, 3]),
+         helper.make_tensor_value_info("mask", TensorProto.INT64, [6, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, 3])], [table, shape])
+    onnx.save(helper.make_model(graph, ir_version=7,
+                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    return path
+
+
+def test_indices_stay_inside_of_their_table(tmp_path):
+    model = read_model(save_embedding(tmp_path / "e.onnx"))
+    limits = whole_number_limits(model.path, model.inputs)
+    assert limits == {"ids": 7, "mask": 2}
+    shapes = {item.name: tuple(d or 1 for d in item.shape) for item in model.inputs}
+    first, second = (random_inputs(model.inputs, shapes, None, limits, seed) for seed in (1, 2))
+    assert first["ids"].max() > 1 and not np.array_equal(first["ids"], second["ids"])
+    assert np.any(run_onnx(model.path, first)[0])
+    assert list(narrower(limits)) == [limits, {"ids": 2, "mask": 2}, {"ids": 1, "mask": 1}]
+
+
+def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
+    model = read_model(save_embedding(tmp_path / "e.onnx"))
+    inputs = {"ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask": np.ones((6, 1), np.int64)}
+    want = run_onnx(model.path, inputs)[0]
+    samples = [outputs[0] for outputs in noisy_outputs(model.path, inputs, run_onnx)]
+    assert len(samples) == SAMPLES
+    change = np.abs(np.array(samples) - want) / np.abs(want)
+    assert 1e-7 < change.mean() < 1e-5 and change.max() < 1e-5

@@ -1,0 +1,181 @@
+"""What was compiled wrongly is refused, wherever it is run; what is only rounded is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools import tvm_process
+from run_model_tools.compiling import artifact, c_target, params_file
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_model import read_model
+from run_model_tools.targets import named_targets
+from run_model_tools.verifying import verification
+from run_model_tools.verifying.execution import NotRun
+from small_networks import save_two_by_two
+
+TARGETS = ("native", "x86_64_v3", "raspi4_aarch64", "pynq_z1", "riscv64", "c")
+SHAPE = (1, 3, 12, 12)
+
+
+def save_squeeze_and_excite(path: Path, axes: tuple[int, ...]) -> Path:
+    """A block that weighs channels by means over `axes`: broadcasting hides the wrong ones."""
+    random = np.random.default_rng(3)
+    weights = [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) / 4, name)
+               for name, shape in (("w", (8, 3, 3, 3)), ("b", (8,)), ("v", (8, 8, 1, 1)),
+                                   ("m", (8, 5)))]
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("ReduceMean", ["r"], ["mean"], axes=list(axes), keepdims=1),
+        helper.make_node("Conv", ["mean", "v"], ["squeezed"]),
+        helper.make_node("Sigmoid", ["squeezed"], ["weight"]),
+        helper.make_node("Mul", ["r", "weight"], ["weighted"]),
+        helper.make_node("GlobalAveragePool", ["weighted"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "m"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "squeeze", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])], weights)
+    onnx.save(helper.make_model(graph, ir_version=7,
+                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """right.onnx, and TARGET/right and TARGET/wrong: files compiled of it and of another one."""
+    folder = tmp_path_factory.mktemp("planted")
+    save_squeeze_and_excite(folder / "right.onnx", (2, 3))
+    save_squeeze_and_excite(folder / "wrong.onnx", (2,))
+    requests = []
+    for target in TARGETS:
+        for name in ("right", "wrong"):
+            (folder / target / name).mkdir(parents=True)
+            requests.append({
+                "onnx": str(folder / f"{name}.onnx"), "target": named_targets()[target].tvm,
+                "shapes": {"x": SHAPE}, "opt_level": 3, "kernels": "auto",
+                "cc": named_targets()[target].compiler or "g++",
+                "directory": str(folder / target / name)})
+    answers = tvm_process.call("compile_many", None, requests=requests)["results"]
+    assert not [answer["error"] for answer in answers if "error" in answer]
+    for name in ("right", "wrong"):
+        c_target.add_build_files(folder / "c" / name)
+        c_target.build(folder / "c" / name, None, None)
+    return folder
+
+
+def verify(folder: Path, target: str, name: str, tolerance: float = 1e-3) -> dict:
+    def host_plan(into: Path) -> str:
+        # What this machine is given is as wrong as what it stands for.
+        shutil.copytree(folder / "native" / name, into, dirs_exist_ok=True)
+        return "native"
+
+    compiler = named_targets()[target].compiler or "g++"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not there")
+    return verification.verify(verification.Subject(
+        read_model(folder / "right.onnx"), folder / target / name, {"x": SHAPE}, None,
+        named_targets()[target].tvm, [[compiler]], host_plan), tolerance)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_right_passes_where_its_code_runs(compiled: Path, target: str) -> None:
+    done = verify(compiled, target, "right")
+    assert done["done"] and done["runs"] == 2 and done["relative_difference"] < 1e-5
+    emulator = named_targets()[target].emulator
+    if target in ("raspi4_aarch64", "pynq_z1", "riscv64") and shutil.which(emulator[0]):
+        assert done["where"] == emulator[0]
+    if target in ("native", "c"):
+        assert done["where"] == "native"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_dropped_axis_is_refused(compiled: Path, target: str) -> None:
+    with pytest.raises(ToolError, match="output 'y'.*was not written") as error:
+        verify(compiled, target, "wrong")
+    assert error.value.code == 8
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_changed_weight_is_refused(compiled: Path, target: str, tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    shutil.copytree(compiled, folder)
+    path = folder / target / "right" / artifact.PARAMS
+    data = bytearray(path.read_bytes())
+    tensors = params_file.read_params(bytes(data))
+    largest = max((t for t in tensors.values() if t.dtype_name == "float32"),
+                  key=lambda t: len(t.data))
+    values = np.frombuffer(data, np.float32, len(largest.data) // 4, largest.offset)
+    values[np.argmax(np.abs(values))] *= -1
+    path.write_bytes(data)
+    with pytest.raises(ToolError, match="differs from the reference"):
+        verify(folder, target, "right")
+
+
+def test_without_an_emulator_the_plan_is_run_here(
+        compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "machines", lambda machine, target: [])
+    done = verify(compiled, "raspi4_aarch64", "right")
+    assert done["where"] == "host plan" and done["not_executed_because"]
+    with pytest.raises(ToolError, match="compiled for this machine"):
+        verify(compiled, "raspi4_aarch64", "wrong")
+
+
+def test_code_that_this_cpu_lacks_instructions_for_is_run_elsewhere(
+        compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def refuse(folder, machine, compilers, inputs):
+        ran.append(machine.where)
+        if len(ran) == 1:
+            raise NotRun("it has instructions that the CPU lacks")
+        return real(folder, machine, compilers, inputs)
+
+    real = verification.run_artifact
+    monkeypatch.setattr(verification, "run_artifact", refuse)
+    done = verify(compiled, "x86_64_v3", "right")
+    assert ran[0] == "native" and len(ran) > 1
+    assert done["where"] in ("qemu-x86_64", "host plan")
+
+
+def test_what_was_left_out_is_in_the_metadata(command, tmp_path: Path) -> None:
+    save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))
+    result = command("compile_model", "net.onnx", "--no-verify", cwd=tmp_path)
+    assert result.returncode == 0 and "NOT VERIFIED" in result.stdout
+    metadata = json.loads((tmp_path / "artifacts/net/native/metadata.json").read_text())
+    assert metadata["verification"] == {"done": False, "reason": "not asked for"}
+    # Who asks for it now does not get what was never compared.
+    assert command("compile_model", "net.onnx", "--check", "--no-verify",
+                   cwd=tmp_path).returncode == 0
+    assert command("compile_model", "net.onnx", "--check", cwd=tmp_path).returncode == 1
+
+
+def test_without_an_emulator_compile_model_compiles_the_plan_again(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from run_model_tools.compiling.job import Job, compile_job
+    from run_model_tools.targets import find_target
+
+    monkeypatch.setattr(verification, "machines", lambda machine, target: [])
+    path = save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))
+    report = compile_job(Job("net", read_model(path), find_target("raspi4_aarch64"), tmp_path,
+                             {"x": SHAPE}))
+    checked = report["metadata"]["verification"]
+    assert checked["done"] and checked["where"] == "host plan"
+    # Our kernels for vectors of four numbers, as on the board.
+    assert report["metadata"]["kernels"]["method"] == "ours"
+    assert "run_model_plain" in checked["host_plan"]
+
+
+def test_whole_numbers_are_made_up(command, tmp_path: Path) -> None:
+    save_two_by_two(tmp_path / "two.onnx")
+    result = command("compile_model", "two.onnx", "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["metadata"]["verification"]["done"]
