@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+from run_model_tools.zoo.modern import manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "build" / "zoo"
@@ -23,24 +27,76 @@ MODELS = {
 }
 
 
+#: The name of all networks of artifacts/modern together, each by the first export of it.
+MODERN = "modern"
+
+#: Compiling takes a part of it; what takes longer will not end.
+COMPILE_SECONDS = 900
+
+#: Largest allowed difference of an output, of its largest value: what compile_model allows of
+#: float32, in which arithmetic in another order stays far below it and half precision would not.
+TOLERANCE = 1e-3
+
+
 @dataclass(frozen=True)
 class Network:
-    """`name`: as the bench calls it. `model`: whose file `onnx` is."""
+    """`name`: as the bench calls it. `model`: whose file `onnx` is.
+
+    inputs: values by name; without them, inputs_of() makes those of the only input.
+    tolerance: of its outputs. modern: whether it is one of artifacts/modern.
+    """
 
     name: str
     model: str
     onnx: Path
+    inputs: dict[str, np.ndarray] = field(default_factory=dict)
+    tolerance: float = TOLERANCE
+    modern: bool = False
+
+
+class CannotCompile(SystemExit):
+    """compile_model failed, or did not end: ends the program unless it is caught."""
+
+
+def find_networks(names: list[str]) -> list[Network]:
+    """find_network() of each; MODERN stands for all of artifacts/modern."""
+    expanded = []
+    for name in names:
+        expanded += modern_networks() if name == MODERN else [name]
+    return [find_network(name) for name in expanded]
+
+
+def modern_networks() -> list[str]:
+    """Without further exports of a network, and those that differ in an open batch only."""
+    firsts: dict[str, str] = {}
+    for name in manifest.read_networks():
+        if "_dynamic" not in name:
+            firsts.setdefault(name.partition("-")[0], name)
+    return list(firsts.values())
+
+
+def _find_modern(name: str) -> Network | None:
+    network = manifest.read_networks().get(name)
+    if network is None:
+        return None
+    return Network(name, name, network.fill(), network.sample(seed=7), network.tolerance,
+                   modern=True)
 
 
 def find_network(name: str, zoo: Path = ZOO) -> Network:
-    """A name of MODELS, or the path of an ONNX file. Ends the program where it cannot be had."""
+    """A name of MODELS or of artifacts/modern, or the path of an ONNX file. Ends the program where
+    it cannot be had."""
     if name.endswith(".onnx"):
         path = Path(name).resolve()
         if not path.is_file():
             sys.exit(f"{name} is not there: give an ONNX file, or one of {', '.join(MODELS)}.")
         return Network(path.stem, path.stem, path)
     if name not in MODELS:
-        sys.exit(f"there is no network '{name}': give an ONNX file, or one of {', '.join(MODELS)}.")
+        found = _find_modern(name)
+        if found is None:
+            sys.exit(f"there is no network '{name}': give an ONNX file, {MODERN}, or one of "
+                     f"{', '.join([*MODELS, *manifest.read_networks()])}.")
+        return found
     for model in MODELS[name]:
         if (zoo / f"{model}.onnx").is_file():
             return Network(name, model, zoo / f"{model}.onnx")
@@ -67,9 +123,29 @@ def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned
         command += ["--tuning", "none"]
     elif records:
         command += ["--tuning-records", records.resolve()]
-    _check(subprocess.run(command, capture_output=True, text=True, check=False),
-           f"compile_model {network.onnx}")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    try:
+        _, messages = process.communicate(timeout=COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # the compiler is a process of its own
+        process.communicate()
+        raise CannotCompile(f"compile_model {network.onnx} did not end within {COMPILE_SECONDS} "
+                            "seconds") from None
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+    if process.returncode != 0:
+        raise CannotCompile(f"compile_model {network.onnx} failed: {messages.strip()}")
     return out / network.model / kind
+
+
+def inputs_of(network: Network) -> dict[str, np.ndarray]:
+    """By name, the values that every runtime gets."""
+    if network.inputs:
+        return network.inputs
+    name, shape = input_of(network)
+    return {name: make_input(shape)}
 
 
 def make_input(shape: tuple[int, ...]) -> np.ndarray:
@@ -96,15 +172,16 @@ def input_of(network: Network) -> tuple[str, tuple[int, ...]]:
     return inputs[0].name, shape
 
 
-def reference_output(network: Network, values: np.ndarray) -> np.ndarray:
-    """What the tools' own ONNX Runtime gives, with no optimisation of the graph."""
+def reference_output(network: Network, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The first output of the tools' own ONNX Runtime, with no optimisation of the graph."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
+    options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(network.onnx), options,
                                            providers=["CPUExecutionProvider"])
-    return session.run(None, {session.get_inputs()[0].name: values})[0].ravel()
+    return session.run(None, values)[0].astype(np.float32)
 
 
 def _check(done: subprocess.CompletedProcess, what: str) -> None:

@@ -2,11 +2,13 @@
 // same protocol for other runtimes.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -23,14 +25,10 @@ inline bool is_serve(int argc, char** argv) {
   return argc > 1 && std::string_view(argv[1]) == "serve";
 }
 
-inline std::vector<float> read_floats(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+inline std::vector<char> read_bytes(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
   if (!stream) throw std::runtime_error("cannot read " + path);
-  std::vector<float> values(static_cast<std::size_t>(stream.tellg()) / sizeof(float));
-  stream.seekg(0);
-  stream.read(reinterpret_cast<char*>(values.data()),
-              static_cast<std::streamsize>(values.size() * sizeof(float)));
-  return values;
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 inline void write_floats(const std::string& path, std::span<const float> values) {
@@ -42,19 +40,18 @@ inline void write_floats(const std::string& path, std::span<const float> values)
 
 // From before the model is loaded until its first result has been copied out.
 template <typename Subject>
-void serve_load(Subject& subject, std::span<const float> input, const std::string& output_path) {
+void serve_load(Subject& subject, std::span<const char> values, const std::string& output_path) {
   auto start = Clock::now();
   subject.load();
   double load_ms = milliseconds_since(start);
-  std::span<float> model_input = subject.input();
-  if (model_input.size() != input.size()) {
-    throw std::runtime_error("the model takes " + std::to_string(model_input.size()) +
-                             " values, and the input has " + std::to_string(input.size()));
+  for (std::span<std::byte> input : subject.inputs()) {
+    if (values.size() < input.size()) throw std::runtime_error("the input file is too short");
+    std::memcpy(input.data(), values.data(), input.size());
+    values = values.subspan(input.size());
   }
-  std::copy(input.begin(), input.end(), model_input.begin());
+  if (!values.empty()) throw std::runtime_error("the input file is too long");
   subject.run();
-  std::span<const float> result = subject.output();
-  std::vector<float> output(result.begin(), result.end());
+  std::vector<float> output = subject.output();
   double first_ms = milliseconds_since(start);
   long peak = memory_kib("VmHWM");
   long anonymous = memory_kib("RssAnon");
@@ -77,7 +74,8 @@ void serve_run(Subject& subject, int warm_up, int runs) {
 }
 
 // Usage of the program: serve <input> <output> <arguments of the subject …>. `input` holds the
-// model's float32 input as bare values, `output` gets its first output in the same way. Says in one
+// model's inputs as bare values, one after the other in the order in which the arguments name them;
+// `output` gets its first output as bare float32 values. Says in one
 // line of JSON that it is ready, with its memory before anything of the model is touched; each line
 // on standard input is then a command, answered by one line of JSON:
 //   load                load the model and run it once
@@ -92,7 +90,7 @@ int serve_main(int argc, char** argv) {
   try {
     long bare = memory_kib("VmRSS");
     Subject subject(std::vector<std::string>(argv + 4, argv + argc));
-    std::vector<float> input = read_floats(argv[2]);
+    std::vector<char> input = read_bytes(argv[2]);
     reset_peak_memory();
     std::printf("{\"ready\": true, \"bare_kib\": %ld, \"idle_kib\": %ld, "
                 "\"idle_anonymous_kib\": %ld}\n",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -25,11 +26,12 @@ inline double milliseconds_since(Clock::time_point start) {
 }
 
 // A deterministic input in [-1, 1), the same for every program.
-inline void fill_input(std::span<float> values) {
+inline void fill_input(std::span<std::byte> floats) {
   std::uint32_t state = 1;
-  for (float& value : values) {
+  for (; floats.size() >= sizeof(float); floats = floats.subspan(sizeof(float))) {
     state = state * 1664525u + 1013904223u;
-    value = static_cast<float>(state >> 8) / 8388608.0f - 1.0f;
+    float value = static_cast<float>(state >> 8) / 8388608.0f - 1.0f;
+    std::memcpy(floats.data(), &value, sizeof(value));
   }
 }
 
@@ -47,9 +49,9 @@ inline std::uint64_t fingerprint(std::span<const float> values) {
 // A Subject has
 //   explicit Subject(const std::vector<std::string>& arguments);  // ready, but nothing loaded
 //   void load();                        // library, graph and parameters
-//   std::span<float> input();           // the first input, to be written in place
-//   void run();                         // on the input as it stands
-//   std::span<const float> output();    // the first output of the last run
+//   std::vector<std::span<std::byte>> inputs();  // as named, to be written in place
+//   void run();                         // on the inputs as they stand
+//   std::vector<float> output();        // a copy of the first output of the last run
 //   std::string extra_json() const;     // further members, each with a leading comma
 //
 // Usage of the program: <runs> <warm-up runs> <arguments of the subject …>. Prints one JSON object.
@@ -69,7 +71,7 @@ int trial_main(int argc, char** argv) {
     start = Clock::now();
     subject.load();
     double load_ms = milliseconds_since(start);
-    fill_input(subject.input());
+    for (std::span<std::byte> input : subject.inputs()) fill_input(input);
     subject.run();
     std::uint64_t output = fingerprint(subject.output());
     double first_ms = milliseconds_since(start);

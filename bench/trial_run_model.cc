@@ -1,6 +1,6 @@
 // This runtime, as the benches run it:
-//   trial_run_model RUNS WARM_UP_RUNS ARTIFACT_FOLDER INPUT_NAME       one trial (trial.h)
-//   trial_run_model serve INPUT OUTPUT ARTIFACT_FOLDER INPUT_NAME      asked over a pipe (serve.h)
+//   trial_run_model RUNS WARM_UP_RUNS ARTIFACT_FOLDER INPUT_NAME...    one trial (trial.h)
+//   trial_run_model serve INPUT OUTPUT ARTIFACT_FOLDER INPUT_NAME...   asked over a pipe (serve.h)
 #include <optional>
 
 #include <run_model/graph_executor.h>
@@ -13,22 +13,32 @@ namespace {
 class RunModelSubject {
  public:
   explicit RunModelSubject(const std::vector<std::string>& arguments)
-      : folder_(arguments.at(0)), input_(arguments.at(1)) {}
+      : folder_(arguments.at(0)), inputs_(arguments.begin() + 1, arguments.end()) {}
 
   void load() {
     executor_.emplace(
         ModelFiles{folder_ / "model.so", folder_ / "model.json", folder_ / "model.params"});
   }
 
-  std::span<float> input() {
-    return executor_->input(executor_->input_index(input_)).elements<float>();
+  std::vector<std::span<std::byte>> inputs() {
+    std::vector<std::span<std::byte>> found;
+    for (const std::string& name : inputs_) {
+      Tensor input = executor_->input(executor_->input_index(name));
+      found.emplace_back(static_cast<std::byte*>(input.data()), input.nbytes());
+    }
+    return found;
   }
 
   void run() { executor_->run(); }
 
-  std::span<const float> output() {
-    output_ = executor_->output(0);
-    return output_.elements<float>();
+  std::vector<float> output() {
+    Tensor output = executor_->output(0);
+    if (output.dtype().code == kDLFloat && output.dtype().bits == 32) {
+      std::span<const float> values = output.elements<float>();
+      return {values.begin(), values.end()};
+    }
+    std::vector<double> values = to_doubles(output);
+    return {values.begin(), values.end()};
   }
 
   std::string extra_json() const {
@@ -43,9 +53,8 @@ class RunModelSubject {
 
  private:
   std::filesystem::path folder_;
-  std::string input_;
+  std::vector<std::string> inputs_;
   std::optional<GraphExecutor> executor_;
-  Tensor output_;
 };
 
 }  // namespace

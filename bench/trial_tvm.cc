@@ -1,8 +1,11 @@
 // TVM's own runtime, as the benches run it:
-//   trial_tvm RUNS WARM_UP_RUNS LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME    one trial (trial.h)
-//   trial_tvm serve INPUT OUTPUT LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME   asked over a pipe
-//                                                                            (serve.h)
+//   trial_tvm RUNS WARM_UP_RUNS LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME...  one trial
+//                                                                             (trial.h)
+//   trial_tvm serve INPUT OUTPUT LIBTVM_RUNTIME ARTIFACT_FOLDER INPUT_NAME...  asked over a
+//                                                                            pipe (serve.h)
 // Loads as TVM's C++ deployment example does: library, graph and parameters read into strings.
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -25,16 +28,18 @@ struct ByteArray {
   std::size_t size;
 };
 
-std::span<float> elements(const DLTensor* tensor) {
-  std::size_t count = 1;
+std::span<std::byte> bytes_of(const DLTensor* tensor) {
+  std::size_t count = tensor->dtype.bits / 8;
   for (int i = 0; i < tensor->ndim; ++i) count *= static_cast<std::size_t>(tensor->shape[i]);
-  return {reinterpret_cast<float*>(static_cast<char*>(tensor->data) + tensor->byte_offset), count};
+  return {static_cast<std::byte*>(tensor->data) + tensor->byte_offset, count};
 }
 
 class TvmSubject {
  public:
   explicit TvmSubject(const std::vector<std::string>& arguments)
-      : tvm_(arguments.at(0)), folder_(arguments.at(1)), input_(arguments.at(2)) {}
+      : tvm_(arguments.at(0)),
+        folder_(arguments.at(1)),
+        inputs_(arguments.begin() + 2, arguments.end()) {}
 
   void load() {
     TvmRuntime::Handle library = tvm_.load_module(folder_ + "/model.so");
@@ -57,22 +62,33 @@ class TvmSubject {
     tvm_.call(tvm_.module_function(executor_, "load_params"), &value, &code, 1);
   }
 
-  std::span<float> input() {
-    PackedValue name;
-    name.v_str = input_.c_str();
-    int code = kTypeString;
-    return elements(
-        tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name, &code, 1)));
+  std::vector<std::span<std::byte>> inputs() {
+    std::vector<std::span<std::byte>> found;
+    for (const std::string& input : inputs_) {
+      PackedValue name;
+      name.v_str = input.c_str();
+      int code = kTypeString;
+      found.push_back(bytes_of(
+          tensor_of(tvm_.call(tvm_.module_function(executor_, "get_input"), &name, &code, 1))));
+    }
+    return found;
   }
 
   void run() { tvm_.call(run_); }
 
-  std::span<const float> output() {
+  std::vector<float> output() {
     PackedValue index;
     index.v_int64 = 0;
     int code = kTypeInt;
-    return elements(
-        tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"), &index, &code, 1)));
+    const DLTensor* tensor =
+        tensor_of(tvm_.call(tvm_.module_function(executor_, "get_output"), &index, &code, 1));
+    if (tensor->dtype.code != kDLFloat || tensor->dtype.bits != 32) {
+      throw std::runtime_error("its first output is not of float32");
+    }
+    std::span<std::byte> bytes = bytes_of(tensor);
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
   }
 
   std::string extra_json() const { return ""; }
@@ -85,7 +101,7 @@ class TvmSubject {
 
   TvmRuntime tvm_;
   std::string folder_;
-  std::string input_;
+  std::vector<std::string> inputs_;
   TvmRuntime::Handle executor_ = nullptr;
   TvmRuntime::Handle run_ = nullptr;
 };

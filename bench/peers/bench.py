@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,19 @@ QUICK = StopRule(rounds=3, width=None)
 QUICK_STARTS = 3
 
 
+class OursFailed(SystemExit):
+    """run_model fails on a network, or is wrong: ends the program unless it is caught."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A network's inputs: their names, and files with all their bytes and with them as arrays."""
+
+    names: tuple[str, ...]
+    bare: Path
+    arrays: Path
+
+
 class Bench:
     """left_out and runners are filled while networks are measured; reports hold them.
 
@@ -44,7 +57,7 @@ class Bench:
     """
 
     def __init__(self, arguments: argparse.Namespace, environment: PeerEnvironment,
-                 peers: list[str], isa: str | None) -> None:
+                 peers: list[str], isa: str | None, network_count: int) -> None:
         self.runners: dict[str, dict] = {}
         self.left_out: list[dict[str, str | None]] = []
         self.starts = QUICK_STARTS if arguments.quick else arguments.starts
@@ -56,40 +69,40 @@ class Bench:
         self._target = "x86_64_v3" if self._avx2 else "native"
         self._isa = "avx2" if self._avx2 else isa
         self._artifacts = arguments.work.resolve() / "artifacts"
-        count = len(arguments.networks) * len(arguments.threads)
+        count = network_count * len(arguments.threads)
         self._rule = QUICK if arguments.quick else StopRule(seconds=60 * arguments.minutes / count)
 
     def measure(self, network: Network) -> dict[str, object]:
-        """The network's part of the report."""
-        name, shape = networks.input_of(network)
-        values = networks.make_input(shape)
+        """The network's part of the report. Raises CannotCompile, OursFailed."""
+        values = networks.inputs_of(network)
+        artifact = self._our_artifact(network)
         reference = networks.reference_output(network, values)
         with tempfile.TemporaryDirectory() as scratch:
-            input_file = Path(scratch) / "input"
-            values.tofile(input_file)
-            artifact = self._our_artifact(network)
-            runners = self._make_runners(network, artifact, name, shape, input_file)
+            inputs = Inputs(tuple(values), Path(scratch) / "inputs", Path(scratch) / "inputs.npz")
+            inputs.bare.write_bytes(b"".join(array.tobytes() for array in values.values()))
+            np.savez(inputs.arrays, **values)
+            runners = self._make_runners(network, artifact, inputs)
             agreement = self._check_all(network, runners, Path(scratch), reference)
             steady = [self._steady(network, runners, threads, Path(scratch))
                       for threads in self._arguments.threads]
             starts = self._starts(network, runners, Path(scratch))
         return {"title": network.name if network.name == network.model
                 else f"{network.name} ({network.model})", "model": network.model,
-                "tuning": _tuning_files(artifact),
+                "modern": network.modern, "tuning": _tuning_files(artifact),
                 "kernels": _metadata(artifact).get("kernels"), "agreement": agreement,
                 "steady": steady, "starts": starts}
 
-    def _make_runners(self, network: Network, artifact: Path, input_name: str,
-                      shape: tuple[int, ...], input_file: Path) -> dict[str, Runner]:
-        runners = {OURS: our_runner(self._program("trial_run_model"), artifact, input_name,
-                                    input_file)}
+    def _make_runners(self, network: Network, artifact: Path,
+                      inputs: Inputs) -> dict[str, Runner]:
+        runners = {OURS: our_runner(self._program("trial_run_model"), artifact, inputs.names,
+                                    inputs.bare)}
         self._describe_ours(OURS, artifact)
         if "stock" in self._arguments.kernels[1:]:
             with progress.stage(f"{network.name}: compiling with TVM's schedules"):
                 stock = networks.compile_network(network, self._artifacts, kernels="stock",
                                                  target=self._target)
-            runners[STOCK] = our_runner(self._program("trial_run_model"), stock, input_name,
-                                        input_file, STOCK)
+            runners[STOCK] = our_runner(self._program("trial_run_model"), stock, inputs.names,
+                                        inputs.bare, STOCK)
             self._describe_ours(STOCK, stock)
         for peer in self._peers:
             if any(item["runner"] == peer and item["network"] is None for item in self.left_out):
@@ -100,7 +113,7 @@ class Bench:
                         self._held[peer] = self._environment.hold(peer)
                     held = self._held.get(peer)
                     runners[peer] = self._environment.runner(
-                        peer, network, shape, input_file,
+                        peer, network, inputs.arrays,
                         held.environment if isinstance(held, Hold) else None)
                 except NotThere as error:
                     installed = "not installed" not in str(error)
@@ -111,7 +124,7 @@ class Bench:
                                                    tuned=False, target=self._target)
             try:
                 runners[TVM] = tvm_runner(self._program("trial_tvm"), TVM_DIR, untuned,
-                                          input_name, input_file)
+                                          inputs.names, inputs.bare)
                 self.runners.setdefault(TVM, {
                     "version": "", "settings": _describe(untuned) +
                     ", untuned, through its own C++ runtime; not one of the peers"})
@@ -168,12 +181,12 @@ class Bench:
                         if version:
                             self.runners.setdefault(name, {
                                 "version": version, "settings": process.ready["settings"]})
-                    agreement[name] = check_agreement(output, reference)
+                    agreement[name] = check_agreement(output, reference, network.tolerance)
                     reason = agreement[name]["reason"]
                 except RunnerFailed as error:
                     reason = str(error)
                 if reason and name == OURS:
-                    sys.exit(f"run_model on {network.onnx}: {reason}")
+                    raise OursFailed(f"run_model on {network.onnx}: {reason}")
                 if reason:
                     self._leave_out(name, network, reason)
                     del runners[name]
@@ -198,7 +211,8 @@ class Bench:
                     process.close()
         for name, reason in steady.failures.items():
             self._leave_out(name, network, reason)
-        return steady_json(network.name, threads, self._isa, steady, self._counting(peers))
+        return steady_json(network.name, threads, self._isa, steady, self._counting(peers),
+                           network.modern)
 
     def _check_held(self, processes: list[Process]) -> None:
         """Notes for the report who is held to AVX2; the processes have run and are frozen."""
@@ -241,7 +255,7 @@ class Bench:
         for name, reason in starts.failures.items():
             self._leave_out(name, network, reason)
         peers = [name for name, runner in runners.items() if runner.peer]
-        return starts_json(threads, starts, self._counting(peers))
+        return starts_json(threads, starts, self._counting(peers), network.modern)
 
     def _leave_out(self, runner: str, network: Network | None, reason: str) -> None:
         where = f" on {network.name}" if network else ""

@@ -22,6 +22,10 @@ STOCK_TARGETS = {"avx2": dict.fromkeys(TIME_TARGETS["avx2"], 0.8)}
 TIME_TARGET_THREADS = (1, 2)
 #: The same of the growth in memory, and of the time from the file to the first result.
 START_TARGETS = {"growth_kib": 0.7, "first_ms": 0.5}
+#: Of each network of artifacts/modern, and of the geometric mean of all of them.
+MODERN_TIME_TARGET = 1.1
+MODERN_MEAN_TARGET = 0.8
+MODERN_START_TARGETS = {"growth_kib": 1.0}
 
 
 def compare(values: dict[str, list[float]], peers: Sequence[str],
@@ -48,13 +52,17 @@ def _target(targets: dict, isa: str | None, network: str, threads: int) -> float
 
 
 def steady_json(network: str, threads: int, isa: str | None, steady: Steady,
-                peers: Sequence[str]) -> dict[str, object]:
+                peers: Sequence[str], modern: bool = False) -> dict[str, object]:
     """isa: "avx512" or "avx2", what ours is compiled for; None: another, which has no targets.
 
     peers: those that count, which one that uses AVX-512 though it is held to AVX2 does not.
     stock: ours against TVM's own schedules, as compare() has it, where these were measured.
+    modern: whether the network is one of artifacts/modern, which have a target of their own.
     """
-    compared = compare(steady.medians, peers, _target(TIME_TARGETS, isa, network, threads))
+    target = _target(TIME_TARGETS, isa, network, threads)
+    if modern and threads in TIME_TARGET_THREADS:
+        target = MODERN_TIME_TARGET
+    compared = compare(steady.medians, peers, target)
     stock = compare(steady.medians, [STOCK], _target(STOCK_TARGETS, isa, network, threads))
     best = compared["best_peer"]
     runners = {}
@@ -70,22 +78,48 @@ def steady_json(network: str, threads: int, isa: str | None, steady: Steady,
             "stock": stock if stock["ratio"] is not None else None}
 
 
-def starts_json(threads: int, starts: Starts, peers: Sequence[str]) -> dict[str, object]:
+def starts_json(threads: int, starts: Starts, peers: Sequence[str],
+                modern: bool = False) -> dict[str, object]:
+    targets = MODERN_START_TARGETS if modern else START_TARGETS
     runners = {name: {figure: statistics.median(values[figure]) for figure in FIGURES}
                for name, values in starts.figures.items() if values["first_ms"]}
     rounds = max((len(v["first_ms"]) for v in starts.figures.values()), default=0)
     return {"threads": threads, "rounds": rounds, "runners": runners,
-            **{figure: compare(starts.values(figure), peers, target)
-               for figure, target in START_TARGETS.items()},
+            **{figure: compare(starts.values(figure), peers, targets.get(figure))
+               for figure in START_TARGETS},
             "whole_kib": compare(starts.values("whole_kib"), peers)}
 
 
 def report_json(machine: dict, settings: dict, runners: dict, networks: dict,
-                left_out: list[dict]) -> dict[str, object]:
-    """runners: of each "version", "settings", and with --isa avx2 "held": {"state", "how"}."""
+                left_out: list[dict], failed: dict[str, str] | None = None) -> dict[str, object]:
+    """runners: of each "version", "settings", and with --isa avx2 "held": {"state", "how"}.
+
+    failed: by network, why ours does not run it.
+    """
     return {"schema_version": SCHEMA_VERSION, "machine": machine, "settings": settings,
             "runners": runners, "networks": networks, "targets": _targets(networks),
-            "left_out": left_out}
+            "modern": _modern(networks), "left_out": left_out, "failed": failed or {}}
+
+
+def _modern(networks: dict) -> list[dict[str, object]]:
+    """For each number of threads, the networks of artifacts/modern together: the geometric mean of
+    ours ÷ the best peer's time, those above their target, and those that no peer takes."""
+    rows: dict[int, dict[str, float | None]] = {}
+    for name, network in networks.items():
+        for steady in network["steady"] if network.get("modern") else []:
+            rows.setdefault(steady["threads"], {})[name] = steady["ratio"]
+    found: list[dict[str, object]] = []
+    for threads, by_network in rows.items():
+        known = {name: ratio for name, ratio in by_network.items() if ratio is not None}
+        mean = statistics.geometric_mean(known.values()) if known else None
+        found.append({
+            "threads": threads, "networks": len(known), "geometric_mean": mean,
+            "target": MODERN_MEAN_TARGET,
+            "reached": None if mean is None else round(mean, 2) <= MODERN_MEAN_TARGET,
+            "above": [name for name, ratio in known.items()
+                      if round(ratio, 2) > MODERN_TIME_TARGET],
+            "without_peer": [name for name in by_network if name not in known]})
+    return found
 
 
 def _targets(networks: dict) -> list[dict[str, object]]:
@@ -101,8 +135,9 @@ def _targets(networks: dict) -> list[dict[str, object]]:
                               "threads": steady["threads"]})
         starts = network["starts"]
         for figure in START_TARGETS:
-            found.append({"network": name, "figure": figure, **starts[figure],
-                          "threads": starts["threads"]})
+            if starts[figure]["target"] is not None:
+                found.append({"network": name, "figure": figure, **starts[figure],
+                              "threads": starts["threads"]})
     return found
 
 

@@ -7,12 +7,16 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import onnx
 
 from networks import Network
 from peers.held.holding import CannotHold, Hold, hold
 from peers.processes import OUTPUT, THREADS, Runner
+from run_model_tools.onnx_model import data_files
 
 WORKERS = Path(__file__).resolve().parent / "workers"
 OURS = "run_model"
@@ -44,15 +48,16 @@ class PeerEnvironment:
     def python(self) -> Path:
         return self.venv / "bin" / "python"
 
-    def runner(self, peer: str, network: Network, shape: tuple[int, ...], input_file: Path,
+    def runner(self, peer: str, network: Network, inputs: Path,
                environment: dict[str, str] | None = None) -> Runner:
         """Converts the network unless that has been done. Raises NotThere.
 
-        environment: of a peer that is held to AVX2 (Hold.environment).
+        inputs: an .npz file of the inputs by name. environment: of a peer that is held to AVX2
+        (Hold.environment).
         """
         model = self.convert(peer, network, environment)
-        return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(input_file),
-                             OUTPUT, str(model), "x".join(map(str, shape)), THREADS),
+        return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(inputs),
+                             OUTPUT, str(model), THREADS),
                       environment or {})
 
     def hold(self, peer: str) -> Hold | CannotHold:
@@ -71,7 +76,9 @@ class PeerEnvironment:
         if not self.python.exists():
             raise NotThere(f"{self.venv} is not there")
         version = self._version(peer) + ("-avx2" if held else "")
-        digest = hashlib.sha256(network.onnx.read_bytes())
+        digest = hashlib.sha256()
+        for file in (network.onnx, *data_files(network.onnx)):
+            digest.update(file.read_bytes())
         digest.update((WORKERS / f"{peer}_peer.py").read_bytes())
         folder = self.converted / f"{network.model}-{peer}-{version}-{digest.hexdigest()[:12]}"
         done = folder / "done.json"
@@ -79,12 +86,11 @@ class PeerEnvironment:
             return Path(json.loads(done.read_text(encoding="utf-8"))["path"])
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        # A copy, since onnx2tf writes the network that it has simplified over the one it is given.
-        onnx = Path(shutil.copy(network.onnx, folder / "network.onnx"))
+        copied = _copy(network.onnx, folder / "network.onnx")
         environment = os.environ | {"RUN_MODEL_LITERT_CONVERTER": str(self.litert_converter)}
         if peer in ("onnxruntime", "openvino"):  # others convert with programs of their own
             environment |= held or {}
-        ran = subprocess.run([self.python, WORKERS / "convert.py", peer, onnx, folder],
+        ran = subprocess.run([self.python, WORKERS / "convert.py", peer, copied, folder],
                              env=environment, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             raise NotThere(f"{network.model} cannot be converted: {_last_line(ran.stderr)}")
@@ -100,20 +106,31 @@ class PeerEnvironment:
         return ran.stdout.split()[-1]
 
 
-def our_runner(program: Path, artifact: Path, input_name: str, input_file: Path,
+def our_runner(program: Path, artifact: Path, input_names: Sequence[str], input_file: Path,
                name: str = OURS) -> Runner:
-    return Runner(name, (str(program), "serve", str(input_file), OUTPUT, str(artifact), input_name),
-                  peer=False)
+    """input_file: the inputs' bytes, one after the other."""
+    return Runner(name, (str(program), "serve", str(input_file), OUTPUT, str(artifact),
+                         *input_names), peer=False)
 
 
-def tvm_runner(program: Path, tvm: Path, artifact: Path, input_name: str,
+def tvm_runner(program: Path, tvm: Path, artifact: Path, input_names: Sequence[str],
                input_file: Path) -> Runner:
     """`tvm`: build/tvm, whose lib/ has the libraries that libtvm_runtime.so asks for."""
     runtime = tvm / "python" / "tvm" / "libtvm_runtime.so"
     if not runtime.exists():
         raise NotThere(f"{runtime} is not there")
     return Runner(TVM, (str(program), "serve", str(input_file), OUTPUT, str(runtime), str(artifact),
-                        input_name), {"LD_LIBRARY_PATH": str(tvm / "lib")}, peer=False)
+                        *input_names), {"LD_LIBRARY_PATH": str(tvm / "lib")}, peer=False)
+
+
+def _copy(source: Path, destination: Path) -> Path:
+    """In one file, since not every converter looks for others; a copy, since onnx2tf writes the
+    network that it has simplified over the one it is given."""
+    if data_files(source):
+        onnx.save(onnx.load(str(source)), str(destination))
+    else:
+        shutil.copy(source, destination)
+    return destination
 
 
 def _last_line(text: str) -> str:

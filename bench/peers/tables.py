@@ -41,6 +41,7 @@ def _lines(report: dict) -> Iterator[str]:
     yield ""
     yield from _table(report, there, lambda n: _start_rows(n, "whole_kib", 1024), "")
     yield ""
+    yield from _modern(report)
     judged = [target for target in report["targets"] if target["reached"] is not None]
     if judged:
         yield (f"- {sum(target['reached'] for target in judged)} of {len(judged)} figures that "
@@ -49,6 +50,8 @@ def _lines(report: dict) -> Iterator[str]:
     for item in report["left_out"]:
         where = f" on {item['network']}" if item["network"] else ""
         yield f"- left out: {TITLES.get(item['runner'], item['runner'])}{where}: {item['reason']}"
+    for network, reason in report["failed"].items():
+        yield f"- run_model does not run {network}: {reason}"
     yield from _agreement(report)
 
 
@@ -126,6 +129,20 @@ def _ratio(compared: dict) -> str:
     interval = compared["interval"]
     around = f" ({interval[0]:.2f}–{interval[1]:.2f})" if interval else ""
     return f"{compared['ratio']:.2f}{around}"
+
+
+def _modern(report: dict) -> Iterator[str]:
+    for found in report["modern"]:
+        if found["geometric_mean"] is None:
+            continue
+        threads = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
+        yield (f"- the {found['networks']} modern networks with {threads}: geometric mean "
+               f"{found['geometric_mean']:.2f} of the best peer's time, to reach ≤ "
+               f"{found['target']:.2f}: {_VERDICTS[found['reached']]}")
+        if found["above"]:
+            yield f"- above what each is to reach, with {threads}: {', '.join(found['above'])}"
+        if found["without_peer"]:
+            yield f"- taken by no peer: {', '.join(found['without_peer'])}"
 
 
 def _who(report: dict, there: list[str]) -> Iterator[str]:

@@ -61,11 +61,16 @@ def read_model(path: Path) -> OnnxModel:
             onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))))
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), opset, inputs, [o.name for o in model.graph.output],
-                     [sha256_of(file) for file in _data_files(path, model)])
+                     [sha256_of(file) for file in data_files(path, model)])
 
 
-def _data_files(path: Path, model: onnx.ModelProto) -> list[Path]:
-    """The files that hold weights outside of the model, which must lie in its folder."""
+def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
+    """The files that hold weights outside of the model, which must lie in its folder.
+
+    model: what the file `path` holds, where it has been read already.
+    """
+    if model is None:
+        model = onnx.load(str(path), load_external_data=False)
     places = {entry.value for tensor in model.graph.initializer
               if tensor.data_location == onnx.TensorProto.EXTERNAL
               for entry in tensor.external_data if entry.key == "location"}

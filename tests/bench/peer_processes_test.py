@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from peers.agreement import check_agreement
 from peers.processes import Process, Runner, RunnerFailed
 from peers.starts import start_figures
 
@@ -73,23 +72,3 @@ def test_figures_of_fresh_processes(fake_runner, tmp_path):
         "load_ms": [2.0] * 3, "first_ms": [3.0] * 3, "growth_kib": [4000] * 3,
         "anonymous_growth_kib": [2500] * 3, "whole_kib": [9000] * 3, "idle_kib": [5000] * 3,
         "bare_kib": [1000] * 3}}
-
-
-@pytest.mark.parametrize(("values", "reason"), [
-    ([0.1, 0.7, 0.2], None),
-    ([0.1, 0.7004, 0.2], None),
-    ([0.1, 0.71, 0.2], "differs from ONNX Runtime's by 0.01, 0.01 of the largest"),
-    ([0.7, 0.1, 0.2], "differs"),
-    ([0.1, 0.7], "has 2 values, and ONNX Runtime's 3"),
-    ([0.1, float("nan"), 0.2], "not finite")])
-def test_agreement(tmp_path, values, reason):
-    np.array(values, dtype=np.float32).tofile(tmp_path / "output")
-    found = check_agreement(tmp_path / "output", np.array([0.1, 0.7, 0.2], dtype=np.float32))
-    assert found["agrees"] is (reason is None)
-    assert reason is None and found["reason"] is None or reason in found["reason"]
-
-
-def test_agreement_wants_the_same_best_class(tmp_path):
-    np.array([0.49999, 0.5], dtype=np.float32).tofile(tmp_path / "output")
-    found = check_agreement(tmp_path / "output", np.array([0.5, 0.49999], dtype=np.float32))
-    assert not found["agrees"] and "its best class is 1, and ONNX Runtime's 0" in found["reason"]

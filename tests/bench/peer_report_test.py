@@ -146,3 +146,23 @@ def test_a_peer_that_is_not_held_is_marked():
             "÷ best peer | of the best's speed | to reach |  |") in lines
     assert ("- ONNX Runtime 1.31.1: as given; NOT held to AVX2: shown, but not counted as a peer "
             "(it has no switch)") in lines
+
+
+def test_the_modern_networks_together():
+    networks = {name: {
+        "title": name, "model": name, "modern": True, "tuning": [], "agreement": {},
+        "steady": [steady_json(name, 2, "avx2", make_steady(ours, **peers), PEERS, modern=True)],
+        "starts": starts_json(2, make_starts(6, onnxruntime=10), PEERS, modern=True)}
+        for name, ours, peers in (("fast", 4, {"onnxruntime": 10}), ("slow", 16, {"ncnn": 10}),
+                                  ("alone", 1, {}))}
+    machine = {"cpu": "A CPU", "machine": "x86_64", "cpus": 2, "kernel": "6", "busy": 0.03}
+    report = report_json(machine, {}, {}, networks, [], {"refused": "it has strings"})
+    (found,) = report["modern"]
+    assert found["geometric_mean"] == pytest.approx(0.8) and found["reached"]
+    assert (found["networks"], found["above"], found["without_peer"]) == (2, ["slow"], ["alone"])
+    targets = {(t["network"], t["figure"]): t["target"] for t in report["targets"]}
+    assert targets["slow", "time"] == 1.1 and targets["slow", "growth_kib"] == 1.0
+    assert ("slow", "first_ms") not in targets
+    text = tables(report)
+    assert "the 2 modern networks with 2 threads: geometric mean 0.80" in text
+    assert "run_model does not run refused: it has strings" in text

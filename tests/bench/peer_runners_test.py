@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 from networks import Network
-from peers.runners import NotThere, PeerEnvironment
+from peers.runners import NotThere, PeerEnvironment, _copy
+from small_networks import save_classifier
 
 # In the place of the peers' Python: tells a version, and "converts" as told.
 _PYTHON = """#!/bin/sh
@@ -31,26 +33,47 @@ def make_environment(tmp_path: Path):
 
 @pytest.fixture
 def network(tmp_path: Path) -> Network:
-    path = tmp_path / "net.onnx"
-    path.write_bytes(b"a network")
-    return Network("net", "net", path)
+    return Network("net", "net", save_classifier(tmp_path / "net.onnx"))
 
 
 def test_converts_a_copy_once(make_environment, network, tmp_path):
     environment = make_environment('echo converted > "$4/model"; echo "$4/model"')
+    before = network.onnx.read_bytes()
     path = environment.convert("mnn", network)
     assert path.read_text(encoding="ascii") == "converted\n"
     assert path.parent.name.startswith("net-mnn-7.5-")
     assert environment.convert("mnn", network) == path
     assert len((tmp_path / "venv" / "bin" / "calls").read_text().splitlines()) == 1
-    assert network.onnx.read_bytes() == b"a network"
+    assert network.onnx.read_bytes() == before
 
 
 def test_converts_again_when_the_network_is_another(make_environment, network):
     environment = make_environment('echo converted > "$4/model"; echo "$4/model"')
     first = environment.convert("mnn", network)
-    network.onnx.write_bytes(b"another network")
+    save_classifier(network.onnx, batch=2)
     assert environment.convert("mnn", network) != first
+
+
+def test_weights_beside_the_file_belong_to_the_network(make_environment, network, tmp_path):
+    environment = make_environment('echo "$4/model"')
+    model = onnx.load(str(network.onnx))
+    onnx.save(model, str(network.onnx), save_as_external_data=True, location="net.data",
+              size_threshold=0)
+    first = environment.convert("mnn", network)
+    data = tmp_path / "net.data"
+    data.write_bytes(bytes(data.stat().st_size))
+    assert environment.convert("mnn", network) != first
+
+
+def test_the_copy_is_one_file(network, tmp_path):
+    before = onnx.load(str(network.onnx))
+    onnx.save(before, str(network.onnx), save_as_external_data=True, location="net.data",
+              size_threshold=0)
+    (tmp_path / "copy").mkdir()
+    copied = onnx.load(str(_copy(network.onnx, tmp_path / "copy" / "network.onnx")))
+    assert not any(t.external_data for t in copied.graph.initializer)
+    assert [t.name for t in copied.graph.initializer] == [t.name for t in before.graph.initializer]
+    assert [path.name for path in (tmp_path / "copy").iterdir()] == ["network.onnx"]
 
 
 def test_a_conversion_that_fails(make_environment, network):
@@ -70,7 +93,7 @@ def test_without_an_environment(network, tmp_path):
 
 def test_the_command_of_a_runner(make_environment, network, tmp_path):
     environment = make_environment('echo "$4/model"')
-    runner = environment.runner("mnn", network, (1, 3, 8, 8), tmp_path / "input")
-    assert runner.command[2:4] == ("mnn", str(tmp_path / "input"))
-    assert runner.command[5].endswith("/model") and runner.command[6] == "1x3x8x8"
+    runner = environment.runner("mnn", network, tmp_path / "inputs.npz")
+    assert runner.command[2:4] == ("mnn", str(tmp_path / "inputs.npz"))
+    assert runner.command[5].endswith("/model") and len(runner.command) == 7
     assert runner.peer

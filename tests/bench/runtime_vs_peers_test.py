@@ -81,7 +81,7 @@ def test_says_what_is_left_out(outcome):
     (["--peers", "torch"], "there is no peer 'torch'"),
     (["--json", "/not/there/report.json"], "its folder is not there"),
     (["--plot", "picture.jpeg"], "draws .png and .svg"),
-    (["--kernels", "stock", "ours"], "--kernels is ours, stock, or ours stock"),
+    (["--kernels", "stock", "ours"], "--kernels is auto, ours, stock, or ours stock"),
     (["--threads", "0"], "numbers above 0")])
 def test_what_cannot_be_measured(arguments, message):
     done = run(*arguments, "--peers-venv", Path(sys.prefix))

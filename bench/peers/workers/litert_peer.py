@@ -23,10 +23,15 @@ class Model:
         self._interpreter = Interpreter(path, num_threads=threads)
         self._interpreter.allocate_tensors()
 
-    def set_input(self, values: np.ndarray) -> None:
-        """onnx2tf makes the input NHWC."""
-        self._interpreter.set_tensor(self._interpreter.get_input_details()[0]["index"],
-                                     np.ascontiguousarray(values.transpose(0, 2, 3, 1)))
+    def set_inputs(self, values: dict[str, np.ndarray]) -> None:
+        """onnx2tf puts channels last."""
+        details = self._interpreter.get_input_details()
+        if len(values) != 1 or len(details) != 1:
+            raise RuntimeError("onnx2tf gives inputs other names, and this network has several")
+        (array,) = values.values()
+        if tuple(details[0]["shape"]) != array.shape:
+            array = np.moveaxis(array, 1, -1)
+        self._interpreter.set_tensor(details[0]["index"], np.ascontiguousarray(array))
 
     def run(self) -> None:
         self._interpreter.invoke()

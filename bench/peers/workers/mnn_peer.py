@@ -12,6 +12,8 @@ import numpy as np
 VERSION = metadata.version("mnn")
 SETTINGS = "converted by mnnconvert; CPU backend, precision high (float32), threads as given"
 
+_TYPES = {"float32": MNN.Halide_Type_Float, "int32": MNN.Halide_Type_Int}
+
 
 class Model:
     def __init__(self, path: str, threads: int) -> None:
@@ -20,10 +22,13 @@ class Model:
             {"backend": "CPU", "precision": "high", "numThread": threads})
         self._output = self._interpreter.getSessionOutput(self._session)
 
-    def set_input(self, values: np.ndarray) -> None:
-        tensor = MNN.Tensor(values.shape, MNN.Halide_Type_Float, values,
-                            MNN.Tensor_DimensionType_Caffe)
-        self._interpreter.getSessionInput(self._session).copyFrom(tensor)
+    def set_inputs(self, values: dict[str, np.ndarray]) -> None:
+        for name, array in values.items():
+            if array.dtype == np.int64:  # MNN has no other whole numbers
+                array = array.astype(np.int32)
+            tensor = MNN.Tensor(array.shape, _TYPES[array.dtype.name], array,
+                                MNN.Tensor_DimensionType_Caffe)
+            self._interpreter.getSessionInput(self._session, name).copyFrom(tensor)
 
     def run(self) -> None:
         self._interpreter.runSession(self._session)

@@ -32,8 +32,13 @@ class Model:
         self._input_name = self._net.input_names()[0]
         self._output_name = self._net.output_names()[0]
 
-    def set_input(self, values: np.ndarray) -> None:
-        self._values = np.ascontiguousarray(values[0])  # ncnn has no batch dimension
+    def set_inputs(self, values: dict[str, np.ndarray]) -> None:
+        if len(values) != 1:
+            raise RuntimeError("pnnx gives inputs other names, and this network has several")
+        (array,) = values.values()
+        if array.dtype != np.float32 or array.shape[0] != 1:
+            raise RuntimeError("ncnn takes one float32 input without a batch dimension")
+        self._values = np.ascontiguousarray(array[0])
         self._input = ncnn.Mat(self._values)
 
     def run(self) -> None:

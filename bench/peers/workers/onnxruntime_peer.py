@@ -9,6 +9,8 @@ VERSION = onnxruntime.__version__
 SETTINGS = ("graph optimised for this machine beforehand (all levels); intra-op threads as given, "
             "spinning as by default; inputs and outputs bound")
 
+_DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
@@ -30,19 +32,24 @@ class Model:
         self._session = onnxruntime.InferenceSession(path, options,
                                                      providers=["CPUExecutionProvider"])
         self._binding = self._session.io_binding()
-        output = self._session.get_outputs()[0]
-        self._output = onnxruntime.OrtValue.ortvalue_from_shape_and_type(output.shape, np.float32)
-        self._binding.bind_ortvalue_output(output.name, self._output)
+        for output in self._session.get_outputs():
+            if all(isinstance(extent, int) for extent in output.shape):
+                value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(
+                    output.shape, _DTYPES[output.type])
+                self._binding.bind_ortvalue_output(output.name, value)
+            else:  # known when it has run
+                self._binding.bind_output(output.name)
 
-    def set_input(self, values: np.ndarray) -> None:
-        value = onnxruntime.OrtValue.ortvalue_from_numpy(values)
-        self._binding.bind_ortvalue_input(self._session.get_inputs()[0].name, value)
+    def set_inputs(self, values: dict[str, np.ndarray]) -> None:
+        for name, array in values.items():
+            self._binding.bind_ortvalue_input(
+                name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
 
     def run(self) -> None:
         self._session.run_with_iobinding(self._binding)
 
     def output(self) -> np.ndarray:
-        return self._output.numpy()
+        return self._binding.get_outputs()[0].numpy()
 
 
 def convert(onnx: str, folder: str) -> str:

@@ -21,8 +21,9 @@ class Model:
         compiled = openvino.Core().compile_model(path, "CPU", settings)
         self._request = compiled.create_infer_request()
 
-    def set_input(self, values: np.ndarray) -> None:
-        self._request.set_input_tensor(openvino.Tensor(values, shared_memory=True))
+    def set_inputs(self, values: dict[str, np.ndarray]) -> None:
+        for name, array in values.items():
+            self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
 
     def run(self) -> None:
         # infer() would also make arrays of the results.
@@ -30,7 +31,7 @@ class Model:
         self._request.wait()
 
     def output(self) -> np.ndarray:
-        return np.array(self._request.get_output_tensor().data)
+        return np.array(self._request.get_output_tensor(0).data)
 
 
 def convert(onnx: str, folder: str) -> str:

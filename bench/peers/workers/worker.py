@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """One peer in a process of its own that is asked over a pipe, as bench/serve.h is.
 
-  worker.py PEER INPUT OUTPUT MODEL SHAPE THREADS
+  worker.py PEER INPUTS OUTPUT MODEL THREADS
 
-INPUT holds the network's float32 input as bare values, of the SHAPE 1x3x224x224 or another; OUTPUT
-gets the output in the same way. One line of JSON says that the interpreter and the peer's library
-are loaded, with the memory of the process at that point; each line on standard input is then a
-command, answered by one line of JSON:
+INPUTS is an .npz file of the network's inputs by name; OUTPUT gets its first output as bare float32
+values. One line of JSON says that the interpreter and the peer's library are loaded, with the
+memory of the process at that point; each line on standard input is then a command, answered by one
+line of JSON:
 
   load                 load the model and run it once
   run WARM_UP RUNS     {"run_ms": milliseconds of each of RUNS inferences}
@@ -34,7 +34,7 @@ from typing import Any, Callable, TextIO
 
 import numpy as np
 
-#: Module of each peer: VERSION, SETTINGS, convert(), and Model(path, threads) with set_input(),
+#: Module of each peer: VERSION, SETTINGS, convert(), and Model(path, threads) with set_inputs(),
 #: run() and output().
 PEERS = {"onnxruntime": "onnxruntime_peer", "openvino": "openvino_peer", "ncnn": "ncnn_peer",
          "mnn": "mnn_peer", "litert": "litert_peer"}
@@ -56,13 +56,13 @@ def reset_peak_memory() -> None:
         pass  # a kernel without it: the peak then includes that of the imports
 
 
-def load(make_model: Callable[[], Any], values: np.ndarray,
+def load(make_model: Callable[[], Any], values: dict[str, np.ndarray],
          output: str) -> tuple[Any, dict[str, float]]:
     """From before the model is loaded until its first result is there as an array."""
     start = time.perf_counter()
     model = make_model()
     load_ms = (time.perf_counter() - start) * 1e3
-    model.set_input(values)
+    model.set_inputs(values)
     model.run()
     result = model.output()
     first_ms = (time.perf_counter() - start) * 1e3
@@ -83,11 +83,12 @@ def run(model: Any, warm_up: int, runs: int) -> dict[str, list[float]]:
     return {"run_ms": times}
 
 
-def main(peer_name: str, input_path: str, output: str, model_path: str, shape: str,
+def main(peer_name: str, input_path: str, output: str, model_path: str,
          threads: str) -> None:
     replies = take_standard_output()
     peer = importlib.import_module(PEERS[peer_name])
-    values = np.fromfile(input_path, dtype=np.float32).reshape(*map(int, shape.split("x")))
+    with np.load(input_path) as arrays:
+        values = {name: arrays[name] for name in arrays.files}
     reset_peak_memory()
     print(json.dumps({"ready": True, "version": peer.VERSION, "settings": peer.SETTINGS,
                       "bare_kib": BARE_KIB, "idle_kib": memory_kib("VmRSS"),
@@ -105,6 +106,6 @@ def main(peer_name: str, input_path: str, output: str, model_path: str, shape: s
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 7:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
     main(*sys.argv[1:])

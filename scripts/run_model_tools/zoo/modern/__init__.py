@@ -1,0 +1,1 @@
+"""Networks as today's exporters write them, kept without their weights."""

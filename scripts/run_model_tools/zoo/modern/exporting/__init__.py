@@ -1,0 +1,1 @@
+"""Exports the networks of artifacts/modern; needs scripts/requirements-exporting.txt."""
