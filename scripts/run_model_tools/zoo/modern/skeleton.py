@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,11 +40,12 @@ def make_skeleton(path: Path, keep_traces: bool) -> onnx.ModelProto:
         fill = None if name in kept else fill_of(tensor)
         if fill is not None:
             describe(tensor, fill)
-    if not keep_traces:
-        for node in _nodes(model):
-            left = [entry for entry in node.metadata_props if entry.key != STACK_TRACE]
-            del node.metadata_props[:]
-            node.metadata_props.extend(left)
+    for node in _nodes(model):
+        left = [entry for entry in node.metadata_props if keep_traces or entry.key != STACK_TRACE]
+        for entry in left:  # where Python is installed says something about a machine only
+            entry.value = entry.value.replace(sys.prefix, "/usr")
+        del node.metadata_props[:]
+        node.metadata_props.extend(left)
     return model
 
 
