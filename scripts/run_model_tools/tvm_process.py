@@ -169,7 +169,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "target":
         return ToolError(USAGE, f"TVM does not know the target '{request['target']}': {message}")
     if kind == "model":
-        return ToolError(MALFORMED_FILE, f"TVM cannot take {request['onnx']}: {message}")
+        path = request.get("tflite") or request["onnx"]
+        return ToolError(MALFORMED_FILE, f"TVM cannot take {path}: {message}")
     if kind == "records":
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")

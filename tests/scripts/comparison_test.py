@@ -118,7 +118,7 @@ def save_embedding(path: Path) -> Path:
 
 def test_indices_stay_inside_of_their_table(tmp_path):
     model = read_model(save_embedding(tmp_path / "e.onnx"))
-    limits = whole_number_limits(model.path, model.inputs)
+    limits = whole_number_limits(model)
     assert limits == {"ids": 7, "mask": 2}
     shapes = {item.name: tuple(d or 1 for d in item.shape) for item in model.inputs}
     first, second = (random_inputs(model.inputs, shapes, None, limits, seed) for seed in (1, 2))

@@ -6,7 +6,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.errors import ToolError
-from run_model_tools.onnx_model import read_model, resolve_shapes, run_onnx
+from run_model_tools.onnx_model import read_model, run_onnx
+from run_model_tools.source_model import resolve_shapes
 from small_networks import save_classifier, save_two_by_two
 
 

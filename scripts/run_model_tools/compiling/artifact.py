@@ -12,6 +12,7 @@ import xxhash
 from run_model_tools.compiling.graph_file import Entry
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.files import sha256_of
+from run_model_tools.source_model import Scale
 
 SCHEMA_VERSION = 1
 LIBRARY, GRAPH, PARAMS = "model.so", "model.json", "model.params"
@@ -52,18 +53,23 @@ def describe_file(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": sha256_of(path), "xxh3_64": digest.hexdigest()}
 
 
-def describe_input(entry: Entry, layouts: dict[str, str]) -> dict[str, Any]:
+def describe_input(entry: Entry, layouts: dict[str, str],
+                   scale: Scale | None = None) -> dict[str, Any]:
     """An input of metadata.json; `layouts` are those that the user stated."""
-    described = {"name": entry.name, "shape": list(entry.shape), "dtype": entry.dtype}
+    described = describe_output(entry, scale)
     layout = layouts.get(entry.name) or guess_layout(entry.shape)
     if layout:
         described["layout"] = layout
     return described
 
 
-def describe_output(entry: Entry) -> dict[str, Any]:
+def describe_output(entry: Entry, scale: Scale | None = None) -> dict[str, Any]:
     """An output of metadata.json."""
-    return {"name": entry.name, "shape": list(entry.shape), "dtype": entry.dtype}
+    described: dict[str, Any] = {"name": entry.name, "shape": list(entry.shape),
+                                 "dtype": entry.dtype}
+    if scale is not None:
+        described |= {"scale": scale.scale, "zero_point": scale.zero_point}
+    return described
 
 
 def files_match(folder: Path, metadata: dict[str, Any]) -> bool:

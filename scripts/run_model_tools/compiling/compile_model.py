@@ -1,6 +1,6 @@
-"""Compiles an ONNX model with TVM into an artifact that run_model runs.
+"""Compiles an ONNX or TensorFlow Lite model with TVM into an artifact that run_model runs.
 
-  compile_model MODEL.onnx --name NAME --target TARGET --out artifacts
+  compile_model MODEL --name NAME --target TARGET --out artifacts
 
 writes artifacts/NAME/TARGET/model.so, model.json, model.params and metadata.json, all or nothing.
 An artifact that the same model, options and compiler made before is left alone.
@@ -22,9 +22,11 @@ from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact, c_target, forms
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.errors import USAGE, ToolError, command
-from run_model_tools.onnx_model import parse_shape, read_model, resolve_shapes
+from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
+from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import find_target
+from run_model_tools.tflite.model import is_tflite, read_tflite
 from run_model_tools.tuning import selection
 from run_model_tools.verifying import verification
 
@@ -34,7 +36,8 @@ REPORT_SCHEMA_VERSION = 1
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("model", type=Path, metavar="MODEL",
+                        help="a file of ONNX (.onnx) or of TensorFlow Lite (.tflite)")
     parser.add_argument("--name", help="the model's name (default: the file's)")
     parser.add_argument("--target", default="native", help="default: native")
     parser.add_argument("--target-name", metavar="NAME",
@@ -82,7 +85,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="do not run what was compiled, and compare it with nothing; its "
                              "metadata says so")
     parser.add_argument("--tolerance", type=float, metavar="X",
-                        help="allowed difference from ONNX Runtime, relative to an element's own "
+                        help="allowed difference from the reference, relative to an element's own "
                              "value or to those around it (default: "
                              f"{verification.TOLERANCE:g}); with --precision int8 the root mean "
                              "square of the differences, relative to the float32 network's output "
@@ -123,7 +126,8 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.precision == "int8" and args.kernels == "stock":
         raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
-    model = read_model(args.model)
+    read = read_tflite if is_tflite(args.model) else read_model
+    model: SourceModel = read(args.model)
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
         if item not in [i.name for i in model.inputs]:

@@ -1,4 +1,5 @@
-"""ONNX -> the files of an artifact: compiles, aligns, describes, compares, and puts in place."""
+"""A trained network -> the files of an artifact: compiles, aligns, describes, compares, and
+puts in place."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ from run_model_tools.files import (
     sha256_of,
     write_atomically,
 )
-from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
+from run_model_tools.source_model import SourceModel
 from run_model_tools.targets import Target
 from run_model_tools.tuning.selection import Selection
 from run_model_tools.verifying import verification
@@ -47,7 +48,7 @@ class Job:
     """Everything that decides what an artifact holds, and where it goes."""
 
     name: str
-    model: OnnxModel
+    model: SourceModel
     target: Target
     out: Path
     shapes: dict[str, tuple[int, ...]]
@@ -203,9 +204,9 @@ def _call_tvm(job: Job, folder: Path, pictures: dict[str, np.ndarray],
             calibration = str(Path(scratch, "calibration.npz"))
             np.savez(calibration, **pictures)
         return tvm_process.call(
-            "compile", job.tvm_python, onnx=str(job.model.path.resolve()), shapes=job.shapes,
-            opt_level=job.opt_level, precision=job.precision, calibration=calibration,
-            directory=str(folder.resolve()), **request)
+            "compile", job.tvm_python, shapes=job.shapes, opt_level=job.opt_level,
+            precision=job.precision, calibration=calibration, directory=str(folder.resolve()),
+            **job.model.request(), **request)
 
 
 def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
@@ -214,7 +215,8 @@ def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
         return {}
     name = calibration_pictures.only_input(job.shapes)
     shape = job.shapes[name]
-    layout = job.layouts.get(name) or ("NHWC" if shape[-1] == 3 and shape[1] != 3 else "NCHW")
+    layout = job.layouts.get(name) or (
+        "NHWC" if shape[-1] == 3 and shape[1] != 3 else job.model.default_layout)
     return calibration_pictures.input_tensors(job.calibration, job.preprocessing, name, shape,
                                               layout)
 
@@ -285,15 +287,18 @@ def _align_params(folder: Path, outputs: list[str]) -> Graph:
 
 def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
               files: list[str]) -> dict[str, Any]:
+    scales = {item.name: item.scale for item in job.model.inputs}
     metadata = {
         "schema_version": artifact.SCHEMA_VERSION,
         "model": job.name,
         "target": {"name": job.target.name, "tvm": made["target"]},
         "tvm_version": made["tvm_version"],
-        "inputs": [artifact.describe_input(entry, job.layouts) for entry in graph.inputs],
-        "outputs": [artifact.describe_output(entry) for entry in graph.outputs],
+        "inputs": [artifact.describe_input(entry, job.layouts, scales.get(entry.name))
+                   for entry in graph.inputs],
+        "outputs": [artifact.describe_output(*one)
+                    for one in zip(graph.outputs, job.model.output_scales)],
         "preprocessing": job.preprocessing.to_json() if job.preprocessing else None,
-        "source": {"onnx_sha256": job.model.sha256, "onnx_opset": job.model.opset},
+        "source": job.model.source(),
         "files": {**{name: artifact.describe_file(folder / name) for name in files},
                   **forms.describe(folder, job.possible_forms(), job.name)},
         "build_key": job.build_key(),

@@ -1,4 +1,4 @@
-"""ONNX -> the files of an artifact: the actions "compile" and "compile_many"."""
+"""A trained network -> the files of an artifact: the actions "compile" and "compile_many"."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from run_model_tools.inside_tvm.export import export, write_c_source, write_form
 
 
 def compile_model(tvm, request):
-    """ONNX -> model.so, model.json and model.params (TVM's own writing of it) in `directory`.
+    """A trained network -> model.so, model.json and model.params (TVM's own writing of it) in
+    `directory`.
 
     For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast`
     (default true) is for a test, which compares with what TVM makes by itself.
     """
-    import onnx
     from tvm import relay
 
     target_text = request["target"]
@@ -30,7 +30,7 @@ def compile_model(tvm, request):
     is_c = target.kind.name == "c"
     try:
         rewritten = own_kernels.rewrite(
-            tvm, lambda: read_onnx(onnx.load(request["onnx"]), request), target, request)
+            tvm, lambda: read_source(tvm, request), target, request)
         kernels = dict(rewritten.report, method="ours")
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
@@ -41,14 +41,13 @@ def compile_model(tvm, request):
         factory, linked = build_forms(tvm, rewritten.module, {}, target, request, {},
                                       faster_folding.build)
     else:
-        model = onnx.load(request["onnx"])
         records = request.get("tuning")
+        lanes = 0
         if records and records["files"] and not records["explicit"]:
             # Committed records are of networks that were changed in this way; a file that the user
             # names is of the network as it is.
-            pad_channels.pad_channels(
-                model, pad_channels.lanes_of(target, llvm_features(tvm, target)))
-        mod = read_onnx(model, request)
+            lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
+        mod = read_source(tvm, request, lanes)
         if request.get("fast", True):
             factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
         else:
@@ -81,6 +80,23 @@ def compile_many(tvm, request):
         except Exception as error:
             results.append({"error": str(error).strip().splitlines()[-1]})
     return {"results": results}
+
+
+def read_source(tvm, request, lanes=0):
+    """The Relay module of the network that the request names, all weights in it as constants.
+
+    lanes: that an ONNX file's channels are made multiples of (pad_channels), or 0.
+    """
+    if "tflite" in request:
+        from run_model_tools.inside_tvm.tflite_import import read_tflite
+
+        return read_tflite(tvm, request["tflite"], request["shapes"])
+    import onnx
+
+    model = onnx.load(request["onnx"])
+    if lanes:
+        pad_channels.pad_channels(model, lanes)
+    return read_onnx(model, request)
 
 
 def read_onnx(model, request):

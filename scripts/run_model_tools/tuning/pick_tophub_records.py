@@ -16,7 +16,8 @@ from pathlib import Path
 
 from run_model_tools import tvm_process
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError, command
-from run_model_tools.onnx_model import read_model, resolve_shapes
+from run_model_tools.onnx_model import read_model
+from run_model_tools.source_model import resolve_shapes
 from run_model_tools.targets import named_targets
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.selection import BOARDS, COMMITTED

@@ -29,7 +29,8 @@ from typing import Any
 
 from run_model_tools.errors import MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
-from run_model_tools.onnx_model import parse_shape, read_model, resolve_shapes
+from run_model_tools.onnx_model import read_model
+from run_model_tools.source_model import parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target, named_targets
 from run_model_tools.tuning import choices, evaluation, selection, session
 from run_model_tools.tuning import records as tuning_records

@@ -36,6 +36,10 @@ JITTER = 2.0 ** -18
 JITTER_FACTOR = 4.0
 """How much more than the reference's own changes is allowed: a few samples are no certain mean."""
 
+MOST_STEPS, MEAN_STEPS = 8, 1
+"""How far whole numbers that stand for others may be apart: as roundings can carry them through a
+deep network, and no further on average than what the output can tell apart."""
+
 _TINY = 1e-30
 """What 32-bit Arm's vectors take for zero."""
 
@@ -87,6 +91,25 @@ def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
         f"{np.count_nonzero(wrong)} of {want.size} places, by up to {largest:.2g} of the values "
         f"there, and {tolerance:g} is allowed (at {list(at)}: {have[at]:.6g} instead of "
         f"{want[at]:.6g})"))
+
+
+def compare_steps(name: str, want: np.ndarray, have: np.ndarray) -> Difference:
+    """Compares whole numbers that stand for others, as layers of bytes give them.
+
+    Two runtimes round a sum that lies between two whole numbers differently now and then, and
+    layers after that pass it on: single numbers may be some steps apart, but not most of them.
+    """
+    if want.shape != have.shape:
+        return Difference(complaint=f"output '{name}' has the shape {have.shape} when compiled and "
+                                    f"{want.shape} in the reference")
+    apart = np.abs(want.astype(np.int64) - have.astype(np.int64))
+    mean, most = float(apart.mean()) if apart.size else 0.0, int(apart.max(initial=0))
+    largest = mean / max(float(np.abs(want.astype(np.int64)).max(initial=0)), 1.0)
+    if mean <= MEAN_STEPS and most <= MOST_STEPS:
+        return Difference(largest)
+    return Difference(largest, (
+        f"output '{name}' of the compiled model differs from the reference by {most} of its steps "
+        f"at most and {mean:.2g} on average, and {MOST_STEPS} and {MEAN_STEPS} are allowed"))
 
 
 def slice_scale(want: np.ndarray) -> np.ndarray:

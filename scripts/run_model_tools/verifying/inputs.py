@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import onnx
 
-from run_model_tools.onnx_model import OnnxInput
 from run_model_tools.pictures.preprocess import normalise
 from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.source_model import ModelInput, SourceModel
 
 SEEDS = (20, 21)
 """Two, so that an output that happens to be zero for one of them hides nothing."""
@@ -24,7 +23,7 @@ _SMALL = 10
 
 
 
-def random_inputs(items: Iterable[OnnxInput], shapes: dict[str, tuple[int, ...]],
+def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]],
                   preprocessing: Preprocessing | None, limits: dict[str, int],
                   seed: int) -> dict[str, np.ndarray]:
     """Values for all inputs: a network that takes pictures gets noise of the range that pictures
@@ -48,16 +47,19 @@ def random_inputs(items: Iterable[OnnxInput], shapes: dict[str, tuple[int, ...]]
     return inputs
 
 
-def whole_number_limits(path: Path, items: Iterable[OnnxInput]) -> dict[str, int]:
+def whole_number_limits(model: SourceModel) -> dict[str, int]:
     """What the whole numbers of an input have to stay below, by the input's name.
 
     What ends as the index of a table of constants stays inside of it; a mask is 0 or 1; of other
     wide numbers nothing is known, and they are small.  Bytes are quantities, and take all values.
     """
-    graph = onnx.load(str(path), load_external_data=False).graph
+    graph = onnx.GraphProto()
+    if model.file_format == "onnx":
+        graph = onnx.load(str(model.path), load_external_data=False).graph
     return {item.name: _table_size(graph, item.name)
             or (2 if "mask" in item.name.lower() else _SMALL)
-            for item in items if item.dtype.kind in "iu" and item.dtype.itemsize > 1}
+            for item in model.inputs
+            if item.dtype.kind in "iu" and item.dtype.itemsize > 1 and item.scale is None}
 
 
 def _table_size(graph: onnx.GraphProto, name: str) -> int | None:

@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from run_model_tools.onnx_model import run_onnx
+from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying.comparison import JITTER
 
 SAMPLES = 6
@@ -19,6 +21,18 @@ _MOST_BYTES = 1 << 30
 """Of a model in one file; Protocol Buffers end at twice that."""
 
 Reference = Callable[[Path, dict[str, np.ndarray]], list[np.ndarray]]
+
+
+def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """SAMPLES times the reference's outputs: of ONNX with other weights too, of TensorFlow Lite,
+    whose files are not rewritten, with other inputs."""
+    if model.file_format == "onnx":
+        yield from noisy_outputs(model.path, inputs, run_onnx)
+        return
+    random = np.random.default_rng(22)
+    for _ in range(SAMPLES):
+        yield model.run({name: _jittered(value, random) if value.dtype.kind == "f" else value
+                         for name, value in inputs.items()})
 
 
 def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],

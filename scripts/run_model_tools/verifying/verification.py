@@ -16,12 +16,12 @@ import numpy as np
 
 from run_model_tools.compiling import artifact
 from run_model_tools.errors import FAILED_RUN, ToolError
-from run_model_tools.onnx_model import OnnxModel, run_onnx
 from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import inputs as made_inputs
-from run_model_tools.verifying.comparison import compare
+from run_model_tools.verifying.comparison import compare, compare_steps
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
-from run_model_tools.verifying.noise import noisy_outputs
+from run_model_tools.verifying.noise import noisy_runs
 
 TOLERANCE = 1e-3
 INT8_TOLERANCE = 0.3
@@ -39,7 +39,7 @@ HostPlan = Callable[[Path], str]
 class Subject:
     """What is verified: the files in `folder`, compiled of `model` for the TVM target `target`."""
 
-    model: OnnxModel
+    model: SourceModel
     folder: Path
     shapes: dict[str, tuple[int, ...]]
     preprocessing: Preprocessing | None
@@ -60,11 +60,13 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     results, where = _execute(subject, given)
     largest = 0.0
     for inputs, wanted, outputs in zip(given, expected, results):
-        noisy = _once(lambda inputs=inputs: noisy_outputs(  # type: ignore[misc]
-            subject.model.path, inputs, run_onnx))
-        for index, (name, want, have) in enumerate(
-                zip(subject.model.outputs, wanted, _as_many(outputs, wanted))):
-            found = compare(name, want, have, tolerance,
+        noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
+            subject.model, inputs))
+        for index, (name, want, have, step) in enumerate(zip(
+                subject.model.outputs, wanted, _as_many(outputs, wanted),
+                subject.model.output_scales)):
+            found = compare_steps(name, want, have) if step is not None else compare(
+                            name, want, have, tolerance,
                             lambda index=index, noisy=noisy: [  # type: ignore[misc]
                                 sample[index] for sample in noisy()])
             if found.complaint is not None:
@@ -72,7 +74,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
                     "--tolerance allows more, --no-verify compares nothing."))
             largest = max(largest, found.largest)
-    return {"done": True, "reference": "onnxruntime", **where, "runs": len(results),
+    return {"done": True, "reference": subject.model.reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
 
 
@@ -85,7 +87,7 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float) -> 
     # All over the list, where pictures and their mirror images take turns.
     given = pictures[::max(1, len(pictures) // _MOST_PICTURES)][:_MOST_PICTURES]
     results, where = _execute(subject, given)
-    expected = [run_onnx(subject.model.path, inputs) for inputs in given[:len(results)]]
+    expected = [subject.model.run(inputs) for inputs in given[:len(results)]]
     agreement, worst = [], 0.0
     for index, name in enumerate(subject.model.outputs):
         want = np.stack([outputs[index] for outputs in expected]).astype(np.float64)
@@ -104,23 +106,25 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float) -> 
         if want[0].size == want.shape[-1] > 1:
             agreement.append(float(np.mean(want.reshape(len(want), -1).argmax(1)
                                            == have.reshape(len(have), -1).argmax(1))))
-    return {"done": True, "reference": "onnxruntime, float32", **where, "pictures": len(results),
-            "tolerance": tolerance, "relative_error": worst,
+    return {"done": True, "reference": f"{subject.model.reference}, float32", **where,
+            "pictures": len(results), "tolerance": tolerance, "relative_error": worst,
             **({"top1_agreement": min(agreement)} if agreement else {})}
 
 
 def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str | None]:
     """Inputs that the reference takes, its outputs for them, and why there are none."""
     model = subject.model
-    limits = made_inputs.whole_number_limits(model.path, model.inputs)
-    reason = None
+    reason = model.why_not_run()
+    if reason is not None:
+        return [], [], reason
+    limits = made_inputs.whole_number_limits(model)
     for tried in made_inputs.narrower(limits):
         given = [made_inputs.random_inputs(model.inputs, subject.shapes, subject.preprocessing,
                                            tried, seed) for seed in made_inputs.SEEDS]
         try:
-            return given, [run_onnx(model.path, inputs) for inputs in given], None
+            return given, [model.run(inputs) for inputs in given], None
         except Exception as error:  # ONNX Runtime has a dozen classes of its own
-            reason = f"ONNX Runtime does not run it: {str(error).strip().splitlines()[-1]}"
+            reason = f"{model.reference} does not run it: {str(error).strip().splitlines()[-1]}"
     return [], [], reason
 
 
@@ -152,8 +156,8 @@ def host_compilers() -> list[list[str]]:
 
 def _as_many(outputs: list[np.ndarray], wanted: list[np.ndarray]) -> list[np.ndarray]:
     if len(outputs) != len(wanted):
-        raise ToolError(FAILED_RUN, f"the compiled model has {len(outputs)} outputs and the ONNX "
-                                    f"model {len(wanted)}.")
+        raise ToolError(FAILED_RUN, f"the compiled model has {len(outputs)} outputs and "
+                                    f"the network {len(wanted)}.")
     return outputs
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from run_model_tools.compiling.artifact import guess_layout
 from run_model_tools.errors import FAILED_RUN, MISMATCH, ToolError
 from run_model_tools.files import sha256_of
-from run_model_tools.onnx_model import OnnxModel, resolve_shapes, run_onnx
+from run_model_tools.onnx_model import OnnxModel, run_onnx
 from run_model_tools.pictures.preprocess import Prepared, load_picture, preprocess
 from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.source_model import resolve_shapes
 
 SCHEMA_VERSION = 1
 

@@ -1,0 +1,273 @@
+"""TensorFlow Lite -> Relay, by TVM's importer, which sees float32 throughout.
+
+A quantized tensor becomes what its whole numbers stand for, between a qnn.quantize and a
+qnn.dequantize: the same picture that ONNX files with QuantizeLinear give, which the layers of bytes
+read (kernels/int8).  Everything else rounds where the file says, and computes in float32 between.
+"""
+
+import numpy as np
+
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.tflite.file import Malformed, read_file
+from run_model_tools.tflite.model import input_names
+
+# Operators that only say how numbers are stored: the importer sees numbers.
+_REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")
+# MediaPipe's transposed convolution: padding, then strides (TfLiteTransposeConvParams).
+_TRANSPOSED = "Convolution2DTransposeBias"
+_WHOLE = ("int8", "uint8", "int16")
+
+
+def read_tflite(tvm, path, shapes):
+    """The Relay module of a .tflite file, all weights in it as constants; NHWC at the interface."""
+    from pathlib import Path
+
+    from tvm import relay
+
+    try:
+        file = read_file(Path(path))
+    except Malformed as error:
+        raise Refusal("model", str(error)) from error
+    try:
+        body, inputs = _convert(relay, file, shapes)
+    except Refusal:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise Refusal("model", lines[-1]) from error
+    mod = tvm.IRModule.from_expr(relay.Function(inputs, _grouped(relay, body)))
+    mod = relay.transform.InferType()(mod)
+    with tvm.transform.PassContext(opt_level=3):
+        return tvm.transform.Sequential([
+            relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType(),
+            relay.transform.FoldConstant()])(mod)
+
+
+# What the kernels and TVM's schedules are made for.
+_CHANNELS_FIRST = {
+    "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
+    "nn.max_pool2d": ["NCHW"], "nn.avg_pool2d": ["NCHW"], "nn.global_avg_pool2d": ["NCHW"],
+    "image.resize2d": ["NCHW"]}
+
+
+def _convert(relay, file, shapes):
+    from tvm.relay.frontend import tflite as frontend
+
+    names = ["tensor_%d" % i for i in range(len(file.tensors))]
+    inputs = {}
+    for name, index in zip(input_names(file), file.inputs):
+        names[index] = name
+        tensor = file.tensors[index]
+        inputs[index] = relay.var(name, shape=tuple(shapes[name]), dtype=tensor.dtype)
+    known = {}
+    for index, var in inputs.items():
+        known[names[index]] = _dequantized(relay, var, file.tensors[index])
+    table = frontend.ExprTable()
+    for name, expr in known.items():
+        table.set_expr(name, expr)
+    converter = _converter_class(relay, frontend)(file, names, table)
+    # The importer knows tensors by their names, which need not differ in a file.
+    original = frontend.get_tensor_name
+    frontend.get_tensor_name = lambda subgraph, index: names[index]
+    try:
+        converter.check_unsupported_ops()
+        converter.convert_op_to_relay()
+        outputs = [converter.output(index) for index in file.outputs]
+    finally:
+        frontend.get_tensor_name = original
+    body = outputs[0] if len(outputs) == 1 else relay.Tuple(outputs)
+    weights = {name: relay.const(np.array(value)) for name, value in table.params.items()}
+    body = relay.bind(body, {var: weights[var.name_hint] for var in relay.analysis.free_vars(body)
+                             if var.name_hint in weights})
+    return body, [inputs[i] for i in file.inputs]
+
+
+def _grouped(relay, body):
+    """Depthwise convolutions with their weights as those of any convolution in groups.
+
+    ConvertLayout takes the importer's (height, width, channel, multiplier) for what it is only
+    where the multiplier is 1.
+    """
+    from tvm.relay import ExprMutator
+
+    class Mutator(ExprMutator):
+        def visit_call(self, call):
+            call = super().visit_call(call)
+            if str(getattr(call.op, "name", "")) != "nn.conv2d" or (
+                    str(call.attrs.kernel_layout) != "HWOI"):
+                return call
+            attrs = {key: call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 -- no dict
+            channels = int(attrs["channels"])
+            size = [int(d) for d in attrs["kernel_size"]]
+            return relay.nn.conv2d(
+                call.args[0], relay.reshape(call.args[1], (*size, 1, channels)),
+                strides=attrs["strides"], padding=attrs["padding"], dilation=attrs["dilation"],
+                groups=int(attrs["groups"]), channels=channels, kernel_size=size,
+                data_layout="NHWC", kernel_layout="HWIO")
+
+    return Mutator().visit(body)
+
+
+def _is_whole(tensor):
+    """Whether a tensor holds whole numbers that stand for others."""
+    return tensor.quantized is not None and tensor.dtype in _WHOLE
+
+
+def _dequantized(relay, expr, tensor):
+    if not _is_whole(tensor):
+        return expr
+    return relay.qnn.op.dequantize(expr, *_parameters(relay, tensor))
+
+
+def _quantized(relay, expr, tensor):
+    return relay.qnn.op.quantize(expr, *_parameters(relay, tensor), out_dtype=tensor.dtype)
+
+
+def _parameters(relay, tensor):
+    q = tensor.quantized
+    if len(q.scales) != 1:
+        raise Refusal("model", "an activation of it has a scale for each channel")
+    return (relay.const(float(q.scales[0]), "float32"), relay.const(int(q.zero_points[0]), "int32"))
+
+
+class _Stored:
+    """A buffer of the flatbuffer, as the importer sees it."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def DataAsNumpy(self):
+        return np.frombuffer(np.ascontiguousarray(self.value).tobytes(), np.uint8)
+
+    def DataLength(self):
+        return self.value.nbytes
+
+
+class _Seen:
+    """A tensor of the flatbuffer, as the importer sees it: of float32 and without scales."""
+
+    def __init__(self, tensor, original, kind):
+        self._tensor, self._original, self._kind = tensor, original, kind
+
+    def Type(self):
+        return self._kind
+
+    def Quantization(self):
+        return None
+
+    def Sparsity(self):
+        return None
+
+    def __getattr__(self, name):
+        return getattr(self._original, name)
+
+
+def _converter_class(relay, frontend):
+    from tflite.TensorType import TensorType
+
+    numbers = {"float32": TensorType.FLOAT32, "float16": TensorType.FLOAT16,
+               "int32": TensorType.INT32, "uint8": TensorType.UINT8, "int64": TensorType.INT64,
+               "bool": TensorType.BOOL, "int16": TensorType.INT16, "int8": TensorType.INT8}
+
+    class Converter(frontend.OperatorConverter):
+        """The importer's own but for how tensors are stored."""
+
+        def __init__(self, file, names, table):
+            super().__init__(file.model, file.model.Subgraphs(0), table)
+            self.file, self.names = file, names
+            self.convert_map[_TRANSPOSED] = self.convert_transposed_with_bias
+            self.quantize_exprs = {}
+
+        def get_op_code_str(self, op):
+            # Read once more, since the importer hands operators on and not their numbers.
+            code = self.model.OperatorCodes(op.OpcodeIndex())
+            custom = code.CustomCode()
+            if custom is not None and custom.decode("utf-8", "replace") == _TRANSPOSED:
+                return _TRANSPOSED
+            return super().get_op_code_str(op)
+
+        def check_unsupported_ops(self):
+            missing = sorted({o.name for o in self.file.operators
+                              if o.name not in self.convert_map
+                              and o.name != "TFLite_Detection_PostProcess"})
+            if missing:
+                raise Refusal("model", "it has operators that are not supported: "
+                                       + ", ".join(missing))
+
+        def convert_op_to_relay(self):
+            for index, operator in enumerate(self.file.operators):
+                if all(self.file.tensors[i].constant is not None for i in operator.outputs):
+                    continue
+                op = self.subgraph.Operators(index)
+                if operator.name in _REPRESENTATION:
+                    result = self.value(operator.inputs[0])
+                else:
+                    result = self.convert_map[self.get_op_code_str(op)](op)
+                for number, i in enumerate(operator.outputs):
+                    self.keep(i, result if len(operator.outputs) == 1 else result[number])
+
+        def keep(self, index, expr):
+            """Takes the importer's expression for a tensor, rounded as the file says."""
+            tensor = self.file.tensors[index]
+            if _is_whole(tensor):
+                self.quantize_exprs[index] = _quantized(relay, expr, tensor)
+                expr = _dequantized(relay, self.quantize_exprs[index], tensor)
+            self.exp_tab.set_expr(self.names[index], expr)
+
+        def value(self, index):
+            """A tensor's numbers."""
+            return self.get_tensor_expr(self.get_tensors([index])[0])
+
+        def output(self, index):
+            """A tensor as the file stores it."""
+            tensor = self.file.tensors[index]
+            if index in self.quantize_exprs:
+                return self.quantize_exprs[index]
+            expr = self.value(index)
+            return _quantized(relay, expr, tensor) if _is_whole(tensor) else expr
+
+        def get_tensors(self, tensors_idx_list):
+            result = []
+            for index in map(int, tensors_idx_list):
+                if index < 0:
+                    result.append(frontend.TensorWrapper(index, 0, 0))
+                    continue
+                tensor = self.file.tensors[index]
+                value, dtype = tensor.constant, tensor.dtype
+                if _is_whole(tensor) or (tensor.quantized is not None and value is not None
+                                         and dtype in ("int32", "int64")):
+                    # Biases are whole numbers with scales too.
+                    dtype = "float32"
+                    if value is not None and value.dtype.kind in "iu":
+                        value = tensor.quantized.to_numbers(value)
+                if dtype not in numbers:
+                    raise Refusal("model", "the tensor %s has a type that is not supported"
+                                  % tensor.name)
+                seen = _Seen(tensor, self.subgraph.Tensors(index), numbers[dtype])
+                stored = _Stored(np.zeros(0, np.uint8) if value is None else value)
+                result.append(frontend.TensorWrapper(index, seen, stored))
+            return result
+
+        def convert_transposed_with_bias(self, op):
+            data, weight, bias = self.get_input_tensors(op)
+            options = np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes()
+            if len(options) < 12:
+                raise Refusal("model", "an operator %s has no options" % _TRANSPOSED)
+            padding, stride_x, stride_y = np.frombuffer(options[:12], np.int32)
+            filters = self.get_tensor_value(weight)
+            outputs, height, width, _ = filters.shape
+            shape = [int(d) for d in self.file.tensors[op.Outputs(0)].shape]
+            pads = (0, 0, 0, 0)
+            if padding == 1:
+                y = frontend.get_pad_value(shape[1], height, int(stride_y))
+                x = frontend.get_pad_value(shape[2], width, int(stride_x))
+                pads = (y[0], x[0], y[1], x[1])
+            made = relay.nn.conv2d_transpose(
+                self.get_expr(data.tensor_idx),
+                relay.const(np.ascontiguousarray(filters.transpose(3, 0, 1, 2))),
+                strides=(int(stride_y), int(stride_x)), padding=pads, channels=int(outputs),
+                kernel_size=(int(height), int(width)), data_layout="NHWC", kernel_layout="IOHW",
+                out_dtype="float32")
+            return relay.nn.bias_add(made, relay.const(self.get_tensor_value(bias)), axis=3)
+
+    return Converter

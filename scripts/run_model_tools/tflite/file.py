@@ -1,0 +1,225 @@
+"""A .tflite file as plain values: tensors with their constants, and operators.
+
+The flatbuffers package for Python follows offsets without looking where they lead, so all that the
+tools use is read here, once, and what is off is said by Malformed.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from run_model_tools.tflite.sparsity import dense_values
+
+
+class Malformed(Exception):
+    """What is wrong with the file."""
+
+
+# TensorType of the schema -> how its numbers are stored.
+DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
+          9: "int8", 10: "float64"}
+# What operators are called that people write themselves.
+CUSTOM = "CUSTOM"
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """value = scales * (number - zero_points), along `axis` if there are several of them."""
+
+    scales: np.ndarray
+    zero_points: np.ndarray
+    axis: int
+
+    def to_numbers(self, data: np.ndarray) -> np.ndarray:
+        """What whole numbers stand for, float32."""
+        shape = [1] * data.ndim
+        if len(self.scales) > 1:
+            shape[self.axis] = len(self.scales)
+        steps = data.astype(np.float64) - self.zero_points.reshape(shape)
+        return (steps * self.scales.astype(np.float64).reshape(shape)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class TfliteTensor:
+    """One tensor; `constant` is its value where the file holds it."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+    quantized: Quantized | None
+    constant: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class TfliteOperator:
+    """One operator: its name in the schema, or that of a custom one."""
+
+    name: str
+    custom: bool
+    inputs: tuple[int, ...]
+    """Indices of tensors; -1 for an optional input that is left out."""
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TfliteFile:
+    """The main graph."""
+
+    model: Any
+    """tflite.Model, for TVM."""
+    version: int
+    tensors: list[TfliteTensor]
+    operators: list[TfliteOperator]
+    inputs: list[int]
+    outputs: list[int]
+
+
+def read_file(path: Path) -> TfliteFile:
+    """Raises Malformed, or OSError."""
+    data = path.read_bytes()
+    if data[4:8] != b"TFL3":
+        raise Malformed("it does not have the mark TFL3 of such files")
+    try:
+        return _parse(data)
+    except Malformed:
+        raise
+    # Offsets that lead out of the file, or to something else than is looked for there.
+    except (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError,
+            KeyError, MemoryError, AssertionError) as error:
+        raise Malformed(f"it is damaged or cut short ({type(error).__name__})") from None
+
+
+def _parse(data: bytes) -> TfliteFile:
+    import tflite
+
+    model = tflite.Model.GetRootAs(data, 0)
+    if model.SubgraphsLength() < 1:
+        raise Malformed("it has no graph")
+    graph = model.Subgraphs(0)
+    tensors = [_tensor(model, graph.Tensors(i), i) for i in range(_count(graph.TensorsLength(),
+                                                                         data))]
+    operators = [_operator(model, graph.Operators(i), len(tensors))
+                 for i in range(_count(graph.OperatorsLength(), data))]
+    inputs, outputs = _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy())
+    if not inputs or not outputs or not operators:
+        raise Malformed("its graph has no inputs, no outputs or no operators")
+    if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
+        raise Malformed("an input or output of its graph is not among its tensors")
+    if any(tensors[i].dtype == "" for i in (*inputs, *outputs)):
+        raise Malformed("an input or output of it has a type that no target here has")
+    return TfliteFile(model, model.Version(), _with_folded(tensors, operators), operators, inputs,
+                      outputs)
+
+
+def _count(length: int, data: bytes) -> int:
+    """A vector's length, which cannot be larger than the file."""
+    if not 0 <= length <= len(data):
+        raise Malformed("it is damaged: a list in it is longer than the file")
+    return length
+
+
+def _indices(values: Any) -> list[int]:
+    # flatbuffers gives 0 for a vector that is not there.
+    return [int(v) for v in values] if isinstance(values, np.ndarray) else []
+
+
+def _tensor(model: Any, tensor: Any, index: int) -> TfliteTensor:
+    shape = _indices(tensor.ShapeAsNumpy())
+    signature = _indices(tensor.ShapeSignatureAsNumpy()) or shape
+    if any(d < 0 for d in shape) or len(signature) != len(shape):
+        raise Malformed(f"tensor {index} has the shape {shape}")
+    dtype = DTYPES.get(tensor.Type(), "")
+    name = (tensor.Name() or b"").decode("utf-8", "replace")
+    buffer = model.Buffers(tensor.Buffer()) if tensor.Buffer() < model.BuffersLength() else None
+    if buffer is None:
+        raise Malformed(f"tensor {index} has its data in a buffer that is not there")
+    data = buffer.DataAsNumpy()
+    constant = None
+    if isinstance(data, np.ndarray) and data.size and dtype:
+        constant = _constant(tensor, data, tuple(shape), np.dtype(dtype), index)
+    extents = tuple(None if s < 0 else d for d, s in zip(shape, signature))
+    return TfliteTensor(name, extents, dtype, _quantized(tensor, shape), constant)
+
+
+def _constant(tensor: Any, data: np.ndarray, shape: tuple[int, ...], dtype: np.dtype,
+              index: int) -> np.ndarray:
+    sparsity = tensor.Sparsity()
+    if sparsity is not None:
+        if data.size % dtype.itemsize:
+            raise Malformed(f"tensor {index} has {data.size} bytes, which are no {dtype}s")
+        return dense_values(sparsity, data.view(dtype), shape)
+    if data.size != math.prod(shape) * dtype.itemsize:
+        raise Malformed(f"tensor {index} has {data.size} bytes, and its shape "
+                        f"{list(shape)} of {dtype} needs {math.prod(shape) * dtype.itemsize}")
+    return np.frombuffer(data.tobytes(), dtype).reshape(shape)
+
+
+def _quantized(tensor: Any, shape: list[int]) -> Quantized | None:
+    found = tensor.Quantization()
+    if found is None or not isinstance(found.ScaleAsNumpy(), np.ndarray):
+        return None
+    scales = found.ScaleAsNumpy().astype(np.float32)
+    zeros = found.ZeroPointAsNumpy()
+    zeros = (zeros.astype(np.int64) if isinstance(zeros, np.ndarray) and len(zeros)
+             else np.zeros(1, np.int64))
+    if not scales.size or not np.isfinite(scales).all() or (scales <= 0).any():
+        return None
+    if zeros.size != scales.size:
+        zeros = np.broadcast_to(zeros[:1], scales.shape).copy()
+    axis = int(found.QuantizedDimension())
+    if scales.size > 1 and (axis >= len(shape) or shape[axis] != scales.size):
+        raise Malformed(f"a tensor of the shape {shape} has {scales.size} scales for axis {axis}")
+    return Quantized(scales, zeros, axis if scales.size > 1 else 0)
+
+
+def _operator(model: Any, operator: Any, tensors: int) -> TfliteOperator:
+    import tflite
+
+    code = model.OperatorCodes(operator.OpcodeIndex())
+    if operator.OpcodeIndex() >= model.OperatorCodesLength():
+        raise Malformed("an operator of it is of a kind that it does not list")
+    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    name = _NAMES.get(number) or _NAMES.setdefault(number, next(
+        (n for n, v in vars(tflite.BuiltinOperator).items() if v == number), f"operator {number}"))
+    if name == CUSTOM:
+        name = (code.CustomCode() or b"?").decode("utf-8", "replace")
+    inputs, outputs = _indices(operator.InputsAsNumpy()), _indices(operator.OutputsAsNumpy())
+    if not all(-1 <= i < tensors for i in inputs) or not all(0 <= i < tensors for i in outputs):
+        raise Malformed(f"the operator {name} reads or writes a tensor that is not there")
+    return TfliteOperator(name, number == tflite.BuiltinOperator.CUSTOM, tuple(inputs),
+                          tuple(outputs))
+
+
+_NAMES: dict[int, str] = {}
+
+
+def _with_folded(tensors: list[TfliteTensor],
+                 operators: list[TfliteOperator]) -> list[TfliteTensor]:
+    """With the results of DENSIFY and DEQUANTIZE of constants as constants too.
+
+    That is how weights are stored in half precision, sparse or in 8 bits.
+    """
+    result = list(tensors)
+    for operator in operators:
+        if operator.name not in ("DENSIFY", "DEQUANTIZE") or len(operator.inputs) != 1:
+            continue
+        source = result[operator.inputs[0]]
+        if source.constant is None:
+            continue
+        value = source.constant
+        if operator.name == "DEQUANTIZE":
+            value = (source.quantized.to_numbers(value) if source.quantized is not None
+                     and value.dtype.kind in "iu" else value.astype(np.float32))
+        target = result[operator.outputs[0]]
+        if value.shape != target.shape:
+            raise Malformed(f"a constant has the shape {list(value.shape)}, and what is made of it "
+                            f"{list(target.shape)}")
+        result[operator.outputs[0]] = TfliteTensor(target.name, target.shape, str(value.dtype),
+                                                   target.quantized, value)
+    return result

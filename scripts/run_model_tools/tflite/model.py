@@ -1,0 +1,125 @@
+"""A network in TensorFlow Lite's format, and its outputs in LiteRT."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from run_model_tools.environment import BUILD_DIR, DATA_ROOT, PACKAGE
+from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
+from run_model_tools.files import sha256_of
+from run_model_tools.setup.pip_site import pip_site
+from run_model_tools.source_model import ModelInput, Scale, SourceModel
+from run_model_tools.tflite.file import Malformed, TfliteFile, TfliteTensor, read_file
+
+REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
+FOLDER = BUILD_DIR / "litert" / "site"
+
+
+@dataclass(frozen=True)
+class TfliteModel(SourceModel):
+    """The facts about a .tflite file that end up in an artifact."""
+
+    version: int
+    scales: list[Scale | None]
+    """Of the outputs."""
+    custom_operators: list[str]
+
+    file_format: ClassVar[str] = "tflite"
+    reference: ClassVar[str] = "litert"
+    default_layout: ClassVar[str] = "NHWC"
+
+    def source(self) -> dict[str, Any]:
+        return {"tflite_sha256": self.sha256, "tflite_version": self.version}
+
+    @property
+    def output_scales(self) -> list[Scale | None]:
+        return self.scales
+
+    def why_not_run(self) -> str | None:
+        if self.custom_operators:
+            return f"LiteRT does not have its operators {', '.join(self.custom_operators)}"
+        try:
+            _site()
+        except ToolError as error:
+            return f"LiteRT is not at hand: {error}"
+        return None
+
+    def run(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        # In a process of its own: LiteRT ends the whole process where it finds something wrong.
+        with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+            given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
+            np.savez(given, *[inputs[item.name] for item in self.inputs])
+            request = json.dumps({"site": str(_site()), "model": str(self.path),
+                                  "inputs": str(given), "outputs": str(got)})
+            made = subprocess.run(
+                [sys.executable, str(PACKAGE / "tflite" / "run_litert.py"), request],
+                capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                lines = made.stderr.strip().splitlines() or [f"exit status {made.returncode}"]
+                raise ToolError(MALFORMED_FILE, f"LiteRT cannot run {self.path}: {lines[-1]}")
+            with np.load(got) as outputs:
+                return [outputs[f"arr_{i}"] for i in range(len(outputs.files))]
+
+
+def _site() -> Path:
+    FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    return pip_site(REQUIREMENTS, FOLDER, "the package that .tflite files are compared with",
+                    "; without it the artifact says that it was not compared")
+
+
+def is_tflite(path: Path) -> bool:
+    """By the file's mark, or by its name where there is none."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(8)
+    except OSError:
+        return path.suffix == ".tflite"
+    return start[4:] == b"TFL3" or path.suffix == ".tflite"
+
+
+def read_tflite(path: Path) -> TfliteModel:
+    """Reads a .tflite file; raises ToolError (3, 4) with what is wrong with it."""
+    if not path.is_file():
+        raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
+    try:
+        file = read_file(path)
+    except Malformed as error:
+        raise ToolError(MALFORMED_FILE,
+                        f"{path} is not a TensorFlow Lite model: {error}.") from None
+    except ImportError:
+        raise ToolError(MISSING_FILE, (
+            f"{path} is a TensorFlow Lite model, and the Python package tflite that reads those "
+            "is not installed: run scripts/setup.sh, or pip install tflite.")) from None
+    except OSError as error:
+        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    names = input_names(file)
+    inputs = [ModelInput(name, file.tensors[i].shape, np.dtype(file.tensors[i].dtype),
+                         scale_of(file.tensors[i])) for name, i in zip(names, file.inputs)]
+    return TfliteModel(
+        path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
+        version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
+        custom_operators=sorted({o.name for o in file.operators if o.custom}))
+
+
+def input_names(file: TfliteFile) -> list[str]:
+    """What the inputs are called: as in the file, unless that is nothing or not unique there."""
+    found = [file.tensors[i].name for i in file.inputs]
+    return [name if name and found.count(name) == 1 else f"input_{i}"
+            for i, name in enumerate(found)]
+
+
+def scale_of(tensor: TfliteTensor) -> Scale | None:
+    """How an input's or output's whole numbers stand for others, if they do."""
+    if tensor.quantized is None or len(tensor.quantized.scales) != 1 or (
+            np.dtype(tensor.dtype).kind not in "iu"):
+        return None
+    # The shortest decimals that are this float32.
+    return Scale(float(str(tensor.quantized.scales[0])), int(tensor.quantized.zero_points[0]))

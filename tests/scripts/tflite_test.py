@@ -1,0 +1,214 @@
+"""Networks of TensorFlow Lite: what is read of a file, and compiling one as a user does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from run_model_tools import tvm_process
+from run_model_tools.errors import ToolError
+from run_model_tools.source_model import Scale
+from run_model_tools.tflite.file import read_file
+from run_model_tools.tflite.model import read_tflite
+from run_model_tools.tflite.sparsity import dense_values
+from tflite_networks import TfliteNetwork, byte_network, float_network
+
+
+def litert_or_skip(path: Path):
+    model = read_tflite(path)
+    reason = model.why_not_run()
+    if reason is not None:
+        pytest.skip(reason)
+    return model
+
+
+def test_facts(tmp_path):
+    model = read_tflite(byte_network().save(tmp_path / "m.tflite"))
+    given, = model.inputs
+    assert (given.name, given.shape, given.dtype) == ("picture", (1, 17, 14, 3), np.dtype("int8"))
+    assert given.scale == Scale(1 / 128, 0)
+    assert model.output_scales[0] == Scale(1 / 256, -128)
+    # Float32 has no 0.03, and the shortest decimals that mean the same are what a person wrote.
+    assert model.output_scales[1] == Scale(0.03, 3)
+
+
+@pytest.mark.parametrize("network", [float_network(), byte_network()])
+def test_what_is_cut_short_is_said_in_a_sentence(tmp_path, network):
+    data = network.save(tmp_path / "whole.tflite").read_bytes()
+    path = tmp_path / "part.tflite"
+    for end in range(0, len(data) - 64, max(1, len(data) // 97)):
+        path.write_bytes(data[:end])
+        with pytest.raises(ToolError) as caught:
+            read_tflite(path)
+        assert caught.value.code == 4 and "part.tflite" in str(caught.value)
+
+
+def test_damage_is_noticed_or_read_as_something(tmp_path):
+    data = bytearray(float_network().save(tmp_path / "whole.tflite").read_bytes())
+    random = np.random.default_rng(3)
+    path = tmp_path / "damaged.tflite"
+    said = 0
+    for _ in range(300):
+        damaged = bytearray(data)
+        # The tables lie behind the weights.
+        for place in random.integers(len(data) // 2, len(data), 4):
+            damaged[place] = random.integers(256)
+        path.write_bytes(damaged)
+        try:
+            read_tflite(path)
+        except ToolError as error:
+            assert error.code == 4
+            said += 1
+    assert said > 20
+
+
+def test_sparse_constants_become_dense(tmp_path):
+    """Rows dense, columns compressed, in blocks of 1 x 4: the form of the schema's example."""
+    dense = np.zeros((3, 8), np.float32)
+    dense[0, 4:], dense[2, :4] = [1, 2, 3, 4], [5, 6, 7, 8]
+    segments, indices = np.array([0, 1, 1, 2]), np.array([1, 0])
+
+    def level(size=0, sparse=False):
+        vectors = {"ArraySegments": segments, "ArrayIndices": indices} if sparse else {}
+        return SimpleNamespace(
+            Format=lambda: int(sparse), DenseSize=lambda: size,
+            **{name: (lambda v=v: v) for name, v in vectors.items()},
+            ArraySegmentsType=lambda: 1, ArrayIndicesType=lambda: 1)
+
+    levels = [level(3), level(sparse=True), level(4)]
+    sparsity = SimpleNamespace(
+        TraversalOrderAsNumpy=lambda: np.array([0, 1, 2]), BlockMapAsNumpy=lambda: np.array([1]),
+        DimMetadata=lambda i: levels[i], DimMetadataLength=lambda: 3)
+    values = np.arange(1, 9, dtype=np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("run_model_tools.tflite.sparsity._numbers", lambda table, kind: table)
+        np.testing.assert_array_equal(dense_values(sparsity, values, (3, 8)), dense)
+        with pytest.raises(ValueError, match="7 values"):
+            dense_values(sparsity, values[:7], (3, 8))
+
+
+def test_compiles_and_is_compared(tmp_path, command):
+    """A network in float32: its pictures stay in their own layout."""
+    path = float_network().save(tmp_path / "net.tflite")
+    model = litert_or_skip(path)
+    result = command("compile_model", path, "--out", tmp_path / "out", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["verification"]["done"] and report["verification"]["reference"] == "litert"
+    metadata = report["metadata"]
+    assert metadata["source"] == {"tflite_sha256": model.sha256, "tflite_version": 3}
+    assert metadata["inputs"] == [{"name": "picture", "shape": [1, 17, 14, 3], "dtype": "float32",
+                                   "layout": "NHWC"}]
+    assert metadata["kernels"]["method"] == "ours"
+
+
+def compile_many(networks: dict[str, TfliteNetwork], folder: Path, **options) -> dict[str, dict]:
+    requests = []
+    for name, network in networks.items():
+        (folder / name).mkdir()
+        path = network.save(folder / name / "net.tflite")
+        shapes = {i.name: i.shape for i in read_tflite(path).inputs}
+        requests.append({"tflite": str(path), "target": "native", "shapes": shapes,
+                         "opt_level": 3, "directory": str(folder / name), "kernels": "auto",
+                         **options})
+    results = tvm_process.call("compile_many", None, requests=requests)["results"]
+    return dict(zip(networks, results))
+
+
+def outputs_of(folder: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    np.savez(folder / "in.npz", **inputs)
+    tvm_process.call("run", None, directory=str(folder), inputs=str(folder / "in.npz"),
+                     outputs=str(folder / "out.npz"))
+    with np.load(folder / "out.npz") as file:
+        return [file[f"arr_{i}"] for i in range(len(file.files))]
+
+
+def without_names() -> TfliteNetwork:
+    network = float_network()
+    for tensor in network.tensors:
+        tensor["name"] = ""
+    return network
+
+
+def half_weights() -> TfliteNetwork:
+    """Weights stored as float16, made float32 by an operator of their own."""
+    n = TfliteNetwork(4)
+    x = n.tensor((1, 6, 6, 4))
+    n.inputs = [x]
+    n.conv(x, 8)
+    code, inputs, outputs, *rest = n.operators.pop()
+    weights = n.tensors[inputs[1]]
+    weights.update(data=weights["data"].astype(np.float16), dtype="float16")
+    wide = n.tensor(weights["shape"])
+    n.add("DEQUANTIZE", [inputs[1]], [wide])
+    n.operators.append((code, [inputs[0], wide, inputs[2]], outputs, *rest))
+    n.outputs = outputs
+    return n
+
+
+def test_small_networks_give_what_litert_gives(tmp_path):
+    networks = {"without_names": without_names(), "half_weights": half_weights(),
+                "signed": byte_network(), "unsigned": byte_network("uint8")}
+    answers = compile_many(networks, tmp_path)
+    for name in networks:
+        assert "error" not in answers[name], name
+        model = litert_or_skip(tmp_path / name / "net.tflite")
+        random = np.random.default_rng(5)
+        inputs = {}
+        for item in model.inputs:
+            inputs[item.name] = (
+                random.integers(-128, 128, item.shape).astype(np.int8).view(item.dtype)
+                if item.scale else random.standard_normal(item.shape).astype(np.float32))
+        pairs = zip(outputs_of(tmp_path / name, inputs), model.run(inputs), model.output_scales)
+        for ours, theirs, scale in pairs:
+            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+            apart = np.abs(ours.astype(np.float64) - theirs)
+            # LiteRT rounds halves away from zero in some layers, and to even in others.
+            assert apart.max() <= (2 if scale else 1e-5 * np.abs(theirs).max()), name
+            assert scale is None or (apart > 1).mean() < 0.01
+
+
+def test_mediapipes_transposed_convolution(tmp_path):
+    """What LiteRT lacks, by its definition: every input adds its filter, two to the right."""
+    n = TfliteNetwork(6)
+    x = n.tensor((1, 3, 4, 5), name="x")
+    n.inputs = [x]
+    weights = n.random.standard_normal((2, 2, 2, 5)).astype(np.float32)
+    bias = np.array([0.5, -1], np.float32)
+    y = n.tensor((1, 6, 8, 2))
+    n.add("CUSTOM", [x, n.constant(weights), n.constant(bias)], [y],
+          custom=np.array([1, 2, 2], np.int32).tobytes(), custom_code="Convolution2DTransposeBias")
+    n.outputs = [y]
+    answer = compile_many({"t": n}, tmp_path)["t"]
+    assert "error" not in answer
+    given = np.random.default_rng(7).standard_normal((1, 3, 4, 5)).astype(np.float32)
+    expected = np.einsum("yxi,ohwi->yhxwo", given[0], weights).reshape(6, 8, 2) + bias
+    got, = outputs_of(tmp_path / "t", {"x": given})
+    np.testing.assert_allclose(got[0], expected, atol=1e-5)
+    assert "Convolution2DTransposeBias" in read_tflite(tmp_path / "t" / "net.tflite").why_not_run()
+
+
+def test_operators_that_are_not_there_are_named(tmp_path, command):
+    n = TfliteNetwork()
+    x = n.tensor((1, 4), name="x")
+    n.inputs, y = [x], n.tensor((1, 4))
+    n.add("CUSTOM", [x], [y], custom=b"1234", custom_code="MyOwn")
+    n.outputs = [y]
+    result = command("compile_model", n.save(tmp_path / "m.tflite"), "--out", tmp_path / "out")
+    assert result.returncode == 4 and "MyOwn" in result.stderr
+    assert "Traceback" not in result.stderr and not (tmp_path / "out" / "m" / "native").exists()
+
+
+def test_constants_that_are_given_as_tensors_of_bytes(tmp_path):
+    """Weights of bytes beside activations of float32 stand for numbers."""
+    n = byte_network()
+    n.save(tmp_path / "m.tflite")
+    tensor = next(t for t in read_file(tmp_path / "m.tflite").tensors
+                  if t.constant is not None and t.dtype == "int8")
+    numbers = tensor.quantized.to_numbers(tensor.constant)
+    scale = tensor.quantized.scales.reshape(-1, 1, 1, 1)
+    np.testing.assert_allclose(numbers, tensor.constant * scale, rtol=1e-6)
