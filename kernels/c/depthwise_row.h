@@ -20,17 +20,18 @@
 #ifndef RUN_MODEL_KERNELS_DEPTHWISE_ROW_H_
 #define RUN_MODEL_KERNELS_DEPTHWISE_ROW_H_
 
-#include "vector.h"
+#include "epilogue.h"
 
 #define WINDOW_TAPS (TAPS_Y * TAPS_X)
-/* Of a block's weights: [TAPS_Y][TAPS_X][LANES], then the bias. */
-#define BLOCK_WEIGHTS ((WINDOW_TAPS + 1) * LANES)
+/* Of a block's weights: [TAPS_Y][TAPS_X][LANES], then the bias and what epilogue.h has by channel.
+ */
+#define BLOCK_WEIGHTS ((WINDOW_TAPS + 1 + CHANNEL_CONSTANTS) * LANES)
 #define COLUMNS_SPAN ((COLUMNS - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
 #define MIDDLE_LAST (OUT_WIDTH - 2 * COLUMNS)
 
-/* Layers with several bounds say here which. */
-#ifndef DEPTHWISE_CLAMPED
-#define DEPTHWISE_CLAMPED clamped
+/* Layers with several epilogues say here which. */
+#ifndef DEPTHWISE_FINISHED
+#define DEPTHWISE_FINISHED finished
 #endif
 
 #if RESIDENT_WEIGHTS
@@ -76,8 +77,8 @@ KERNEL void depthwise_columns(const float* const* rows, int first, int last, con
     }
   }
   UNROLL for (int c = 0; c < COLUMNS; c++) {
-    if (residual) sums[c] += load(residual + (x + c) * LANES);
-    store(out + (x + c) * LANES, DEPTHWISE_CLAMPED(sums[c]));
+    const float* other = residual ? residual + (x + c) * LANES : 0;
+    store(out + (x + c) * LANES, DEPTHWISE_FINISHED(sums[c], other, weights + WINDOW_TAPS * LANES));
   }
 }
 

@@ -22,7 +22,6 @@
 
 #include "vector.h"
 
-typedef int ivec __attribute__((vector_size(4 * LANES)));
 typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
 typedef int word_in_memory __attribute__((aligned(1), may_alias));
 /* One pixel's channels of a block. */

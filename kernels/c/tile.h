@@ -16,7 +16,7 @@
 #ifndef RUN_MODEL_KERNELS_TILE_H_
 #define RUN_MODEL_KERNELS_TILE_H_
 
-#include "vector.h"
+#include "epilogue.h"
 
 #define MOST_TILE_PIXELS 28
 #define MOST_TILE_VECTORS 4
@@ -88,15 +88,14 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
   }
 }
 
-/* Adds the residual if there is one, clamps and stores.  A pixel is LANES floats from the one
- * before it, a vector `vector_stride` floats, in both `output` and `residual`. */
+/* Finishes (epilogue.h) and stores.  A pixel is LANES floats from the one before it, a vector
+ * `vector_stride` floats, in both `output` and `residual`, which may be null. */
 KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float* output, long vector_stride,
-                     const float* residual) {
+                     const float* residual, const float* bias) {
   UNROLL for (int v = 0; v < vectors; v++) {
     UNROLL for (int p = 0; p < pixels; p++) {
-      vec value = sums[p][v];
-      if (residual) value += load(residual + v * vector_stride + p * LANES);
-      store(output + v * vector_stride + p * LANES, clamped(value));
+      const float* other = residual ? residual + v * vector_stride + p * LANES : 0;
+      store(output + v * vector_stride + p * LANES, finished(sums[p][v], other, bias + v * LANES));
     }
   }
 }

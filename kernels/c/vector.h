@@ -13,6 +13,7 @@
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float vec_in_memory __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int ivec __attribute__((vector_size(4 * LANES)));
 
 /* TVM gives every function of imported code external names, so all but a layer's entry functions
  * must disappear by inlining: two layers compiled with other macros would share one body. */

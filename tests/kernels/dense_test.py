@@ -7,7 +7,7 @@ import math
 import layer_runner
 import numpy as np
 import pytest
-from random_convolutions import EPS
+from random_convolutions import EPS, bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import dense
 from run_model_tools.kernels.dense import Dense
@@ -22,7 +22,8 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[De
             layer = Dense(rng.standard_normal((outputs, inputs)).astype(np.float32),
                           rng.standard_normal(outputs).astype(np.float32),
                           low=[-math.inf, 0.0][rng.integers(2)],
-                          high=[math.inf, 6.0][rng.integers(2)])
+                          high=[math.inf, 6.0][rng.integers(2)],
+                          expression=random_epilogue(rng, outputs) if rng.random() < 0.4 else None)
             options = dense.options(layer, isa)
             cases.append((layer, isa, options[rng.integers(len(options))]))
     return cases
@@ -35,9 +36,14 @@ def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
                                       toolchain)
     for (layer, isa, parameters), x, output in zip(cases, inputs, outputs):
         weight, vector = layer.weight.astype(np.float64), x[0].astype(np.float64)
-        want = np.clip(weight @ vector + layer.bias, layer.low, layer.high)
+        want = weight @ vector + layer.bias
         # One rounding for each product and sum.
-        bound = (weight.shape[1] + 3) * EPS * (abs(weight) @ abs(vector) + abs(layer.bias))
+        size = abs(weight) @ abs(vector) + abs(layer.bias)
+        bound = (weight.shape[1] + 3) * EPS * size
+        if layer.expression:
+            want, bound = layer.expression.evaluate([want]), bound_after_epilogue(bound, size)
+        else:
+            want = np.clip(want, layer.low, layer.high)
         assert (abs(output[0] - want) <= bound).all(), (weight.shape, isa.name, parameters)
 
 

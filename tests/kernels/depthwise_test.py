@@ -9,6 +9,7 @@ import layer_runner
 import numpy as np
 import pytest
 import reference
+from random_convolutions import bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import depthwise
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
@@ -33,7 +34,7 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
                                                                      rng.integers(1, 4))]
     pieces = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
     rng.shuffle(pieces)
-    channels = sum(tensors)
+    channels, residual = sum(tensors), bool(rng.random() < 0.3)
     return Convolution(
         weight=rng.standard_normal((channels, 1, *taps)).astype(np.float32),
         bias=rng.standard_normal(channels).astype(np.float32),
@@ -41,7 +42,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
         input_lanes=tuple(Lanes(*p.__dict__.values()) for p in pieces),
         strides=strides, padding=padding, dilation=dilation, groups=channels,
         low=[-math.inf, 0.0, -0.5][rng.integers(3)], high=[math.inf, 6.0, 0.5][rng.integers(3)],
-        residual=bool(rng.random() < 0.3))
+        residual=residual,
+        expression=random_epilogue(rng, channels, residual) if rng.random() < 0.4 else None)
 
 
 def random_inputs(rng: np.random.Generator, layer) -> list[np.ndarray]:
@@ -50,27 +52,34 @@ def random_inputs(rng: np.random.Generator, layer) -> list[np.ndarray]:
 
 def expected(conv: Convolution, tensors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The result and a bound of its error, as the layer's tensor; where no channel is, NaN."""
-    taps = math.prod(conv.kernel)
+    count, lanes = len(conv.input_shapes), tensors[0].shape[-1]
+    plain = replace(conv, residual=False, low=-math.inf, high=math.inf, expression=None)
+    value = reference.convolve(plain, tensors[:count], lanes)
+    size = reference.convolve(
+        replace(plain, weight=abs(conv.weight), bias=abs(conv.bias)),
+        [abs(t) for t in tensors[:count]], lanes)
+    residual = []
+    if conv.residual:
+        residual = [np.concatenate([np.moveaxis(tensors[-1][0, block, ..., :piece.count], -1, 0)
+                                    for block, piece in enumerate(conv.input_lanes)])]
+        size += abs(residual[0])
+    # One rounding for each product and sum of at most taps + 2 terms; clamping moves nothing apart.
+    bound = (2 * math.prod(conv.kernel) + 3) * EPS * size + 1e-30
+    if conv.expression:
+        value = conv.expression.evaluate([value, *residual])
+        bound = bound_after_epilogue(bound, size)
+    else:
+        value = np.clip(sum(residual, value), conv.low, conv.high)
     results = []
-    for sign in (False, True):
-        part = replace(conv, residual=False, low=-math.inf, high=math.inf)
-        if sign:
-            part = replace(part, weight=abs(conv.weight), bias=abs(conv.bias))
-        count = len(conv.input_shapes)
-        inputs = [abs(t) if sign else t for t in tensors[:count]]
-        lanes = inputs[0].shape[-1]
-        planes = reference.convolve(part, inputs, lanes)
+    for planes in (value, bound):
         blocked = np.full((1, len(conv.input_lanes), *planes.shape[1:], lanes), np.nan)
         channel = 0
         for block, piece in enumerate(conv.input_lanes):
             blocked[0, block, ..., :piece.count] = np.moveaxis(
                 planes[channel:channel + piece.count], 0, -1)
             channel += piece.count
-        if conv.residual:
-            blocked = blocked + (abs(tensors[-1]) if sign else tensors[-1]).astype(np.float64)
         results.append(blocked)
-    # One rounding for each product and sum of at most taps + 2 terms; clamping moves nothing apart.
-    return np.clip(results[0], conv.low, conv.high), (2 * taps + 3) * EPS * results[1] + 1e-30
+    return results[0], results[1]
 
 
 def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) -> None:

@@ -9,6 +9,7 @@ import layer_runner
 import numpy as np
 import pytest
 import reference
+from random_convolutions import bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import inverted_residual
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
@@ -40,7 +41,9 @@ def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp",
     def weights(*dims: int) -> dict[str, np.ndarray]:
         return {"weight": rng.standard_normal(dims).astype(np.float32),
                 "bias": rng.standard_normal(dims[0]).astype(np.float32),
-                "low": [-math.inf, 0.0][rng.integers(2)], "high": [math.inf, 6.0][rng.integers(2)]}
+                "low": [-math.inf, 0.0][rng.integers(2)], "high": [math.inf, 6.0][rng.integers(2)],
+                "expression": (random_epilogue(rng, dims[0], by_channel=False)
+                               if rng.random() < 0.4 else None)}
 
     expand = None
     if "e" in stages:
@@ -53,9 +56,11 @@ def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp",
                           input_lanes=pieces, strides=(stride, stride), padding=padding,
                           groups=channels[1])
     shape = ((1, len(pieces), *between.output_size, lanes),)
+    residual = bool(rng.random() < 0.5)
     project = Convolution(**weights(channels[2], channels[1], 1, 1), input_shapes=shape,
-                          input_lanes=plain_lanes(channels[1], lanes),
-                          residual=bool(rng.random() < 0.5))
+                          input_lanes=plain_lanes(channels[1], lanes), residual=residual)
+    if project.expression:
+        project = replace(project, expression=random_epilogue(rng, channels[2], residual, False))
     return InvertedResidual(expand, between, project)
 
 
@@ -66,18 +71,22 @@ def expected(block: InvertedResidual, tensors: list[np.ndarray], lanes: int):
     for conv in (block.expand, block.depthwise, block.project):
         if conv is None:
             continue
-        plain = replace(conv, low=-math.inf, high=math.inf, residual=False)
+        plain = replace(conv, low=-math.inf, high=math.inf, residual=False, expression=None)
         absolute = replace(plain, weight=abs(conv.weight), bias=abs(conv.bias))
-        value = reference.convolve(plain, inputs, lanes)
+        value, residuals = reference.convolve(plain, inputs, lanes), []
         size = reference.convolve(absolute, [abs(t) for t in inputs], lanes)
         if conv.residual:
-            residual = reference.unblocked(tensors[-1], conv.output_channels).astype(np.float64)
-            value, size = value + residual, size + abs(residual)
+            residuals = [reference.unblocked(tensors[-1], conv.output_channels).astype(np.float64)]
+            size = size + abs(residuals[0])
         # What the inputs' errors come to, and a rounding for every product and sum.
         terms = conv.weight[0].size + 2
         error = (reference.convolve(replace(absolute, bias=0 * conv.bias), bounds, lanes)
                  + (2 * terms + 1) * EPS * size)
-        value = np.clip(value, conv.low, conv.high)
+        if conv.expression:
+            value = conv.expression.evaluate([value, *residuals])
+            error = bound_after_epilogue(error, size)
+        else:
+            value = np.clip(sum(residuals, value), conv.low, conv.high)
         inputs, bounds = [blocked(value, lanes)], [blocked(error, lanes)]
     return value, error * (1 + 1e-6) + 1e-30
 

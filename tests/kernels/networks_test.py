@@ -88,6 +88,12 @@ def test_what_is_left_to_the_compiler_is_said(tmp_path):
     assert kernels["left_to_tvm"]["nn.conv2d_transpose"] == 1
 
 
+def test_activations_are_part_of_layers(tmp_path):
+    model = NETWORKS["activations"]()
+    kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]
+    assert kernels["left_to_tvm"] == {}
+
+
 def test_shuffles_and_concatenations_move_nothing(tmp_path):
     model = NETWORKS["shuffled_units"]()
     kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]

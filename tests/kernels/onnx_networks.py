@@ -149,6 +149,44 @@ def layers_left_to_the_compiler() -> onnx.ModelProto:
                    n.add("ReduceMean", [x], axes=[2, 3]))
 
 
+def activations() -> onnx.ModelProto:
+    """All that exporters write after a convolution, with sums before and after it."""
+    n = Network(8, size=(9, 10))
+
+    def gelu(x: str) -> str:
+        erf = n.add("Erf", [n.add("Div", [x, n.weight(np.float32(2 ** 0.5))])])
+        half = n.add("Mul", [x, n.weight(np.float32(0.5))])
+        return n.add("Mul", [half, n.add("Add", [erf, n.weight(np.float32(1))])])
+
+    def hard_swish(x: str) -> str:
+        inner = n.add("Clip", [n.add("Add", [x, n.weight(np.float32(3))]),
+                               n.weight(np.float32(0)), n.weight(np.float32(6))])
+        return n.add("Div", [n.add("Mul", [x, inner]), n.weight(np.float32(6))])
+
+    def silu(x: str) -> str:
+        return n.add("Mul", [x, n.add("Sigmoid", [x])])
+
+    def mish(x: str) -> str:
+        return n.add("Mul", [x, n.add("Tanh", [n.add("Softplus", [x])])])
+    functions: list[Callable[[str], str]] = [
+        silu, gelu, hard_swish, mish, lambda x: n.add("Elu", [x], alpha=0.7),
+        lambda x: n.add("Selu", [x]), lambda x: n.add("Celu", [x], alpha=1.5),
+        lambda x: n.add("HardSigmoid", [x], alpha=0.3), lambda x: n.add("LeakyRelu", [x]),
+        lambda x: n.add("PRelu", [x, n.numbers(11, 1, 1)]), lambda x: n.add("Softplus", [x]),
+        lambda x: n.norm(n.relu(x), 11)]
+    x, ends = silu(n.conv("x", 3, 11, 3)), []
+    for i, function in enumerate(functions):
+        y = n.conv(x, 11, 11, 1 + i % 2 * 2, 11 if i % 3 == 0 else 1)
+        # The sum before the activation, after it, or none.
+        y = function(n.add("Add", [y, x])) if i % 3 == 1 else function(y)
+        y = n.add("Add", [x, y]) if i % 3 == 2 else y
+        x = n.add("Mul", [y, n.weight(np.float32(0.7))])
+        ends.append(x)
+    gate = silu(n.conv(n.add("GlobalAveragePool", [x]), 11, 5))
+    gate = n.add("HardSigmoid", [n.conv(gate, 5, 11)])
+    return n.model(*ends[2::4], n.add("Mul", [gate, x]), silu(x))
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -185,5 +223,5 @@ def random_network(seed: int) -> onnx.ModelProto:
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
-        squeeze_and_excite, pools_of_every_kind, pre_activation_and_slices,
+        squeeze_and_excite, activations, pools_of_every_kind, pre_activation_and_slices,
         layers_left_to_the_compiler)}

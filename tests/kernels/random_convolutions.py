@@ -12,9 +12,13 @@ import numpy as np
 import reference
 
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.expressions import Builder, Expression, Operand
 from run_model_tools.kernels.isa import Isa
 
 EPS = np.finfo(np.float32).eps / 2
+
+LIPSCHITZ = 1.2
+"""How much more than its argument an activation of random_epilogue() can change."""
 
 Case = tuple[Convolution, Isa, dict]
 
@@ -52,13 +56,52 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
     channels = sum(tensors)
     outputs = fixed.get("outputs") or int(rng.integers(1, 4 * lanes + 2))
     shapes = [(1, c, *size) if planar else (1, -(-c // lanes), *size, lanes) for c in tensors]
+    residual = bool(rng.random() < 0.3)
     return Convolution(
         weight=rng.standard_normal((outputs, channels // groups, *kernel)).astype(np.float32),
         bias=rng.standard_normal(outputs).astype(np.float32),
         input_shapes=tuple(shapes), input_lanes=pieces, strides=strides, padding=padding,
         dilation=dilation, groups=groups,
         low=[-math.inf, 0.0, -0.5][rng.integers(3)], high=[math.inf, 6.0, 0.5][rng.integers(3)],
-        residual=bool(rng.random() < 0.3))
+        residual=residual,
+        expression=random_epilogue(rng, outputs, residual) if rng.random() < 0.5 else None)
+
+
+def random_epilogue(rng: np.random.Generator, channels: int, residual: bool = False,
+                    by_channel: bool = True) -> Expression:
+    """Activations as networks have them, with the residual before or after, and constants by
+    channel, if they are wanted; none is steeper than LIPSCHITZ."""
+    builder = Builder()
+    value, last = Operand(input=0), bool(rng.random() < 0.5)
+    if residual and not last:
+        value = builder.apply("add", Operand(input=1), value)
+    kind = rng.integers(7 if by_channel else 5)
+    if kind == 0:
+        value = builder.apply("multiply", value, builder.apply("sigmoid", value))
+    elif kind == 1:
+        sixth = builder.apply("divide", value, Operand(number=6.0))
+        gate = builder.clip(builder.apply("add", sixth, Operand(number=0.5)), 0.0, 1.0)
+        value = builder.apply("multiply", value, gate)
+    elif kind == 2:
+        erf = builder.apply("erf", builder.apply("divide", value, Operand(number=2 ** 0.5)))
+        half = builder.apply("multiply", value, Operand(number=0.5))
+        value = builder.apply("multiply", half, builder.apply("add", erf, Operand(number=1.0)))
+    elif kind == 3:
+        power = builder.apply("add", builder.apply("exp", value), Operand(number=1.0))
+        power = builder.apply("tanh", builder.apply("log", power))
+        value = builder.apply("multiply", value, power)
+    elif kind == 5:
+        slopes = builder.constant(rng.uniform(-1, 1, channels))
+        value = builder.apply("leaky_relu", value, slopes)
+    elif kind == 6:
+        value = builder.clip(value, 0.0, math.inf)
+        value = builder.apply("multiply", value, builder.constant(rng.uniform(-1, 1, channels)))
+        value = builder.apply("add", value, builder.constant(rng.uniform(-1, 1, channels)))
+    else:
+        value = builder.apply("tanh", value)
+    if residual and last:
+        value = builder.apply("add", value, Operand(input=1))
+    return builder.finish(value, 2 if residual else 1)
 
 
 def _cut(rng: np.random.Generator, piece: Lanes) -> list[Lanes]:
@@ -67,6 +110,11 @@ def _cut(rng: np.random.Generator, piece: Lanes) -> list[Lanes]:
     at = int(rng.integers(1, piece.count))
     return [Lanes(piece.tensor, piece.block, piece.first, at),
             Lanes(piece.tensor, piece.block, piece.first + at, piece.count - at)]
+
+
+def bound_after_epilogue(bound: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """An error's bound after random_epilogue() of sums of numbers whose absolute sum is `size`."""
+    return LIPSCHITZ * bound + 16 * EPS * (size + 1)
 
 
 def choose(rng: np.random.Generator, kernel: ModuleType, convs: list[tuple[Convolution, Isa]]
@@ -91,10 +139,12 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
     for (conv, isa, parameters), tensors, output in zip(cases, inputs, outputs):
         want = reference.convolve(conv, tensors, isa.lanes)
         absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
-                                       low=-math.inf, high=math.inf)
+                                       low=-math.inf, high=math.inf, expression=None)
         terms = math.prod(conv.weight.shape[1:]) + 2
-        bound = (terms + 1) * EPS * reference.convolve(absolute, [abs(t) for t in tensors],
-                                                       isa.lanes)
+        size = reference.convolve(absolute, [abs(t) for t in tensors], isa.lanes)
+        bound = (terms + 1) * EPS * size
+        if conv.expression:
+            bound = bound_after_epilogue(bound, size)
         error = abs(reference.unblocked(output, conv.output_channels) - want)
         assert (error <= bound).all(), (conv.without_data(), isa.name, parameters,
                                         float((error / bound).max()))

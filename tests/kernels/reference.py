@@ -47,9 +47,10 @@ def convolve(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.nda
     out = correlate(conv, input_channels(conv, tensors).astype(np.float64),
                     conv.weight.astype(np.float64))
     out += conv.bias.astype(np.float64)[:, None, None]
-    if conv.residual:
-        out += unblocked(tensors[-1], conv.output_channels).astype(np.float64)
-    return np.clip(out, conv.low, conv.high)
+    residual = [unblocked(tensors[-1], conv.output_channels)] if conv.residual else []
+    if conv.expression:
+        return conv.expression.evaluate([out, *residual])
+    return np.clip(sum(residual, out), conv.low, conv.high)
 
 
 def unblocked(tensor: np.ndarray, channels: int) -> np.ndarray:

@@ -44,21 +44,32 @@ def build(tvm, mod, target, tuning=None, **options):
     return _build_in_two_steps(tvm, relay, mod, target, tuning, options)
 
 
-def simplify(tvm, mod, target):
-    """The module as relay.build has it right before it chooses layouts, with types."""
+def simplify(tvm, mod, target, around=None):
+    """The module as relay.build has it right before it chooses layouts, with types.
+
+    `around`: by the name of a pass, a function that runs it: (module, pass) -> module.
+    """
     from tvm import relay
 
     _remember_library_information()
     _remember_built_modules(tvm)
     passes = _first_passes(tvm)
     names = [name for name, _ in passes]
-    return _run_passes(tvm, relay, mod, target, passes[:names.index("AlterOpLayout")])
+    around = around or {}
+    passes = [(name, _around(item, around.get(name)))
+              for name, item in passes[:names.index("AlterOpLayout")]]
+    return _run_passes(tvm, relay, mod, target, passes)
+
+
+def _around(item, run):
+    return item if run is None else lambda mod: run(mod, item)
 
 
 def _first_passes(tvm):
     """(name, pass) of those that relay.build itself would run first, taken out of TVM."""
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
-    return [(str(item.info.name), item) for item in passes]
+    # In a sequence they look at the optimisation level.
+    return [(str(item.info.name), tvm.transform.Sequential([item])) for item in passes]
 
 
 def _run_passes(tvm, relay, mod, target, passes):
@@ -66,7 +77,7 @@ def _run_passes(tvm, relay, mod, target, passes):
         for name, item in passes:
             if name == "FoldConstant":
                 mod = fold_with_numpy(relay, mod)
-            mod = tvm.transform.Sequential([item])(mod)
+            mod = item(mod)
     return mod
 
 

@@ -55,8 +55,11 @@ def simplify(tvm, mod, target):
     """The module as the kernels' planner wants it (kernels/relay/reading.py), in a PassContext."""
     from tvm import relay
 
-    mod = faster_folding.simplify(tvm, mod, target)
-    return relay.transform.InferType()(faster_folding.fold_with_numpy(relay, mod))
+    from run_model_tools.kernels.relay import canonical
+
+    mod = faster_folding.simplify(tvm, mod, target, {"FoldScaleAxis": canonical.keep_scales})
+    mod = canonical.with_plain_prelu(faster_folding.fold_with_numpy(relay, mod))
+    return relay.transform.InferType()(mod)
 
 
 def _rewrite_in_8_bits(tvm, mod, target, request):

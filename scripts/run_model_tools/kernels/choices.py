@@ -69,6 +69,8 @@ def _text(conv: Convolution, isa: Isa) -> str:
               if math.isfinite(bound)]
     if bounds:
         parts.append("clamp " + ",".join(bounds))
+    if conv.expression:
+        parts.append("then " + conv.expression.text)
     if conv.planar:
         parts.append("planar")
     elif (conv.input_lanes != plain_lanes(conv.input_channels, isa.lanes)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from run_model_tools.kernels.expressions import Expression, of_channel
+
 
 @dataclass(frozen=True)
 class Lanes:
@@ -51,6 +53,9 @@ class Convolution:
     """The result is clamped between them: ReLU is (0, inf), ReLU6 (0, 6)."""
     residual: bool = False
     """Whether the last input is a tensor of the output's shape that is added before clamping."""
+    expression: Expression | None = None
+    """What becomes of the sum with its bias (input 0) and of the residual (input 1) instead of
+    adding and clamping."""
     unused: int = 0
     """Output channels that the network does not have: lanes of a depthwise convolution's blocks."""
 
@@ -107,6 +112,15 @@ class Convolution:
         """vector.h's CLAMP_LOW and CLAMP_HIGH."""
         bounds = {"CLAMP_LOW": self.low, "CLAMP_HIGH": self.high}
         return {name: float(value) for name, value in bounds.items() if math.isfinite(value)}
+
+    def epilogue_defines(self, places: int) -> dict[str, object]:
+        """epilogue.h's macros; `places`: from one constant by channel to the next."""
+        return self.expression.defines(places) if self.expression else self.clamp_defines()
+
+    def channel_constants(self, places: int) -> np.ndarray:
+        """The bias, then the expression's constants by channel, of `places` numbers each."""
+        constants = [self.bias, *(self.expression.channels if self.expression else ())]
+        return np.concatenate([of_channel(values, places) for values in constants])
 
     def without_data(self) -> Convolution:
         """The same with weights that take no memory, for keys of tables."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from run_model_tools.kernels.expressions import Expression, of_channel
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.tiles import even, packed_weights, padded_bias, vectors
+from run_model_tools.kernels.tiles import even, packed_weights, vectors
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Dense:
     """float32 (outputs,)."""
     low: float = -math.inf
     high: float = math.inf
+    expression: Expression | None = None
+    """Of the sum with its bias, instead of clamping."""
 
     @property
     def multiply_adds(self) -> int:
@@ -49,13 +52,17 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
     weight = dense.weight.reshape(outputs, inputs, 1, 1)
     packed = [packed_weights(weight, list(range(inputs)), part, isa.lanes)
               for part in tiles.ranges()]
+    places = -(-outputs // isa.lanes) * isa.lanes
+    constants = [dense.bias, *(dense.expression.channels if dense.expression else ())]
     bounds = {"CLAMP_LOW": dense.low, "CLAMP_HIGH": dense.high}
-    defines = {**isa.defines(), **{k: float(v) for k, v in bounds.items() if math.isfinite(v)},
-               **tiles.defines("VECTOR", "VECTORS"), "INPUTS": inputs, "OUTPUTS": outputs,
-               "PARTS": parts}
+    epilogue = (dense.expression.defines(places) if dense.expression else
+                {k: float(v) for k, v in bounds.items() if math.isfinite(v)})
+    defines = {**isa.defines(), **epilogue, **tiles.defines("VECTOR", "VECTORS"), "INPUTS": inputs,
+               "OUTPUTS": outputs, "PARTS": parts}
     return Layer("dense", "f32-dense.c.in", defines, (Phase("dense", parts),),
                  (((1, inputs), "float32"),),
-                 (np.concatenate(packed).astype(np.float32), padded_bias(dense.bias, isa.lanes)),
+                 (np.concatenate(packed).astype(np.float32),
+                  np.concatenate([of_channel(values, places) for values in constants])),
                  (1, outputs),
                  variant=isa.variant(1, vectors),
                  note={"kernel": "dense", "vectors": vectors, "parts": parts,

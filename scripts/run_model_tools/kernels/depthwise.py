@@ -35,7 +35,7 @@ def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> 
     blocks = len(conv.input_lanes)
     height, width = conv.output_size
     defines = {
-        **isa.defines(), **conv.clamp_defines(),
+        **isa.defines(), **conv.epilogue_defines(isa.lanes),
         "BLOCKS": blocks,
         "BLOCK_TENSOR": [piece.tensor for piece in conv.input_lanes],
         "BLOCK_INDEX": [piece.block for piece in conv.input_lanes],
@@ -71,12 +71,16 @@ def row_defines(conv: Convolution, isa: Isa, columns: int) -> dict[str, object]:
 
 
 def packed_weights(conv: Convolution, isa: Isa) -> np.ndarray:
-    """[blocks][taps, then the bias][lanes]; zeros where a block has no channel."""
-    packed = np.zeros((len(conv.input_lanes), math.prod(conv.kernel) + 1, isa.lanes), np.float32)
+    """[blocks][taps, the bias, the constants by channel][lanes]; zeros where a block has no
+    channel."""
+    taps = math.prod(conv.kernel)
+    constants = [conv.bias, *(conv.expression.channels if conv.expression else ())]
+    packed = np.zeros((len(conv.input_lanes), taps + len(constants), isa.lanes), np.float32)
     channel = 0
     for block, piece in enumerate(conv.input_lanes):
         channels = slice(channel, channel + piece.count)
-        packed[block, :-1, :piece.count] = conv.weight[channels].reshape(piece.count, -1).T
-        packed[block, -1, :piece.count] = conv.bias[channels]
+        packed[block, :taps, :piece.count] = conv.weight[channels].reshape(piece.count, -1).T
+        for index, values in enumerate(constants):
+            packed[block, taps + index, :piece.count] = values[channels]
         channel += piece.count
     return packed

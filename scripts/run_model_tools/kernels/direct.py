@@ -13,9 +13,9 @@ from run_model_tools.kernels.parts import best_parts, rounded
 from run_model_tools.kernels.tiles import (
     Even,
     best_tiles,
+    bias_and_constants,
     common_defines,
     even,
-    padded_bias,
     vectors,
 )
 
@@ -75,7 +75,7 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         "CHANNELS_OUTSIDE": outside == "channels"}
     return Layer(f"conv2d_{kernel}", "f32-conv-direct.c.in", defines, tuple(phases),
                  conv.layer_inputs(isa.lanes),
-                 (channels.weights, padded_bias(conv.bias, isa.lanes)),
+                 (channels.weights, bias_and_constants(conv, isa)),
                  conv.output_shape(isa.lanes), shared_bytes=shared_bytes,
                  variant=isa.variant(*tile),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),

@@ -1,4 +1,5 @@
-"""Finds what can be done to a convolution's result before it is stored: bias, residual, clamp.
+"""Finds what can be done to a convolution's result before it is stored: bias, residual, clamp, and
+what else is done to each number.
 
 Batch normalisations after grouped convolutions, which TVM does not fold, are scales and biases too.
 """
@@ -6,11 +7,14 @@ Batch normalisations after grouped convolutions, which TVM does not fold, are sc
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 from tvm import relay
+
+from run_model_tools.kernels.expressions import Builder, Expression, Operand
+from run_model_tools.kernels.relay.arithmetic import apply, numbers_of_channels, region_after
+from run_model_tools.kernels.relay.graph import operator, post_order, shape_of, users_of
 
 
 @dataclass(eq=False)
@@ -25,6 +29,9 @@ class Epilogue:
     residual: relay.Expr | None = None
     low: float = -math.inf
     high: float = math.inf
+    expression: Expression | None = None
+    """Of the sum with its bias (input 0) and the residual (input 1), where more is done than to add
+    the residual and to clamp, which it has within."""
 
     @property
     def call(self) -> relay.Call:
@@ -35,23 +42,15 @@ class Epilogue:
         return self.calls[-1]
 
 
-def post_order(body: relay.Expr) -> list[relay.Expr]:
-    """All expressions, each after what it reads."""
-    order: list[relay.Expr] = []
-    relay.analysis.post_order_visit(body, order.append)
-    return order
-
-
-def find_epilogues(body: relay.Expr) -> dict[relay.Expr, Epilogue]:
+def find_epilogues(body: relay.Expr, expressions: bool = True) -> dict[relay.Expr, Epilogue]:
     """By the last expression that each takes in.
 
     Where two convolutions are added, the one that is computed last takes the other as residual.
+    `expressions`: whether more than bias, residual and clamp is taken in.
     """
     order = post_order(body)
-    users = defaultdict(list)
-    for expr in order:
-        for argument in _arguments(expr):
-            users[argument].append(expr)
+    users = users_of(order)
+    rank = {expr: index for index, expr in enumerate(order)}
     found: dict[relay.Expr, Epilogue] = {}
     taken: set[relay.Expr] = set()
     # Backwards: of two that could take an addition in, the later one is asked first.
@@ -68,14 +67,38 @@ def find_epilogues(body: relay.Expr) -> dict[relay.Expr, Epilogue]:
                 break
             epilogue.calls.append(user)
             taken.add(user)
+        others = 0 if epilogue.residual is not None or operator(call) == "nn.dense" else 1
+        more = region_after(epilogue.last, users, rank, taken, others) if expressions else []
+        if more and _extend(epilogue, more):
+            taken.update(more)
         found[epilogue.last] = epilogue
     return found
 
 
-def operator(expr: relay.Expr) -> str:
-    """The operator's name, or "" for what is no call of one."""
-    is_call = isinstance(expr, relay.Call) and hasattr(expr.op, "name")
-    return str(expr.op.name) if is_call else ""
+def _extend(epilogue: Epilogue, more: list[relay.Call]) -> bool:
+    """Makes of all that is done to the sum after its bias an expression, if that is possible."""
+    builder = Builder()
+    value = Operand(input=0)
+    if epilogue.residual is not None:
+        value = builder.apply("add", value, Operand(input=1))
+    known = {epilogue.last: builder.clip(value, epilogue.low, epilogue.high)}
+    residual = epilogue.residual
+
+    def operand_of(argument: relay.Expr) -> Operand:
+        nonlocal residual
+        if argument not in known:
+            residual = argument
+            known[argument] = Operand(input=1)
+        return known[argument]
+    for call in more:
+        known[call] = apply(builder, call, operand_of)
+    expression = builder.finish(known[more[-1]], 1 if residual is None else 2)
+    if not expression.finite_at_zero():
+        return False
+    epilogue.expression, epilogue.residual = expression, residual
+    epilogue.calls += more
+    epilogue.low, epilogue.high = -math.inf, math.inf
+    return True
 
 
 def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
@@ -101,7 +124,7 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         if epilogue.residual is not None or name == "nn.bias_add" and is_dense:
             return False
         value = other.data.numpy()
-        numbers = _of_channels(value, shape, name == "nn.bias_add")
+        numbers = numbers_of_channels(value, shape, name == "nn.bias_add")
         if numbers is None or value.dtype != np.float32:
             return False
         if name == "multiply":
@@ -114,39 +137,3 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         return False
     epilogue.residual = other
     return True
-
-
-def _of_channels(value: np.ndarray, shape: tuple[int, ...], by_axis: bool) -> np.ndarray | None:
-    """A constant that has one number for each channel, as (channels,), else None."""
-    channels = shape[1]
-    if by_axis:
-        return value if value.shape == (channels,) else None
-    # Broadcasting aligns the last axes.
-    aligned = (1,) * (len(shape) - value.ndim) + value.shape
-    if len(aligned) != len(shape) or aligned[1] not in (1, channels):
-        return None
-    if any(size != 1 for axis, size in enumerate(aligned) if axis != 1):
-        return None
-    return np.broadcast_to(value.reshape(-1), (channels,)).copy()
-
-
-def shape_of(expr: relay.Expr) -> tuple[int, ...]:
-    """The static shape of a tensor; () for a tuple."""
-    kind = expr.checked_type
-    return shape_of_type(kind) if isinstance(kind, relay.TensorType) else ()
-
-
-def shape_of_type(kind: relay.TensorType) -> tuple[int, ...]:
-    """The same of a tensor's type; -1 for an extent that is not known before running."""
-    return tuple(int(d) if isinstance(d, (int, np.integer)) or hasattr(d, "value") else -1
-                 for d in kind.shape)
-
-
-def _arguments(expr: relay.Expr) -> list[relay.Expr]:
-    if isinstance(expr, relay.Call):
-        return list(expr.args)
-    if isinstance(expr, relay.Tuple):
-        return list(expr.fields)
-    if isinstance(expr, relay.TupleGetItem):
-        return [expr.tuple_value]
-    return []

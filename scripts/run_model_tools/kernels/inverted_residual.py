@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,9 @@ def options(block: InvertedResidual, isa: Isa) -> list[dict]:
     between = block.depthwise
     if (not between.depthwise or between.residual or between.dilation != (1, 1)
             or any(piece.first for piece in between.input_lanes)):
+        return []
+    if any(conv and conv.expression and conv.expression.channels
+           for conv in (block.expand, between, block.project)):
         return []
     for conv in (block.expand, block.project):
         if conv and (conv.kernel != (1, 1) or conv.strides != (1, 1) or conv.groups != 1
@@ -123,7 +126,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
     rows = -(-height // parts)
     defines = {
         **isa.defines(), **depthwise_kernel.row_defines(between, isa, columns),
-        **_bounds("DEPTHWISE", between), "BLOCKS": blocks, "PARTS": parts, "PART_ROWS": rows,
+        **_epilogue("DEPTHWISE", between), "BLOCKS": blocks, "PARTS": parts, "PART_ROWS": rows,
         "IN_HEIGHT": between.input_size[0], "OUT_HEIGHT": height, "STRIDE_Y": between.strides[0],
         "PAD_TOP": between.padding[0],
     }
@@ -135,7 +138,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
         most = max(_expanded_rows(between, parts))
         ring = group if group >= most else group * -(-(group + between.kernel[0] - 1) // group)
         defines |= {**run_defines(runs, math.prod(between.input_size) * lanes, lanes),
-                    **_bounds("EXPAND", block.expand), "EXPAND": len(constants), "TAPS": 1,
+                    **_epilogue("EXPAND", block.expand), "EXPAND": len(constants), "TAPS": 1,
                     "RUNS": len(runs), "DEPTH": len(order), "EXPAND_PIXELS": expand[0],
                     "EXPAND_VECTORS": expand[1], "GROUP_ROWS": group, "RING_ROWS": ring}
         constants.append(_packed(block.expand, order, expand[1], lanes))
@@ -147,7 +150,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
     # Only AVX-512 on a processor that halves its vectors gains; on others nothing is lost.
     half = (lanes == 16 and shape[1] == project[1]
             and 0 < block.project.output_channels % lanes <= lanes // 2)
-    defines |= {**_bounds("PROJECT", block.project), "PROJECT": len(constants),
+    defines |= {**_epilogue("PROJECT", block.project, 2), "PROJECT": len(constants),
                 "PROJECT_PIXELS": project[0], "PROJECT_VECTORS": project[1],
                 "PROJECT_TILES": shape[1] // project[1], "PROJECT_HALF": half}
     constants.append(_packed(block.project, _order(block.project, lanes), project[1], lanes))
@@ -192,13 +195,19 @@ def _expanded_rows(conv: Convolution, parts: int) -> list[int]:
     return rows
 
 
-def _bounds(stage: str, conv: Convolution) -> dict[str, object]:
-    """`stage`_LOW and `stage`_HIGH."""
-    def text(value: float) -> object:
+def _epilogue(stage: str, conv: Convolution, inputs: int = 1) -> dict[str, object]:
+    """`stage`_EPILOGUE of the sum and, with two inputs, of the residual."""
+    if conv.expression:
+        return replace(conv.expression, inputs=inputs).macro(f"{stage}_EPILOGUE")
+
+    def text(value: float) -> str:
         if math.isinf(value):
             return "(-__builtin_inff())" if value < 0 else "__builtin_inff()"
-        return float(value)
-    return {f"{stage}_LOW": text(conv.low), f"{stage}_HIGH": text(conv.high)}
+        return float(np.float32(value)).hex() + "f"
+    value = "x0 + x1" if conv.residual else "x0"
+    parameters = "x0, x1, channel" if inputs == 2 else "x0, channel"
+    return {f"{stage}_EPILOGUE({parameters})":
+            f"bounded({value}, {text(conv.low)}, {text(conv.high)})"}
 
 
 def _order(conv: Convolution, lanes: int) -> list[int]:

@@ -40,6 +40,20 @@ class DenseStep(Step):
 
 
 @dataclass(eq=False)
+class ElementwiseStep(Step):
+    """An expression of blocked tensors (elementwise.Elementwise)."""
+
+    elementwise: Any
+
+
+@dataclass(eq=False)
+class GatherStep(Step):
+    """Channels brought to other places (elementwise.Gather)."""
+
+    gather: Any
+
+
+@dataclass(eq=False)
 class FusedStep(Step):
     """Convolutions that are computed together (inverted_residual.InvertedResidual)."""
 

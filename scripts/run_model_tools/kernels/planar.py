@@ -9,10 +9,10 @@ from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiles import (
     best_tiles,
+    bias_and_constants,
     common_defines,
     even,
     packed_weights,
-    padded_bias,
     vectors,
 )
 
@@ -64,7 +64,7 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
         scratch = planes * padded_rows * padded_width * 4
     return Layer("conv2d_planar", "f32-conv-planar.c.in", defines, (Phase("planar", parts),),
                  conv.layer_inputs(isa.lanes),
-                 (weights.astype(np.float32), padded_bias(conv.bias, isa.lanes)),
+                 (weights.astype(np.float32), bias_and_constants(conv, isa)),
                  conv.output_shape(isa.lanes), scratch_bytes=scratch,
                  variant=isa.variant(*tile),
                  note={"kernel": "planar", "tile": list(tile), "parts": parts,

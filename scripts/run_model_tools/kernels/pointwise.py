@@ -9,7 +9,13 @@ from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
-from run_model_tools.kernels.tiles import Even, best_tiles, common_defines, padded_bias, vectors
+from run_model_tools.kernels.tiles import (
+    Even,
+    best_tiles,
+    bias_and_constants,
+    common_defines,
+    vectors,
+)
 
 _NEAR_BYTES = 24 << 10
 """Of the first-level cache, what one side of the product may take."""
@@ -58,7 +64,7 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                "CHANNELS_OUTSIDE": outside == "channels"}
     return Layer(f"conv2d_{kernel}", "f32-conv-pointwise.c.in", defines,
                  (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
-                 (channels.weights, padded_bias(conv.bias, isa.lanes)),
+                 (channels.weights, bias_and_constants(conv, isa)),
                  conv.output_shape(isa.lanes),
                  variant=isa.variant(*tile),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),

@@ -158,14 +158,15 @@ def packed_weights(weight: np.ndarray, order: list[int], channels: range, lanes:
     return part.transpose(2, 3, 1, 0).ravel()
 
 
-def padded_bias(bias: np.ndarray, lanes: int) -> np.ndarray:
-    """The bias of every lane of the output."""
-    return np.pad(bias.astype(np.float32), (0, -len(bias) % lanes))
+def bias_and_constants(conv: Convolution, isa: Isa) -> np.ndarray:
+    """What common_defines() promises epilogue.h."""
+    return conv.channel_constants(vectors(conv.output_channels, isa) * isa.lanes)
 
 
 def common_defines(conv: Convolution, isa: Isa) -> dict[str, object]:
-    """LANES, the clamp's bounds and RESIDUAL."""
-    found = {**isa.defines(), **conv.clamp_defines()}
+    """LANES, epilogue.h's macros and RESIDUAL."""
+    places = vectors(conv.output_channels, isa) * isa.lanes
+    found = {**isa.defines(), **conv.epilogue_defines(places)}
     if conv.residual:
         found["RESIDUAL"] = len(conv.input_shapes)
     return found

@@ -39,7 +39,8 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
     parts = -(-out_blocks // vectors)
     blocks = list(dict.fromkeys((piece.tensor, piece.block) for piece in conv.input_lanes))
     defines = {
-        **isa.defines(), **conv.clamp_defines(), **winograd_points.defines(points),
+        **isa.defines(), **conv.epilogue_defines(parts * vectors * isa.lanes),
+        **winograd_points.defines(points),
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": height, "OUT_WIDTH": width,
         "PAD_TOP": conv.padding[0], "PAD_LEFT": conv.padding[1],
@@ -64,7 +65,7 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         phases=(Phase("winograd", -(-tiles // group) * splits),),
         inputs=conv.layer_inputs(isa.lanes),
         constants=(transformed_weights(conv, isa, points, vectors),
-                   _padded_bias(conv, isa, parts * vectors)),
+                   conv.channel_constants(parts * vectors * isa.lanes)),
         output_shape=conv.output_shape(isa.lanes),
         scratch_bytes=scratch_bytes(isa, tile, group, len(blocks), vectors),
         variant=f"f{tile}x3_{isa.variant(pixels, vectors)}",
@@ -89,9 +90,3 @@ def transformed_weights(conv: Convolution, isa: Isa, points: tuple[float, ...],
     values = np.einsum("ai,ocij,bj->abco", taps, padded, taps, optimize=True)
     values = values.reshape(len(taps) ** 2, in_channels, parts, width)
     return np.ascontiguousarray(values.transpose(2, 0, 1, 3), np.float32)
-
-
-def _padded_bias(conv: Convolution, isa: Isa, blocks: int) -> np.ndarray:
-    bias = np.zeros(blocks * isa.lanes, np.float32)
-    bias[:conv.output_channels] = conv.bias
-    return bias

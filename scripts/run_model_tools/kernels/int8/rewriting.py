@@ -28,7 +28,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
     `pictures`: of each of the network's inputs, an array with one more axis in front.  They are run
     on this machine, whose target is `host`, with what `build(module, host)` makes.
     """
-    isa, plan = read_plan(mod, target)
+    isa, plan = read_plan(mod, target, expressions=False)
     count = min(len(array) for array in pictures.values())
     runs = [{name: array[i] for name, array in pictures.items()} for i in range(count)]
     seen = calibration.observe(plan, isa, host, runs, build)

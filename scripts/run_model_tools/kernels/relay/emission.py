@@ -5,13 +5,15 @@ from __future__ import annotations
 import tvm
 from tvm import relay
 
-from run_model_tools.kernels import registry
+from run_model_tools.kernels import elementwise, registry
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,
+    ElementwiseStep,
     FusedStep,
+    GatherStep,
     LayerStep,
     Plan,
     PoolingStep,
@@ -62,4 +64,8 @@ def make_layer(step: Step, isa: Isa) -> Layer:
         return registry.make_pooling(step.pooling, isa)
     if isinstance(step, DenseStep):
         return registry.make_dense(step.dense, isa)
+    if isinstance(step, ElementwiseStep):
+        return elementwise.make(step.elementwise, isa)
+    if isinstance(step, GatherStep):
+        return elementwise.make_gather(step.gather, isa)
     raise TypeError(f"{type(step).__name__} is no layer")

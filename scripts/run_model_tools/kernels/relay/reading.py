@@ -11,21 +11,16 @@ from collections.abc import Callable
 import tvm
 from tvm import relay
 
-from run_model_tools.kernels.epilogues import (
-    Epilogue,
-    find_epilogues,
-    operator,
-    post_order,
-    shape_of,
-)
+from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
 from run_model_tools.kernels.plan import Plan
+from run_model_tools.kernels.relay.graph import operator, post_order, shape_of
 from run_model_tools.kernels.relay.readers import channels, convolutions, elementwise, pooling
 from run_model_tools.kernels.relay.readers.network import Network, Value
 from run_model_tools.kernels.tensors import Tensor
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS, **elementwise.READERS}
+    **pooling.READERS, **channels.READERS}
 """By operator.  None from a reader: TVM's own schedules are to compute it."""
 
 EPILOGUE_READERS: dict[str, Callable[[Network, Epilogue], Value]] = {
@@ -37,10 +32,12 @@ class NotForUs(Exception):
     """Why a network is not for our kernels: it then goes through TVM's own schedules."""
 
 
-def read_plan(mod: tvm.IRModule, target: tvm.target.Target) -> tuple[Isa, Plan]:
+def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
+              expressions: bool = True) -> tuple[Isa, Plan]:
     """The target's instruction set and, for that, the plan of a module's main function.
 
-    Raises NotForUs with the reason where the target or the network is not one for our kernels.
+    `expressions`: whether layers take in more than bias, residual and clamp.  Raises NotForUs with
+    the reason where the target or the network is not one for our kernels.
     """
     isa = isa_of(target)
     if isa is None:
@@ -48,7 +45,7 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target) -> tuple[Isa, Plan]:
     function = mod["main"]
     net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), isa)
     net.values.update(zip(function.params, net.plan.parameter_tensors))
-    _read(net, function)
+    _read(net, function, expressions)
     _drop_unused(net.plan)
     return isa, net.plan
 
@@ -60,16 +57,21 @@ def _parameter(parameter: relay.Var) -> Tensor:
     return Tensor(shape, str(parameter.checked_type.dtype))
 
 
-def _read(net: Network, function: relay.Function) -> None:
+def _read(net: Network, function: relay.Function, expressions: bool) -> None:
     body = function.body
-    epilogues = find_epilogues(body)
+    epilogues = find_epilogues(body, expressions)
+    regions = elementwise.find_regions(
+        body, {call for epilogue in epilogues.values() for call in epilogue.calls})
     inner = {call for epilogue in epilogues.values() for call in epilogue.calls[:-1]}
+    inner |= {call for region in regions.values() for call in region[:-1]}
     for expr in post_order(body):
-        # An operator has no type, and the inside of an epilogue is computed at its end.
+        # An operator has no type, and the inside of what goes together is computed at its end.
         if expr in inner or isinstance(expr, tvm.ir.Op) or expr == function:
             continue
         if expr in epilogues:
             net.values[expr] = _value_of_epilogue(net, epilogues[expr])
+        elif expr in regions:
+            net.values[expr] = _value_of_region(net, regions[expr])
         else:
             net.values[expr] = _value(net, expr)
     value = net.values[body]
@@ -96,7 +98,12 @@ def _value(net: Network, expr: relay.Expr) -> Value:
 
 def _value_of_epilogue(net: Network, epilogue: Epilogue) -> Value:
     value = EPILOGUE_READERS[operator(epilogue.call)](net, epilogue)
-    return net.original(epilogue) if value is None else value
+    return net.original(epilogue.calls) if value is None else value
+
+
+def _value_of_region(net: Network, region: list[relay.Call]) -> Value:
+    value = elementwise.read_region(net, region)
+    return net.original(region) if value is None else value
 
 
 def _drop_unused(plan: Plan) -> None:

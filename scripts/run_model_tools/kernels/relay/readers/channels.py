@@ -6,7 +6,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from run_model_tools.kernels.epilogues import operator, shape_of
+from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, concatenate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,13 @@ from tvm import relay
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.dense import Dense
-from run_model_tools.kernels.epilogues import Epilogue, shape_of
+from run_model_tools.kernels.epilogues import Epilogue
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep
 from run_model_tools.kernels.registry import can_convolve, can_multiply
+from run_model_tools.kernels.relay.graph import shape_of
+from run_model_tools.kernels.relay.readers.elementwise import arranged
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
-from run_model_tools.kernels.tensors import Blocked, Tensor, lie_alike
+from run_model_tools.kernels.tensors import Blocked, Tensor
 
 
 def _convolution(net: Network, epilogue: Epilogue) -> Value:
@@ -30,7 +31,8 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
     conv = Convolution(
         weight, bias, (), (), strides=integers(attrs.strides),
         padding=integers(attrs.padding), dilation=integers(attrs.dilation),
-        groups=int(attrs.groups), low=epilogue.low, high=epilogue.high)
+        groups=int(attrs.groups), low=epilogue.low, high=epilogue.high,
+        expression=epilogue.expression)
     data = net.values[call.args[0]]
     if (isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1)
             and conv.groups == 1):
@@ -68,7 +70,8 @@ def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: E
 def _convolution_of_vector(net: Network, conv: Convolution, data: Tensor,
                            epilogue: Epilogue) -> Value:
     """A 1x1 convolution after a global pooling is a fully connected layer."""
-    dense = Dense(conv.weight[:, :, 0, 0], conv.bias, conv.low, conv.high)
+    dense = Dense(conv.weight[:, :, 0, 0], conv.bias, conv.low, conv.high,
+                  conv.expression)
     if epilogue.residual is not None or not can_multiply(dense, net.isa):
         return None
     vector = net.reshaped(data, (1, conv.input_channels))
@@ -88,6 +91,8 @@ def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue)
     weight[places] = conv.weight
     bias = np.zeros(count, np.float32)
     bias[places] = conv.bias
+    if conv.expression:
+        conv = replace(conv, expression=conv.expression.placed(places, count))
     conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
                    unused=count - len(places),
                    input_shapes=tuple(t.shape for t in source.tensors))
@@ -104,29 +109,11 @@ def _add_convolution(net: Network, conv: Convolution, tensors: list[Tensor], epi
     result = Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
     if epilogue.residual is not None:
         residual = net.blocked(net.values[epilogue.residual])
-        if residual is not None and result.is_plain and not lie_alike(residual, result):
-            residual = net.blocked(net.plain(residual))
-        if residual is not None and lie_alike(residual, result):
-            conv = replace(conv, residual=True)
-            tensors = [*tensors, residual.tensors[0]]
-        else:
-            bare = replace(conv, low=-math.inf, high=math.inf)
-            net.plan.steps.append(ConvolutionStep(tensors, output, bare))
-            return _add_and_clamp(net, result, net.values[epilogue.residual], epilogue)
+        assert residual is not None, "it has the output's shape"
+        conv = replace(conv, residual=True)
+        tensors = [*tensors, arranged(net, residual, result).tensors[0]]
     net.plan.steps.append(ConvolutionStep(tensors, output, conv))
     return result
-
-
-def _add_and_clamp(net: Network, result: Blocked, residual: Value, epilogue: Epilogue) -> Tensor:
-    """What could not be done on the way, by TVM."""
-    low, high = epilogue.low, epilogue.high
-
-    def build(a: relay.Expr, b: relay.Expr) -> relay.Expr:
-        total = relay.add(a, b)
-        return relay.clip(total, max(low, -3.4e38), min(high, 3.4e38)) if (
-            math.isfinite(low) or math.isfinite(high)) else total
-    first, second = net.plain(result), net.plain(residual)
-    return net.add_relay([first, second], first.shape, "float32", build, "add")
 
 
 def _dense(net: Network, epilogue: Epilogue) -> Value:
@@ -136,12 +123,12 @@ def _dense(net: Network, epilogue: Epilogue) -> Value:
     if (isinstance(weight, relay.Constant) and shape[0] == 1 and len(shape) == 2
             and str(weight.data.dtype) == "float32" and epilogue.residual is None):
         dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low,
-                      epilogue.high)
+                      epilogue.high, epilogue.expression)
         if can_multiply(dense, net.isa):
             output = Tensor(shape)
             net.plan.steps.append(DenseStep([net.plain(data)], output, dense))
             return output
-    return net.original(epilogue)
+    return net.original(epilogue.calls)
 
 
 def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,10 @@ from typing import Any
 from tvm import relay
 
 from run_model_tools.kernels.convolution import plain_lanes
-from run_model_tools.kernels.epilogues import Epilogue, operator, shape_of, shape_of_type
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import Plan, RelayStep
 from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
 
 # A Tensor, a Blocked, a relay.Constant, or a list of these; None where TVM's schedules are to
@@ -59,11 +59,12 @@ class Network:
                                    operator(call)) for i, part in enumerate(kind.fields)]
         return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
 
-    def original(self, epilogue: Epilogue) -> Value:
-        """A convolution or dense layer that we have no kernel for, operator by operator."""
-        for call in epilogue.calls:
+    def original(self, calls: list[relay.Call]) -> Value:
+        """The last of operators that belong together where we have no kernel for them, one by
+        one."""
+        for call in calls:
             self.values[call] = self.by_relay(call)
-        return self.values[epilogue.last]
+        return self.values[calls[-1]]
 
     def add_relay(self, inputs: Iterable[Tensor], shape: Iterable[int], dtype: str,
                   build: Callable[..., relay.Expr], what: str) -> Tensor:

@@ -1,0 +1,138 @@
+/* Functions of vectors of float32 numbers: exp, log, erf, tanh, sigmoid and what is made of them.
+ *
+ * Nothing here branches, so NaN goes in and out in any lane, and infinities and denormal numbers
+ * give what they should.  Errors against the exact value, in units of its last place, are bounded
+ * by tests/kernels/vector_math_test.py over all exponents of float32: exponential 2, logarithm 2,
+ * error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus 3, tanh_of_softplus 4. On 32-bit
+ * NEON, which takes denormal numbers for zero, results below 2^-126 are zero. The polynomials are
+ * minimax fits over the ranges that the comments name, to 2^-25 or better.
+ */
+#ifndef RUN_MODEL_KERNELS_VECTOR_MATH_H_
+#define RUN_MODEL_KERNELS_VECTOR_MATH_H_
+
+#include "vector.h"
+
+/* Where a comparison holds (all bits set) a, elsewhere b. */
+KERNEL vec chosen(ivec where, vec a, vec b) {
+  return (vec)((where & (ivec)a) | (~where & (ivec)b));
+}
+
+/* Bounds that leave NaN as it is, unlike maximum() and minimum(). */
+KERNEL vec at_least(vec x, float low) { return chosen(x < splat(low), splat(low), x); }
+
+KERNEL vec at_most(vec x, float high) { return chosen(x > splat(high), splat(high), x); }
+
+KERNEL vec absolute(vec x) { return (vec)((ivec)x & 0x7fffffff); }
+
+KERNEL vec square_root(vec x) {
+#if defined(__clang__)
+  return __builtin_elementwise_sqrt(x);
+#else
+  for (int i = 0; i < LANES; i++) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+#endif
+}
+
+/* c[0] + c[1] x + ... + c[count - 1] x^(count - 1); `count` is a constant at every call. */
+KERNEL vec polynomial(vec x, const float* c, int count) {
+  vec sum = splat(c[count - 1]);
+  UNROLL for (int i = count - 2; i >= 0; i--) sum = sum * x + splat(c[i]);
+  return sum;
+}
+
+/* 2^k for k in -126 ... 127. */
+KERNEL vec power_of_two(ivec k) { return (vec)((k + 127) << 23); }
+
+/* Adding this to a number below 2^22 leaves the nearest whole number in the last bits. */
+#define ROUNDING_SHIFT 0x1.8p23f
+#define LN2_HIGH 0x1.62e400p-1f /* Few enough bits for exact products. */
+#define LN2_LOW 0x1.7f7d1cp-20f
+
+/* x = k ln 2 + r with |r| <= ln 2 / 2; gives e^r - 1 and k.  |x| is below 128. */
+KERNEL vec reduced_exponential(vec x, ivec* k) {
+  static const float c[] = {0x1p-1f, 0x1.5554b2p-3f, 0x1.55548ap-5f, 0x1.1226a4p-7f,
+                            0x1.6d96e8p-10f};
+  const vec shifted = x * splat(0x1.715476p0f) + splat(ROUNDING_SHIFT);
+  const vec whole = shifted - splat(ROUNDING_SHIFT);
+  const vec r = (x - whole * splat(LN2_HIGH)) - whole * splat(LN2_LOW);
+  *k = (ivec)shifted - (ivec)splat(ROUNDING_SHIFT);
+  return r + r * r * polynomial(r, c, 5);
+}
+
+KERNEL vec exponential(vec x) {
+  ivec k;
+  const vec less_one = reduced_exponential(at_most(at_least(x, -104.0f), 89.0f), &k);
+  /* In two steps: the result may be denormal or infinite, its factors are neither. */
+  const ivec half = k >> 1;
+  return (less_one + splat(1.0f)) * power_of_two(half) * power_of_two(k - half);
+}
+
+KERNEL vec logarithm(vec x) {
+  static const float c[] = {0x1.55554ap-2f, -0x1.000220p-2f, 0x1.99a5a4p-3f, -0x1.547844p-3f,
+                            0x1.226cd2p-3f, -0x1.0ce1e6p-3f, 0x1.07dc32p-3f, -0x1.420268p-4f};
+  const ivec tiny = x < splat(0x1p-126f);
+  const vec normal = chosen(tiny, x * splat(0x1p24f), x);
+  /* normal = m 2^k with m in sqrt(1/2) ... sqrt(2). */
+  const ivec exponent = ((ivec)normal - 0x3f3504f3) & (int)0xff800000;
+  const vec f = (vec)((ivec)normal - exponent) - splat(1.0f);
+  const vec k = __builtin_convertvector((exponent >> 23) - (tiny & 24), vec);
+  const vec tail = f * f * (f * polynomial(f, c, 8) - splat(0.5f)) + k * splat(LN2_LOW);
+  vec result = (f + tail) + k * splat(LN2_HIGH);
+  result = chosen(x == splat(__builtin_inff()), x, result);
+  result = chosen(x == (vec){0}, splat(-__builtin_inff()), result);
+  return chosen(x >= (vec){0}, result, splat(__builtin_nanf("")));
+}
+
+/* 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x: a quotient of polynomials up to 3.93,
+ * from where on it is 1. */
+KERNEL vec error_function(vec x) {
+  static const float p[] = {0x1.20dd74p0f,  0x1.86b8a2p-3f,  0x1.b074a4p-5f,
+                            0x1.ef6384p-9f, 0x1.2aa3d2p-12f, 0x1.121188p-19f};
+  static const float q[] = {1.0f,           0x1.013bb8p-1f,  0x1.d3fecep-4f,
+                            0x1.eb6e10p-7f, 0x1.31726cp-10f, 0x1.3eccb6p-15f};
+  const vec a = at_most(at_least(x, -3.93f), 3.93f);
+  const vec square = a * a;
+  return at_most(at_least(a * polynomial(square, p, 6) / polynomial(square, q, 6), -1.0f), 1.0f);
+}
+
+/* By e^(2|x|) - 1, which keeps the digits of small numbers. */
+KERNEL vec hyperbolic_tangent(vec x) {
+  ivec k;
+  const vec a = at_most(absolute(x), 9.02f);
+  const vec part = reduced_exponential(a + a, &k);
+  const vec power = power_of_two(k);
+  const vec less_one = power * part + (power - splat(1.0f));
+  const vec result = less_one / (less_one + splat(2.0f));
+  return (vec)((ivec)result | ((ivec)x & (int)0x80000000));
+}
+
+/* 1 / (1 + e^-x), from e^-|x|, which cannot overflow. */
+KERNEL vec sigmoid(vec x) {
+  const vec e = exponential(-absolute(x));
+  return chosen(x < (vec){0}, e, splat(1.0f)) / (e + splat(1.0f));
+}
+
+/* log(1 + e^x) */
+KERNEL vec softplus(vec x) {
+  /* log(1 + e) / e for e in 0 ... 1. */
+  static const float c[] = {1.0f,           -0x1.ffffbep-2f, 0x1.554c80p-2f, -0x1.ff0f86p-3f,
+                            0x1.92f68cp-3f, -0x1.397544p-3f, 0x1.b252fcp-4f, -0x1.d29c04p-5f,
+                            0x1.453e3ap-6f, -0x1.a931f0p-9f};
+  const vec e = exponential(-absolute(x));
+  return at_least(x, 0.0f) + e * polynomial(e, c, 10);
+}
+
+/* tanh(log(1 + e^x)), of which x times this is Mish; with u = e^-|x| it is (1 + 2u) / (1 + 2u +
+ * 2u^2) for x >= 0 and (u^2 + 2u) / (u^2 + 2u + 2) below. */
+KERNEL vec tanh_of_softplus(vec x) {
+  const vec u = exponential(-absolute(x));
+  const ivec below = x < (vec){0};
+  const vec twice = u + u;
+  const vec top = chosen(below, u * u, splat(1.0f)) + twice;
+  return top / (top + chosen(below, splat(2.0f), u * twice));
+}
+
+/* x, or where it is negative x times `slope`. */
+KERNEL vec leaky_relu(vec x, vec slope) { return chosen(x < (vec){0}, x * slope, x); }
+
+#endif /* RUN_MODEL_KERNELS_VECTOR_MATH_H_ */
