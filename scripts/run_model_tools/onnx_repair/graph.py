@@ -1,0 +1,193 @@
+"""The repaired graph while it is made: nodes of opset 18, each with its type and shape known."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence as Items
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools.onnx_repair.evaluation import IR_VERSION, evaluate
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent
+from run_model_tools.onnx_repair.values import COMPUTED, Value, type_name
+
+OPSET = 18
+"""Of everything that is emitted."""
+
+# What is computed beforehand may be larger by this than what it is made of: TVM folds the rest
+# itself, where it helps.
+_FREE_BYTES = 1 << 18
+# Constants that an operator's shape may depend on are small.
+_SHAPE_DATA = 1024
+# Their weights have to stay in 8 bits for kernels that compute so.
+_NEVER_FOLDED = ("QuantizeLinear", "DequantizeLinear")
+
+Operand = Value | np.ndarray | float | int | bool | None
+
+
+class Graph:
+    """Takes operators one by one (`op`), and gives a model of what its outputs need."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.values: dict[str, Value] = {}
+        self.inputs: list[Value] = []
+        self.source = ""
+        """The name of the node whose rule is at work."""
+        self._imports = [helper.make_opsetid("", OPSET)]
+
+    def input(self, name: str, elem_type: int, shape: tuple[int, ...]) -> Value:
+        value = self._keep(Value(name, elem_type, shape))
+        self.inputs.append(value)
+        return value
+
+    def initializer(self, tensor: TensorProto) -> Value:
+        """A tensor of the model, as it is."""
+        return self._keep(Value(self._free(tensor.name), tensor.data_type, tuple(tensor.dims),
+                                tensor=tensor))
+
+    def constant(self, array: Any, dtype: Any = None) -> Value:
+        array = np.asarray(array, dtype)
+        return self._keep(Value(self._free("constant"), helper.np_dtype_to_tensor_dtype(
+            array.dtype), tuple(array.shape), array=array))
+
+    def like(self, number: float, value: Value) -> Value:
+        """A constant without dimensions of the type of a value."""
+        return self.constant(number, value.dtype)
+
+    def op(self, op: str, *operands: Operand, **attrs: Any) -> Value:
+        """Emits an operator with one output."""
+        return self.ops(op, operands, 1, **attrs)[0]
+
+    def ops(self, op: str, operands: Items[Operand], outputs: int, **attrs: Any) -> list[Value]:
+        """Emits an operator of opset 18; constants are computed at once.
+
+        Numbers among the operands become constants of the first tensor's type.
+        """
+        first = next((o for o in operands if isinstance(o, Value)), None)
+        inputs = [self._operand(o, first) for o in operands]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        attrs = {key: value for key, value in attrs.items() if value is not None}
+        names = [self._free(f"{self.source or op}") for _ in range(outputs)]
+        node = helper.make_node(op, [i.name if i is not None else "" for i in inputs], names,
+                                name=self.source, **attrs)
+        made = self._infer(node, [i for i in inputs if i is not None], names)
+        given = [i for i in inputs if i is not None]
+        if given and all(i.is_constant for i in given) and op not in _NEVER_FOLDED:
+            room = max(_FREE_BYTES, 2 * sum(_bytes(i) for i in given))
+            if sum(_bytes(m) for m in made) <= room:
+                folded = evaluate(node, {i.name: (i.type_proto(), _array(i)) for i in given},
+                                  "", OPSET)
+                if folded is not None:
+                    return [self.constant(f, m.dtype) for f, m in zip(folded, made)]
+        self.nodes.append(node)
+        return [self._keep(m) for m in made]
+
+    def _operand(self, operand: Operand, first: Value | None) -> Value | None:
+        if operand is None or isinstance(operand, Value):
+            return operand
+        if isinstance(operand, np.ndarray):
+            return self.constant(operand)
+        if first is None:
+            raise TypeError("a number among operands without a tensor")
+        return self.constant(operand, first.dtype)
+
+    def _infer(self, node: onnx.NodeProto, inputs: list[Value], names: list[str]) -> list[Value]:
+        schema = onnx.defs.get_schema(node.op_type, OPSET)
+        data = {i.name: numpy_helper.from_array(_array(i), i.name) for i in inputs
+                if i.is_constant and i.size <= _SHAPE_DATA}
+        try:
+            types = onnx.shape_inference.infer_node_outputs(
+                schema, node, {i.name: i.type_proto() for i in inputs}, data, None,
+                self._imports, IR_VERSION)
+        except onnx.shape_inference.InferenceError as error:
+            raise Refused(f"its inputs do not fit together ({_short(str(error))})",
+                          "the model is not valid: look at what exported it.", "invalid") from None
+        made = []
+        for name in names:
+            tensor = types[name].tensor_type if name in types else None
+            if tensor is None or not tensor.HasField("shape") or any(
+                    not d.HasField("dim_value") for d in tensor.shape.dim):
+                raise data_dependent("the shape of its result")
+            if tensor.elem_type not in COMPUTED:
+                raise unsupported_type(tensor.elem_type)
+            made.append(Value(name, tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim)))
+        return made
+
+    def _free(self, wanted: str) -> str:
+        name, count = wanted, 0
+        while not name or name in self.values:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.values[name] = None  # type: ignore[assignment]
+        return name
+
+    def _keep(self, value: Value) -> Value:
+        self.values[value.name] = value
+        return value
+
+    def model(self, outputs: list[tuple[str, Value]]) -> onnx.ModelProto:
+        """The model with these outputs, without what none of them needs."""
+        needed = {value.name for _, value in outputs}
+        nodes = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                nodes.append(node)
+                needed.update(i for i in node.input if i)
+        nodes.reverse()
+        produced = {name for node in nodes for name in node.output}
+        renamed: dict[str, str] = {}
+        ends = []
+        for name, value in outputs:
+            ends.append(self._free(name))
+            if value.name in produced and value.name not in renamed:
+                renamed[value.name] = ends[-1]
+            else:
+                # Inputs and constants cannot be outputs, nor one value two of them.
+                nodes.append(helper.make_node("Identity", [value.name], [ends[-1]]))
+        for node in nodes:
+            for names in (node.input, node.output):
+                names[:] = [renamed.get(name, name) for name in names]
+        constants = [self.values[name] for name in sorted(needed)
+                     if self.values[name] is not None and self.values[name].is_constant]
+        graph = helper.make_graph(
+            nodes, "repaired",
+            [helper.make_tensor_value_info(i.name, i.elem_type, i.shape) for i in self.inputs],
+            [helper.make_tensor_value_info(end, value.elem_type, value.shape)
+             for end, (_, value) in zip(ends, outputs)],
+            [_tensor(value) for value in constants])
+        return helper.make_model(graph, opset_imports=self._imports, ir_version=8,
+                                 producer_name="run_model")
+
+
+def unsupported_type(elem_type: int) -> Refused:
+    return Refused(f"it computes with {type_name(elem_type)} values, which compiled code has not",
+                   "export the network in float32 or whole numbers.", "type")
+
+
+def _tensor(value: Value) -> TensorProto:
+    if value.tensor is None:
+        return numpy_helper.from_array(np.ascontiguousarray(_array(value)).reshape(value.shape),
+                                       value.name)
+    if value.tensor.name == value.name:
+        return value.tensor
+    copy = TensorProto()
+    copy.CopyFrom(value.tensor)
+    copy.name = value.name
+    return copy
+
+
+def _array(value: Value) -> np.ndarray:
+    array = value.array
+    assert array is not None, value.name
+    return array
+
+
+def _bytes(value: Value) -> int:
+    return value.size * value.dtype.itemsize
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,50 @@
+"""Why a model is not taken: one sentence about one of its nodes, before TVM sees anything."""
+
+from __future__ import annotations
+
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+
+
+class Refused(Exception):
+    """What stands in the way at the node at work; walk.py says which node that is.
+
+    `advice` says what to do about it, where that is not to export the network otherwise.
+    """
+
+    def __init__(self, reason: str, advice: str | None = None, kind: str = "operator") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.advice = advice
+        self.kind = kind
+        """For lists of what is refused: operator, type, data-dependent, random ..."""
+
+
+class NodeRefused(ToolError):
+    """The sentence for the user, with what it was made of."""
+
+    def __init__(self, path: str, op: str, domain: str, opset: int, node: str,
+                 refused: Refused) -> None:
+        where = f"node '{node}'" if node else "a node without a name"
+        operator = f"{domain}.{op}" if domain else op
+        super().__init__(MALFORMED_FILE, (
+            f"{path} cannot be compiled: {where} ({operator}, opset {opset}): {refused.reason}; "
+            f"{refused.advice or 'export the network without it.'}"))
+        self.op = op
+        self.kind = refused.kind
+
+
+def not_constant(what: str, name: str) -> Refused:
+    """For a parameter that decides shapes or forms, which is computed at run time."""
+    return Refused(
+        f"{what} ('{name}') is known at run time only, and compiled code needs it beforehand",
+        "make it a constant of the model, or if it is an input name its value with "
+        f"--freeze {name}=FILE.npy.", "run-time parameter")
+
+
+def data_dependent(what: str) -> Refused:
+    """For results whose shapes depend on values."""
+    return Refused(
+        f"{what} depends on the values of its input, and compiled code needs every shape "
+        "beforehand",
+        "cut the network before it (onnx.utils.extract_model) and do the rest in the program.",
+        "data-dependent shape")

@@ -1,0 +1,138 @@
+"""The way in: a model and what is known of its inputs -> the model that TVM's importer gets."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
+from run_model_tools.onnx_repair.importer_dialect import to_dialect
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.values import Thing, Value
+from run_model_tools.onnx_repair.walk import Walk, check_type
+
+# Raised when an equal model would be repaired to another one than before.
+RECIPE = 1
+# Protocol buffers end at 2 GiB; weights beyond that go to a file of their own.
+_MOST_IN_ONE_FILE = 1_900_000_000
+
+
+def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
+           frozen: Mapping[str, np.ndarray] | None = None,
+           path: str = "the model") -> onnx.ModelProto:
+    """An equal model of opset 18, of plain operators, fixed shapes and the same outputs.
+
+    shapes: of every input that is not frozen.  frozen: constants in the place of inputs.  path: how
+    errors name the model.  Raises ToolError (4, 6), which names the node that cannot be taken.
+    """
+    frozen = frozen or {}
+    walk = Walk(path, model.functions)
+    graph = model.graph
+    scope: dict[str, Thing | None] = {"": None}
+    for tensor in graph.initializer:
+        scope[tensor.name] = walk.graph.initializer(tensor)
+    for sparse in graph.sparse_initializer:
+        scope[sparse.values.name] = walk.graph.constant(_dense(sparse))
+    for value in graph.input:
+        if value.name in frozen:
+            scope[value.name] = walk.graph.constant(_as_declared(path, value, frozen[value.name]))
+        elif value.name not in scope:
+            scope[value.name] = _input(walk, path, value, shapes)
+    opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
+    opsets.setdefault("", 1)
+    walk.run(graph.node, scope, opsets)
+    outputs = []
+    for value in graph.output:
+        thing = scope.get(value.name)
+        if not isinstance(thing, Value):
+            raise ToolError(MALFORMED_FILE, (
+                f"{path} cannot be compiled: its output '{value.name}' is no tensor "
+                f"({'made by no node' if thing is None else 'a sequence or an optional'}); make "
+                "the tensors in it outputs of their own."))
+        outputs.append((value.name, thing))
+    return walk.graph.model(outputs)
+
+
+def _input(walk: Walk, path: str, value: onnx.ValueInfoProto,
+           shapes: Mapping[str, tuple[int, ...]]) -> Value:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise ToolError(MALFORMED_FILE, (
+            f"{path} cannot be compiled: its input '{value.name}' is no tensor but a "
+            f"{(kind or 'thing without a type').replace('_type', '')}; export the network with "
+            "tensors as inputs."))
+    try:
+        check_type(value.type.tensor_type.elem_type, value.name)
+    except Refused as refused:
+        raise ToolError(MALFORMED_FILE,
+                        f"{path} cannot be compiled: {refused.reason}; {refused.advice}") from None
+    if value.name not in shapes:
+        raise ToolError(MISMATCH, f"{path} cannot be compiled without the shape of its input "
+                                  f"'{value.name}': add --shape {value.name}:D0,D1,...")
+    return walk.graph.input(value.name, value.type.tensor_type.elem_type,
+                            tuple(shapes[value.name]))
+
+
+def _as_declared(path: str, value: onnx.ValueInfoProto, array: np.ndarray) -> np.ndarray:
+    """A frozen input's array, if it is what the model declares."""
+    tensor = value.type.tensor_type
+    if value.type.WhichOneof("value") == "tensor_type":
+        wanted = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        if array.dtype != wanted:
+            raise ToolError(MISMATCH, f"--freeze {value.name}: the file holds {array.dtype} and "
+                                      f"{path} declares {wanted}.")
+        if tensor.HasField("shape"):
+            extents = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+            if len(extents) != array.ndim or any(
+                    e is not None and e != a for e, a in zip(extents, array.shape)):
+                raise ToolError(MISMATCH, f"--freeze {value.name}: the file holds the shape "
+                                          f"{list(array.shape)} and {path} declares {extents}.")
+    return array
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    dense = np.zeros(tuple(sparse.dims), values.dtype)
+    if places.ndim == 2:
+        dense[tuple(places.T)] = values
+    else:
+        dense.ravel()[places] = values
+    return dense
+
+
+@contextmanager
+def repaired_file(path: Path, shapes: Mapping[str, tuple[int, ...]],
+                  frozen: Mapping[str, np.ndarray] | None = None) -> Iterator[Path]:
+    """The repaired model of a file, in the importer's dialect, as a file while it is needed."""
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        yield write_repaired(load(path), Path(folder, "repaired.onnx"), shapes, frozen, str(path))
+
+
+def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
+                   frozen: Mapping[str, np.ndarray] | None = None,
+                   path: str = "the model") -> Path:
+    """Repairs a model and writes it for the importer."""
+    made = to_dialect(repair(model, shapes, frozen, path))
+    if made.ByteSize() > _MOST_IN_ONE_FILE:
+        onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
+    else:
+        target.write_bytes(made.SerializeToString())
+    return target
+
+
+def load(path: Path) -> onnx.ModelProto:
+    """A model with all of its weights, also of the files beside it."""
+    try:
+        return onnx.load(str(path))
+    except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
+            from None
+
+

@@ -1,0 +1,156 @@
+"""If, Loop and Scan: decided, or unrolled, where what decides is known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused, not_constant
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.values import Node, Thing, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+MOST_TURNS = 10_000
+
+
+@rule("If")
+def if_rule(walk: Walk, node: Node) -> list[Thing | None]:
+    condition = node.tensor(0)
+    if condition.array is not None:
+        taken = "then_branch" if condition.array.item() else "else_branch"
+        return walk.subgraph(node.attrs[taken], node, [])
+    for branch in ("then_branch", "else_branch"):
+        _check_both_ways(node.attrs[branch])
+    ways = [walk.subgraph(node.attrs[branch], node, [])
+            for branch in ("then_branch", "else_branch")]
+    return [_either(walk, condition, a, b) for a, b in zip(*ways)]
+
+
+def _check_both_ways(graph: onnx.GraphProto) -> None:
+    """Both branches are computed, so that neither may end the program."""
+    if any(proto.op_type in ("Div", "Mod") for proto in graph.node):
+        raise Refused("its condition is known at run time only, and a branch divides, which might "
+                      "be by 0 where the branch is not to be taken",
+                      "choose between results with Where (torch.where).", "run-time parameter")
+
+
+def _either(walk: Walk, condition: Value, a: Thing | None, b: Thing | None) -> Value:
+    if not isinstance(a, Value) or not isinstance(b, Value) or a.shape != b.shape \
+            or a.elem_type != b.elem_type:
+        raise Refused("its condition is known at run time only, and its branches have results of "
+                      "different shapes", "make the condition a constant.", "run-time parameter")
+    return walk.graph.op("Where", reshaped(walk, condition, ()), a, b)
+
+
+@rule("Loop")
+def loop(walk: Walk, node: Node) -> list[Thing | None]:
+    body = node.attrs["body"]
+    limit = node.ints(0, "the number of turns")
+    turns = limit[0] if limit else MOST_TURNS + 1
+    condition = node.get(1)
+    state = list(node.inputs[2:])
+    columns: list[list[Value]] = []
+    turn = 0
+    while turn < turns:
+        if condition is not None:
+            if condition.array is None:
+                raise not_constant("whether the loop goes on", condition.name)
+            if not condition.array.item():
+                break
+        if turn == MOST_TURNS:
+            raise Refused(f"it makes more than {MOST_TURNS} turns", "give it fewer.")
+        made = walk.subgraph(body, node, [walk.graph.constant(turn, np.int64),
+                                          condition or walk.graph.constant(True), *state])
+        condition = made[0]  # type: ignore[assignment]
+        state = made[1:1 + len(state)]
+        columns.append(_tensors(made[1 + len(state):]))
+        turn += 1
+    count = len(body.output) - 1 - len(state)
+    stacked = [_stacked(walk, [column[i] for column in columns], body.output[1 + len(state) + i])
+               for i in range(count)]
+    return [*state, *stacked]
+
+
+def _tensors(things: list[Thing | None]) -> list[Value]:
+    for thing in things:
+        if not isinstance(thing, Value):
+            raise Refused("it collects sequences from its turns", None, "sequences")
+    return things  # type: ignore[return-value]
+
+
+def _stacked(walk: Walk, values: list[Value], described: onnx.ValueInfoProto,
+             axis: int = 0) -> Value:
+    if not values:
+        tensor = described.type.tensor_type
+        return walk.graph.constant(np.zeros(
+            (0, *(d.dim_value for d in tensor.shape.dim)),
+            onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type or TensorProto.FLOAT)))
+    axis %= values[0].rank + 1
+    wide = [walk.graph.op("Unsqueeze", v, np.array([axis])) for v in values]
+    return concatenated(walk, wide, axis)
+
+
+@rule("Scan")
+def scan(walk: Walk, node: Node) -> list[Thing | None]:
+    body = node.attrs["body"]
+    count = node.attrs["num_scan_inputs"]
+    if node.opset < 9:
+        return _batched_scan(walk, node, body, count)
+    states = len(node.inputs) - count
+    axes = node.attrs.get("scan_input_axes") or [0] * count
+    backwards = node.attrs.get("scan_input_directions") or [0] * count
+    results = len(body.output) - states
+    out_axes = node.attrs.get("scan_output_axes") or [0] * results
+    out_backwards = node.attrs.get("scan_output_directions") or [0] * results
+    made, columns = _scanned(walk, node, list(node.inputs[:states]),
+                             [node.tensor(states + i) for i in range(count)], axes, backwards)
+    stacked = [_stacked(walk, column[::-1] if back else column, body.output[states + i], axis)
+               for i, (column, axis, back) in enumerate(zip(columns, out_axes, out_backwards))]
+    return [*made, *stacked]
+
+
+def _scanned(walk: Walk, node: Node, state: list[Thing | None], values: list[Value],
+             axes: list[int], backwards: list[int]) -> tuple[list[Thing | None], list[list[Value]]]:
+    body = node.attrs["body"]
+    length = values[0].shape[axes[0] % values[0].rank]
+    if length > MOST_TURNS:
+        raise Refused(f"it makes {length} turns, and {MOST_TURNS} are the most", "give it fewer.")
+    columns: list[list[Value]] = [[] for _ in range(len(body.output) - len(state))]
+    for turn in range(length):
+        items = [_item(walk, v, a % v.rank, length - 1 - turn if back else turn)
+                 for v, a, back in zip(values, axes, backwards)]
+        made = walk.subgraph(body, node, [*state, *items])
+        state = made[:len(state)]
+        for column, value in zip(columns, _tensors(made[len(state):])):
+            column.append(value)
+    return state, columns
+
+
+def _item(walk: Walk, value: Value, axis: int, index: int) -> Value:
+    part = sliced(walk, value, {axis: range(index, index + 1)})
+    return walk.graph.op("Squeeze", part, np.array([axis]))
+
+
+def _batched_scan(walk: Walk, node: Node, body: onnx.GraphProto,
+                  count: int) -> list[Thing | None]:
+    """Of opset 8: over the second axis, for each element of the first."""
+    if node.get(0) is not None:
+        raise Refused("its sequences have lengths of their own")
+    things = [node.tensor(i) for i in range(1, len(node.inputs))]
+    states = len(things) - count
+    backwards = node.attrs.get("directions") or [0] * count
+    rows = []
+    for index in range(things[0].shape[0]):
+        items = [_item(walk, t, 0, index) for t in things]
+        made, columns = _scanned(walk, node, list(items[:states]), items[states:], [0] * count,
+                                 backwards)
+        rows.append([*_tensors(made), *(_stacked(walk, column, body.output[states + i])
+                                        for i, column in enumerate(columns))])
+    return [_stacked(walk, [row[i] for row in rows], body.output[i])
+            for i in range(len(body.output))]
+
+

@@ -1,0 +1,123 @@
+"""Convolutions, with every padding worked out from the shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.indexing import padded
+from run_model_tools.onnx_repair.rules.pooling import window_of
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@rule("Conv")
+def conv(walk: Walk, node: Node) -> Value:
+    return convolved(walk, node, node.tensor(0), node.tensor(1), node.get(2))
+
+
+def convolved(walk: Walk, node: Node, x: Value, weight: Value, bias: Value | None) -> Value:
+    """A convolution by the node's attributes."""
+    _check_rank(x)
+    window = window_of(node, x.shape[2:], list(weight.shape[2:]))
+    pads = [*window.before, *window.padded]
+    if any(p < 0 for p in pads):
+        n = len(window.before)
+        x = padded(walk, x, {i + 2: (b, a) for i, (b, a) in enumerate(zip(
+            window.before, window.padded))})
+        pads = [0] * (2 * n)
+    return walk.graph.op(
+        "Conv", x, weight, bias, kernel_shape=window.kernel, strides=window.strides,
+        dilations=window.dilations, pads=pads, group=node.attrs.get("group", 1))
+
+
+def _check_rank(x: Value) -> None:
+    if not 3 <= x.rank <= 5:
+        raise Refused(f"it convolves over {x.rank - 2} axes, and 1 to 3 are possible")
+
+
+@rule("ConvTranspose")
+def conv_transpose(walk: Walk, node: Node) -> Value:
+    """As one without dilation, whose result is cropped, or padded where pads are below 0."""
+    graph = walk.graph
+    x, weight, bias = node.tensor(0), node.tensor(1), node.get(2)
+    _check_rank(x)
+    n = x.rank - 2
+    strides = list(node.attrs.get("strides") or [1] * n)
+    weight = _spread(weight, node.attrs.get("dilations") or [1] * n, walk)
+    kernel = list(weight.shape[2:])
+    before, after = _cropped(node, x.shape[2:], strides, kernel)
+    pads = [max(b, 0) for b in before] + [max(a, 0) for a in after]
+    made = graph.op("ConvTranspose", x, weight, kernel_shape=kernel, strides=strides, pads=pads,
+                    group=node.attrs.get("group", 1))
+    made = padded(walk, made, {i + 2: (max(-b, 0), max(-a, 0))
+                               for i, (b, a) in enumerate(zip(before, after))})
+    return made if bias is None else graph.op("Add", made, reshaped(
+        walk, bias, (1, bias.size, *[1] * n)))
+
+
+def _spread(weight: Value, dilations: list[int], walk: Walk) -> Value:
+    """The kernel with zeros between its elements."""
+    if all(d == 1 for d in dilations):
+        return weight
+    if weight.array is None:
+        raise Refused("it is dilated, and its weights are computed at run time")
+    extents = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
+    spread = np.zeros((*weight.shape[:2], *extents), weight.dtype)
+    spread[(slice(None), slice(None), *(slice(None, None, d) for d in dilations))] = weight.array
+    return walk.graph.constant(spread)
+
+
+def _cropped(node: Node, extents: tuple[int, ...], strides: list[int],
+             kernel: list[int]) -> tuple[list[int], list[int]]:
+    """How much of the whole result is not wanted before and behind; below 0: more is wanted."""
+    n = len(extents)
+    extra = list(node.attrs.get("output_padding") or [0] * n)
+    auto = node.attrs.get("auto_pad", "NOTSET")
+    wanted = node.attrs.get("output_shape")
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [e * s for e, s in zip(extents, strides)]
+    if wanted is None:
+        pads = [0] * (2 * n) if auto == "VALID" else list(node.attrs.get("pads") or [0] * (2 * n))
+        return pads[:n], [p - x for p, x in zip(pads[n:], extra)]
+    before, after = [], []
+    for e, s, k, x, w in zip(extents, strides, kernel, extra, list(wanted)[-n:]):
+        total = (e - 1) * s + x + k - w
+        small, large = total // 2, total - total // 2
+        b, a = (small, large) if auto == "SAME_UPPER" else (large, small)
+        before.append(b)
+        after.append(a - x)
+    return before, after
+
+
+@rule("Col2Im")
+def col2im(walk: Walk, node: Node) -> Value:
+    """Columns laid over each other: the sum of each kernel place's elements, spread and shifted."""
+    graph = walk.graph
+    x = node.tensor(0)
+    image = node.ints(1, "the picture's shape") or []
+    block = node.ints(2, "the block's shape") or []
+    n = len(image)
+    strides = node.attrs.get("strides") or [1] * n
+    dilations = node.attrs.get("dilations") or [1] * n
+    pads = node.attrs.get("pads") or [0] * (2 * n)
+    taps = int(np.prod(block))
+    channels = x.shape[1] // taps
+    wide = [e + pads[i] + pads[n + i] for i, e in enumerate(image)]
+    counts = [(w - (k - 1) * d - 1) // s + 1
+              for w, k, d, s in zip(wide, block, dilations, strides)]
+    places = np.zeros((taps, *counts), np.int64)
+    for index, at in enumerate(np.ndindex(*block)):
+        flat = np.zeros(counts, np.int64)
+        for axis in range(n):
+            line = at[axis] * dilations[axis] + np.arange(counts[axis]) * strides[axis]
+            flat = flat * wide[axis] + line.reshape([-1 if a == axis else 1 for a in range(n)])
+        places[index] = flat
+    columns = reshaped(walk, x, (x.shape[0], channels, taps * int(np.prod(counts))))
+    zeros = graph.op("Expand", graph.like(0, x), np.array([*columns.shape[:2], np.prod(wide)]))
+    where = graph.op("Expand", places.reshape(1, 1, -1), np.array(columns.shape))
+    made = reshaped(walk, graph.op("ScatterElements", zeros, where, columns, axis=2,
+                                   reduction="add"), (*columns.shape[:2], *wide))
+    return padded(walk, made, {i + 2: (-pads[i], -pads[n + i]) for i in range(n)})

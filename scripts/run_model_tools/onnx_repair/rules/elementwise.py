@@ -1,0 +1,192 @@
+"""Operators that work element by element, and casts."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.values import COMPUTED, Node, Value, type_name
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@rule("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Cos", "Cosh",
+      "Erf", "Exp", "Floor", "IsNaN", "Log", "Neg", "Not", "Reciprocal", "Relu", "Round",
+      "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh")
+def unary(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    if node.op == "Relu" and not x.is_float:
+        return walk.graph.op("Max", x, 0)
+    return walk.graph.op(node.op, x)
+
+
+def aligned(walk: Walk, node: Node) -> tuple[Value, Value]:
+    """Both operands of a node that broadcasts; before opset 7 the second began at `axis`."""
+    a, b = node.tensor(0), node.tensor(1)
+    if node.opset < 7 and b.rank and a.rank > b.rank and node.attrs.get("broadcast", 0):
+        axis = node.attrs.get("axis", a.rank - b.rank) % a.rank
+        shape = (*b.shape, *[1] * (a.rank - axis - b.rank))
+        b = reshaped(walk, b, shape)
+    return a, b
+
+
+def reshaped(walk: Walk, value: Value, shape: tuple[int, ...]) -> Value:
+    """The value with another shape of as many elements."""
+    shape = tuple(int(d) for d in shape)
+    if value.shape == shape:
+        return value
+    allow = {"allowzero": 1} if 0 in shape else {}
+    return walk.graph.op("Reshape", value, np.array(shape, np.int64), **allow)
+
+
+@rule("Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Greater", "GreaterOrEqual", "Less",
+      "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+def binary(walk: Walk, node: Node) -> Value:
+    return walk.graph.op(node.op, *aligned(walk, node))
+
+
+@rule("Equal")
+def equal(walk: Walk, node: Node) -> Value:
+    a, b = aligned(walk, node)
+    if a.elem_type == TensorProto.BOOL:
+        return walk.graph.op("Not", walk.graph.op("Xor", a, b))
+    return walk.graph.op("Equal", a, b)
+
+
+@rule("BitShift")
+def bit_shift(walk: Walk, node: Node) -> Value:
+    return walk.graph.op("BitShift", node.tensor(0), node.tensor(1),
+                         direction=node.attrs["direction"])
+
+
+@rule("Mod")
+def mod(walk: Walk, node: Node) -> Value:
+    a, b = node.tensor(0), node.tensor(1)
+    if a.is_float or not node.attrs.get("fmod", 0):
+        return walk.graph.op("Mod", a, b, fmod=1 if a.is_float else 0)
+    # Of whole numbers, the remainder with the dividend's sign.
+    return walk.graph.op("Sub", a, walk.graph.op("Mul", walk.graph.op("Div", a, b), b))
+
+
+@rule("Pow")
+def power(walk: Walk, node: Node) -> Value:
+    """Small whole exponents are products, which whole numbers need to be exact."""
+    graph = walk.graph
+    x, y = aligned(walk, node)
+    if y.array is not None and y.size == 1 and len(y.shape) <= x.rank:
+        exponent = float(y.array.ravel()[0])
+        if exponent in (1.0, 2.0, 3.0, 4.0):
+            square = graph.op("Mul", x, x) if exponent > 1 else x
+            return square if exponent <= 2 else graph.op(
+                "Mul", square, x if exponent == 3 else square)
+    if x.is_float:
+        return graph.op("Pow", x, cast(walk, y, x.elem_type))
+    # The importer would compute whole numbers in 24 bits.
+    return cast(walk, graph.op("Pow", cast(walk, x, TensorProto.DOUBLE),
+                               cast(walk, y, TensorProto.DOUBLE)), x.elem_type)
+
+
+@rule("Max", "Min")
+def extreme(walk: Walk, node: Node) -> Value:
+    values = node.tensors()
+    result = values[0]
+    for value in values[1:]:
+        result = walk.graph.op(node.op, result, value)
+    return result
+
+
+@rule("Sum", "Mean")
+def total(walk: Walk, node: Node) -> Value:
+    values = node.tensors()
+    result = values[0]
+    for value in values[1:]:
+        result = walk.graph.op("Add", result, value)
+    if node.op == "Mean" and len(values) > 1:
+        result = walk.graph.op("Mul", result, 1 / len(values))
+    return result
+
+
+@rule("Where")
+def where(walk: Walk, node: Node) -> Value:
+    condition, x, y = node.tensor(0), node.tensor(1), node.tensor(2)
+    if condition.array is not None and condition.array.size:
+        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        for chosen, found in ((x, condition.array.all()), (y, not condition.array.any())):
+            if found and chosen.shape == shape:
+                return chosen
+    return walk.graph.op("Where", condition, x, y)
+
+
+@rule("Clip")
+def clip(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    if node.opset < 11:
+        bounds = [walk.graph.like(node.attrs[key], x) if key in node.attrs else None
+                  for key in ("min", "max")]
+    else:
+        bounds = [node.get(1), node.get(2)]
+    low, high = bounds
+    if (x.is_float and low is not None and high is not None
+            and low.array is not None and high.array is not None
+            and low.array.item() <= high.array.item()):
+        return walk.graph.op("Clip", x, low.array.reshape(()), high.array.reshape(()))
+    for op, bound in (("Max", low), ("Min", high)):
+        if bound is not None:
+            x = walk.graph.op(op, x, reshaped(walk, bound, ()))
+    return x
+
+
+def cast(walk: Walk, x: Value, to: int) -> Value:
+    """The value as another type; what is not 0 is true."""
+    if x.elem_type == to:
+        return x
+    if to == TensorProto.BOOL:
+        return walk.graph.op("Not", walk.graph.op("Equal", x, 0))
+    if to not in COMPUTED:
+        raise Refused(f"it casts to {type_name(to)}, which compiled code has not",
+                      "export the network in float32 or whole numbers.", "type")
+    return walk.graph.op("Cast", x, to=to)
+
+
+@rule("Cast")
+def cast_rule(walk: Walk, node: Node) -> Value:
+    to = node.attrs["to"]
+    if isinstance(to, str):  # Of opsets before 6.
+        to = TensorProto.DataType.Value(to.upper())
+    return cast(walk, node.tensor(0), to)
+
+
+@rule("CastLike")
+def cast_like(walk: Walk, node: Node) -> Value:
+    return cast(walk, node.tensor(0), node.tensor(1).elem_type)
+
+
+@rule("IsInf")
+def is_inf(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    signs = [sign for key, sign in (("detect_negative", -1), ("detect_positive", 1))
+             if node.attrs.get(key, 1)]
+    if not signs:
+        return walk.graph.constant(np.zeros(x.shape, np.bool_))
+    found = [walk.graph.op("Equal", x, walk.graph.like(sign * np.inf, x)) for sign in signs]
+    return found[0] if len(found) == 1 else walk.graph.op("Or", *found)
+
+
+@rule("Identity")
+def identity(walk: Walk, node: Node) -> list:
+    return [node.inputs[0]]
+
+
+@rule("Dropout")
+def dropout(walk: Walk, node: Node) -> list:
+    """Nothing, when a network is used; in training it would be random."""
+    x = node.tensor(0)
+    training = node.constant(2, "whether it trains") if node.opset >= 12 else None
+    ratio = node.constant(1, "its ratio") if node.opset >= 12 else None
+    if training is not None and training.item() and (ratio is None or ratio.item()):
+        raise Refused("it is to drop values at random, which is for training",
+                      "export the network for inference (model.eval()).", "random")
+    mask_type = TensorProto.BOOL if node.opset >= 10 else x.elem_type
+    mask = np.ones(x.shape, helper.tensor_dtype_to_np_dtype(mask_type))
+    return [x, walk.graph.constant(mask) if node.outputs > 1 and node.wanted[1] else None]

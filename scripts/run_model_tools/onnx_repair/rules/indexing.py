@@ -1,0 +1,220 @@
+"""Slices, gathers and scatters, with every constant index counted from the begin."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import data_dependent
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@rule("Slice")
+def slice_rule(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    if node.opset < 10:
+        starts, ends = node.attrs["starts"], node.attrs["ends"]
+        axes, steps = node.attrs.get("axes"), None
+    else:
+        starts, ends = node.ints(1, "where it starts"), node.ints(2, "where it ends")
+        axes, steps = node.ints(3, "the axes"), node.ints(4, "the steps")
+    axes = [a % x.rank for a in axes] if axes is not None else list(range(len(starts)))
+    ranges = {axis: range(*slice(start, end, step).indices(x.shape[axis]))
+              for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts))}
+    return sliced(walk, x, ranges)
+
+
+def sliced(walk: Walk, x: Value, ranges: dict[int, range]) -> Value:
+    """The elements at these places of some axes; backwards, as the importer does not slice."""
+    forwards = {}
+    for axis, places in ranges.items():
+        if places == range(x.shape[axis]):
+            continue
+        if places.step < 0 and len(places) > 1:
+            x = walk.graph.op("Gather", x, np.array(places, np.int64), axis=axis)
+        elif len(places):
+            forwards[axis] = (places[0], places[-1] + 1, max(places.step, 1))
+        else:
+            forwards[axis] = (0, 0, 1)
+    if not forwards:
+        return x
+    starts, ends, steps = (np.array(v, np.int64) for v in zip(*forwards.values()))
+    return walk.graph.op("Slice", x, starts, ends, np.array(list(forwards), np.int64), steps)
+
+
+def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
+    """Indices of which those below 0 are from the end."""
+    graph = walk.graph
+    indices = cast(walk, indices, TensorProto.INT64)
+    if indices.array is not None:
+        if (indices.array >= 0).all():
+            return indices
+        return graph.constant(np.where(indices.array < 0, indices.array + extent, indices.array))
+    return graph.op("Where", graph.op("Less", indices, 0),
+                    graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
+
+
+@rule("Gather")
+def gather(walk: Walk, node: Node) -> Value:
+    x, indices = node.tensor(0), node.tensor(1)
+    axis = node.attrs.get("axis", 0) % x.rank
+    if indices.array is not None:
+        indices = counted(walk, indices, x.shape[axis])
+    return walk.graph.op("Gather", x, indices, axis=axis)
+
+
+@rule("GatherElements")
+def gather_elements(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axis = node.attrs.get("axis", 0) % x.rank
+    return walk.graph.op("GatherElements", x, counted(walk, node.tensor(1), x.shape[axis]),
+                         axis=axis)
+
+
+@rule("GatherND")
+def gather_nd(walk: Walk, node: Node) -> Value:
+    x, indices = node.tensor(0), node.tensor(1)
+    batch = node.attrs.get("batch_dims", 0)
+    extents = np.array(x.shape[batch:batch + indices.shape[-1]], np.int64)
+    return walk.graph.op("GatherND", x, counted(walk, indices, extents), batch_dims=batch)
+
+
+@rule("Scatter", "ScatterElements")
+def scatter_elements(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axis = node.attrs.get("axis", 0) % x.rank
+    return walk.graph.op(
+        "ScatterElements", x, counted(walk, node.tensor(1), x.shape[axis]), node.tensor(2),
+        axis=axis, reduction=node.attrs.get("reduction", "none"))
+
+
+@rule("ScatterND")
+def scatter_nd(walk: Walk, node: Node) -> Value:
+    x, indices = node.tensor(0), node.tensor(1)
+    extents = np.array(x.shape[:indices.shape[-1]], np.int64)
+    return walk.graph.op("ScatterND", x, counted(walk, indices, extents), node.tensor(2),
+                         reduction=node.attrs.get("reduction", "none"))
+
+
+@rule("Compress")
+def compress(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    condition = node.constant(1, "the condition")
+    assert condition is not None
+    axis = node.attrs.get("axis")
+    if axis is None:
+        x, axis = reshaped(walk, x, (x.size,)), 0
+    return walk.graph.op("Gather", x, np.flatnonzero(condition), axis=axis % x.rank)
+
+
+@rule("NonZero", "Unique", "NonMaxSuppression")
+def found_at_run_time(walk: Walk, node: Node) -> Value:
+    raise data_dependent("the shape of its result")
+
+
+@rule("TopK")
+def top_k(walk: Walk, node: Node) -> list[Value]:
+    graph = walk.graph
+    x = node.tensor(0)
+    k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
+    # The importer forgets where the smallest were, if several are equal.
+    upside_down = not node.attrs.get("largest", 1)
+    if upside_down:
+        highest = graph.like(np.iinfo(x.dtype).max, x) if x.dtype.kind == "u" else None
+        turn = (lambda v: graph.op("Sub", highest, v)) if highest is not None else (
+            lambda v: graph.op("Neg", v))
+        x = turn(x)
+    values, indices = graph.ops("TopK", [x, np.array([k], np.int64)], 2,
+                                axis=node.attrs.get("axis", -1) % x.rank)
+    return [turn(values) if upside_down else values, indices]
+
+
+@rule("CumSum")
+def cum_sum(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axis = (node.ints(1, "the axis") or [0])[0] % x.rank
+    return walk.graph.op("CumSum", x, np.array(axis, np.int64),
+                         exclusive=node.attrs.get("exclusive", 0),
+                         reverse=node.attrs.get("reverse", 0))
+
+
+@rule("ReverseSequence")
+def reverse_sequence(walk: Walk, node: Node) -> Value:
+    x, lengths = node.tensor(0), node.tensor(1)
+    time, batch = node.attrs.get("time_axis", 0), node.attrs.get("batch_axis", 1)
+    return walk.graph.op("GatherElements", x, _reversed_places(walk, x, lengths, time, batch),
+                         axis=time)
+
+
+def _reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int) -> Value:
+    """For each element where it comes from: length-1-t before the sequence's length, t after."""
+    graph = walk.graph
+    shape = [x.shape[i] if i == batch else 1 for i in range(x.rank)]
+    lengths = reshaped(walk, cast(walk, lengths, TensorProto.INT64), tuple(shape))
+    t = graph.constant(np.arange(x.shape[time]).reshape(
+        [-1 if i == time else 1 for i in range(x.rank)]))
+    places = graph.op("Where", graph.op("Less", t, lengths),
+                      graph.op("Sub", graph.op("Sub", lengths, 1), t), t)
+    return graph.op("Expand", places, np.array(x.shape, np.int64))
+
+
+@rule("Pad")
+def pad(walk: Walk, node: Node) -> Value:
+    """Constant, edge and reflect are the importer's; wrap is made of slices."""
+    x = node.tensor(0)
+    value: np.ndarray | None
+    if node.opset < 11:
+        pads = node.attrs.get("pads", node.attrs.get("paddings"))
+        value = np.asarray(node.attrs.get("value", 0), x.dtype)
+    else:
+        pads = node.ints(1, "the pads")
+        value = node.constant(2, "the value")
+    axes = [a % x.rank for a in node.ints(3, "the axes") or range(x.rank)]
+    half = len(pads) // 2
+    begin, end = dict(zip(axes, pads[:half])), dict(zip(axes, pads[half:]))
+    return padded(walk, x, {a: (begin[a], end[a]) for a in axes}, node.attrs.get(
+        "mode", "constant"), 0 if value is None else value.item())
+
+
+def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "constant",
+           value: float = 0) -> Value:
+    """More elements before and after along some axes; less where a number is below 0."""
+    x = sliced(walk, x, {a: range(max(-b, 0), x.shape[a] - max(-e, 0))
+                         for a, (b, e) in pads.items() if b < 0 or e < 0})
+    pads = {a: (max(b, 0), max(e, 0)) for a, (b, e) in pads.items() if b > 0 or e > 0}
+    if not pads:
+        return x
+    if mode == "constant":
+        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
+        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
+                             walk.graph.like(value, x))
+    fits = all(max(pads[a]) < x.shape[a] for a in pads)
+    if mode == "edge" or mode == "reflect" and fits:
+        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
+        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64), mode=mode)
+    for axis, (before, after) in pads.items():
+        extent = x.shape[axis]
+        places = np.arange(-before, extent + after)
+        if mode == "wrap" or extent == 1:
+            places = places % extent
+        else:
+            period = 2 * (extent - 1)
+            places = (extent - 1) - np.abs((places % period) - (extent - 1))
+        x = _taken(walk, x, axis, places, before, after)
+    return x
+
+
+def _taken(walk: Walk, x: Value, axis: int, places: np.ndarray, before: int,
+           after: int) -> Value:
+    """The places of an axis; the middle is x itself, which is not moved element by element."""
+    graph = walk.graph
+    extent = x.shape[axis]
+    parts = [graph.op("Gather", x, places[:before], axis=axis)] if before else []
+    parts.append(x)
+    if after:
+        parts.append(graph.op("Gather", x, places[before + extent:], axis=axis))
+    return concatenated(walk, parts, axis)

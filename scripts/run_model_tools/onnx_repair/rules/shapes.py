@@ -1,0 +1,265 @@
+"""Operators that only move elements, or tell of shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@rule("Constant")
+def constant(walk: Walk, node: Node) -> Value:
+    attrs = node.attrs
+    if "value" in attrs:
+        return walk.graph.initializer(attrs["value"])
+    for key, dtype in (("value_float", np.float32), ("value_floats", np.float32),
+                       ("value_int", np.int64), ("value_ints", np.int64)):
+        if key in attrs:
+            return walk.graph.constant(attrs[key], dtype)
+    raise Refused("it is a constant of strings, or a sparse one",
+                  "export the network without it.", "strings")
+
+
+@rule("Shape")
+def shape(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    return walk.graph.constant(list(x.shape)[node.attrs.get("start"):node.attrs.get("end")],
+                               np.int64)
+
+
+@rule("Size")
+def size(walk: Walk, node: Node) -> Value:
+    return walk.graph.constant(node.tensor(0).size, np.int64)
+
+
+@rule("ConstantOfShape")
+def constant_of_shape(walk: Walk, node: Node) -> Value:
+    extents = node.ints(0, "the shape") or []
+    value = numpy_helper.to_array(node.attrs["value"]) if "value" in node.attrs else np.zeros(
+        1, np.float32)
+    return filled(walk, value.reshape(()), tuple(extents))
+
+
+def filled(walk: Walk, value: np.ndarray, extents: tuple[int, ...]) -> Value:
+    """A tensor of one value; what is large is not written into the model."""
+    if np.prod(extents) * value.itemsize <= 1 << 18:
+        return walk.graph.constant(np.full(extents, value))
+    return walk.graph.op("Expand", walk.graph.constant(value), np.array(extents, np.int64))
+
+
+@rule("Reshape")
+def reshape(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    wanted = node.attrs.get("shape") if node.opset < 5 else node.ints(1, "the shape")
+    assert wanted is not None
+    extents = list(wanted)
+    if not node.attrs.get("allowzero", 0):
+        extents = [x.shape[i] if d == 0 and i < x.rank else d for i, d in enumerate(extents)]
+    if -1 in extents:
+        known = int(np.prod([d for d in extents if d != -1], dtype=np.int64))
+        extents[extents.index(-1)] = x.size // known if known else 0
+    if int(np.prod(extents, dtype=np.int64)) != x.size:
+        raise Refused(f"it reshapes {list(x.shape)} to {list(wanted)}, which has another number of "
+                      "elements", "if the network was exported for another batch or picture, export "
+                      "it with dynamic axes, or give that shape with --shape.", "invalid")
+    return reshaped(walk, x, tuple(extents))
+
+
+@rule("Flatten")
+def flatten(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axis = node.attrs.get("axis", 1)
+    axis += x.rank if axis < 0 else 0
+    if axis == 1 and x.rank > 1:
+        return walk.graph.op("Flatten", x, axis=1)
+    before = int(np.prod(x.shape[:axis], dtype=np.int64))
+    return reshaped(walk, x, (before, x.size // before if before else 0))
+
+
+def _axes(node: Node) -> list[int] | None:
+    return node.attrs.get("axes") if node.opset < 13 else node.ints(1, "the axes")
+
+
+@rule("Squeeze")
+def squeeze(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axes = _axes(node)
+    gone = {a % x.rank for a in axes} if axes is not None else {
+        i for i, d in enumerate(x.shape) if d == 1}
+    if any(x.shape[i] != 1 for i in gone):
+        raise Refused(f"it squeezes axes {sorted(gone)} of {list(x.shape)}, which are not all 1",
+                      "look at the shapes given with --shape.", "invalid")
+    if not gone:
+        return x
+    return walk.graph.op("Squeeze", x, np.array(sorted(gone), np.int64))
+
+
+@rule("Unsqueeze")
+def unsqueeze(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    axes = _axes(node) or []
+    rank = x.rank + len(axes)
+    if not axes:
+        return x
+    return walk.graph.op("Unsqueeze", x, np.array(sorted(a % rank for a in axes), np.int64))
+
+
+@rule("Transpose")
+def transpose(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    perm = node.attrs.get("perm") or list(reversed(range(x.rank)))
+    return transposed(walk, x, perm)
+
+
+def transposed(walk: Walk, x: Value, perm: list[int]) -> Value:
+    perm = [int(p) % x.rank for p in perm]
+    if perm == list(range(x.rank)):
+        return x
+    return walk.graph.op("Transpose", x, perm=perm)
+
+
+@rule("Concat")
+def concat(walk: Walk, node: Node) -> Value:
+    values = node.tensors()
+    axis = node.attrs.get("axis", 1) % max(values[0].rank, 1)
+    return concatenated(walk, values, axis)
+
+
+def concatenated(walk: Walk, values: list[Value], axis: int) -> Value:
+    """One after the other along an axis, without those that are empty."""
+    full = [v for v in values if v.size] or values[:1]
+    return full[0] if len(full) == 1 else walk.graph.op("Concat", *full, axis=axis)
+
+
+@rule("Split")
+def split(walk: Walk, node: Node) -> list[Value]:
+    x = node.tensor(0)
+    axis = node.attrs.get("axis", 0) % x.rank
+    parts = node.attrs.get("split") or node.ints(1, "the sizes of the parts")
+    if not parts:
+        count = node.attrs.get("num_outputs", node.outputs)
+        each = -(-x.shape[axis] // count)
+        parts = [min(each, max(x.shape[axis] - each * i, 0)) for i in range(count)]
+    return split_into(walk, x, axis, parts)
+
+
+def split_into(walk: Walk, x: Value, axis: int, parts: list[int]) -> list[Value]:
+    """Parts of the given extents along an axis."""
+    if sum(parts) != x.shape[axis]:
+        raise Refused(f"it splits {x.shape[axis]} into parts of {parts}",
+                      "the model is not valid for these shapes: look at --shape.", "invalid")
+    if len(parts) == 1:
+        return [x]
+    if 0 in parts:
+        ends = np.cumsum(parts)
+        return [walk.graph.op("Slice", x, np.array([e - p]), np.array([e]), np.array([axis]))
+                for e, p in zip(ends, parts)]
+    return walk.graph.ops("Split", [x, np.array(parts, np.int64)], len(parts), axis=axis)
+
+
+@rule("Expand")
+def expand(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    extents = node.ints(1, "the shape")
+    assert extents is not None
+    return expanded(walk, x, np.broadcast_shapes(x.shape, tuple(extents)))
+
+
+def expanded(walk: Walk, x: Value, extents: tuple[int, ...]) -> Value:
+    if x.shape == tuple(extents):
+        return x
+    return walk.graph.op("Expand", x, np.array(extents, np.int64))
+
+
+@rule("Tile")
+def tile(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    if node.opset < 6:
+        repeats = [1] * x.rank
+        repeats[(node.ints(2, "the axis") or [0])[0]] = (node.ints(1, "the repeats") or [1])[0]
+    else:
+        repeats = node.ints(1, "the repeats") or []
+    if all(r == 1 for r in repeats):
+        return x
+    return walk.graph.op("Tile", x, np.array(repeats, np.int64))
+
+
+@rule("DepthToSpace")
+def depth_to_space(walk: Walk, node: Node) -> Value:
+    n, c, h, w = (x := node.tensor(0)).shape
+    b = node.attrs["blocksize"]
+    if node.attrs.get("mode", "DCR") == "DCR":
+        parts, perm = (n, b, b, c // b // b, h, w), [0, 3, 4, 1, 5, 2]
+    else:
+        parts, perm = (n, c // b // b, b, b, h, w), [0, 1, 4, 2, 5, 3]
+    moved = transposed(walk, reshaped(walk, x, parts), perm)
+    return reshaped(walk, moved, (n, c // b // b, h * b, w * b))
+
+
+@rule("SpaceToDepth")
+def space_to_depth(walk: Walk, node: Node) -> Value:
+    n, c, h, w = (x := node.tensor(0)).shape
+    b = node.attrs["blocksize"]
+    moved = transposed(walk, reshaped(walk, x, (n, c, h // b, b, w // b, b)), [0, 3, 5, 1, 2, 4])
+    return reshaped(walk, moved, (n, c * b * b, h // b, w // b))
+
+
+@rule("EyeLike")
+def eye_like(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    dtype = helper.tensor_dtype_to_np_dtype(node.attrs.get("dtype", x.elem_type))
+    rows, columns = x.shape
+    return walk.graph.constant(np.eye(rows, columns, node.attrs.get("k", 0), dtype))
+
+
+@rule("Trilu")
+def trilu(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    k = (node.ints(1, "the diagonal") or [0])[0]
+    mask = np.tri(x.shape[-2], x.shape[-1], k - 1 if node.attrs.get("upper", 1) else k,
+                  dtype=np.bool_)
+    mask = ~mask if node.attrs.get("upper", 1) else mask
+    if x.elem_type == TensorProto.BOOL:
+        return walk.graph.op("And", x, mask)
+    return walk.graph.op("Where", walk.graph.constant(mask), x, walk.graph.like(0, x))
+
+
+@rule("Range")
+def range_rule(walk: Walk, node: Node) -> Value:
+    for index in range(3):
+        node.constant(index, "a bound")
+    raise data_dependent("its length")
+
+
+@rule("CenterCropPad")
+def center_crop_pad(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    extents = node.ints(1, "the shape") or []
+    axes = [a % x.rank for a in node.attrs.get("axes", range(x.rank))]
+    begin, end = [0] * x.rank, [0] * x.rank
+    for axis, extent in zip(axes, extents):
+        more = extent - x.shape[axis]
+        # Both halves are rounded towards the begin.
+        begin[axis] = more // 2 if more > 0 else -(-more // 2)
+        end[axis] = more - begin[axis]
+    return walk.node_in("Pad", 13, [x, walk.graph.constant(begin + end, np.int64)])
+
+
+@rule("OneHot")
+def one_hot(walk: Walk, node: Node) -> Value:
+    graph = walk.graph
+    indices, values = node.tensor(0), node.tensor(2)
+    depth = (node.ints(1, "the depth") or [0])[0]
+    axis = node.attrs.get("axis", -1) % (indices.rank + 1)
+    indices = cast(walk, indices, TensorProto.INT64)
+    wrapped = graph.op("Where", graph.op("Less", indices, 0), graph.op("Add", indices, depth),
+                       indices)
+    wrapped = graph.op("Unsqueeze", wrapped, np.array([axis]))
+    places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(wrapped.rank)])
+    off, on = (reshaped(walk, graph.op("Gather", values, np.array(i)), ()) for i in (0, 1))
+    return graph.op("Where", graph.op("Equal", wrapped, places), on, off)

@@ -1,0 +1,149 @@
+"""What flows along the edges of a graph: tensors of known shape, lists of them, and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
+UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTEGERS
+COMPUTED = (*NUMBERS, TensorProto.BOOL)
+"""The element types that compiled code computes with."""
+
+
+class Value:
+    """A tensor of the repaired graph; `array` is what it holds, where that is constant."""
+
+    def __init__(self, name: str, elem_type: int, shape: tuple[int, ...],
+                 tensor: TensorProto | None = None, array: np.ndarray | None = None) -> None:
+        self.name = name
+        self.elem_type = elem_type
+        self.shape = shape
+        self.tensor = tensor
+        self._array = array
+
+    @property
+    def is_constant(self) -> bool:
+        return self.tensor is not None or self._array is not None
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """Read-only, and None of what is known at run time only."""
+        if self._array is None and self.tensor is not None:
+            self._array = numpy_helper.to_array(self.tensor)
+        return self._array
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(self.elem_type))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_float(self) -> bool:
+        return self.elem_type in FLOATS
+
+    @property
+    def type_name(self) -> str:
+        return type_name(self.elem_type)
+
+    def ints(self) -> list[int] | None:
+        """The whole numbers of a constant, flat; None of anything else."""
+        return None if self.array is None else [int(x) for x in self.array.ravel()]
+
+    def type_proto(self) -> onnx.TypeProto:
+        return helper.make_tensor_type_proto(self.elem_type, self.shape)
+
+
+class Sequence(list):
+    """A sequence of known length; `elem_type` is that of its tensors."""
+
+    def __init__(self, items: Any = (), elem_type: int = TensorProto.FLOAT) -> None:
+        super().__init__(items)
+        self.elem_type = items[0].elem_type if items else elem_type
+
+
+@dataclass
+class Option:
+    """An optional that holds something or, known beforehand, nothing."""
+
+    held: Union[Value, Sequence, None]
+
+
+Thing = Union[Value, Sequence, Option]
+
+
+@dataclass
+class Node:
+    """A node of the model that is repaired, with what its inputs are now."""
+
+    op: str
+    domain: str
+    name: str
+    opset: int
+    """Of its domain."""
+    inputs: list[Thing | None]
+    attrs: dict[str, Any]
+    outputs: int
+    """How many it has; those at the end that nobody names are not among them."""
+    wanted: list[bool]
+    """Which of the outputs have a name."""
+    scope: Any = None
+    """Where the names in its subgraphs are looked up."""
+    proto: onnx.NodeProto = field(default_factory=onnx.NodeProto)
+
+    def get(self, index: int) -> Value | None:
+        """The tensor that is input `index`, None where it is left out."""
+        from run_model_tools.onnx_repair.refusal import Refused
+
+        item = self.inputs[index] if index < len(self.inputs) else None
+        if item is None or isinstance(item, Value):
+            return item
+        if isinstance(item, Option) and isinstance(item.held, Value):
+            return item.held
+        raise Refused("one of its inputs is a sequence or an optional, where a tensor is expected")
+
+    def tensor(self, index: int) -> Value:
+        from run_model_tools.onnx_repair.refusal import Refused
+
+        item = self.get(index)
+        if item is None:
+            raise Refused(f"its input {index} is missing")
+        return item
+
+    def tensors(self) -> list[Value]:
+        return [self.tensor(i) for i in range(len(self.inputs))]
+
+    def constant(self, index: int, what: str) -> np.ndarray | None:
+        """The array of a constant input, None where it is left out; refuses any other."""
+        from run_model_tools.onnx_repair.refusal import not_constant
+
+        item = self.get(index)
+        if item is None:
+            return None
+        if item.array is None:
+            raise not_constant(what, item.name)
+        return item.array
+
+    def ints(self, index: int, what: str) -> list[int] | None:
+        array = self.constant(index, what)
+        return None if array is None else [int(x) for x in array.ravel()]
+
+
+def type_name(elem_type: int) -> str:
+    """As ONNX writes it: float16, int64 ..."""
+    return {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}.get(
+        elem_type, TensorProto.DataType.Name(elem_type).lower())

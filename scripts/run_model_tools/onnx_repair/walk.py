@@ -1,0 +1,286 @@
+"""Walks a model from its inputs to its outputs, and makes the repaired graph on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TensorProto, helper
+
+from run_model_tools.onnx_repair import rules
+from run_model_tools.onnx_repair.evaluation import evaluate
+from run_model_tools.onnx_repair.graph import OPSET, Graph
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
+from run_model_tools.onnx_repair.values import COMPUTED, Node, Option, Sequence, Thing, Value
+
+# A loop of a thousand turns of a small body is unrolled; more is not a network of layers.
+MOST_NODES = 100_000
+
+_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
+           "RandomUniform", "RandomUniformLike")
+# 8-bit weights stay as they are, for kernels that compute with them.
+_KEPT = ("QuantizeLinear", "DequantizeLinear")
+# Results of whole nodes are computed beforehand up to this size; operators that they are made of
+# have their own measure (graph.py).
+_FOLDED_BYTES = 1 << 20
+
+
+class Walk:
+    """The state of a walk; rules use `graph`, `run` and `node_in`."""
+
+    def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = ()) -> None:
+        self.path = path
+        self.graph = Graph()
+        self.rules = rules.load()
+        self.functions = {(f.domain, f.name): f for f in functions}
+        self._count = 0
+        self._depth = 0
+
+    def run(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, Thing | None],
+            opsets: Mapping[str, int], prefix: str = "") -> None:
+        """Runs nodes in order; `scope` knows their inputs, and gets their outputs."""
+        for proto in nodes:
+            self._count += 1
+            if self._count > MOST_NODES:
+                raise self._refused(proto, opsets, Refused(
+                    f"the network has more than {MOST_NODES} operators once its loops are unrolled",
+                    "give its loops fewer turns."))
+            try:
+                results = self._run_one(proto, scope, opsets, prefix)
+            except Refused as refused:
+                raise self._refused(proto, opsets, refused) from None
+            for name, result in zip(proto.output, results):
+                if name:
+                    scope[name] = result
+
+    def _refused(self, proto: onnx.NodeProto, opsets: Mapping[str, int],
+                 refused: Refused) -> NodeRefused:
+        domain = _domain(proto.domain)
+        return NodeRefused(self.path, proto.op_type, domain, opsets.get(domain, 1), proto.name,
+                           refused)
+
+    def _run_one(self, proto: onnx.NodeProto, scope: dict[str, Thing | None],
+                 opsets: Mapping[str, int], prefix: str) -> list[Thing | None]:
+        domain = _domain(proto.domain)
+        inputs = [_lookup(scope, name) for name in proto.input]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        node = Node(
+            op=proto.op_type, domain=domain, name=proto.name, opset=opsets.get(domain, 1),
+            inputs=inputs, attrs={a.name: _attribute(a) for a in proto.attribute},
+            outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
+            proto=proto)
+        node.attrs.pop("consumed_inputs", None)
+        function = self.functions.get((domain, proto.op_type))
+        if function is not None:
+            return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
+        self.graph.source = prefix + (proto.name or next(filter(None, proto.output), proto.op_type))
+        folded = self._fold(node)
+        if folded is not None:
+            return folded
+        rule = self.rules.get((domain, proto.op_type))
+        if rule is not None:
+            made = rule(self, node)
+            return list(made) if isinstance(made, (list, tuple)) and not isinstance(
+                made, Sequence) else [made]  # type: ignore[list-item]
+        body = _standard_function(node)
+        if body is None:
+            raise Refused("there is no rule how to compute this operator",
+                          "replace it by simpler operators, or register a function for it in the "
+                          "file when exporting it.")
+        return self._call(body, {i.domain: i.version for i in body.opset_import} or
+                          {"": node.opset}, node)
+
+    def _call(self, function: onnx.FunctionProto, opsets: dict[str, int],
+              node: Node) -> list[Thing | None]:
+        """A function's body in the place of a node."""
+        if self._depth > 50:
+            raise Refused("the functions of the model call each other without end",
+                          "the model is not valid: look at what exported it.", "invalid")
+        scope: dict[str, Thing | None] = {"": None}
+        for index, name in enumerate(function.input):
+            scope[name] = node.inputs[index] if index < len(node.inputs) else None
+        given = {a.name: a for a in function.attribute_proto}
+        given.update({a.name: a for a in node.proto.attribute})
+        body = [_with_attributes(proto, given) for proto in function.node]
+        self._depth += 1
+        self.run(body, scope, {_domain(d): v for d, v in opsets.items()},
+                 prefix=f"{node.name or node.op}/")
+        self._depth -= 1
+        return [scope.get(name) for name in function.output[:node.outputs]]
+
+    def subgraph(self, graph: onnx.GraphProto, node: Node, inputs: list[Thing | None],
+                 opsets: Mapping[str, int] | None = None) -> list[Thing | None]:
+        """The outputs of a node's subgraph, which sees the values around the node."""
+        scope = dict(node.scope)
+        for value, thing in zip(graph.input, inputs):
+            scope[value.name] = thing
+        for tensor in graph.initializer:
+            if tensor.name not in {v.name for v in graph.input[:len(inputs)]}:
+                scope[tensor.name] = self.graph.initializer(tensor)
+        self.run(graph.node, scope, opsets or {"": node.opset})
+        return [_lookup(scope, output.name) for output in graph.output]
+
+    def node_in(self, op: str, opset: int, inputs: list[Thing | None], outputs: int = 1,
+                **attrs: Any) -> Any:
+        """What another rule makes of a node; its one output, or all of several."""
+        proto = helper.make_node(op, [], [f"o{i}" for i in range(outputs)], **{
+            k: v for k, v in attrs.items() if v is not None})
+        node = Node(op=op, domain="", name=self.graph.source, opset=opset, inputs=inputs,
+                    attrs={a.name: _attribute(a) for a in proto.attribute}, outputs=outputs,
+                    wanted=[True] * outputs, proto=proto)
+        made = self.rules["", op](self, node)
+        if isinstance(made, (list, tuple)) and not isinstance(made, Sequence):
+            return made[0] if outputs == 1 else made
+        return made
+
+    def _fold(self, node: Node) -> list[Thing | None] | None:
+        """The results of a node all of whose inputs are constants, if they are not too large."""
+        values = [i for i in node.inputs if i is not None]
+        if (not values or node.op in _RANDOM or node.op in _KEPT
+                or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+                       for a in node.proto.attribute)
+                or not all(isinstance(v, Value) and v.is_constant for v in values)):
+            return None
+        if _size_of_results(node) > max(_FOLDED_BYTES, 2 * sum(
+                v.size * v.dtype.itemsize for v in values if isinstance(v, Value))):
+            return None
+        names = {id(v): f"i{n}" for n, v in enumerate(values)}
+        proto = onnx.NodeProto()
+        proto.CopyFrom(node.proto)
+        proto.input[:] = [names[id(i)] if i is not None else "" for i in node.inputs]
+        proto.output[:] = [f"o{n}" if wanted else "" for n, wanted in enumerate(node.wanted)]
+        found = evaluate(proto, {names[id(v)]: (v.type_proto(), v.array)  # type: ignore[misc]
+                                 for v in values if isinstance(v, Value)}, node.domain, node.opset)
+        if found is None or any(np.dtype(f.dtype).kind not in "fiub" for f in found):
+            return None
+        results = iter(found)
+        return [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
+
+
+def _size_of_results(node: Node) -> int:
+    """In bytes; 0 where ONNX cannot tell."""
+    try:
+        schema = onnx.defs.get_schema(node.op, node.opset, node.domain)
+        proto = onnx.NodeProto()
+        proto.CopyFrom(node.proto)
+        proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(node.inputs)]
+        proto.output[:] = [f"o{n}" for n in range(node.outputs)]
+        given = {f"i{n}": i for n, i in enumerate(node.inputs) if isinstance(i, Value)}
+        types = onnx.shape_inference.infer_node_outputs(
+            schema, proto, {n: i.type_proto() for n, i in given.items()},
+            {n: onnx.numpy_helper.from_array(np.asarray(i.array), n) for n, i in given.items()
+             if i.size <= 1024}, None, [helper.make_opsetid(node.domain, node.opset)], 10)
+    except Exception:
+        return 0
+    total = 0
+    for kind in types.values():
+        tensor = kind.tensor_type
+        total += int(np.prod([d.dim_value for d in tensor.shape.dim], dtype=np.int64)) * 8
+    return total
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _lookup(scope: Mapping[str, Thing | None], name: str) -> Thing | None:
+    if not name:
+        return None
+    if name not in scope:
+        raise Refused(f"its input '{name}' is made by no node before it",
+                      "the model is not valid: look at what exported it.", "invalid")
+    return scope[name]
+
+
+def _attribute(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if attribute.type == AttributeProto.STRINGS:
+        return [v.decode("utf-8", "replace") for v in value]
+    return list(value) if attribute.type in (
+        AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def _with_attributes(proto: onnx.NodeProto,
+                     given: Mapping[str, AttributeProto]) -> onnx.NodeProto:
+    """A node of a function's body, in which references to the function's attributes stand."""
+    references = any(a.ref_attr_name for a in proto.attribute)
+    graphs = any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute)
+    if not references and not graphs:
+        return proto
+    made = onnx.NodeProto()
+    made.CopyFrom(proto)
+    del made.attribute[:]
+    for attribute in proto.attribute:
+        copy = AttributeProto()
+        if attribute.ref_attr_name:
+            if attribute.ref_attr_name not in given:
+                continue
+            copy.CopyFrom(given[attribute.ref_attr_name])
+            copy.name = attribute.name
+        else:
+            copy.CopyFrom(attribute)
+            for graph in ([copy.g] if copy.HasField("g") else []) + list(copy.graphs):
+                inner = [_with_attributes(n, given) for n in graph.node]
+                del graph.node[:]
+                graph.node.extend(inner)
+        made.attribute.append(copy)
+    return made
+
+
+def _standard_function(node: Node) -> onnx.FunctionProto | None:
+    """The body by which ONNX defines an operator for these inputs; None of a primitive one."""
+    try:
+        schema = onnx.defs.get_schema(node.op, node.opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    if schema.has_context_dependent_function:
+        kinds = [thing_type(i).SerializeToString() for i in node.inputs]
+        proto = onnx.NodeProto()
+        proto.CopyFrom(node.proto)
+        proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(node.inputs)]
+        proto.output[:] = [o or f"unused{n}" for n, o in enumerate(proto.output)]
+        versions = [v for v in schema.context_dependent_function_opset_versions
+                    if v <= node.opset]
+        for version in sorted(versions, reverse=True):
+            text = schema.get_context_dependent_function_with_opset_version(
+                version, proto.SerializeToString(), kinds)
+            if text:
+                body = onnx.FunctionProto()
+                body.ParseFromString(text)
+                return body
+    if schema.has_function:
+        return schema.function_body
+    return None
+
+
+def thing_type(thing: Thing | None) -> onnx.TypeProto:
+    """The ONNX type of something."""
+    if thing is None:
+        return onnx.TypeProto()
+    if isinstance(thing, Value):
+        return thing.type_proto()
+    if isinstance(thing, Sequence):
+        return helper.make_sequence_type_proto(
+            thing[0].type_proto() if thing else
+            helper.make_tensor_type_proto(thing.elem_type, None))
+    assert isinstance(thing, Option)
+    held = thing_type(thing.held) if thing.held is not None else helper.make_tensor_type_proto(
+        TensorProto.FLOAT, None)
+    return helper.make_optional_type_proto(held)
+
+
+def check_type(elem_type: int, name: str) -> None:
+    """Refuses inputs of types that compiled code has not."""
+    from run_model_tools.onnx_repair.graph import unsupported_type
+
+    if elem_type not in COMPUTED:
+        refused = unsupported_type(elem_type)
+        raise Refused(f"input '{name}' is of such a type: {refused.reason}", refused.advice, "type")
+
+
+__all__ = ["OPSET", "Walk", "check_type", "thing_type"]
