@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -129,3 +130,12 @@ def put_or_compare(folder: Path, files: dict[str, bytes], check: bool) -> int:
     if not differing:
         print(f"{folder}: {len(files)} file(s) as they should be.")
     return 0
+
+
+@functools.cache
+def sources_hash(*folders: Path) -> str:
+    """Of all sources and their data below the folders."""
+    files = [path for folder in folders for path in sorted(folder.rglob("*"))
+             if path.suffix in (".h", ".in", ".py", ".json")]
+    parts = [[path.name, sha256_of(path)] for path in files]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,8 +11,10 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
-from run_model_tools.files import sha256_of
+from run_model_tools.environment import PACKAGE
+from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
+from run_model_tools.files import sha256_of, sources_hash
+from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.source_model import ModelInput, SourceModel
 
 
@@ -20,6 +23,8 @@ class OnnxModel(SourceModel):
     """The facts about an ONNX file that end up in an artifact."""
 
     opset: int
+    frozen: dict[str, np.ndarray] = field(default_factory=dict)
+    """Constants in the place of inputs, which are not among `inputs`."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
@@ -31,36 +36,66 @@ class OnnxModel(SourceModel):
     def why_not_run(self) -> str | None:
         return None
 
+    def request(self) -> dict[str, Any]:
+        return {**super().request(), "frozen": self.frozen}
+
+    def key(self) -> list[Any]:
+        return [*super().key(), sources_hash(PACKAGE / "onnx_repair"), [
+            [name, str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+            for name, array in sorted(self.frozen.items())]]
+
     def run(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-        return run_onnx(self.path, inputs)
+        return self.run_by(inputs)[0]
+
+    def run_by(self, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
+        return reference_outputs(self.path, {**inputs, **self.frozen})
 
 
-def read_model(path: Path) -> OnnxModel:
-    """Reads an ONNX file; raises ToolError (3, 4) with what is wrong with it."""
+def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None) -> OnnxModel:
+    """Reads an ONNX file; raises ToolError (3, 4, 6) with what is wrong with it."""
+    frozen = frozen or {}
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
     try:
         model = onnx.load(str(path), load_external_data=False)
-        if not model.graph.node or not model.graph.output:
+        if not model.graph.output:
             raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: it has no graph.")
     except DecodeError as error:
         raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: {error}.") from None
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     initializers = {tensor.name for tensor in model.graph.initializer}
-    inputs = []
+    initializers.update(tensor.values.name for tensor in model.graph.sparse_initializer)
     # Models of old IR versions list their weights among the inputs too.
-    for value in model.graph.input:
-        if value.name in initializers:
-            continue
-        tensor = value.type.tensor_type
-        shape = tuple(d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None
-                      for d in tensor.shape.dim)
-        inputs.append(ModelInput(value.name, shape, np.dtype(
-            onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))))
+    inputs = [_read_input(path, value) for value in model.graph.input
+              if value.name not in initializers and value.name not in frozen]
+    for name in frozen:
+        if name not in {value.name for value in model.graph.input}:
+            raise ToolError(MISMATCH, (
+                f"--freeze names '{name}', and the inputs of {path} are "
+                f"{', '.join(value.name for value in model.graph.input) or 'none'}."))
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
-                     [sha256_of(file) for file in data_files(path, model)], opset=opset)
+                     [sha256_of(file) for file in data_files(path, model)], opset=opset,
+                     frozen=dict(frozen))
+
+
+def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:
+    if value.type.WhichOneof("value") != "tensor_type":
+        kind = (value.type.WhichOneof("value") or "thing_type").replace("_type", "")
+        raise ToolError(MALFORMED_FILE, (
+            f"{path} cannot be compiled: its input '{value.name}' is no tensor but a {kind}; "
+            "export the network with tensors as inputs."))
+    tensor = value.type.tensor_type
+    shape = None if not tensor.HasField("shape") else tuple(
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+        for d in tensor.shape.dim)
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except KeyError:
+        raise ToolError(MALFORMED_FILE, f"{path} does not say of what type its input "
+                                        f"'{value.name}' is.") from None
+    return ModelInput(value.name, shape, dtype)
 
 
 def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:

@@ -26,7 +26,8 @@ class ModelInput:
     """An input that the user sets; an extent of None is left open by the model."""
 
     name: str
-    shape: tuple[int | None, ...]
+    shape: tuple[int | None, ...] | None
+    """None where the model does not even say how many axes there are."""
     dtype: np.dtype
     scale: Scale | None = None
 
@@ -60,6 +61,14 @@ class SourceModel(ABC):
     @abstractmethod
     def run(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs in the reference, on one thread so that sums are added in one order."""
+
+    def run_by(self, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
+        """The same, and which reference it was where there are several."""
+        return self.run(inputs), self.reference
+
+    def key(self) -> list[Any]:
+        """What decides, of the model, what is compiled."""
+        return [self.sha256, *self.data_sha256]
 
     def request(self) -> dict[str, Any]:
         """What the worker is told of it."""
@@ -95,6 +104,12 @@ def resolve_shapes(model: SourceModel,
     shapes = {}
     for item in model.inputs:
         wanted: tuple[int, ...] | None = given.get(item.name)
+        if item.shape is None:
+            if wanted is None:
+                raise ToolError(USAGE, f"{model.path} does not say what shape its input "
+                                       f"'{item.name}' has: add --shape {item.name}:D0,D1,...")
+            shapes[item.name] = wanted
+            continue
         known = tuple(d for d in item.shape if d is not None)
         if wanted is None and item.shape and item.shape[0] is None and known == item.shape[1:]:
             wanted = (1, *known)

@@ -28,8 +28,11 @@ from run_model_tools.errors import (
     USAGE,
     ToolError,
 )
+from run_model_tools.onnx_repair.repair import load, write_repaired
 
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
+TRACE_VARIABLE = "RUN_MODEL_TRACE"
+"""Set to anything, errors inside TVM come with where they were raised."""
 
 _START = """\
 from run_model_tools.inside_tvm.worker import main
@@ -56,8 +59,9 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
          **request: Any) -> dict[str, Any]:
     """Runs one action of the worker and gives its result.
 
-    environment: variables that are added.  on_event: gets what the action tells on its way.  Raises
-    ToolError with what TVM found wrong; the output of a worker that broke down is in it.
+    environment: variables that are added.  on_event: gets what the action tells on its way.  An
+    ONNX file (`onnx`, with the inputs' `shapes` and `frozen` arrays) is repaired for TVM's importer
+    (onnx_repair) before the worker gets it.  Raises ToolError with what TVM found wrong.
     """
     if python:
         command, env = [python], dict(os.environ)
@@ -75,28 +79,62 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         # Lists of folders are added to; build/tvm's own come first.
         env[name] = f"{env[name]}:{value}" if name == "PYTHONPATH" and env.get(name) else value
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        repaired, refused = _with_repaired_models(request, Path(folder))
         command.append(str(_start_file(Path(folder, "packages"), env)))
         result_path = Path(folder, "result.json")
         request_path = Path(folder, "request.json")
         try:
             if on_event is None:
-                _write_request(request_path, {**request, "action": action}, result_path)
+                _write_request(request_path, {**repaired, "action": action}, result_path)
                 process = subprocess.run([*command, str(request_path)], env=env,
                                          capture_output=True, text=True, check=False)
             else:
                 process = _run_with_events([*command, str(request_path)], env,
-                                           {**request, "action": action}, request_path, result_path,
-                                           on_event)
+                                           {**repaired, "action": action}, request_path,
+                                           result_path, on_event)
         except OSError as error:
             raise ToolError(MISSING_FILE, f"{command[0]} could not be started: {error.strerror}; "
                                           "name an interpreter that has tvm and onnx.") from None
         if not result_path.exists():
+            said = process.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise ToolError(1, f"TVM broke down (exit status {process.returncode}) in "
-                               f"'{action}':\n{process.stderr.strip()[-4000:]}")
+                               f"'{action}'{_about(request)}: {said[0][-1000:]}")
         result = json.loads(result_path.read_text())
     if "error" in result:
         raise _explain(result["error"], command[0], request)
+    for index, message in refused:
+        result["results"].insert(index, {"error": message})
     return result
+
+
+def _with_repaired_models(request: dict[str, Any],
+                          folder: Path) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    """The request with repaired models in the place of those that it names.
+
+    Of several requests in one, those that are refused are left out: (index, why) of each.
+    """
+    if "onnx" in request:
+        return _with_repaired(request, folder / "repaired.onnx"), []
+    if "requests" not in request:
+        return request, []
+    kept, refused = [], []
+    for index, one in enumerate(request["requests"]):
+        try:
+            kept.append(_with_repaired(one, folder / f"repaired{index}.onnx")
+                        if "onnx" in one else one)
+        except ToolError as error:
+            refused.append((index, str(error)))
+    return {**request, "requests": kept}, refused
+
+
+def _with_repaired(request: dict[str, Any], target: Path) -> dict[str, Any]:
+    source = Path(request["onnx"])
+    write_repaired(load(source), target, request["shapes"], request.get("frozen"), str(source))
+    return {**{k: v for k, v in request.items() if k != "frozen"}, "onnx": str(target)}
+
+
+def _about(request: dict[str, Any]) -> str:
+    return f" of {request['onnx']}" if "onnx" in request else ""
 
 
 def _start_file(packages: Path, env: dict[str, str]) -> Path:
@@ -185,4 +223,7 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         return ToolError(FAILED_RUN, f"a kernel computes something wrong: {message}")
     if kind == "link":
         return ToolError(MISMATCH, f"the library could not be linked: {message}")
-    return ToolError(1, f"TVM failed: {message}\n{error.get('trace', '')}".rstrip())
+    trace = f"\n{error.get('trace', '')}" if os.environ.get(TRACE_VARIABLE) else ""
+    return ToolError(1, f"TVM failed{_about(request)}: {message.rstrip('.')}; if this is no fault "
+                        f"of the network, report it with what is printed with {TRACE_VARIABLE}=1."
+                        f"{trace}")

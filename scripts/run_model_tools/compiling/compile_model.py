@@ -22,6 +22,7 @@ from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact, c_target, forms
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.errors import USAGE, ToolError, command
+from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
@@ -46,6 +47,10 @@ def parse_arguments() -> argparse.Namespace:
                         help="default: artifacts")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
                         help="shape of an input that the model leaves open; may be repeated")
+    parser.add_argument("--freeze", action="append", default=[], metavar="INPUT=FILE",
+                        help="make an input a constant: of a file .npy, .npz (its member of that "
+                             "name, or its only one) or .pb (a TensorProto); may be repeated; for "
+                             "ONNX models")
     parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:NCHW|NHWC",
                         help="layout of an input where its shape does not tell")
     parser.add_argument("--flat", action="store_true",
@@ -126,8 +131,11 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.precision == "int8" and args.kernels == "stock":
         raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
-    read = read_tflite if is_tflite(args.model) else read_model
-    model: SourceModel = read(args.model)
+    frozen = read_frozen(args.freeze)
+    if frozen and is_tflite(args.model):
+        raise ToolError(USAGE, "--freeze is for ONNX models: leave it out.")
+    model: SourceModel = (read_tflite(args.model) if is_tflite(args.model)
+                          else read_model(args.model, frozen))
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
         if item not in [i.name for i in model.inputs]:

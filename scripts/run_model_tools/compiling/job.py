@@ -3,7 +3,6 @@ puts in place."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -27,7 +26,7 @@ from run_model_tools.files import (
     copy_atomically,
     directory_in_the_making,
     json_text,
-    sha256_of,
+    sources_hash,
     write_atomically,
 )
 from run_model_tools.pictures.preprocessing import Preprocessing
@@ -104,7 +103,7 @@ class Job:
             with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
                 cpu = sorted({line.strip() for line in file
                               if line.startswith(("model name", "flags", "Features", "CPU part"))})
-        parts = [_RECIPE, self.name, self.model.sha256, *self.model.data_sha256, self.target.tvm,
+        parts = [_RECIPE, self.name, *self.model.key(), self.target.tvm,
                  sorted(self.shapes.items()),
                  self.preprocessing.to_json() if self.preprocessing else None, self.labels,
                  sorted(self.layouts.items()), self.opt_level, self.cc, self.single_file,
@@ -118,13 +117,9 @@ class Job:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-@functools.cache
 def _kernel_sources() -> str:
     """A hash of everything that decides what our kernels are."""
-    files = [path for folder in (environment.DATA_ROOT / "kernels", environment.PACKAGE / "kernels")
-             for path in sorted(folder.rglob("*")) if path.suffix in (".h", ".in", ".py", ".json")]
-    parts = [[path.name, sha256_of(path)] for path in files]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return sources_hash(environment.DATA_ROOT / "kernels", environment.PACKAGE / "kernels")
 
 
 _NOT_ASKED_FOR = {"done": False, "reason": "not asked for"}

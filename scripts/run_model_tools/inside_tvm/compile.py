@@ -78,7 +78,8 @@ def compile_many(tvm, request):
         try:
             results.append(compile_model(tvm, one))
         except Exception as error:
-            results.append({"error": str(error).strip().splitlines()[-1]})
+            text = str(error).strip() or type(error).__name__
+            results.append({"error": text.splitlines()[-1]})
     return {"results": results}
 
 
@@ -107,7 +108,19 @@ def read_onnx(model, request):
         return relay.frontend.from_onnx(
             model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)[0]
     except Exception as error:
-        raise Refusal("model", str(error).strip().splitlines()[-1]) from error
+        message = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        raise Refusal("model", node_at_work(error) + message) from error
+
+
+def node_at_work(error):
+    """Which node the importer had in hand when it raised the error, as the start of a sentence."""
+    trace, found = error.__traceback__, ""
+    while trace is not None:
+        node = trace.tb_frame.f_locals.get("node")
+        if trace.tb_frame.f_code.co_name == "_construct_nodes" and node is not None:
+            found = "at node '%s' (%s): " % (node.name, node.op_type)
+        trace = trace.tb_next
+    return found
 
 
 def build_tuned(tvm, mod, params, target, request):

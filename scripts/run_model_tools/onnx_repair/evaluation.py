@@ -26,7 +26,7 @@ def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.nd
     for run in (_onnxruntime, _reference):
         try:
             results = run(model, arrays)
-        except Exception:  # noqa: S112 -- each has its own kinds of what it cannot do.
+        except Exception:  # Each has its own kinds of what it cannot do.
             continue
         if all(isinstance(r, (np.ndarray, np.generic)) for r in results):
             return [np.asarray(r) for r in results]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence as Items
+from collections.abc import Sequence as Items
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from run_model_tools.onnx_repair.evaluation import IR_VERSION, evaluate
+from run_model_tools.onnx_repair.evaluation import evaluate
+from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.refusal import Refused, data_dependent
 from run_model_tools.onnx_repair.values import COMPUTED, Value, type_name
 
@@ -18,8 +20,6 @@ OPSET = 18
 # What is computed beforehand may be larger by this than what it is made of: TVM folds the rest
 # itself, where it helps.
 _FREE_BYTES = 1 << 18
-# Constants that an operator's shape may depend on are small.
-_SHAPE_DATA = 1024
 # Their weights have to stay in 8 bits for kernels that compute so.
 _NEVER_FOLDED = ("QuantizeLinear", "DequantizeLinear")
 
@@ -72,7 +72,7 @@ class Graph:
         attrs = {key: value for key, value in attrs.items() if value is not None}
         names = [self._free(f"{self.source or op}") for _ in range(outputs)]
         node = helper.make_node(op, [i.name if i is not None else "" for i in inputs], names,
-                                name=self.source, **attrs)
+                                name=names[0], **attrs)
         made = self._infer(node, [i for i in inputs if i is not None], names)
         given = [i for i in inputs if i is not None]
         if given and all(i.is_constant for i in given) and op not in _NEVER_FOLDED:
@@ -95,13 +95,8 @@ class Graph:
         return self.constant(operand, first.dtype)
 
     def _infer(self, node: onnx.NodeProto, inputs: list[Value], names: list[str]) -> list[Value]:
-        schema = onnx.defs.get_schema(node.op_type, OPSET)
-        data = {i.name: numpy_helper.from_array(_array(i), i.name) for i in inputs
-                if i.is_constant and i.size <= _SHAPE_DATA}
         try:
-            types = onnx.shape_inference.infer_node_outputs(
-                schema, node, {i.name: i.type_proto() for i in inputs}, data, None,
-                self._imports, IR_VERSION)
+            types = infer(node, inputs, [i.name for i in inputs], "", OPSET)
         except onnx.shape_inference.InferenceError as error:
             raise Refused(f"its inputs do not fit together ({_short(str(error))})",
                           "the model is not valid: look at what exported it.", "invalid") from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +15,6 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import Walk, check_type
 
-# Raised when an equal model would be repaired to another one than before.
-RECIPE = 1
 # Protocol buffers end at 2 GiB; weights beyond that go to a file of their own.
 _MOST_IN_ONE_FILE = 1_900_000_000
 
@@ -28,8 +24,9 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
            path: str = "the model") -> onnx.ModelProto:
     """An equal model of opset 18, of plain operators, fixed shapes and the same outputs.
 
-    shapes: of every input that is not frozen.  frozen: constants in the place of inputs.  path: how
-    errors name the model.  Raises ToolError (4, 6), which names the node that cannot be taken.
+    shapes: of every input that is not frozen and leaves an extent open.  frozen: constants in the
+    place of inputs.  path: how errors name the model.  Raises ToolError (4, 6), which names the
+    node that cannot be taken.
     """
     frozen = frozen or {}
     walk = Walk(path, model.functions)
@@ -72,11 +69,15 @@ def _input(walk: Walk, path: str, value: onnx.ValueInfoProto,
     except Refused as refused:
         raise ToolError(MALFORMED_FILE,
                         f"{path} cannot be compiled: {refused.reason}; {refused.advice}") from None
-    if value.name not in shapes:
-        raise ToolError(MISMATCH, f"{path} cannot be compiled without the shape of its input "
-                                  f"'{value.name}': add --shape {value.name}:D0,D1,...")
-    return walk.graph.input(value.name, value.type.tensor_type.elem_type,
-                            tuple(shapes[value.name]))
+    tensor = value.type.tensor_type
+    extents = shapes.get(value.name)
+    if extents is None:
+        if not tensor.HasField("shape") or any(
+                not d.HasField("dim_value") for d in tensor.shape.dim):
+            raise ToolError(MISMATCH, f"{path} cannot be compiled without the shape of its input "
+                                      f"'{value.name}': add --shape {value.name}:D0,D1,...")
+        extents = tuple(d.dim_value for d in tensor.shape.dim)
+    return walk.graph.input(value.name, tensor.elem_type, tuple(extents))
 
 
 def _as_declared(path: str, value: onnx.ValueInfoProto, array: np.ndarray) -> np.ndarray:
@@ -104,14 +105,6 @@ def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
     else:
         dense.ravel()[places] = values
     return dense
-
-
-@contextmanager
-def repaired_file(path: Path, shapes: Mapping[str, tuple[int, ...]],
-                  frozen: Mapping[str, np.ndarray] | None = None) -> Iterator[Path]:
-    """The repaired model of a file, in the importer's dialect, as a file while it is needed."""
-    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
-        yield write_repaired(load(path), Path(folder, "repaired.onnx"), shapes, frozen, str(path))
 
 
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import onnx
@@ -80,10 +80,10 @@ class Sequence(list):
 class Option:
     """An optional that holds something or, known beforehand, nothing."""
 
-    held: Union[Value, Sequence, None]
+    held: Value | Sequence | None
 
 
-Thing = Union[Value, Sequence, Option]
+Thing = Value | Sequence | Option
 
 
 @dataclass

@@ -11,7 +11,8 @@ from onnx import AttributeProto, TensorProto, helper
 
 from run_model_tools.onnx_repair import rules
 from run_model_tools.onnx_repair.evaluation import evaluate
-from run_model_tools.onnx_repair.graph import OPSET, Graph
+from run_model_tools.onnx_repair.graph import Graph
+from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.values import COMPUTED, Node, Option, Sequence, Thing, Value
 
@@ -163,16 +164,12 @@ class Walk:
 def _size_of_results(node: Node) -> int:
     """In bytes; 0 where ONNX cannot tell."""
     try:
-        schema = onnx.defs.get_schema(node.op, node.opset, node.domain)
         proto = onnx.NodeProto()
         proto.CopyFrom(node.proto)
         proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(node.inputs)]
         proto.output[:] = [f"o{n}" for n in range(node.outputs)]
         given = {f"i{n}": i for n, i in enumerate(node.inputs) if isinstance(i, Value)}
-        types = onnx.shape_inference.infer_node_outputs(
-            schema, proto, {n: i.type_proto() for n, i in given.items()},
-            {n: onnx.numpy_helper.from_array(np.asarray(i.array), n) for n, i in given.items()
-             if i.size <= 1024}, None, [helper.make_opsetid(node.domain, node.opset)], 10)
+        types = infer(proto, list(given.values()), list(given), node.domain, node.opset)
     except Exception:
         return 0
     total = 0
@@ -283,4 +280,3 @@ def check_type(elem_type: int, name: str) -> None:
         raise Refused(f"input '{name}' is of such a type: {refused.reason}", refused.advice, "type")
 
 
-__all__ = ["OPSET", "Walk", "check_type", "thing_type"]

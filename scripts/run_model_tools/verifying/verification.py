@@ -16,6 +16,7 @@ import numpy as np
 
 from run_model_tools.compiling import artifact
 from run_model_tools.errors import FAILED_RUN, ToolError
+from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import inputs as made_inputs
@@ -54,9 +55,10 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
 
     Raises ToolError (8) where they differ.
     """
-    given, expected, reason = _random_runs(subject)
-    if reason is not None:
-        return {"done": False, "reason": reason}
+    try:
+        given, expected, reference = _random_runs(subject)
+    except NoReference as error:
+        return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
     largest = 0.0
     for inputs, wanted, outputs in zip(given, expected, results):
@@ -74,7 +76,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
                     "--tolerance allows more, --no-verify compares nothing."))
             largest = max(largest, found.largest)
-    return {"done": True, "reference": subject.model.reference, **where, "runs": len(results),
+    return {"done": True, "reference": reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
 
 
@@ -111,21 +113,26 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float) -> 
             **({"top1_agreement": min(agreement)} if agreement else {})}
 
 
-def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str | None]:
-    """Inputs that the reference takes, its outputs for them, and why there are none."""
+def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str]:
+    """Inputs that the reference takes, its outputs for them, and which one it is.
+
+    Raises NoReference where none runs the model.
+    """
     model = subject.model
     reason = model.why_not_run()
     if reason is not None:
-        return [], [], reason
+        raise NoReference(reason)
     limits = made_inputs.whole_number_limits(model)
     for tried in made_inputs.narrower(limits):
         given = [made_inputs.random_inputs(model.inputs, subject.shapes, subject.preprocessing,
                                            tried, seed) for seed in made_inputs.SEEDS]
         try:
-            return given, [model.run(inputs) for inputs in given], None
-        except Exception as error:  # ONNX Runtime has a dozen classes of its own
-            reason = f"{model.reference} does not run it: {str(error).strip().splitlines()[-1]}"
-    return [], [], reason
+            runs = [model.run_by(inputs) for inputs in given]
+        except Exception as error:  # References have a dozen classes of their own.
+            reason = str(error).strip().splitlines()[-1]
+        else:
+            return given, [outputs for outputs, _ in runs], runs[0][1]
+    raise NoReference(f"{model.reference} does not run it: {reason}")
 
 
 def _execute(subject: Subject,

@@ -7,7 +7,8 @@ lets through: what it cannot express in forms that the importer reads correctly,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from run_model_tools.onnx_repair.values import Node, Thing
 

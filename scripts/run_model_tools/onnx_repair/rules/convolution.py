@@ -66,7 +66,8 @@ def _spread(weight: Value, dilations: list[int], walk: Walk) -> Value:
         raise Refused("it is dilated, and its weights are computed at run time")
     extents = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
     spread = np.zeros((*weight.shape[:2], *extents), weight.dtype)
-    spread[(slice(None), slice(None), *(slice(None, None, d) for d in dilations))] = weight.array
+    places = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
+    spread[places] = weight.array
     return walk.graph.constant(spread)
 
 

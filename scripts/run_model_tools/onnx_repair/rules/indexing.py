@@ -168,10 +168,10 @@ def pad(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     value: np.ndarray | None
     if node.opset < 11:
-        pads = node.attrs.get("pads", node.attrs.get("paddings"))
+        pads = list(node.attrs.get("pads", node.attrs.get("paddings", [])))
         value = np.asarray(node.attrs.get("value", 0), x.dtype)
     else:
-        pads = node.ints(1, "the pads")
+        pads = node.ints(1, "the pads") or []
         value = node.constant(2, "the value")
     axes = [a % x.rank for a in node.ints(3, "the axes") or range(x.rank)]
     half = len(pads) // 2

@@ -143,9 +143,9 @@ def _pair(walk: Walk, terms: tuple[str, str], values: tuple[Value, Value],
                     (size(batch), size(rows), size(summed)))
     right = reshaped(walk, transposed(walk, y, [b.index(c) for c in batch + summed + columns]),
                      (size(batch), size(summed), size(columns)))
-    out = batch + rows + columns
-    return "".join(out), reshaped(walk, product(walk, left, right), tuple(
-        extents[c] for c in out))
+    letters = batch + rows + columns
+    return "".join(letters), reshaped(walk, product(walk, left, right), tuple(
+        extents[c] for c in letters))
 
 
 @rule("Det")

@@ -105,7 +105,6 @@ def rms_normalization(walk: Walk, node: Node) -> Value:
 @rule("GroupNormalization")
 def group_normalization(walk: Walk, node: Node) -> Value:
     """Until opset 20 there are a scale and a bias for each group, since then for each channel."""
-    graph = walk.graph
     x, scale, bias = node.tensor(0), node.tensor(1), node.tensor(2)
     groups = node.attrs["num_groups"]
     wide = _in_float32(walk, node, x)

@@ -65,8 +65,10 @@ def reshape(walk: Walk, node: Node) -> Value:
         extents[extents.index(-1)] = x.size // known if known else 0
     if int(np.prod(extents, dtype=np.int64)) != x.size:
         raise Refused(f"it reshapes {list(x.shape)} to {list(wanted)}, which has another number of "
-                      "elements", "if the network was exported for another batch or picture, export "
-                      "it with dynamic axes, or give that shape with --shape.", "invalid")
+                      "elements", "if the network was exported for another batch or picture, "
+                      "export it with dynamic axes, or give that shape with --shape.", "invalid")
+    if len(extents) == 2 and x.rank > 2 and extents[0] == x.shape[0]:
+        return walk.graph.op("Flatten", x, axis=1)
     return reshaped(walk, x, tuple(extents))
 
 

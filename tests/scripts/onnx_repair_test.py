@@ -1,0 +1,275 @@
+"""Repaired models compute what the originals do, in forms that TVM's importer reads correctly."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools.errors import ToolError
+from run_model_tools.frozen_inputs import read_frozen
+from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_repair.importer_dialect import to_dialect
+from run_model_tools.onnx_repair.reference import reference_outputs
+from run_model_tools.onnx_repair.repair import load, repair
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def model_of(nodes, inputs, outputs, opset, constants=None, functions=(), imports=()):
+    """inputs: {name: (type, shape)}; outputs: {name: type}; constants: {name: array}."""
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(n, t, s) for n, (t, s) in inputs.items()],
+        [helper.make_tensor_value_info(n, t, None) for n, t in outputs.items()],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *imports],
+                             functions=list(functions), ir_version=8)
+
+
+def run(model, inputs):
+    session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def repaired(model, inputs=None, frozen=None):
+    made = repair(model, {n: a.shape for n, a in (inputs or {}).items()}, frozen)
+    onnx.checker.check_model(made, full_check=True)
+    assert made.opset_import[0].version == 18
+    return made
+
+
+def operators(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def check(model, inputs):
+    """That both give the same in ONNX Runtime; gives the repaired model."""
+    made = repaired(model, inputs)
+    for want, have in zip(run(model, inputs), run(made, inputs), strict=True):
+        assert want.shape == have.shape and want.dtype == have.dtype
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    return made
+
+
+def noise(*shape):
+    return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+
+
+def test_pooling_as_newer_exporters_write_it():
+    """A mean over two axes that are an input, of which the importer would take the first only."""
+    model = model_of(
+        [helper.make_node("ReduceMean", ["x", "axes"], ["y"], keepdims=1),
+         helper.make_node("Mul", ["x", "y"], ["z"])],
+        {"x": (FLOAT, [1, 4, 7, 5])}, {"z": FLOAT}, 20, {"axes": np.array([-1, -2])})
+    assert operators(check(model, {"x": noise(1, 4, 7, 5)})) == ["GlobalAveragePool", "Mul"]
+
+
+@pytest.mark.parametrize("opset", [1, 11, 13, 18])
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2",
+                                "ReduceLogSumExp", "ReduceProd"])
+def test_reductions_name_their_axes_in_the_importers_way(op, opset):
+    as_input = opset >= 18 or (opset >= 13 and op == "ReduceSum")
+    axes = {} if as_input else {"axes": [1, 3]}
+    model = model_of([helper.make_node(op, ["x", "axes"] if as_input else ["x"], ["y"],
+                                       keepdims=0, **axes)],
+                     {"x": (FLOAT, [2, 3, 4, 5])}, {"y": FLOAT}, opset,
+                     {"axes": np.array([-1, 1])} if as_input else None)
+    made = to_dialect(check(model, {"x": noise(2, 3, 4, 5)}))
+    reductions = [node for node in made.graph.node if node.op_type.startswith("Reduce")]
+    assert reductions and all(len(node.input) == 1 for node in reductions)
+    assert all(list(a.ints) == [1, 3] for node in reductions for a in node.attribute
+               if a.name == "axes")
+
+
+@pytest.mark.parametrize("starts, ends, axes, steps", [
+    ([-1], [np.iinfo(np.int64).min], [3], [-1]),
+    ([-1, -1], [np.iinfo(np.int64).min] * 2, [2, 3], [-1, -1]),
+    ([0, 5, 1], [100, 0, -1], [1, 3, 2], [2, -2, 1]), ([3], [1], [-1], [1])])
+def test_slices(starts, ends, axes, steps):
+    """Also backwards, as torch.flip is exported; the importer drops such steps."""
+    model = model_of([helper.make_node("Slice", ["x", "s", "e", "a", "t"], ["y"])],
+                     {"x": (FLOAT, [1, 3, 4, 6])}, {"y": FLOAT}, 17,
+                     {"s": np.array(starts), "e": np.array(ends), "a": np.array(axes),
+                      "t": np.array(steps)})
+    made = check(model, {"x": noise(1, 3, 4, 6)})
+    for node in made.graph.node:
+        if node.op_type == "Slice":
+            steps_used = next(t for t in made.graph.initializer if t.name == node.input[4])
+            assert (numpy_helper.to_array(steps_used) > 0).all()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "asymmetric",
+                                         "pytorch_half_pixel"])
+@pytest.mark.parametrize("out", [(8, 12), (3, 5), (7, 1), (5, 6)])
+def test_resizes(mode, coordinates, out):
+    model = model_of([helper.make_node("Resize", ["x", "", "", "size"], ["y"], mode=mode,
+                                       coordinate_transformation_mode=coordinates)],
+                     {"x": (FLOAT, [1, 2, 4, 6])}, {"y": FLOAT}, 18,
+                     {"size": np.array([1, 2, *out])})
+    check(model, {"x": noise(1, 2, 4, 6)})
+
+
+@pytest.mark.parametrize("scale, rate", [(0.6, 0.7), (1.3, 2.6), (2.0, 2.0)])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_resizes_by_scales_keep_the_scale(mode, scale, rate):
+    """Not the quotient of the extents, which rounding makes another one."""
+    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode,
+                                       antialias=int(scale < 1))],
+                     {"x": (FLOAT, [1, 2, 7, 9])}, {"y": FLOAT}, 18,
+                     {"scales": np.array([1, 1, scale, rate], np.float32)})
+    check(model, {"x": noise(1, 2, 7, 9)})
+
+
+def test_shapes_that_are_computed_are_constants():
+    """As PyTorch exports x.view(x.size(0), -1) with an open batch."""
+    model = model_of(
+        [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["n"]),
+         helper.make_node("Unsqueeze", ["n", "axis"], ["u"]),
+         helper.make_node("Concat", ["u", "rest"], ["to"], axis=0),
+         helper.make_node("Reshape", ["x", "to"], ["y"])],
+        {"x": (FLOAT, ["N", 4, 3, 2])}, {"y": FLOAT}, 13,
+        {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([-1])})
+    assert operators(check(model, {"x": noise(5, 4, 3, 2)})) == ["Flatten"]
+
+
+def test_branches_and_loops_are_resolved():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "x"], ["w"]), helper.make_node("Identity", ["c"], ["d"]),
+         helper.make_node("Mul", ["w", "w"], ["scan"])], "body",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (
+            ("i", INT64, []), ("c", BOOL, []), ("v", FLOAT, [3]))],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (
+            ("d", BOOL, []), ("w", FLOAT, [3]), ("scan", FLOAT, [3]))])
+    branches = {f"{name}_branch": helper.make_graph(
+        [helper.make_node(op, ["x"], ["r"])], name, [], [helper.make_tensor_value_info(
+            "r", FLOAT, [3])]) for name, op in (("then", "Abs"), ("else", "Neg"))}
+    model = model_of(
+        [helper.make_node("Loop", ["n", "yes", "x"], ["sum", "all"], body=body),
+         helper.make_node("Size", ["x"], ["size"]), helper.make_node("Less", ["size", "n"], ["is"]),
+         helper.make_node("If", ["is"], ["chosen"], **branches),
+         helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+         helper.make_node("Greater", ["m", "half"], ["late"]),
+         helper.make_node("If", ["late"], ["either"], **branches)],
+        {"x": (FLOAT, [3])}, {"sum": FLOAT, "all": FLOAT, "chosen": FLOAT, "either": FLOAT}, 17,
+        {"n": np.array(4), "yes": np.array(True), "half": np.array(0.5, np.float32)})
+    made = check(model, {"x": noise(3)})
+    assert not {"Loop", "If"} & set(operators(made))
+
+
+def test_functions_of_the_model_are_inlined():
+    twice = helper.make_function(
+        "mine", "Twice", ["a"], ["b"], [helper.make_node("Mul", ["a", "a"], ["t"]),
+                                        helper.make_node("Add", ["t", "a"], ["b"])],
+        [helper.make_opsetid("", 17)])
+    model = model_of([helper.make_node("Twice", ["x"], ["y"], domain="mine"),
+                      helper.make_node("Twice", ["y"], ["z"], domain="mine")],
+                     {"x": (FLOAT, [3])}, {"z": FLOAT}, 17, functions=[twice],
+                     imports=[helper.make_opsetid("mine", 1)])
+    assert operators(check(model, {"x": noise(3)})) == ["Mul", "Add"] * 2
+
+
+def test_numbers_that_importers_forms_lose():
+    """Softplus, LogSoftmax and Mish of large values, and powers of whole numbers, stay exact."""
+    x = np.array([[-200, -1, 0, 3, 100, 300]], np.float32)
+    for op, opset in (("Softplus", 17), ("LogSoftmax", 17), ("Mish", 18)):
+        model = model_of([helper.make_node(op, ["x"], ["y"])], {"x": (FLOAT, [1, 6])},
+                         {"y": FLOAT}, opset)
+        assert np.isfinite(run(check(model, {"x": x}), {"x": x})[0]).all()
+    n = np.array([3, 46341, -2000000011], np.int64)
+    model = model_of([helper.make_node("Pow", ["n", "two"], ["y"])], {"n": (INT64, [3])},
+                     {"y": INT64}, 17, {"two": np.array(2)})
+    np.testing.assert_array_equal(run(repaired(model, {"n": n}), {"n": n})[0], n * n)
+
+
+def test_outputs_that_are_inputs_or_constants():
+    model = model_of([helper.make_node("Identity", ["x"], ["a"]),
+                      helper.make_node("Shape", ["x"], ["b"]),
+                      helper.make_node("Relu", ["x"], ["c"]),
+                      helper.make_node("Identity", ["c"], ["d"])],
+                     {"x": (FLOAT, [2, 3])}, {"a": FLOAT, "b": INT64, "c": FLOAT, "d": FLOAT}, 17)
+    check(model, {"x": noise(2, 3)})
+
+
+def refusal(model, inputs, frozen=None):
+    with pytest.raises(ToolError) as caught:
+        repair(model, {n: a.shape for n, a in inputs.items()}, frozen, "net.onnx")
+    assert caught.value.code == 4
+    return str(caught.value)
+
+
+def test_refusals_name_the_node():
+    model = model_of([helper.make_node("NonZero", ["x"], ["y"], name="where_is_it")],
+                     {"x": (FLOAT, [4])}, {"y": INT64}, 13)
+    said = refusal(model, {"x": noise(4)})
+    assert "net.onnx" in said and "'where_is_it' (NonZero, opset 13)" in said
+    model = model_of([helper.make_node("Wonder", ["x"], ["y"], domain="com.example")],
+                     {"x": (FLOAT, [4])}, {"y": FLOAT}, 13,
+                     imports=[helper.make_opsetid("com.example", 3)])
+    assert "(com.example.Wonder, opset 3)" in refusal(model, {"x": noise(4)})
+
+
+def test_a_parameter_that_is_an_input_has_to_be_frozen():
+    model = model_of([helper.make_node("Reshape", ["x", "to"], ["y"])],
+                     {"x": (FLOAT, [6]), "to": (INT64, [2])}, {"y": FLOAT}, 13)
+    x, to = noise(6), np.array([2, 3])
+    assert "--freeze to=FILE.npy" in refusal(model, {"x": x, "to": to})
+    made = repaired(model, {"x": x}, {"to": to})
+    assert [i.name for i in made.graph.input] == ["x"]
+    np.testing.assert_array_equal(run(made, {"x": x})[0], x.reshape(2, 3))
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "pb"])
+def test_frozen_inputs_come_from_files(tmp_path, form):
+    array = np.arange(3)
+    path = tmp_path / f"a.{form}"
+    if form == "pb":
+        path.write_bytes(numpy_helper.from_array(array).SerializeToString())
+    elif form == "npy":
+        np.save(path, array)
+    else:
+        np.savez(path, other=array)
+    np.testing.assert_array_equal(read_frozen([f"a={path}"])["a"], array)
+
+
+@pytest.mark.parametrize("text, code", [("a", 2), ("a=b.txt", 2), ("a=none.npy", 3),
+                                        ("a=bad.npy", 4), ("a=bad.npz", 4)])
+def test_frozen_inputs_that_cannot_be_read(tmp_path, monkeypatch, text, code):
+    monkeypatch.chdir(tmp_path)
+    for name in ("bad.npy", "bad.npz"):
+        (tmp_path / name).write_bytes(b"nothing")
+    with pytest.raises(ToolError) as caught:
+        read_frozen([text])
+    assert caught.value.code == code
+
+
+def test_weights_beside_the_file(tmp_path):
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (FLOAT, [2, 300])},
+                     {"y": FLOAT}, 20, {"w": noise(300, 4)})
+    want = run(model, {"x": noise(2, 300)})
+    onnx.save(model, str(tmp_path / "m.onnx"), save_as_external_data=True, location="m.data",
+              size_threshold=0)
+    made = repaired(load(tmp_path / "m.onnx"), {"x": noise(2, 300)})
+    np.testing.assert_array_equal(run(made, {"x": noise(2, 300)})[0], want[0])
+    (tmp_path / "m.data").unlink()
+    with pytest.raises(ToolError) as caught:
+        load(tmp_path / "m.onnx")
+    assert caught.value.code == 4
+
+
+def test_references_for_what_onnx_runtime_lacks(tmp_path):
+    old = model_of([helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)],
+                   {"x": (FLOAT, [2, 3, 4])}, {"y": FLOAT}, 6, {"b": np.ones(3, np.float32)})
+    new = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2, 3, 4])},
+                   {"y": FLOAT}, 23)
+    new.ir_version = 11
+    for name, model in (("old", old), ("new", new)):
+        onnx.save(model, str(tmp_path / f"{name}.onnx"))
+    x = noise(2, 3, 4)
+    (got,), who = reference_outputs(tmp_path / "new.onnx", {"x": x})
+    np.testing.assert_array_equal(got, np.maximum(x, 0))
+    assert who == "onnxruntime" and read_model(tmp_path / "new.onnx").opset == 23
+    np.testing.assert_array_equal(run(repaired(old, {"x": x}), {"x": x})[0], x + 1)
