@@ -187,6 +187,37 @@ def activations() -> onnx.ModelProto:
     return n.model(*ends[2::4], n.add("Mul", [gate, x]), silu(x))
 
 
+def pixels_elsewhere() -> onnx.ModelProto:
+    """Resized, flipped, cut out and padded pictures of channels that lie anywhere."""
+    n = Network(9, size=(9, 10))
+    x = n.relu(n.conv("x", 3, 21, 3))
+    x = n.concat(n.conv(x, 21, 9), x)
+
+    def resize(x: str, height: int, width: int, **attributes) -> str:
+        sizes = n.weight(np.array([1, 30, height, width], np.int64))
+        return n.add("Resize", [x, "", "", sizes], **attributes)
+
+    def cut(x: str, axes: list[int], begin: list[int], end: list[int], step: list[int]) -> str:
+        return n.add("Slice", [x, *(n.weight(np.array(v, np.int64))
+                                    for v in (begin, end, axes, step))])
+
+    def pad(x: str, mode: str) -> str:
+        widths = n.weight(np.array([0, 0, 2, 1, 0, 0, 3, 4], np.int64))
+        value = [n.weight(np.float32(0.5))] if mode == "constant" else []
+        return n.add("Pad", [x, widths, *value], mode=mode)
+    last = -2 ** 31
+    return n.model(
+        resize(x, 18, 20, mode="nearest", coordinate_transformation_mode="asymmetric",
+               nearest_mode="floor"),
+        resize(x, 13, 7, mode="nearest"),
+        resize(x, 20, 13, mode="linear"),
+        resize(x, 5, 30, mode="linear", coordinate_transformation_mode="align_corners"),
+        resize(x, 17, 15, mode="cubic", cubic_coeff_a=-0.75),
+        cut(x, [2, 3], [-1, -1], [last, last], [-1, -1]), cut(x, [3], [-1], [last], [-1]),
+        cut(x, [1, 3], [25, 8], [2, 1], [-2, -3]), cut(x, [2, 1], [1, 3], [8, 20], [3, 1]),
+        pad(x, "constant"), pad(x, "edge"), pad(x, "reflect"))
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -223,5 +254,5 @@ def random_network(seed: int) -> onnx.ModelProto:
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
-        squeeze_and_excite, activations, pools_of_every_kind, pre_activation_and_slices,
-        layers_left_to_the_compiler)}
+        squeeze_and_excite, activations, pixels_elsewhere, pools_of_every_kind,
+        pre_activation_and_slices, layers_left_to_the_compiler)}

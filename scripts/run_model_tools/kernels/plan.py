@@ -54,6 +54,13 @@ class GatherStep(Step):
 
 
 @dataclass(eq=False)
+class ResamplingStep(Step):
+    """Pixels from other places (resampling.Resampling)."""
+
+    resampling: Any
+
+
+@dataclass(eq=False)
 class FusedStep(Step):
     """Convolutions that are computed together (inverted_residual.InvertedResidual)."""
 

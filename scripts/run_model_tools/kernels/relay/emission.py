@@ -5,7 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm import relay
 
-from run_model_tools.kernels import elementwise, registry
+from run_model_tools.kernels import elementwise, registry, resampling
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.plan import (
@@ -18,6 +18,7 @@ from run_model_tools.kernels.plan import (
     Plan,
     PoolingStep,
     RelayStep,
+    ResamplingStep,
     Step,
 )
 from run_model_tools.kernels.relay import operators
@@ -68,4 +69,6 @@ def make_layer(step: Step, isa: Isa) -> Layer:
         return elementwise.make(step.elementwise, isa)
     if isinstance(step, GatherStep):
         return elementwise.make_gather(step.gather, isa)
+    if isinstance(step, ResamplingStep):
+        return resampling.make(step.resampling, isa)
     raise TypeError(f"{type(step).__name__} is no layer")

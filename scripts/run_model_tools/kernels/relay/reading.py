@@ -15,12 +15,18 @@ from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
 from run_model_tools.kernels.plan import Plan
 from run_model_tools.kernels.relay.graph import operator, post_order, shape_of
-from run_model_tools.kernels.relay.readers import channels, convolutions, elementwise, pooling
+from run_model_tools.kernels.relay.readers import (
+    channels,
+    convolutions,
+    elementwise,
+    places,
+    pooling,
+)
 from run_model_tools.kernels.relay.readers.network import Network, Value
 from run_model_tools.kernels.tensors import Tensor
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS}
+    **pooling.READERS, **channels.READERS, **places.READERS}
 """By operator.  None from a reader: TVM's own schedules are to compute it."""
 
 EPILOGUE_READERS: dict[str, Callable[[Network, Epilogue], Value]] = {

@@ -137,7 +137,8 @@ def _is_exact(x: Value, manner: Manner, lines: list[Line]) -> bool:
         return manner.coordinates == "asymmetric" and manner.nearest in ("floor", "simple") and all(
             line.out % line.extent == 0 for line in lines)
     return manner.mode == "linear" and manner.coordinates in (
-        "half_pixel", "align_corners", "asymmetric") and all(line.out > 1 for line in lines)
+        "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric") and all(
+            line.out > 1 for line in lines)
 
 
 def _positions(line: Line, manner: Manner) -> np.ndarray:

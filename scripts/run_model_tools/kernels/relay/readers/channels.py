@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tvm
 from tvm import relay
 
+from run_model_tools.kernels import resampling
 from run_model_tools.kernels.relay.graph import operator, shape_of
+from run_model_tools.kernels.relay.readers import places
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, concatenate
 
@@ -35,22 +39,39 @@ def _split(net: Network, expr: relay.Expr) -> Value:
 
 def _strided_slice(net: Network, expr: relay.Expr) -> Value:
     data = net.values[expr.args[0]]
-    attrs, shape, source = expr.attrs, shape_of(expr), shape_of(expr.args[0])
-    if (not isinstance(data, Blocked) or str(attrs.slice_mode) not in ("end", "size")
-            or source[2:] != shape[2:] or source[0] != shape[0]):
+    shape, source = shape_of(expr), shape_of(expr.args[0])
+    if not isinstance(data, Blocked):
         return None
-    axes = ([int(a) for a in attrs.axes] if attrs.axes is not None
-            else list(range(len(attrs.begin))))
-    if 1 not in axes:
-        return data if shape == source else None
-    at = axes.index(1)
-    strides = [int(s) for s in attrs.strides or ()]
-    step = strides[at] if at < len(strides) else strides[0] if len(strides) == 1 else 1
-    begin = int(attrs.begin[at])
-    if step != 1:
+    indices = slice_indices(expr.attrs, source, shape)
+    if indices is None or not np.array_equal(indices[0], np.arange(source[0])):
         return None
-    begin += source[1] if begin < 0 else 0
-    return data.take(range(begin, begin + shape[1]))
+    if shape[1] != source[1] or not np.array_equal(indices[1], np.arange(source[1])):
+        data = data.take(indices[1])
+    return places.resampled(net, data, [resampling.taken(at) for at in indices[2:]])
+
+
+def slice_indices(attrs: Any, source: tuple[int, ...], shape: tuple[int, ...]
+                  ) -> list[np.ndarray] | None:
+    """Along each axis, which of the input's indices strided_slice takes; None where its attributes
+    do not say it plainly."""
+    count = len(attrs.begin)
+    axes = list(integers(attrs.axes)) if attrs.axes is not None else list(range(count))
+    strides = list(integers(attrs.strides or ()))
+    if str(attrs.slice_mode) == "size" or strides == [1] or not strides:
+        strides = [1] * count
+    if len(strides) != count or len(axes) != count:
+        return None
+    result = [np.arange(extent) for extent in source]
+    for axis, begin, stride in zip(axes, integers(attrs.begin), strides):
+        extent = source[axis]
+        begin += extent if begin < 0 else 0
+        begin = min(max(begin, 0), extent) if stride > 0 else min(max(begin, -1), extent - 1)
+        result[axis] = begin + stride * np.arange(shape[axis])
+        if len(result[axis]) and not 0 <= result[axis].min() <= result[axis].max() < extent:
+            return None
+    if tuple(map(len, result)) != shape:
+        return None
+    return result
 
 
 def _reshape(net: Network, expr: relay.Expr) -> Value:
