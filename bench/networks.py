@@ -30,9 +30,6 @@ MODELS = {
 #: The name of all networks of artifacts/modern together, each by the first export of it.
 MODERN = "modern"
 
-#: Compiling takes a part of it; what takes longer will not end.
-COMPILE_SECONDS = 900
-
 #: Largest allowed difference of an output, of its largest value: what compile_model allows of
 #: float32, in which arithmetic in another order stays far below it and half precision would not.
 TOLERANCE = 1e-3
@@ -107,11 +104,13 @@ def find_network(name: str, zoo: Path = ZOO) -> Network:
 
 
 def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned: bool = True,
-                    records: Path | None = None, target: str = "native") -> Path:
+                    records: Path | None = None, target: str = "native",
+                    seconds: float | None = None) -> Path:
     """The artifact's folder below `out`, compiled for this machine unless that has been done.
 
     kernels: "ours", this project's, which not every CPU can run; "stock", TVM's schedules: tuned
     with the project's records, or with `records`; "auto": what compile_model takes by itself.
+    seconds: the most that compiling may take.
     """
     kind = {"ours": "ours", "auto": "auto", "stock": "tuned" if tuned else "untuned"}[kernels]
     if target != "native":
@@ -126,11 +125,11 @@ def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                start_new_session=True)
     try:
-        _, messages = process.communicate(timeout=COMPILE_SECONDS)
+        _, messages = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # the compiler is a process of its own
         process.communicate()
-        raise CannotCompile(f"compile_model {network.onnx} did not end within {COMPILE_SECONDS} "
+        raise CannotCompile(f"compile_model {network.onnx} did not end within {seconds:g} "
                             "seconds") from None
     except BaseException:
         os.killpg(process.pid, signal.SIGTERM)

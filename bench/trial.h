@@ -12,6 +12,7 @@
 #include <exception>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,10 @@ int trial_main(int argc, char** argv) {
       start = Clock::now();
       subject.run();
       times << (i == 0 ? "" : ", ") << milliseconds_since(start);
+    }
+    // Who ran which part of a loop must not show.
+    if (fingerprint(subject.output()) != output) {
+      throw std::runtime_error("the output has changed from run to run");
     }
     std::printf("{\"runtime_ms\": %.4f, \"load_ms\": %.4f, \"first_ms\": %.4f, \"run_ms\": [%s], "
                 "\"peak_first_kib\": %ld, \"peak_kib\": %ld, \"output\": \"%016llx\"%s}\n",

@@ -1,8 +1,10 @@
 #include "runtime/backend_api.h"
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include <run_model/module.h>
 #include "base/text.h"
@@ -19,6 +21,40 @@ int fail(std::string message) noexcept {
   return kFailure;
 }
 
+// The loops whose tasks have waited for each other. All tasks of such a loop run at the same time,
+// so that there should be no more of them than threads.
+class BarrierLoops {
+ public:
+  bool contains(FTVMParallelLambda task) {
+    if (!any_.load(std::memory_order_relaxed)) return false;
+    const std::lock_guard lock(mutex_);
+    return tasks_.contains(task);
+  }
+
+  void add(FTVMParallelLambda task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.insert(task);
+    any_.store(true, std::memory_order_relaxed);
+  }
+
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    tasks_.clear();
+    any_.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+  std::mutex mutex_;
+  std::unordered_set<FTVMParallelLambda> tasks_;
+};
+
+// Never destroyed: threads may compute until the program's end.
+BarrierLoops& barrier_loops() {
+  static auto* loops = new BarrierLoops;
+  return *loops;
+}
+
 // One parallel loop, as ThreadPool's tasks see it.
 struct ParallelLoop {
   FTVMParallelLambda task;
@@ -26,12 +62,19 @@ struct ParallelLoop {
   std::mutex mutex;
   bool failed = false;
   std::string reason;  // of the first task that failed
+  std::atomic<bool> has_barrier{false};
+};
+
+// What a task of ours hands on to the compiled one, which gets a pointer to the first member.
+struct GroupEnv {
+  TVMParallelGroupEnv env;
+  ParallelLoop* loop;
 };
 
 int run_loop_task(int index, int count, ThreadPool::Group* group, void* data) {
   auto& loop = *static_cast<ParallelLoop*>(data);
-  TVMParallelGroupEnv env{group, count};
-  const int result = loop.task(index, &env, loop.data);
+  GroupEnv group_env{{group, count}, &loop};
+  const int result = loop.task(index, &group_env.env, loop.data);
   if (result != 0) {
     // The reason was noted for this thread; the one that waits for the loop has to learn it.
     const std::lock_guard lock(loop.mutex);
@@ -44,6 +87,17 @@ int run_loop_task(int index, int count, ThreadPool::Group* group, void* data) {
       }
     }
   }
+  return result;
+}
+
+// Runs the loop and returns the first result that is not 0. Compiled loops are cut into as many
+// tasks as they are told, which changes no result: it is for whoever calls them to say how many.
+int run_loop(ParallelLoop& loop, int num_task) {
+  ThreadPool& pool = current_thread_pool();
+  const bool any_number = num_task <= 0 && !barrier_loops().contains(loop.task);
+  const int count = any_number ? pool.loop_tasks() : num_task;
+  const int result = pool.launch(run_loop_task, &loop, count);
+  if (loop.has_barrier.load(std::memory_order_relaxed)) barrier_loops().add(loop.task);
   return result;
 }
 
@@ -75,8 +129,8 @@ extern "C" {
 int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task) {
   using namespace run_model;
   try {
-    ParallelLoop loop{task, data, {}, false, {}};
-    const int result = current_thread_pool().launch(run_loop_task, &loop, num_task);
+    ParallelLoop loop{task, data, {}, false, {}, {}};
+    const int result = run_loop(loop, num_task);
     if (result != 0) {
       set_last_packed_error(std::move(loop.reason));
     }
@@ -89,8 +143,9 @@ int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task) 
 }
 
 int TVMBackendParallelBarrier(int /*task_id*/, TVMParallelGroupEnv* env) {
-  run_model::ThreadPool::barrier(static_cast<run_model::ThreadPool::Group*>(env->sync_handle));
-  return 0;
+  using namespace run_model;
+  reinterpret_cast<GroupEnv*>(env)->loop->has_barrier.store(true, std::memory_order_relaxed);
+  return ThreadPool::barrier(static_cast<ThreadPool::Group*>(env->sync_handle)) ? 0 : kFailure;
 }
 
 void* TVMBackendAllocWorkspace(int device_type, int device_id, std::uint64_t bytes,
@@ -218,5 +273,7 @@ const ExportedSymbol kSymbols[] = {
 }  // namespace
 
 std::span<const ExportedSymbol> exported_symbols() { return kSymbols; }
+
+void forget_loops() { barrier_loops().clear(); }
 
 }  // namespace run_model

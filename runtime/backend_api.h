@@ -24,8 +24,9 @@ struct TVMParallelGroupEnv {
 };
 typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* env, void* data);
 
-// Runs num_task tasks at the same time on the calling thread's pool (call_context.h); 0 means as
-// many as the pool has threads. Fails with the first failure of a task.
+// Runs num_task tasks on the calling thread's pool (call_context.h); 0 means as many as suit the
+// machine at the time (ThreadPool::loop_tasks), for a loop with barriers as many as the pool has
+// threads. Fails with the first failure of a task.
 RUN_MODEL_EXPORT int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 RUN_MODEL_EXPORT int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* env);
 
@@ -69,5 +70,9 @@ struct ExportedSymbol {
 // All of the above and of float16.h. runtime/CMakeLists.txt has the same names, for the linker
 // options that put them into a program's dynamic symbol table.
 std::span<const ExportedSymbol> exported_symbols();
+
+// To be called before a library goes, in whose place another one may come to lie: what was learnt
+// of its loops is learnt anew.
+void forget_loops();
 
 }  // namespace run_model

@@ -126,6 +126,7 @@ class LibraryModule final : public ModelLibrary {
   }
 
   ~LibraryModule() override {
+    forget_loops();
     auto& open = OpenModules::instance();
     const std::lock_guard lock(open.mutex);
     const auto entry = open.entries.find(library_.handle());

@@ -10,65 +10,25 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <run_model/error.h>
+#include "runtime/contention.h"
 #include "runtime/cpu/topology.h"
+#include "runtime/task_shares.h"
+#include "runtime/wait_word.h"
 
 namespace run_model {
 namespace {
-
-// Tells the CPU that this is a busy-wait loop.
-void cpu_relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__) || (defined(__arm__) && __ARM_ARCH >= 7)
-  asm volatile("yield" ::: "memory");
-#else
-  // No hint that every assembler for the remaining CPUs knows.
-  asm volatile("" ::: "memory");
-#endif
-}
-
-// Returns once `done()` holds. `word` is what a waker changes and notifies when it may hold; done()
-// must be false only if `word` will still change. The word is re-read before sleeping, so a change
-// between the check and the sleep is not lost.
-template <typename Word, typename Done>
-void spin_then_wait(const std::atomic<Word>& word, std::chrono::microseconds spin, Done done) {
-  if (done()) return;
-  if (spin.count() > 0) {
-    // The clock is read once in so many rounds: reading it costs about as much as a pause. The CPU
-    // is offered to others as often: on a busy machine the thread that is waited for may be queued
-    // behind this one, and would get to run only when the spinning ends.
-    constexpr int kRoundsPerClockRead = 64;
-    auto deadline = std::chrono::steady_clock::now() + spin;
-    do {
-      for (int i = 0; i < kRoundsPerClockRead; ++i) {
-        cpu_relax();
-        if (done()) return;
-      }
-      std::this_thread::yield();
-    } while (std::chrono::steady_clock::now() < deadline);
-  }
-  while (true) {
-    Word seen = word.load(std::memory_order_acquire);
-    if (done()) return;
-    word.wait(seen, std::memory_order_acquire);
-  }
-}
-
-// Wakes all that wait for `word`, which has just changed. Whether anybody does is another word,
-// which the standard library reads without ordering it behind the change: a thread that goes to
-// sleep in between would be seen by neither side and sleep for good.
-template <typename Word>
-void wake_waiting(std::atomic<Word>& word) {
-#ifndef __SANITIZE_THREAD__  // which knows no fences
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-  word.notify_all();
-}
 
 // How often this process came out of a fork(). A child has the memory of its parent's pools, but
 // not their threads.
@@ -79,6 +39,15 @@ void count_forks() {
       pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
   (void)kRegistered;
 }
+
+// Into how many tasks a loop is cut for each thread where other programs take the CPUs away. A
+// thread that loses its CPU keeps the others waiting for the rest of one task; but every task costs
+// a call, and tasks that do not come out even leave a thread without work at the end of the loop.
+constexpr int kContendedTasksPerThread = 4;
+
+// About the time that waking a thread takes. Who is waited for longer has lost its CPU, which
+// spinning then only keeps from it, or from whoever it waits for.
+constexpr std::chrono::microseconds kContendedSpin(10);
 
 // True on a thread that is inside a task: loops do not nest.
 thread_local bool inside_task = false;
@@ -102,42 +71,90 @@ void pin_thread(std::thread& thread, int cpu) {
 
 }  // namespace
 
-// The tasks of one launch. A barrier is passed when the last of them arrives, which starts the next
-// generation.
+// What the tasks of one launch share. They run in any order, on as many threads as there are; a
+// barrier has to have all of them running at the same time, and gets threads for those that have
+// none. It is passed when the last task arrives, which starts the next generation.
 class ThreadPool::Group {
  public:
-  Group(int count, std::chrono::microseconds spin) : count_(count), spin_(spin) {}
+  // `threads` take tasks anyhow, and others that call `take_tasks` can help them.
+  Group(int count, int threads, std::chrono::microseconds spin, std::function<void()> take_tasks)
+      : count_(count),
+        spin_(spin),
+        take_tasks_(std::move(take_tasks)),
+        threads_(threads),
+        enough_threads_(threads >= count) {}
 
-  void wait_for_all() {
-    std::uint32_t generation = generation_.load(std::memory_order_acquire);
+  ~Group() {
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // False, at once and for every task, where the system refuses a thread.
+  bool wait_for_all() {
+    if (!enough_threads_.load(std::memory_order_acquire) && !call_helpers()) return false;
+    const std::uint32_t generation = generation_.load();
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
       // Nobody can arrive for the next generation before the current one is released.
       arrived_.store(0, std::memory_order_relaxed);
-      generation_.store(generation + 1, std::memory_order_release);
-      wake_waiting(generation_);
-      return;
+      generation_.add(1);
+      generation_.wake();
+      return true;
     }
-    spin_then_wait(generation_, spin_,
-                   [&] { return generation_.load(std::memory_order_acquire) != generation; });
+    generation_.wait(spin_, [&] { return generation_.load() != generation; });
+    return true;
+  }
+
+  // Threads that last as long as the group does. Throws std::system_error when one is refused.
+  void start_helpers(int count) {
+    const std::lock_guard lock(mutex_);
+    add_helpers(count);
+  }
+
+  // Throws what kept a barrier from getting its threads. All tasks are over.
+  void rethrow_refusal() const {
+    if (refusal_ != nullptr) std::rethrow_exception(refusal_);
   }
 
  private:
+  // The first to arrive at a barrier decides for all: until it has, no other one waits.
+  bool call_helpers() {
+    const std::lock_guard lock(mutex_);
+    if (refusal_ == nullptr && threads_ < count_) {
+      try {
+        add_helpers(count_ - threads_);
+        enough_threads_.store(true, std::memory_order_release);
+      } catch (const std::system_error&) {
+        refusal_ = std::current_exception();
+      }
+    }
+    return refusal_ == nullptr;
+  }
+
+  void add_helpers(int count) {
+    for (int i = 0; i < count; ++i) {
+      helpers_.emplace_back(take_tasks_);
+      ++threads_;
+    }
+  }
+
   const int count_;
   const std::chrono::microseconds spin_;
+  const std::function<void()> take_tasks_;
+  std::mutex mutex_;
+  int threads_;
+  std::atomic<bool> enough_threads_;
+  std::vector<std::thread> helpers_;
+  std::exception_ptr refusal_;
   alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<std::uint32_t> generation_{0};
+  alignas(64) WaitWord generation_;
 };
 
 class ThreadPool::Impl {
  public:
-  explicit Impl(const ThreadPoolOptions& options) {
-    if (options.threads < 0 || options.threads > kMaxThreads) {
-      throw Error(ErrorKind::kUsage, "a pool of " + std::to_string(options.threads) +
-                                         " threads was asked for, expected 0 to " +
-                                         std::to_string(kMaxThreads));
-    }
+  explicit Impl(const ThreadPoolOptions& options)
+      : threads_(checked_threads(options)), shares_(threads_) {
     count_forks();
-    threads_ = options.threads > 0 ? options.threads : default_threads();
     const bool oversubscribed = threads_ > sustained_threads(allowed_cpus());
     spin_ = std::chrono::microseconds(oversubscribed ? 0 : std::max(0, options.spin_microseconds));
     try {
@@ -169,111 +186,130 @@ class ThreadPool::Impl {
 
   int threads() const { return threads_; }
 
+  int loop_tasks() const {
+    return threads_ > 1 && cpus_are_contended() ? threads_ * kContendedTasksPerThread : threads_;
+  }
+
   int launch(Task task, void* data, int count) {
     if (count <= 0) count = threads_;
     if (inside_task || count == 1) return launch_one(task, data);
-    if (count > threads_ || !has_workers()) return launch_on_new_threads(task, data, count);
 
-    std::lock_guard lock(launch_mutex_);
-    Group group(count, spin_);
+    const std::lock_guard lock(launch_mutex_);
+    const int threads = std::min(threads_, count);
+    Group group(count, has_workers() ? threads : 1, spin(), [this] { take_tasks(0); });
     task_ = task;
     data_ = data;
     count_ = count;
     group_ = &group;
     result_.store(0, std::memory_order_relaxed);
-    // Every worker answers, also one without a task of its own: it must have read this launch's
-    // fields before the next launch may change them.
-    remaining_.store(threads_ - 1, std::memory_order_relaxed);
-    epoch_.fetch_add(1, std::memory_order_release);
-    wake_waiting(epoch_);
+    remaining_.set(static_cast<std::uint32_t>(count));
+    shares_.give_out(count);
+    start(group, threads - 1);
 
-    note_result(run_task(task, 0, count, &group, data));
-    spin_then_wait(remaining_, spin_,
-                   [&] { return remaining_.load(std::memory_order_acquire) == 0; });
+    // All at once, so that on an idle machine there are few words that two threads change.
+    std::uint32_t done = 0;
+    for (int index = shares_.take(0); index >= 0; index = shares_.take(0)) {
+      run(index);
+      ++done;
+    }
+    if (remaining_.add(0 - done) != done) {
+      remaining_.wait(spin(), [&] { return remaining_.load() == 0; });
+    }
+    look_for_contention();
+    group.rethrow_refusal();
     return result_.load(std::memory_order_relaxed);
   }
 
  private:
+  static int checked_threads(const ThreadPoolOptions& options) {
+    if (options.threads < 0 || options.threads > kMaxThreads) {
+      throw Error(ErrorKind::kUsage, "a pool of " + std::to_string(options.threads) +
+                                         " threads was asked for, expected 0 to " +
+                                         std::to_string(kMaxThreads));
+    }
+    return options.threads > 0 ? options.threads : default_threads();
+  }
+
   // False in a child of the process that made the pool.
   bool has_workers() const { return forks.load(std::memory_order_relaxed) == forks_before_; }
 
+  std::chrono::microseconds spin() const {
+    return cpus_are_contended() ? std::min(spin_, kContendedSpin) : spin_;
+  }
+
+  // Lets the workers take tasks. In a child it has to be others, and without them the calling
+  // thread does all by itself.
+  void start(Group& group, int others) {
+    if (has_workers()) {
+      epoch_.add(1);
+      epoch_.wake();
+      return;
+    }
+    try {
+      group.start_helpers(others);
+    } catch (const std::system_error&) {
+    }
+  }
+
   // A single task needs no other thread; called by a task, it stays inside that one.
   int launch_one(Task task, void* data) {
-    Group group(1, spin_);
+    Group group(1, 1, spin_, nullptr);
     bool nested = inside_task;
     int result = run_task(task, 0, 1, &group, data);
     inside_task = nested;
     return result;
   }
 
-  // Tasks may wait for each other, so each needs a thread of its own.
-  static int launch_on_new_threads(Task task, void* data, int count) {
-    Group group(count, std::chrono::microseconds(0));
-    std::atomic<int> result{0};
-    auto run = [&](int index) {
-      if (int code = run_task(task, index, count, &group, data)) result.store(code);
-    };
-    // Until all have started none may begin, or a refused thread would leave the others waiting.
-    // It outlives the threads, which read it: they are joined where `threads` goes.
-    std::atomic<int> state{0};  // 0 wait, 1 go, 2 give up
-    std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(count - 1));
-    try {
-      for (int index = 1; index < count; ++index) {
-        threads.emplace_back([&, index] {
-          state.wait(0);
-          if (state.load() == 1) run(index);
-        });
-      }
-    } catch (...) {
-      state.store(2);
-      wake_waiting(state);
-      throw;
+  // The fields of the launch are read only by threads that have taken one of its tasks, before
+  // whose end it does not end.
+  void run(int index) {
+    if (const int code = run_task(task_, index, count_, group_, data_)) {
+      int none = 0;
+      result_.compare_exchange_strong(none, code, std::memory_order_relaxed);
     }
-    state.store(1);
-    wake_waiting(state);
-    run(0);
-    threads.clear();
-    return result.load();
+  }
+
+  void take_tasks(int thread) {
+    for (int index = shares_.take(thread); index >= 0; index = shares_.take(thread)) {
+      run(index);
+      if (remaining_.add(0 - 1U) == 1) remaining_.wake();
+    }
   }
 
   void work(int index) {
     std::uint32_t seen = 0;
     while (true) {
-      spin_then_wait(epoch_, spin_, [&] { return epoch_.load(std::memory_order_acquire) != seen; });
-      ++seen;
+      epoch_.wait(spin(), [&] { return epoch_.load() != seen; });
+      seen = epoch_.load();
       if (stopping_.load(std::memory_order_relaxed)) return;
-      if (index < count_) note_result(run_task(task_, index, count_, group_, data_));
-      if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake_waiting(remaining_);
+      take_tasks(index);
+      look_for_contention();
     }
-  }
-
-  void note_result(int code) {
-    if (code != 0) result_.store(code, std::memory_order_relaxed);
   }
 
   void stop() {
     stopping_.store(true, std::memory_order_relaxed);
-    epoch_.fetch_add(1, std::memory_order_release);
-    wake_waiting(epoch_);
+    epoch_.add(1);
+    epoch_.wake();
     for (std::thread& worker : workers_) worker.join();
     workers_.clear();
   }
 
   const int forks_before_ = forks.load(std::memory_order_relaxed);
-  int threads_ = 1;
+  const int threads_;
   std::chrono::microseconds spin_{0};
   std::mutex launch_mutex_;
 
-  // Written by launch() before epoch_ is advanced, read by workers after they saw it advance.
+  // Of the current launch.
   Task task_ = nullptr;
   void* data_ = nullptr;
   int count_ = 0;
   Group* group_ = nullptr;
+  TaskShares shares_;
 
   // On cache lines of their own: workers poll one while they count down the other.
-  alignas(64) std::atomic<std::uint32_t> epoch_{0};
-  alignas(64) std::atomic<int> remaining_{0};
+  alignas(64) WaitWord epoch_;
+  alignas(64) WaitWord remaining_;
   alignas(64) std::atomic<int> result_{0};
   std::atomic<bool> stopping_{false};
 
@@ -321,10 +357,12 @@ void ThreadPool::set_shared(std::shared_ptr<ThreadPool> pool) {
 
 int ThreadPool::threads() const { return impl_->threads(); }
 
+int ThreadPool::loop_tasks() const { return impl_->loop_tasks(); }
+
 int ThreadPool::launch(Task task, void* data, int count) {
   return impl_->launch(task, data, count);
 }
 
-void ThreadPool::barrier(Group* group) { group->wait_for_all(); }
+bool ThreadPool::barrier(Group* group) { return group->wait_for_all(); }
 
 }  // namespace run_model

@@ -68,6 +68,7 @@ class Bench:
         self._avx2 = arguments.isa == "avx2"
         self._target = "x86_64_v3" if self._avx2 else "native"
         self._isa = "avx2" if self._avx2 else isa
+        self._seconds = arguments.compile_seconds
         self._artifacts = arguments.work.resolve() / "artifacts"
         count = network_count * len(arguments.threads)
         self._rule = QUICK if arguments.quick else StopRule(seconds=60 * arguments.minutes / count)
@@ -100,7 +101,7 @@ class Bench:
         if "stock" in self._arguments.kernels[1:]:
             with progress.stage(f"{network.name}: compiling with TVM's schedules"):
                 stock = networks.compile_network(network, self._artifacts, kernels="stock",
-                                                 target=self._target)
+                                                 target=self._target, seconds=self._seconds)
             runners[STOCK] = our_runner(self._program("trial_run_model"), stock, inputs.names,
                                         inputs.bare, STOCK)
             self._describe_ours(STOCK, stock)
@@ -121,7 +122,8 @@ class Bench:
         if not self._arguments.no_tvm:
             with progress.stage(f"{network.name}: compiling untuned"):
                 untuned = networks.compile_network(network, self._artifacts, kernels="stock",
-                                                   tuned=False, target=self._target)
+                                                   tuned=False, target=self._target,
+                                                   seconds=self._seconds)
             try:
                 runners[TVM] = tvm_runner(self._program("trial_tvm"), TVM_DIR, untuned,
                                           inputs.names, inputs.bare)
@@ -153,7 +155,7 @@ class Bench:
                 return networks.compile_network(
                     network, self._artifacts, records=self._arguments.records,
                     kernels="stock" if self._arguments.records else self._arguments.kernels[0],
-                    target=self._target)
+                    target=self._target, seconds=self._seconds)
         folder = self._arguments.artifacts.resolve() / network.model / self._target
         if not folder.is_dir():
             sys.exit(f"{folder} is not there: compile it with scripts/compile_model, or leave "

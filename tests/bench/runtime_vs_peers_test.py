@@ -13,6 +13,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from networks import Network, compile_network, reference_output
+from peers.processes import Process, RunnerFailed
+from peers.runners import our_runner
+from small_networks import save_two_by_two
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -73,6 +78,40 @@ def test_says_what_is_left_out(outcome):
     assert [item["runner"] for item in report["left_out"]] == ["ncnn"]
     assert "ncnn is left out: it is not installed: ModuleNotFoundError" in done.stderr
     assert "- left out: ncnn: it is not installed" in done.stdout
+
+
+def test_a_network_that_does_not_compile_is_named(tmp_path):
+    save_network(tmp_path / "small.onnx")
+    done = run("--networks", tmp_path / "small.onnx", "--peers", "onnxruntime", "--kernels", "auto",
+               "--no-tvm", "--compile-seconds", 0.01, "--build",
+               os.environ["RUN_MODEL_BUILD_FOLDER"], "--work", tmp_path / "work", "--peers-venv",
+               Path(sys.prefix), "--json", tmp_path / "report.json")
+    assert done.returncode == 1
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert list(report["failed"]) == ["small"] and report["networks"] == {}
+    assert "did not end within 0.01 seconds" in report["failed"]["small"]
+    assert "- run_model does not run small: compile_model" in done.stdout
+
+
+def test_inputs_of_several_types(tmp_path):
+    """Both go to the program in one file, in the order of their names on its command line."""
+    inputs = {"n": np.arange(6, dtype=np.int64).reshape(2, 3),
+              "x": np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)}
+    network = Network("two", "two", save_two_by_two(tmp_path / "two.onnx"), inputs)
+    artifact = compile_network(network, tmp_path, kernels="auto")
+    (tmp_path / "inputs").write_bytes(b"".join(array.tobytes() for array in inputs.values()))
+    program = Path(os.environ["RUN_MODEL_BUILD_FOLDER"], "bench", "trial_run_model")
+    with Process(our_runner(program, artifact, list(inputs), tmp_path / "inputs"), 1,
+                 tmp_path / "output") as process:
+        process.ask("load")
+    expected = reference_output(network, inputs)
+    np.testing.assert_allclose(np.fromfile(tmp_path / "output", np.float32), expected.ravel(),
+                               rtol=1e-6)
+    (tmp_path / "inputs").write_bytes(bytes(10))
+    with Process(our_runner(program, artifact, list(inputs), tmp_path / "inputs"), 1,
+                 tmp_path / "output") as process:
+        with pytest.raises(RunnerFailed, match="input file is too short"):
+            process.ask("load")
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,7 @@
 #include <run_model/module.h>
 #include <run_model/tensor.h>
 #include "runtime/call_context.h"
+#include "runtime/contention.h"
 #include "runtime/float16.h"
 
 namespace run_model {
@@ -66,17 +68,39 @@ TEST(BackendApiTest, FailureLeavesItsReason) {
 
 class ParallelTest : public testing::TestWithParam<const char*> {};
 
+// What fused_parallel leaves where as many tasks run as are asked for; 0 is as many as suit.
+std::vector<std::int32_t> counts_of(const std::string& library, int tasks) {
+  std::vector<std::int32_t> counts(64, 0);
+  for (int i = 0; i < tasks; ++i) {
+    counts[static_cast<std::size_t>(i)] = library == "slots.so" ? 1   // counts the runs
+                                                                : i;  // adds the index
+  }
+  return counts;
+}
+
 TEST_P(ParallelTest, EveryTaskRunsOnceOnThePoolOfThisThread) {
   Caller call(GetParam());
   ThreadPool pool({.threads = 3});
   const CurrentPool current(pool);
-  std::vector<std::int32_t> counts(8, 0);
-  ASSERT_EQ(call("fused_parallel", {pointer(counts.data()), integer(0)}), 0);
-  const bool slots = std::string(GetParam()) == "slots.so";
-  const std::vector<std::int32_t> expected =
-      slots ? std::vector<std::int32_t>{1, 1, 1, 0, 0, 0, 0, 0}   // counts the runs
-            : std::vector<std::int32_t>{0, 1, 2, 0, 0, 0, 0, 0};  // adds the index
-  EXPECT_EQ(counts, expected);
+  for (const int tasks : {3, 7}) {
+    std::vector<std::int32_t> counts(64, 0);
+    ASSERT_EQ(call("fused_parallel", {pointer(counts.data()), integer(tasks)}), 0);
+    EXPECT_EQ(counts, counts_of(GetParam(), tasks));
+  }
+}
+
+// A loop with barriers is found out by its first run, which gets threads for all of its tasks.
+TEST_P(ParallelTest, LoopsAreCutFinerOnABusyMachineUnlessTheyHaveBarriers) {
+  Caller call(GetParam());
+  ThreadPool pool({.threads = 3});
+  const CurrentPool current(pool);
+  const bool barriers = std::string(GetParam()) == "direct.so";
+  for (const int tasks : {12, barriers ? 3 : 12}) {
+    note_contention(std::chrono::minutes(1));
+    std::vector<std::int32_t> counts(64, 0);
+    ASSERT_EQ(call("fused_parallel", {pointer(counts.data()), integer(0)}), 0);
+    EXPECT_EQ(counts, counts_of(GetParam(), tasks));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

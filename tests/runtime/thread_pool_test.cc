@@ -1,6 +1,7 @@
 #include <run_model/thread_pool.h>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,10 +10,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <run_model/error.h>
+#include "runtime/contention.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -65,17 +70,75 @@ TEST_P(PoolOf, ReportsAFailingTask) {
   EXPECT_EQ(pool_.launch(record, &calls), 0);
 }
 
+// The threads that ran tasks, with the caller's own.
+TEST_P(PoolOf, MoreTasksThanThreadsNeedNoFurtherThreads) {
+  struct Seen {
+    std::mutex mutex;
+    std::set<std::thread::id> threads;
+  } seen;
+  auto task = [](int, int, ThreadPool::Group*, void* data) {
+    auto* into = static_cast<Seen*>(data);
+    const std::lock_guard lock(into->mutex);
+    into->threads.insert(std::this_thread::get_id());
+    return 0;
+  };
+  for (int round = 0; round < 20; ++round) EXPECT_EQ(pool_.launch(task, &seen, 1000), 0);
+  EXPECT_LE(seen.threads.size(), static_cast<std::size_t>(GetParam()));
+}
+
+// A task on another thread than the caller's lasts until all that are left have been run: none of
+// the others is ever free for a second one.
+struct HeldUp {
+  std::thread::id caller = std::this_thread::get_id();
+  Calls calls;
+  std::atomic<int> done{0};
+};
+
+TEST_P(PoolOf, CallerRunsAllThatNobodyElseBegins) {
+  auto task = [](int index, int count, ThreadPool::Group* group, void* data) {
+    auto* held = static_cast<HeldUp*>(data);
+    record(index, count, group, &held->calls);
+    held->done++;
+    const bool caller = std::this_thread::get_id() == held->caller;
+    while (!caller && held->done < count) std::this_thread::yield();
+    return 0;
+  };
+  for (int round = 0; round < 20; ++round) {
+    HeldUp held;
+    ASSERT_EQ(pool_.launch(task, &held, 40), 0);
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(held.calls.seen[i], i < 40 ? 1 : 0);
+  }
+}
+
+// What a launch works on is gone when it has returned, as the closures of compiled functions are.
+TEST_P(PoolOf, NobodyTouchesALaunchThatIsOver) {
+  for (int round = 0; round < 2000; ++round) {
+    const int count = 2 + round % 30;
+    auto calls = std::make_unique<Calls>();
+    ASSERT_EQ(pool_.launch(record, calls.get(), count), 0);
+    for (std::size_t i = 0; i < 64; ++i) {
+      ASSERT_EQ(calls->seen[i], i < static_cast<std::size_t>(count) ? 1 : 0) << round;
+    }
+  }
+}
+
+TEST_P(PoolOf, CutsLoopsFinerWhereOthersWantTheCpus) {
+  note_contention(std::chrono::minutes(1));
+  const int tasks = pool_.loop_tasks();
+  EXPECT_EQ(tasks, GetParam() == 1 ? 1 : 4 * GetParam());
+}
+
 // Each task adds its part in phase one and reads everybody's sum in phase two: only a barrier that
 // holds every task back makes all the sums equal.
 struct Phases {
   std::atomic<int> sum{0};
-  std::array<int, 16> read{};
+  std::array<int, 64> read{};
 };
 
 TEST_P(PoolOf, BarrierSeparatesPhases) {
   auto task = [](int index, int count, ThreadPool::Group* group, void* data) {
     auto* phases = static_cast<Phases*>(data);
-    for (int round = 1; round <= 50; ++round) {
+    for (int round = 1; round <= 20; ++round) {
       phases->sum += index + 1;
       ThreadPool::barrier(group);
       phases->read[static_cast<std::size_t>(index)] = phases->sum;
@@ -85,7 +148,7 @@ TEST_P(PoolOf, BarrierSeparatesPhases) {
     }
     return 0;
   };
-  for (int count : {0, 4}) {
+  for (int count : {0, 4, 19}) {
     Phases phases;
     EXPECT_EQ(pool_.launch(task, &phases, count), 0);
   }
@@ -126,7 +189,7 @@ TEST_P(PoolOf, WakesAfterSleeping) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, PoolOf, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Threads, PoolOf, testing::Values(1, 2, 3, 4, 8, 16));
 
 TEST(ThreadPool, SleepsAtOnceWithoutSpin) {
   ThreadPool pool({.threads = 2, .spin_microseconds = 0});
@@ -163,6 +226,37 @@ TEST(ThreadPool, ComputesInAForkedChild) {
   EXPECT_EQ(after.seen[2], 1);
 }
 
+// A barrier that cannot have all tasks running must neither hang nor let a wrong result through.
+TEST(ThreadPool, ThrowsWhereABarrierGetsNoThreads) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(EMULATED)
+  GTEST_SKIP() << "they need more memory than the limit leaves";
+#endif
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);
+    constexpr int kTasks = 64;  // more than the stacks that glibc keeps of threads that ended
+    ThreadPool pool({.threads = 1});
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_AS, &none);
+    std::atomic<int> refused{0};
+    try {
+      pool.launch(
+          [](int, int, ThreadPool::Group* group, void* data) {
+            if (!ThreadPool::barrier(group)) ++*static_cast<std::atomic<int>*>(data);
+            return 0;
+          },
+          &refused, kTasks);
+    } catch (const std::system_error&) {
+      ::_exit(refused == kTasks ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(ThreadPool, RefusesImpossibleOptions) {
   EXPECT_THROW(ThreadPool({.threads = -1}), Error);
   EXPECT_THROW(ThreadPool({.threads = ThreadPool::kMaxThreads + 1}), Error);
@@ -177,7 +271,8 @@ TEST(ThreadPool, PinsWorkersWhereAsked) {
     std::vector<int> cpus;
   } found;
   pool.launch(
-      [](int index, int, ThreadPool::Group*, void* data) {
+      [](int index, int, ThreadPool::Group* group, void* data) {
+        ThreadPool::barrier(group);  // or one thread might run both
         if (index == 1) static_cast<Found*>(data)->cpus = allowed_cpus();
         return 0;
       },

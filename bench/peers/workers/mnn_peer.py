@@ -26,6 +26,8 @@ class Model:
         for name, array in values.items():
             if array.dtype == np.int64:  # MNN has no other whole numbers
                 array = array.astype(np.int32)
+            if array.dtype.name not in _TYPES:
+                raise RuntimeError(f"MNN takes no inputs of {array.dtype.name}")
             tensor = MNN.Tensor(array.shape, _TYPES[array.dtype.name], array,
                                 MNN.Tensor_DimensionType_Caffe)
             self._interpreter.getSessionInput(self._session, name).copyFrom(tensor)

@@ -9,7 +9,9 @@ VERSION = onnxruntime.__version__
 SETTINGS = ("graph optimised for this machine beforehand (all levels); intra-op threads as given, "
             "spinning as by default; inputs and outputs bound")
 
-_DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+_DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16,
+           "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(int32)": np.int32,
+           "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:

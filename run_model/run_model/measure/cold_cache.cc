@@ -90,7 +90,9 @@ CacheEvictor::CacheEvictor(ThreadPool* threads, std::size_t bytes)
 }
 
 void CacheEvictor::evict() {
-  const auto walk = [](int, int, ThreadPool::Group*, void* data) {
+  const auto walk = [](int, int, ThreadPool::Group* group, void* data) {
+    // Together, so that no thread walks twice and another not at all.
+    if (group != nullptr) ThreadPool::barrier(group);
     const auto* evictor = static_cast<const CacheEvictor*>(data);
     const volatile unsigned char* bytes = evictor->buffer_.get();
     for (std::size_t i = 0; i < evictor->bytes_; i += kLine) static_cast<void>(bytes[i]);

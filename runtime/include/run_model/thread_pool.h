@@ -10,8 +10,9 @@ struct ThreadPoolOptions {
   // Number of threads that share the work, the calling one included. 0: default_threads().
   int threads = 0;
   // How long a thread without work busy-waits before it sleeps, in microseconds. Waking a sleeping
-  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Not done
-  // at all where there are fewer CPUs than threads, or the cgroup's quota lasts for fewer.
+  // thread costs tens of microseconds, as much as a small layer; spinning costs CPU time. Cut short
+  // while other programs want the same CPUs, and not done at all where there are fewer CPUs than
+  // threads, or the cgroup's quota lasts for fewer.
   int spin_microseconds = 100;
   // CPU numbers that the worker threads are pinned to, one each in order (the calling thread is
   // left alone); empty: no pinning.
@@ -47,20 +48,27 @@ class ThreadPool {
 
   int threads() const;
 
-  // Calls task(index, count, group, data) for every index in [0, count), all at the same time, and
-  // waits for them. count 0 means threads(); index 0 runs on the calling thread. More tasks than
-  // threads are served by threads made for that one call, as are all tasks in a child that fork()
-  // has made of the process: the pool's own threads stay behind. Called from inside a task it runs
-  // a single task with count 1 (loops do not nest). Two threads that call it take turns. Returns 0,
-  // or a non-zero value that a task returned. Throws std::system_error only when extra threads were
-  // needed and refused; tasks must not throw.
+  // How many tasks to cut a loop into that can be cut at will: threads(), and a few for each where
+  // other programs want the same CPUs, so that a thread that loses its CPU leaves little undone.
+  int loop_tasks() const;
+
+  // Calls task(index, count, group, data) for every index in [0, count), and waits for them. count
+  // 0 means threads(). Which thread runs which task, and when, is open: each begins with its share
+  // of neighbouring tasks, the calling thread with the first one, and then takes what others have
+  // not begun; with no help from others the calling thread runs all of them. Tasks that wait for
+  // each other do so by barrier(). In a child that fork() has made of the process the pool's
+  // threads are missing, and others are made for each call. Called from inside a task it runs a
+  // single task with count 1 (loops do not nest). Two threads that call it take turns. Returns 0,
+  // or what the first task returned that returned something else. Throws std::system_error only
+  // when a barrier needed more threads and they were refused; tasks must not throw.
   class Group;
   using Task = int (*)(int index, int count, Group* group, void* data);
   int launch(Task task, void* data, int count = 0);
 
-  // Inside a task: waits until every task of the group has called it. `group` is the task's
-  // argument.
-  static void barrier(Group* group);
+  // Inside a task: waits until every task of the group has called it, for which more tasks than
+  // threads() get threads made for this one launch. `group` is the task's argument. False where
+  // these are refused: the launch then throws.
+  static bool barrier(Group* group);
 
  private:
   class Impl;

@@ -162,7 +162,8 @@ TEST_F(ThreadPlanTest, ThreadsRunOnTheChosenCpusOnly) {
     EXPECT_THAT(allowed_cpus(), ElementsAre(last));
     EXPECT_EQ(pool->threads(), 2);
     std::vector<int> seen(2, -1);
-    const auto note_cpu = [](int index, int, ThreadPool::Group*, void* data) {
+    const auto note_cpu = [](int index, int, ThreadPool::Group* group, void* data) {
+      ThreadPool::barrier(group);  // or one thread might run both
       const std::vector<int> cpus = allowed_cpus();
       (*static_cast<std::vector<int>*>(data))[static_cast<std::size_t>(index)] =
           cpus.size() == 1 ? cpus.front() : -1;
