@@ -161,6 +161,7 @@ def test_the_modern_networks_together():
     assert found["geometric_mean"] == pytest.approx(0.8) and found["reached"]
     assert (found["networks"], found["above"], found["without_peer"]) == (2, ["slow"], ["alone"])
     targets = {(t["network"], t["figure"]): t["target"] for t in report["targets"]}
+    assert steady_json("resnet18_qdq-old17", 2, None, make_steady(9), PEERS, True)["target"] == 1
     assert targets["slow", "time"] == 1.1 and targets["slow", "growth_kib"] == 1.0
     assert ("slow", "first_ms") not in targets
     text = tables(report)

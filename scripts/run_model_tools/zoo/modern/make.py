@@ -1,6 +1,6 @@
 """Makes build/modern/NETWORK.onnx for the networks of artifacts/modern, with weights of a seed.
 
-  make_modern_zoo                            all of them: 1.4 GB
+  make_modern_zoo                            all of them: 1.1 GB
   make_modern_zoo resnet18-default unet-old17
 
 They are as PyTorch's exporters write them, with weights inside or in NETWORK.onnx.data, and

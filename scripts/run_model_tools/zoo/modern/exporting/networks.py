@@ -35,7 +35,8 @@ class Input:
 
 @dataclass(frozen=True)
 class Network:
-    """make: the model. opset None: the exporter's default. after: what becomes of the file."""
+    """source: the package that has it, and its licence. exporter: "old" or "new". opset None: no
+    options at all. half: in float16. quantise: by ONNX Runtime, after it was exported."""
 
     make: Callable[[], nn.Module]
     inputs: tuple[Input, ...]
