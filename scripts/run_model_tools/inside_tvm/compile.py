@@ -2,9 +2,15 @@
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
-from run_model_tools.inside_tvm import Refusal, faster_folding, own_kernels, pad_channels
+from run_model_tools.inside_tvm import (
+    Refusal,
+    faster_folding,
+    faster_import,
+    own_kernels,
+    pad_channels,
+)
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
@@ -102,11 +108,14 @@ def read_source(tvm, request, lanes=0):
 
 def read_onnx(model, request):
     """The Relay module of an onnx.ModelProto, all weights in it as constants."""
+    import tvm
     from tvm import relay
 
+    shapes = {k: tuple(v) for k, v in request["shapes"].items()}
+    importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        return relay.frontend.from_onnx(
-            model, {k: tuple(v) for k, v in request["shapes"].items()}, freeze_params=True)[0]
+        with importer:
+            return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]
         raise Refusal("model", node_at_work(error) + message) from error

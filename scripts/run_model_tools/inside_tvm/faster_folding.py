@@ -34,8 +34,7 @@ def build(tvm, mod, target, tuning=None, **options):
 
     if not str(tvm.__version__).startswith(SUPPORTED_RELEASE):
         return relay.build(mod, target=target, **options)
-    _remember_library_information()
-    _remember_built_modules(tvm)
+    remember(tvm)
     # Altering layouts leaves notes for the lowering in this context, so one has to span both, and
     # relay.build opens its own where none is.
     if isinstance(autotvm.DispatchContext.current, autotvm.FallbackContext):
@@ -51,8 +50,7 @@ def simplify(tvm, mod, target, around=None):
     """
     from tvm import relay
 
-    _remember_library_information()
-    _remember_built_modules(tvm)
+    remember(tvm)
     passes = _first_passes(tvm)
     names = [name for name, _ in passes]
     around = around or {}
@@ -102,6 +100,12 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, options):
             return relay.build(mod, target=target, **options)
 
 
+def remember(tvm):
+    """Lets TVM keep what it would find out, or compile, again and again."""
+    _remember_library_information()
+    _remember_built_modules(tvm)
+
+
 def _remember_library_information():
     """libinfo() asks for constants of the library, and is called for every extent of a shape."""
     from tvm.relay.backend import te_compiler
@@ -124,6 +128,9 @@ def _remember_built_modules(tvm):
     """Lets the interpreter that folds constants compile equal modules once."""
     import tvm.driver
 
+    if getattr(_remember_built_modules, "done", False):
+        return
+    _remember_built_modules.done = True
     known = defaultdict(list)
 
     def build_once(mod, target, target_host=None):
@@ -201,6 +208,10 @@ def evaluate(name, attrs, args):
         return np.ascontiguousarray(np.transpose(args[0], axes))
     if name == "layout_transform":
         return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
+    if any(isinstance(a, list) for a in args):
+        return _evaluate_list(name, attrs, args)
+    if all(a.dtype.kind in "iub" for a in args):
+        return _evaluate_whole_numbers(name, attrs, args)
     if any(a.dtype not in (np.float32, np.float64) for a in args):
         return None
     if len({a.dtype for a in args}) != 1:
@@ -222,6 +233,54 @@ def evaluate(name, attrs, args):
         if name == "rsqrt":
             return np.asarray(one / np.sqrt(args[0]))
     return None
+
+
+def _evaluate_list(name, attrs, args):
+    """Of operators that take a tuple."""
+    import numpy as np
+
+    if name == "concatenate" and len(args) == 1:
+        return np.concatenate(args[0], int(attrs.axis))
+    if name == "stack" and len(args) == 1:
+        return np.stack(args[0], int(attrs.axis))
+    return None
+
+
+def _evaluate_whole_numbers(name, attrs, args):
+    """Of operators on shapes, mostly: sums and products wrap around as TVM's do."""
+    import numpy as np
+
+    if name == "cast":
+        return args[0].astype(str(attrs.dtype)) if str(attrs.dtype) in (
+            "int32", "int64", "float32", "float64") else None
+    if name == "reshape" and all(int(d) >= -1 and int(d) != 0 for d in attrs.newshape):
+        return args[0].reshape([int(d) for d in attrs.newshape])
+    if name == "take" and attrs.axis is not None:
+        axis, extent = int(attrs.axis), args[0].shape[int(attrs.axis)]
+        inside = args[1].size and args[1].min() >= 0 and args[1].max() < extent
+        return np.take(args[0], args[1], axis) if inside and not int(attrs.batch_dims) else None
+    if name == "strided_slice":
+        return _slice(attrs, args[0])
+    if len(args) != 2 or args[0].dtype != args[1].dtype or args[0].dtype.kind != "i":
+        return None
+    functions = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply,
+                 "maximum": np.maximum, "minimum": np.minimum}
+    return np.asarray(functions[name](*args)) if name in functions else None
+
+
+def _slice(attrs, array):
+    """strided_slice by whole steps forwards, whose bounds TVM and NumPy clip alike."""
+    import numpy as np
+
+    begin, end = ([int(v) for v in bounds] for bounds in (attrs.begin, attrs.end))
+    strides = [int(s) for s in attrs.strides or ()]
+    if str(attrs.slice_mode) != "end" or any(s != 1 for s in strides) or len(begin) != len(end):
+        return None
+    axes = [int(a) for a in attrs.axes] if attrs.axes is not None else range(len(begin))
+    places = [slice(None)] * array.ndim
+    for axis, first, last in zip(axes, begin, end):
+        places[axis] = slice(first, last)
+    return np.ascontiguousarray(array[tuple(places)])
 
 
 def transform_layout(array, source, target):

@@ -9,6 +9,7 @@ import subprocess
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT, TVM_DIR
+from run_model_tools.kernels import ir_cache
 
 C_FOLDER = DATA_ROOT / "kernels" / "c"
 
@@ -57,6 +58,10 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
     layer.  Raises CompileError.
     """
     command = [find_clang(), *_FLAGS, *flags, f"-I{C_FOLDER}", "-S", "-emit-llvm", "-o", "-", "-"]
+    key = ir_cache.key_of(command[0], command[1:], source, C_FOLDER)
+    kept = ir_cache.find(key)
+    if kept is not None:
+        return kept
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(
@@ -67,4 +72,6 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
             f"a kernel's code has the functions {', '.join(sorted(bodies))}, and "
             f"{', '.join(sorted(entries))} were expected: the others must be inlined")
     # Code generation for the CPU is TVM's: with other features here LLVM would not inline.
-    return re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)
+    ir = re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)
+    ir_cache.keep(key, ir)
+    return ir

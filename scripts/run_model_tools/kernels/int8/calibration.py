@@ -17,6 +17,7 @@ from tvm.contrib import graph_executor
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep
+from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.tensors import Tensor
 
@@ -88,7 +89,8 @@ def observe(plan: Plan, isa: Isa, host: tvm.target.Target,
     """
     inputs = plan.parameter_tensors
     made = [tensor for tensor in activations(plan) if tensor not in inputs]
-    module, _ = write_module(plan, isa, made)
+    module, layers = write_module(plan, isa, made)
+    operators.compile_all(layers.values(), host)
     factory = build(module, host)
     executor = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
     seen = {tensor: Observed() for tensor in made}

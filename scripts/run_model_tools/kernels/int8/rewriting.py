@@ -10,7 +10,7 @@ import tvm
 from run_model_tools.kernels.int8 import calibration, quantize
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.plan import Plan
-from run_model_tools.kernels.relay import rewriting
+from run_model_tools.kernels.relay import operators, rewriting
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
 from run_model_tools.kernels.relay.rewriting import Rewritten
@@ -39,6 +39,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
     if not counts["int8_layers"]:
         raise NotForUs("no layer of the network has a kernel of 8 bits")
     module, layers = write_module(quantized, isa)
+    operators.compile_all(layers.values(), target)
     report = {**rewriting.report(quantized, isa), **counts, "calibration_pictures": count}
     return Rewritten(module, layers, report)
 

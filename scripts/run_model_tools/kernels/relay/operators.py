@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -85,7 +88,7 @@ def extern(layer: Layer, inputs: list[te.Tensor], target: tvm.target.Target,
     For measuring, it computes the same `runs` times, each with constants of its own: these are
     tensors (runs, numbers) then.
     """
-    ir = _compiled(layer, target)
+    ir = _compiled(layer, _flags(target))
 
     def body(ins: Any, outs: Any) -> Any:
         ib = tir.ir_builder.create()
@@ -122,8 +125,20 @@ def _emit(ib: Any, layer: Layer, inputs: list[tir.PrimExpr], output: tir.PrimExp
                                     scratch))
 
 
-def _compiled(layer: Layer, target: tvm.target.Target) -> str:
-    flags = target_flags(dict(target.attrs)) + list(_extra_flags(target))
+def compile_all(layers: Iterable[Layer], target: tvm.target.Target) -> None:
+    """Compiles the layers' C code, as many at a time as there are CPUs: TVM, which asks for it
+    later, lowers one layer after the other."""
+    flags = _flags(target)
+    different = {layer.symbol(0): layer for layer in layers}.values()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(lambda layer: _compiled(layer, flags), different))
+
+
+def _flags(target: tvm.target.Target) -> list[str]:
+    return target_flags(dict(target.attrs)) + list(_extra_flags(target))
+
+
+def _compiled(layer: Layer, flags: list[str]) -> str:
     entries = [layer.symbol(i) for i in range(len(layer.phases))]
     key = (layer.c_source(), *flags)
     if key not in _ir:

@@ -42,6 +42,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
                        "float32 are what they are for")
     fuse(plan, isa)
     module, layers = write_module(plan, isa)
+    operators.compile_all(layers.values(), target)
     return Rewritten(module, layers, report(plan, isa))
 
 
