@@ -23,6 +23,10 @@ def infer(node: onnx.NodeProto, inputs: Iterable[Value], names: Iterable[str], d
             for name, value in zip(names, inputs)
             if value.is_constant and value.size <= _SHAPE_DATA}
     imports = [helper.make_opsetid(domain, opset)]
+    if node.op_type in ("LessOrEqual", "GreaterOrEqual"):
+        # ONNX infers nothing of them before opset 16, and no shapes after.
+        shape = np.broadcast_shapes(*(value.shape for value in inputs))
+        return {node.output[0]: helper.make_tensor_type_proto(onnx.TensorProto.BOOL, shape)}
     if "" not in node.input:
         return onnx.shape_inference.infer_node_outputs(
             onnx.defs.get_schema(node.op_type, opset, domain), node, types, data, None, imports,

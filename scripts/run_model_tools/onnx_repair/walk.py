@@ -104,6 +104,7 @@ class Walk:
         for index, name in enumerate(function.input):
             scope[name] = node.inputs[index] if index < len(node.inputs) else None
         given = {a.name: a for a in function.attribute_proto}
+        given.update({a.name: a for a in _defaults(node)})
         given.update({a.name: a for a in node.proto.attribute})
         body = [_with_attributes(proto, given) for proto in function.node]
         self._depth += 1
@@ -227,6 +228,15 @@ def _with_attributes(proto: onnx.NodeProto,
                 graph.node.extend(inner)
         made.attribute.append(copy)
     return made
+
+
+def _defaults(node: Node) -> list[AttributeProto]:
+    """The attributes that ONNX gives an operator which does not name them."""
+    try:
+        schema = onnx.defs.get_schema(node.op, node.opset, node.domain)
+    except onnx.defs.SchemaError:
+        return []
+    return [a.default_value for a in schema.attributes.values() if a.default_value.name]
 
 
 def _standard_function(node: Node) -> onnx.FunctionProto | None:

@@ -82,6 +82,13 @@ def _tensors(things: list[Thing | None]) -> list[Value]:
     return things  # type: ignore[return-value]
 
 
+def stacked(walk: Walk, values: list[Value], axis: int) -> Value:
+    """The values along a new axis."""
+    axis %= values[0].rank + 1
+    wide = [walk.graph.op("Unsqueeze", v, np.array([axis])) for v in values]
+    return concatenated(walk, wide, axis)
+
+
 def _stacked(walk: Walk, values: list[Value], described: onnx.ValueInfoProto,
              axis: int = 0) -> Value:
     if not values:
@@ -89,9 +96,7 @@ def _stacked(walk: Walk, values: list[Value], described: onnx.ValueInfoProto,
         return walk.graph.constant(np.zeros(
             (0, *(d.dim_value for d in tensor.shape.dim)),
             onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type or TensorProto.FLOAT)))
-    axis %= values[0].rank + 1
-    wide = [walk.graph.op("Unsqueeze", v, np.array([axis])) for v in values]
-    return concatenated(walk, wide, axis)
+    return stacked(walk, values, axis)
 
 
 @rule("Scan")

@@ -7,7 +7,7 @@ import numpy as np
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import padded
+from run_model_tools.onnx_repair.rules.indexing import padded, sliced
 from run_model_tools.onnx_repair.rules.pooling import window_of
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -62,13 +62,14 @@ def _spread(weight: Value, dilations: list[int], walk: Walk) -> Value:
     """The kernel with zeros between its elements."""
     if all(d == 1 for d in dilations):
         return weight
-    if weight.array is None:
-        raise Refused("it is dilated, and its weights are computed at run time")
-    extents = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations)]
-    spread = np.zeros((*weight.shape[:2], *extents), weight.dtype)
-    places = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
-    spread[places] = weight.array
-    return walk.graph.constant(spread)
+    for axis, dilation in enumerate(dilations, 2):
+        extent = weight.shape[axis]
+        apart = reshaped(walk, weight, (*weight.shape[:axis + 1], 1, *weight.shape[axis + 1:]))
+        wide = padded(walk, apart, {axis + 1: (0, dilation - 1)})
+        weight = reshaped(walk, wide, (*weight.shape[:axis], extent * dilation,
+                                       *weight.shape[axis + 1:]))
+        weight = sliced(walk, weight, {axis: range((extent - 1) * dilation + 1)})
+    return weight
 
 
 def _cropped(node: Node, extents: tuple[int, ...], strides: list[int],

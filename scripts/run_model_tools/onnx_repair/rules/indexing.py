@@ -146,11 +146,11 @@ def cum_sum(walk: Walk, node: Node) -> Value:
 def reverse_sequence(walk: Walk, node: Node) -> Value:
     x, lengths = node.tensor(0), node.tensor(1)
     time, batch = node.attrs.get("time_axis", 0), node.attrs.get("batch_axis", 1)
-    return walk.graph.op("GatherElements", x, _reversed_places(walk, x, lengths, time, batch),
+    return walk.graph.op("GatherElements", x, reversed_places(walk, x, lengths, time, batch),
                          axis=time)
 
 
-def _reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int) -> Value:
+def reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int) -> Value:
     """For each element where it comes from: length-1-t before the sequence's length, t after."""
     graph = walk.graph
     shape = [x.shape[i] if i == batch else 1 for i in range(x.rank)]

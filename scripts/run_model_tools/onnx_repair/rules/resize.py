@@ -68,7 +68,8 @@ def resize(walk: Walk, node: Node) -> Value:
                 [-1 if i == line.axis else 1 for i in range(x.rank)]))
             inside = here if inside is None else walk.graph.op("And", inside, here)
     if inside is not None:
-        x = walk.graph.op("Where", expanded(walk, inside, x.shape), x, manner.extrapolation)
+        x = walk.graph.op("Where", expanded(walk, inside, x.shape), x,
+                          walk.graph.like(manner.extrapolation, x))
     if kind != x.elem_type:
         x = walk.graph.op("Round", x)
     return cast(walk, x, kind)

@@ -1,0 +1,189 @@
+"""Quantised operators: scales and zero points as the importer wants them, or spelled out."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from run_model_tools.onnx_repair.graph import unsupported_type
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.convolution import convolved
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.values import COMPUTED, Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_BYTES = (TensorProto.INT8, TensorProto.UINT8)
+
+
+@rule("QuantizeLinear")
+def quantize_rule(walk: Walk, node: Node) -> Value:
+    x, scale, zero = node.tensor(0), node.tensor(1), node.get(2)
+    to = zero.elem_type if zero is not None else (
+        node.attrs.get("output_dtype") or TensorProto.UINT8)
+    return quantize(walk, x, scale, zero, to, node.attrs.get("axis", 1),
+                    node.attrs.get("block_size", 0))
+
+
+def quantize(walk: Walk, x: Value, scale: Value, zero: Value | None, to: int, axis: int = 1,
+             block: int = 0) -> Value:
+    """x / scale, rounded to even, plus the zero point, kept within the type."""
+    graph = walk.graph
+    if to not in COMPUTED:
+        raise unsupported_type(to)
+    dtype = helper.tensor_dtype_to_np_dtype(to)
+    if zero is None:
+        zero = graph.constant(np.zeros(scale.shape, dtype))
+    if x.elem_type == TensorProto.FLOAT and to in _BYTES and not block and scale.size == 1:
+        return graph.op("QuantizeLinear", x, reshaped(walk, scale, ()), reshaped(walk, zero, ()))
+    if x.elem_type == TensorProto.FLOAT and to in _BYTES and not block and scale.rank == 1:
+        return graph.op("QuantizeLinear", x, scale, zero, axis=axis % x.rank)
+    wide = TensorProto.DOUBLE if x.elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
+    scale, zero = _alongside(walk, x, scale, axis, block), _alongside(walk, x, zero, axis, block)
+    y = graph.op("Round", graph.op("Div", cast(walk, x, wide), cast(walk, scale, wide)))
+    y = graph.op("Add", y, cast(walk, zero, wide))
+    limits = np.iinfo(dtype)
+    return cast(walk, graph.op("Clip", y, graph.like(limits.min, y), graph.like(limits.max, y)),
+                to)
+
+
+@rule("DequantizeLinear")
+def dequantize_rule(walk: Walk, node: Node) -> Value:
+    return dequantize(walk, node.tensor(0), node.tensor(1), node.get(2), node.attrs.get("axis", 1),
+                      node.attrs.get("block_size", 0))
+
+
+def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int = 1,
+               block: int = 0) -> Value:
+    """(x - zero point) * scale."""
+    graph = walk.graph
+    plain = scale.elem_type == TensorProto.FLOAT and not block and x.elem_type in (
+        *_BYTES, TensorProto.INT32)
+    if zero is None:
+        zero = graph.constant(np.zeros(scale.shape, x.dtype))
+    if plain and scale.size == 1:
+        return graph.op("DequantizeLinear", x, reshaped(walk, scale, ()),
+                        reshaped(walk, zero, ()))
+    if plain and scale.rank == 1:
+        return graph.op("DequantizeLinear", x, scale, zero, axis=axis % x.rank)
+    difference = graph.op("Sub", cast(walk, x, TensorProto.INT32),
+                          cast(walk, _alongside(walk, x, zero, axis, block), TensorProto.INT32))
+    made = graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), cast(
+        walk, _alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
+    return cast(walk, made, scale.elem_type)
+
+
+def _alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) -> Value:
+    """Scales or zero points in a shape that broadcasts with what they are of."""
+    if block:
+        places = np.arange(x.shape[axis % x.rank]) // block
+        return walk.graph.op("Gather", parameter, places, axis=axis % x.rank)
+    if parameter.size == 1:
+        return reshaped(walk, parameter, ())
+    return reshaped(walk, parameter, tuple(d if i == axis % x.rank else 1
+                                           for i, d in enumerate(x.shape)))
+
+
+@rule("DynamicQuantizeLinear")
+def dynamic_quantize(walk: Walk, node: Node) -> list[Value]:
+    graph = walk.graph
+    x = node.tensor(0)
+    axes = list(range(x.rank))
+    high = graph.op("Max", reduce(walk, "ReduceMax", x, axes, False), 0)
+    low = graph.op("Min", reduce(walk, "ReduceMin", x, axes, False), 0)
+    scale = graph.op("Div", graph.op("Sub", high, low), 255)
+    # Where all are 0, any scale will do.
+    nothing = graph.op("Equal", scale, 0)
+    divisor = graph.op("Where", nothing, graph.like(1, scale), scale)
+    zero = graph.op("Round", graph.op("Div", graph.op("Neg", low), divisor))
+    zero = graph.op("Clip", zero, graph.like(0, x), graph.like(255, x))
+    y = graph.op("Add", graph.op("Round", graph.op("Div", x, divisor)), zero)
+    y = graph.op("Clip", y, graph.like(0, x), graph.like(255, x))
+    return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
+
+
+def _centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
+    """x minus its zero point, which may be one for each row or column, in 32 bits."""
+    x = cast(walk, x, TensorProto.INT32)
+    if zero is None:
+        return x
+    zero = cast(walk, zero, TensorProto.INT32)
+    if zero.size == 1:
+        zero = reshaped(walk, zero, ())
+    elif rows and zero.rank == 1:
+        zero = reshaped(walk, zero, (zero.size, 1))
+    return walk.graph.op("Sub", x, zero)
+
+
+@rule("MatMulInteger")
+def matmul_integer(walk: Walk, node: Node) -> Value:
+    return product(walk, _centred(walk, node.tensor(0), node.get(2), True),
+                   _centred(walk, node.tensor(1), node.get(3), False))
+
+
+@rule("QLinearMatMul")
+def qlinear_matmul(walk: Walk, node: Node) -> Value:
+    """In whole numbers, scaled once."""
+    graph = walk.graph
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
+    total = product(walk, _centred(walk, a, a_zero, True), _centred(walk, b, b_zero, False))
+    scales = []
+    for scale, rows in ((a_scale, True), (b_scale, False), (y_scale, True)):
+        scale = cast(walk, scale, TensorProto.FLOAT)
+        if scale.size == 1:
+            scale = reshaped(walk, scale, ())
+        elif rows and scale.rank == 1:
+            scale = reshaped(walk, scale, (scale.size, 1))
+        scales.append(scale)
+    factor = graph.op("Div", graph.op("Mul", scales[0], scales[1]), scales[2])
+    return _rescaled(walk, total, factor, y_zero)
+
+
+def _rescaled(walk: Walk, total: Value, factor: Value, zero: Value) -> Value:
+    graph = walk.graph
+    y = graph.op("Round", graph.op("Mul", cast(walk, total, TensorProto.FLOAT), factor))
+    if zero.size == 1:
+        zero = reshaped(walk, zero, ())
+    elif zero.rank == 1:
+        zero = reshaped(walk, zero, (zero.size, 1))
+    y = graph.op("Add", y, cast(walk, zero, TensorProto.FLOAT))
+    limits = np.iinfo(zero.dtype)
+    return cast(walk, graph.op("Clip", y, graph.like(limits.min, y), graph.like(limits.max, y)),
+                zero.elem_type)
+
+
+def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, w: Value,
+                        w_zero: Value | None) -> Value:
+    """A convolution of whole numbers, as one of float32 as long as that holds them exactly."""
+    if w_zero is not None and w_zero.size > 1:
+        w_zero = reshaped(walk, w_zero, (w_zero.size, *[1] * (w.rank - 1)))
+    x = cast(walk, _centred(walk, x, x_zero, False), TensorProto.FLOAT)
+    w = cast(walk, _centred(walk, w, w_zero, False), TensorProto.FLOAT)
+    taps = int(np.prod(w.shape[1:]))
+    if taps * 255 * 255 >= 1 << 24:
+        raise Refused(f"it sums {taps} products of bytes, which float32 does not hold exactly",
+                      "write it with QuantizeLinear and DequantizeLinear (QDQ).")
+    return cast(walk, convolved(walk, node, x, w, None), TensorProto.INT32)
+
+
+@rule("ConvInteger")
+def conv_integer(walk: Walk, node: Node) -> Value:
+    return _convolved_integers(walk, node, node.tensor(0), node.get(2), node.tensor(1),
+                               node.get(3))
+
+
+@rule("QLinearConv")
+def qlinear_conv(walk: Walk, node: Node) -> Value:
+    """As QDQ: dequantised, convolved, quantised; so are the kernels of whole numbers found."""
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
+    bias = node.get(8)
+    left = dequantize(walk, x, x_scale, x_zero)
+    right = dequantize(walk, w, w_scale, w_zero, 0)
+    if bias is not None:
+        factor = walk.graph.op("Mul", reshaped(walk, x_scale, ()), w_scale)
+        flat = reshaped(walk, factor, () if factor.size == 1 else (factor.size,))
+        bias = dequantize(walk, bias, flat, None, 0)
+    return quantize(walk, convolved(walk, node, left, right, bias), y_scale, y_zero,
+                    y_zero.elem_type)

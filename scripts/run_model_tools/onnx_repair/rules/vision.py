@@ -1,0 +1,188 @@
+"""Sampling pictures at computed places."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+
+@rule("GridSample")
+def grid_sample(walk: Walk, node: Node) -> Value:
+    """Bilinear and nearest of pictures; what lies outside is clamped, mirrored or masked."""
+    graph = walk.graph
+    x, grid = node.tensor(0), node.tensor(1)
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
+        m := node.attrs.get("mode", "linear"), m)
+    padding = node.attrs.get("padding_mode", "zeros")
+    aligned = bool(node.attrs.get("align_corners", 0))
+    spatial = x.shape[2:]
+    n = len(spatial)
+    # The grid's last axis has x first.
+    at = []
+    for axis, extent in enumerate(spatial):
+        place = graph.op("Gather", grid, np.array(n - 1 - axis), axis=grid.rank - 1)
+        scaled = graph.op("Mul", graph.op("Add", place, 1), (extent - (1 if aligned else 0)) / 2)
+        at.append(scaled if aligned else graph.op("Sub", scaled, 0.5))
+    if padding == "reflection" and mode != "cubic":
+        at = [_reflected(walk, a, e, aligned) for a, e in zip(at, spatial)]
+    elif padding == "border" and mode != "cubic":
+        at = [graph.op("Clip", a, graph.like(0, a), graph.like(e - 1, a))
+              for a, e in zip(at, spatial)]
+    taps: list[list[tuple[Value, Value | None]]] = [_taps(walk, a, mode) for a in at]
+    total: Value | None = None
+    for choice in np.ndindex(*[len(t) for t in taps]):
+        chosen = [taps[axis][i] for axis, i in enumerate(choice)]
+        term = _picked(walk, x, [p for p, _ in chosen], padding, aligned)
+        for _, weight in chosen:
+            if weight is not None:
+                term = graph.op("Mul", term, graph.op("Unsqueeze", weight, np.array([1])))
+        total = term if total is None else graph.op("Add", total, term)
+    assert total is not None
+    return total
+
+
+def _reflected(walk: Walk, at: Value, extent: int, aligned: bool) -> Value:
+    """Mirrored at the middles of the outermost elements, or at their edges."""
+    graph = walk.graph
+    low, high = (0.0, extent - 1.0) if aligned else (-0.5, extent - 0.5)
+    length = high - low
+    if not length:
+        return graph.op("Mul", at, 0)
+    offset = graph.op("Abs", graph.op("Sub", at, low))
+    turns = graph.op("Floor", graph.op("Div", offset, length))
+    rest = graph.op("Sub", offset, graph.op("Mul", turns, length))
+    odd = graph.op("Sub", turns, graph.op("Mul", graph.op("Floor", graph.op("Mul", turns, 0.5)), 2))
+    back = graph.op("Sub", graph.like(length, at), rest)
+    mirrored = graph.op("Add", graph.op("Where", graph.op("Greater", odd, 0.5), back, rest), low)
+    return graph.op("Clip", mirrored, graph.like(0, at), graph.like(extent - 1, at))
+
+
+def _taps(walk: Walk, at: Value, mode: str) -> list[tuple[Value, Value | None]]:
+    """(place, weight) along one axis; places are floats."""
+    graph = walk.graph
+    if mode == "nearest":
+        return [(graph.op("Round", at), None)]
+    first = graph.op("Floor", at)
+    ratio = graph.op("Sub", at, first)
+    if mode == "linear":
+        return [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
+                (graph.op("Add", first, 1), ratio)]
+    if mode != "cubic":
+        raise Refused(f"its mode is '{mode}', and nearest, linear and cubic are known")
+    return [(graph.op("Add", first, float(k)), _cubic(walk, graph.op("Abs", graph.op(
+        "Sub", ratio, float(k))), abs(k - 0.5) < 1)) for k in (-1, 0, 1, 2)]
+
+
+def _cubic(walk: Walk, d: Value, near: bool, a: float = -0.75) -> Value:
+    coefficients = (a + 2, -(a + 3), 0.0, 1.0) if near else (a, -5 * a, 8 * a, -4 * a)
+    made = walk.graph.like(coefficients[0], d)
+    for coefficient in coefficients[1:]:
+        made = walk.graph.op("Add", walk.graph.op("Mul", made, d), coefficient)
+    return made
+
+
+def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bool) -> Value:
+    """The elements at whole places [N, ...], in all channels."""
+    graph = walk.graph
+    spatial = x.shape[2:]
+    inside: Value | None = None
+    flat: Value | None = None
+    for place, extent in zip(places, spatial):
+        if padding == "reflection":
+            place = graph.op("Round", _reflected(walk, place, extent, aligned))
+        clamped = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
+        if padding == "zeros":
+            here = graph.op("Equal", clamped, place)
+            inside = here if inside is None else graph.op("And", inside, here)
+        index = cast(walk, clamped, TensorProto.INT64)
+        flat = index if flat is None else graph.op(
+            "Add", graph.op("Mul", flat, extent), index)
+    assert flat is not None
+    size = int(np.prod(spatial))
+    batch, channels = x.shape[:2]
+    # One gather for all channels: elements of a batch and a channel lie together.
+    rows = np.arange(batch * channels).reshape(batch, channels, *[1] * len(flat.shape[1:])) * size
+    index = graph.op("Add", graph.op("Unsqueeze", flat, np.array([1])), rows)
+    found = graph.op("Gather", reshaped(walk, x, (x.size,)), index, axis=0)
+    if inside is not None:
+        found = graph.op("Where", graph.op("Unsqueeze", inside, np.array([1])), found,
+                         graph.like(0, found))
+    return found
+
+
+@rule("RoiAlign")
+def roi_align(walk: Walk, node: Node) -> Value:
+    """Averages or maxima of bilinear samples; how many there are must not depend on the boxes."""
+    graph = walk.graph
+    x, rois, batches = node.tensor(0), node.tensor(1), node.tensor(2)
+    height, width = node.attrs.get("output_height", 1), node.attrs.get("output_width", 1)
+    samples = node.attrs.get("sampling_ratio", 0)
+    scale = float(node.attrs.get("spatial_scale", 1.0))
+    half = node.opset >= 16 and node.attrs.get(
+        "coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    if samples <= 0:
+        raise Refused("the number of its samples depends on the boxes (sampling_ratio=0)",
+                      "export the network with a fixed sampling_ratio, such as 2.",
+                      "data-dependent shape")
+    boxes = graph.op("Mul", rois, scale)
+    boxes = graph.op("Sub", boxes, 0.5) if half else boxes
+    count = rois.shape[0]
+    edges = [reshaped(walk, graph.op("Gather", boxes, np.array([i]), axis=1), (count, 1))
+             for i in range(4)]
+    at = []
+    for low, high, bins in ((edges[1], edges[3], height), (edges[0], edges[2], width)):
+        length = graph.op("Sub", high, low)
+        length = length if half else graph.op("Max", length, 1)
+        places = (np.arange(bins * samples) + 0.5) / samples / bins
+        at.append(graph.op("Add", low, graph.op("Mul", length, places[None].astype(x.dtype))))
+    maximum = node.attrs.get("mode", "avg") == "max"
+    sampled = _box_samples(walk, x, batches, at, maximum)
+    parts = reshaped(walk, sampled, (count, x.shape[1], height, samples, width, samples))
+    return reduce(walk, "ReduceMax" if maximum else "ReduceMean", parts, [3, 5], False)
+
+
+def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
+                 maximum: bool) -> Value:
+    """[boxes, channels, rows, columns]; beyond one element outside of the picture they are 0."""
+    graph = walk.graph
+    count, rows, columns = at[0].shape[0], at[0].shape[1], at[1].shape[1]
+    _, channels, h, w = x.shape
+    axes = []
+    for place, extent, shape in ((at[0], h, (count, 1, rows, 1)),
+                                 (at[1], w, (count, 1, 1, columns))):
+        place = reshaped(walk, place, shape)
+        outside = graph.op("Or", graph.op("Less", place, -1), graph.op("Greater", place, extent))
+        place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
+        first = graph.op("Floor", place)
+        second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
+        ratio = graph.op("Sub", place, first)
+        axes.append((outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
+                               (second, ratio)]))
+    start = graph.op("Mul", reshaped(walk, cast(walk, batches, TensorProto.INT64),
+                                     (count, 1, 1, 1)), channels)
+    planes = graph.op("Mul", graph.op("Add", start, np.arange(channels).reshape(1, -1, 1, 1)),
+                      h * w)
+    flat = reshaped(walk, x, (x.size,))
+    total: Value | None = None
+    for y_place, y_weight in axes[0][1]:
+        for x_place, x_weight in axes[1][1]:
+            index = graph.op("Add", graph.op("Mul", y_place, w), x_place)
+            index = graph.op("Add", cast(walk, index, TensorProto.INT64), planes)
+            term = graph.op("Mul", graph.op("Gather", flat, index, axis=0),
+                            graph.op("Mul", y_weight, x_weight))
+            if total is None:
+                total = term
+            else:
+                total = graph.op("Max" if maximum else "Add", total, term)
+    assert total is not None
+    outside = graph.op("Or", axes[0][0], axes[1][0])
+    return graph.op("Where", outside, graph.like(0, total), total)
+
+
