@@ -49,6 +49,14 @@ class Inputs:
     bare: Path
     arrays: Path
 
+    @classmethod
+    def write(cls, values: dict[str, np.ndarray], folder: Path) -> Inputs:
+        """The files, into `folder`."""
+        inputs = cls(tuple(values), folder / "inputs", folder / "inputs.npz")
+        inputs.bare.write_bytes(b"".join(array.tobytes() for array in values.values()))
+        np.savez(inputs.arrays, **values)
+        return inputs
+
 
 class Bench:
     """left_out and runners are filled while networks are measured; reports hold them.
@@ -79,9 +87,7 @@ class Bench:
         artifact = self._our_artifact(network)
         reference = networks.reference_output(network, values)
         with tempfile.TemporaryDirectory() as scratch:
-            inputs = Inputs(tuple(values), Path(scratch) / "inputs", Path(scratch) / "inputs.npz")
-            inputs.bare.write_bytes(b"".join(array.tobytes() for array in values.values()))
-            np.savez(inputs.arrays, **values)
+            inputs = Inputs.write(values, Path(scratch))
             runners = self._make_runners(network, artifact, inputs)
             agreement = self._check_all(network, runners, Path(scratch), reference)
             steady = [self._steady(network, runners, threads, Path(scratch))
