@@ -85,13 +85,15 @@ def test_what_is_left_to_the_compiler_is_said(tmp_path):
     model = NETWORKS["layers_left_to_the_compiler"]()
     kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]
     assert kernels["method"] == "ours" and kernels["instruction_set"] == "avx2"
-    assert kernels["left_to_tvm"]["nn.conv2d_transpose"] == 1
+    assert kernels["left_to_tvm"] == {"add": 1, "transpose": 1}
 
 
-def test_activations_are_part_of_layers(tmp_path):
-    model = NETWORKS["activations"]()
-    kernels = compile_networks({"n": model}, tmp_path, "llvm -mcpu=x86-64-v3")["n"]["kernels"]
-    assert kernels["left_to_tvm"] == {}
+def test_nothing_is_left_of_activations_transposed_convolutions_and_rows(tmp_path):
+    models = {name: NETWORKS[name]()
+              for name in ("activations", "transposed_convolutions", "one_row", "explicit_padding")}
+    answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3")
+    for name, answer in answers.items():
+        assert answer["kernels"]["left_to_tvm"] == {}, name
 
 
 def test_shuffles_and_concatenations_move_nothing(tmp_path):

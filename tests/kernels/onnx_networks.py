@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 class Network:
     """A model in the making; each operator gives the name of its result."""
 
-    def __init__(self, seed: int, channels: int = 3, size: tuple[int, int] = (17, 14),
+    def __init__(self, seed: int, channels: int = 3, size: tuple[int, ...] = (17, 14),
                  batch: int = 1):
         self.random = np.random.default_rng(seed)
         self.nodes, self.weights, self.outputs = [], [], []
@@ -218,6 +218,52 @@ def pixels_elsewhere() -> onnx.ModelProto:
         pad(x, "constant"), pad(x, "edge"), pad(x, "reflect"))
 
 
+def transposed_convolutions() -> onnx.ModelProto:
+    """Kernels larger and smaller than their strides, cropped and enlarged results."""
+    n = Network(10, size=(6, 7))
+    x = n.relu(n.conv("x", 3, 19, 3))
+    y = n.add("ConvTranspose", [x, n.numbers(19, 21, 2, 2, scale=0.2), n.numbers(21)],
+              strides=[2, 2])
+    z = n.add("ConvTranspose", [x, n.numbers(19, 9, 4, 4, scale=0.1), n.numbers(9)],
+              strides=[2, 2], pads=[1, 1, 1, 1])
+    small = n.add("ConvTranspose", [x, n.numbers(19, 5, 3, 2, scale=0.2)], strides=[3, 4],
+                  pads=[2, 0, 1, 1], output_padding=[1, 2])
+    odd = n.add("ConvTranspose", ["x", n.numbers(3, 17, 3, 5, scale=0.2), n.numbers(17)],
+                strides=[1, 3], pads=[1, 4, 0, 4])
+    both = n.add("Mul", [y, n.add("Sigmoid", [y])])
+    return n.model(n.conv(n.concat(both, z), 30, 7, 3), n.relu(small), n.norm(n.relu(odd), 17))
+
+
+def explicit_padding() -> onnx.ModelProto:
+    """Padding by an operator of its own, before what pads and what does not."""
+    n = Network(12, size=(9, 11))
+
+    def pad(x: str, *widths: int) -> str:
+        return n.add("Pad", [x, n.weight(np.array([0, 0, *widths[:2], 0, 0, *widths[2:]]))])
+    x = n.relu(n.conv(pad("x", 1, 0, 2, 3), 3, 18, 3, strides=[2, 2], pads=[0] * 4))
+    y = n.conv(pad(x, 2, 1, 1, 2), 18, 18, 5, 18, pads=[0, 1, 0, 1])
+    z = n.add("MaxPool", [pad(x, 1, 1, 1, 1)], kernel_shape=[3, 3])
+    # Without count_include_pad, ONNX Runtime 1.31 makes the zeros padding that does not count.
+    return n.model(n.conv(y, 18, 20), z, n.add("AveragePool", [pad(x, 0, 1, 1, 0)],
+                                               kernel_shape=[2, 2], count_include_pad=1))
+
+
+def one_row() -> onnx.ModelProto:
+    """Along one axis: convolutions with and without groups, poolings, sums."""
+    n = Network(11, channels=2, size=(203,))
+
+    def conv(x: str, inputs: int, outputs: int, kernel: int, **attributes) -> str:
+        depth = inputs // attributes.get("group", 1)
+        return n.add("Conv", [x, n.numbers(outputs, depth, kernel, scale=(depth * kernel) ** -0.5),
+                              n.numbers(outputs)], **attributes)
+    x = n.relu(n.norm(conv("x", 2, 20, 15, strides=[4], pads=[7, 3]), 20))
+    y = n.add("MaxPool", [x], kernel_shape=[3], strides=[2], pads=[1, 1])
+    y = n.add("Add", [y, n.relu(conv(y, 20, 20, 5, group=20, pads=[4, 4], dilations=[2]))])
+    y = conv(n.add("AveragePool", [y], kernel_shape=[2], strides=[2]), 20, 33, 1)
+    y = n.add("Mul", [y, n.add("Sigmoid", [y])])
+    return n.model(y, n.add("GlobalAveragePool", [y]), x)
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -254,5 +300,6 @@ def random_network(seed: int) -> onnx.ModelProto:
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
-        squeeze_and_excite, activations, pixels_elsewhere, pools_of_every_kind,
+        squeeze_and_excite, activations, pixels_elsewhere, transposed_convolutions,
+        explicit_padding, one_row, pools_of_every_kind,
         pre_activation_and_slices, layers_left_to_the_compiler)}

@@ -59,6 +59,7 @@ def simplify(tvm, mod, target):
 
     mod = faster_folding.simplify(tvm, mod, target, {"FoldScaleAxis": canonical.keep_scales})
     mod = canonical.with_plain_prelu(faster_folding.fold_with_numpy(relay, mod))
+    mod = canonical.of_one_row(relay.transform.FoldExplicitPadding()(mod))
     return relay.transform.InferType()(mod)
 
 

@@ -55,7 +55,7 @@ def find_epilogues(body: relay.Expr, expressions: bool = True) -> dict[relay.Exp
     taken: set[relay.Expr] = set()
     # Backwards: of two that could take an addition in, the later one is asked first.
     for call in reversed(order):
-        if operator(call) not in ("nn.conv2d", "nn.dense"):
+        if operator(call) not in ("nn.conv2d", "nn.conv2d_transpose", "nn.dense"):
             continue
         epilogue = Epilogue([call])
         while True:
@@ -67,12 +67,17 @@ def find_epilogues(body: relay.Expr, expressions: bool = True) -> dict[relay.Exp
                 break
             epilogue.calls.append(user)
             taken.add(user)
-        others = 0 if epilogue.residual is not None or operator(call) == "nn.dense" else 1
+        others = 0 if epilogue.residual is not None or _is_alone(call) else 1
         more = region_after(epilogue.last, users, rank, taken, others) if expressions else []
         if more and _extend(epilogue, more):
             taken.update(more)
         found[epilogue.last] = epilogue
     return found
+
+
+def _is_alone(call: relay.Call) -> bool:
+    """Whether no residual can be added to what it computes."""
+    return operator(call) in ("nn.dense", "nn.conv2d_transpose")
 
 
 def _extend(epilogue: Epilogue, more: list[relay.Call]) -> bool:
@@ -118,6 +123,7 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
     if name == "nn.bias_add" and int(user.attrs.axis) not in (1, -3):
         return False
     is_dense = operator(epilogue.call) == "nn.dense"
+    alone = _is_alone(epilogue.call)
     other = user.args[1] if user.args[0] == epilogue.last else user.args[0]
     shape = shape_of(epilogue.call)
     if isinstance(other, relay.Constant):
@@ -133,7 +139,7 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         else:
             epilogue.bias = numbers if epilogue.bias is None else epilogue.bias + numbers
         return True
-    if name != "add" or is_dense or epilogue.residual is not None or shape_of(other) != shape:
+    if name != "add" or alone or epilogue.residual is not None or shape_of(other) != shape:
         return False
     epilogue.residual = other
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,8 @@ from run_model_tools.kernels.registry import can_convolve, can_multiply
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.elementwise import arranged
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
+from run_model_tools.kernels.relay.readers.places import resampled
+from run_model_tools.kernels.resampling import Axis
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
 
@@ -101,6 +104,50 @@ def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue)
     return _add_convolution(net, conv, list(source.tensors), epilogue, places)
 
 
+def _transposed(net: Network, epilogue: Epilogue) -> Value:
+    """A transposed convolution: output row y is at place (y + padding) % stride of a grid whose
+    cells are (y + padding) // stride.  One convolution makes all places of a cell, as channels."""
+    call, attrs = epilogue.call, epilogue.call.attrs
+    weight, shape = call.args[1], shape_of(call)
+    if (str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "IOHW"
+            or not isinstance(weight, relay.Constant) or len(shape) != 4 or shape[0] != 1
+            or min(shape) < 1 or str(call.checked_type.dtype) != "float32"
+            or int(attrs.groups) != 1 or integers(attrs.dilation) != (1, 1)):
+        return None
+    strides, padding = integers(attrs.strides), integers(attrs.padding)
+    weight, bias = _weight_and_bias(epilogue, weight.data.numpy().swapaxes(0, 1))
+    blocks = -(-shape[1] // net.isa.lanes)
+    places = blocks * net.isa.lanes
+    taps = [-(-k // s) for k, s in zip(weight.shape[2:], strides)]
+    # [place down][place across][output][input][tap][tap]; zeros where there is no channel or tap.
+    whole = np.zeros((*strides, places, weight.shape[1], *taps), np.float32)
+    for i, j in np.ndindex(*weight.shape[2:]):
+        whole[i % strides[0], j % strides[1], :shape[1], :, taps[0] - 1 - i // strides[0],
+              taps[1] - 1 - j // strides[1]] = weight[:, :, i, j]
+    cells = [(p + size - 1) // s + 1 for p, size, s in zip(padding, shape[2:], strides)]
+    after = [max(0, n - size) for n, size in zip(cells, shape_of(call.args[0])[2:])]
+    every = (np.arange(math.prod(strides))[:, None] * places + np.arange(shape[1])).reshape(-1)
+    spread = np.zeros(math.prod(strides) * places, np.float32)
+    spread[every] = np.tile(bias, math.prod(strides))
+    expression = epilogue.expression
+    if expression:
+        tiled = replace(expression, channels=tuple(
+            np.tile(values, math.prod(strides)) for values in expression.channels))
+        expression = tiled.placed(every, len(spread))
+    conv = Convolution(
+        whole.reshape(-1, weight.shape[1], *taps), spread, (), (),
+        padding=(taps[0] - 1, taps[1] - 1, *after), low=epilogue.low, high=epilogue.high,
+        expression=expression)
+    made = _dense_convolution(net, conv, net.values[call.args[0]], Epilogue([call]))
+    if made is None:
+        return None
+    axes = []
+    for size, stride, before, step in zip(shape[2:], strides, padding, (strides[1], 1)):
+        at = np.arange(size) + before
+        axes.append(Axis((at // stride)[:, None], blocks=at % stride * step * blocks))
+    return resampled(net, made.take(np.arange(shape[1])), axes)
+
+
 def _add_convolution(net: Network, conv: Convolution, tensors: list[Tensor], epilogue: Epilogue,
                      places: np.ndarray | None = None) -> Value:
     channels = conv.output_channels
@@ -139,4 +186,4 @@ def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray
     return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)
 
 
-EPILOGUES = {"nn.conv2d": _convolution, "nn.dense": _dense}
+EPILOGUES = {"nn.conv2d": _convolution, "nn.conv2d_transpose": _transposed, "nn.dense": _dense}

@@ -17,7 +17,8 @@ from run_model_tools.kernels.tensors import Blocked, Tensor
 
 def resampled(net: Network, data: Blocked, axes: Sequence[Axis], fill: float = 0.0) -> Blocked:
     """The channels of `data` with other rows and columns; itself if those are the same."""
-    if all(axis.weights is None and np.array_equal(axis.positions[:, 0], np.arange(size))
+    if all(axis.weights is None and axis.blocks is None
+           and np.array_equal(axis.positions[:, 0], np.arange(size))
            for axis, size in zip(axes, data.size)):
         return data
     rows, columns = axes
