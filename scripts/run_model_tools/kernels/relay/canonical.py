@@ -100,8 +100,9 @@ class _OneRow(relay.ExprMutator):
     def _window(self, name: str, call: relay.Call) -> relay.Expr | None:
         attrs = call.attrs
         before, after = (int(p) for p in attrs.padding)
-        common = {"strides": (1, int(attrs.strides[0])), "padding": (0, before, 0, after),
-                  "dilation": (1, int(attrs.dilation[0]))}
+        common: dict[str, object] = {
+            "strides": (1, int(attrs.strides[0])), "padding": (0, before, 0, after),
+            "dilation": (1, int(attrs.dilation[0]))}
         if name == "nn.conv1d":
             weight = call.args[1]
             if (str(attrs.data_layout) != "NCW" or str(attrs.kernel_layout) != "OIW"
