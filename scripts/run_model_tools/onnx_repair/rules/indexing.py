@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import data_dependent
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
@@ -89,7 +89,7 @@ def scatter_elements(walk: Walk, node: Node) -> Value:
     axis = node.attrs.get("axis", 0) % x.rank
     return walk.graph.op(
         "ScatterElements", x, counted(walk, node.tensor(1), x.shape[axis]), node.tensor(2),
-        axis=axis, reduction=node.attrs.get("reduction", "none"))
+        axis=axis, reduction=_combined(node))
 
 
 @rule("ScatterND")
@@ -97,7 +97,13 @@ def scatter_nd(walk: Walk, node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     extents = np.array(x.shape[:indices.shape[-1]], np.int64)
     return walk.graph.op("ScatterND", x, counted(walk, indices, extents), node.tensor(2),
-                         reduction=node.attrs.get("reduction", "none"))
+                         reduction=_combined(node))
+
+
+def _combined(node: Node) -> str | None:
+    """The importer knows no name for taking updates as they are."""
+    name = node.attrs.get("reduction", "none")
+    return None if name == "none" else name
 
 
 @rule("Compress")
@@ -116,21 +122,39 @@ def found_at_run_time(walk: Walk, node: Node) -> Value:
     raise data_dependent("the shape of its result")
 
 
+# Comparisons of a TopK by ranks: run_model has no sorting functions, and does so many in 0.1 s.
+_MOST_COMPARED = 1 << 28
+
+
 @rule("TopK")
 def top_k(walk: Walk, node: Node) -> list[Value]:
+    """By each element's rank: how many others go before it, of equal ones those that come first."""
     graph = walk.graph
     x = node.tensor(0)
     k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
-    # The importer forgets where the smallest were, if several are equal.
-    upside_down = not node.attrs.get("largest", 1)
-    if upside_down:
-        highest = graph.like(np.iinfo(x.dtype).max, x) if x.dtype.kind == "u" else None
-        turn = (lambda v: graph.op("Sub", highest, v)) if highest is not None else (
-            lambda v: graph.op("Neg", v))
-        x = turn(x)
-    values, indices = graph.ops("TopK", [x, np.array([k], np.int64)], 2,
-                                axis=node.attrs.get("axis", -1) % x.rank)
-    return [turn(values) if upside_down else values, indices]
+    axis = node.attrs.get("axis", -1) % x.rank
+    n = x.shape[axis]
+    if x.size * n > _MOST_COMPARED:
+        raise Refused(f"it sorts {x.size} values in rows of {n}, which is more than compiled code "
+                      "can do without a sorting function", "leave it to the program.")
+    perm = [i for i in range(x.rank) if i != axis] + [axis]
+    rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
+    own = graph.op("Unsqueeze", rows, np.array([rows.rank]))
+    other = graph.op("Unsqueeze", rows, np.array([rows.rank - 1]))
+    ahead = graph.op("Greater" if node.attrs.get("largest", 1) else "Less", other, own)
+    earlier = graph.op("Less", graph.constant(np.arange(n, dtype=np.int32).reshape(1, n)),
+                       np.arange(n, dtype=np.int32).reshape(n, 1))
+    before = graph.op("Or", ahead, graph.op("And", graph.op("Equal", other, own), earlier))
+    ranks = graph.op("ReduceSum", cast(walk, before, TensorProto.INT32),
+                     np.array([rows.rank]), keepdims=0)
+    here = graph.op("Equal", graph.op("Unsqueeze", ranks, np.array([rows.rank - 1])),
+                    np.arange(k, dtype=np.int32).reshape(k, 1))
+    places = graph.op("Where", here, np.arange(n), graph.constant(0, np.int64))
+    places = graph.op("ReduceSum", places, np.array([rows.rank]), keepdims=0)
+    found = [graph.op("GatherElements", rows, places, axis=rows.rank - 1), places]
+    if axis != x.rank - 1:
+        found = [graph.op("Transpose", f, perm=list(np.argsort(perm))) for f in found]
+    return found
 
 
 @rule("CumSum")

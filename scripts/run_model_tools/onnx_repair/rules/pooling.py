@@ -150,6 +150,7 @@ def average_pool(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     _check_rank(x)
     window = window_of(node, x.shape[2:], node.attrs["kernel_shape"])
+    # What rounding up adds counts as well then, in ONNX's tests and in ONNX Runtime.
     counts_pads = bool(node.attrs.get("count_include_pad", 0)) and any(window.pads)
     exact = window.after == window.padded and all(
         p < k for p, k in zip(window.pads, window.kernel * 2))
@@ -157,19 +158,17 @@ def average_pool(walk: Walk, node: Node) -> Value:
         return _trimmed(walk, walk.graph.op(
             "AveragePool", x, kernel_shape=window.kernel, strides=window.strides,
             pads=window.pads, count_include_pad=int(counts_pads)), window)
-    counts = _counts(window, counts_pads)
+    counts = np.array(float(np.prod(window.kernel))) if counts_pads else _counts(window)
     return walk.graph.op("Mul", window_sum(walk, x, window), (1 / counts).astype(x.dtype))
 
 
-def _counts(window: Window, with_pads: bool) -> np.ndarray:
-    """How many elements each window covers."""
+def _counts(window: Window) -> np.ndarray:
+    """How many elements of the picture each window covers."""
     counts = np.ones((1, 1, *window.out))
     for axis, out in enumerate(window.out):
         first = (np.arange(out) * window.strides[axis] - window.before[axis])[:, None]
         at = first + np.arange(window.kernel[axis]) * window.dilations[axis]
-        low = -window.before[axis] if with_pads else 0
-        high = window.extents[axis] + (window.padded[axis] if with_pads else 0)
-        one = ((at >= low) & (at < high)).sum(1)
+        one = ((at >= 0) & (at < window.extents[axis])).sum(1)
         counts = counts * one.reshape([-1 if a == axis + 2 else 1
                                        for a in range(counts.ndim)])
     return counts

@@ -125,7 +125,8 @@ def _functions(walk: Walk, node: Node, index: int,
         beta = betas[place] if place < len(betas) else beta
 
         def run(x: Value) -> Value:
-            if limit:
+            # A cell's state is not clipped on its way out, as ONNX Runtime reads the definition.
+            if limit and (node.op != "LSTM" or place % each < 2):
                 x = graph.op("Clip", x, graph.like(-limit, x), graph.like(limit, x))
             if name == "Affine":
                 return graph.op("Add", graph.op("Mul", x, alpha), beta)

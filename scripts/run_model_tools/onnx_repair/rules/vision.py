@@ -35,7 +35,8 @@ def grid_sample(walk: Walk, node: Node) -> Value:
     elif padding == "border" and mode != "cubic":
         at = [graph.op("Clip", a, graph.like(0, a), graph.like(e - 1, a))
               for a, e in zip(at, spatial)]
-    taps: list[list[tuple[Value, Value | None]]] = [_taps(walk, a, mode) for a in at]
+    taps: list[list[tuple[Value, Value | None]]] = [
+        _taps(walk, _stored(walk, a), mode) for a in at]
     total: Value | None = None
     for choice in np.ndindex(*[len(t) for t in taps]):
         chosen = [taps[axis][i] for axis, i in enumerate(choice)]
@@ -46,6 +47,15 @@ def grid_sample(walk: Walk, node: Node) -> Value:
         total = term if total is None else graph.op("Add", total, term)
     assert total is not None
     return total
+
+
+def _stored(walk: Walk, x: Value) -> Value:
+    """The value, computed once: TVM would repeat what leads to it for each use, and uses of uses.
+
+    A pooling of windows of one element is what it does not take into other loops.
+    """
+    flat = reshaped(walk, x, (1, 1, x.size))
+    return reshaped(walk, walk.graph.op("MaxPool", flat, kernel_shape=[1]), x.shape)
 
 
 def _reflected(walk: Walk, at: Value, extent: int, aligned: bool) -> Value:
@@ -96,7 +106,7 @@ def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bo
     flat: Value | None = None
     for place, extent in zip(places, spatial):
         if padding == "reflection":
-            place = graph.op("Round", _reflected(walk, place, extent, aligned))
+            place = graph.op("Round", _stored(walk, _reflected(walk, place, extent, aligned)))
         clamped = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
         if padding == "zeros":
             here = graph.op("Equal", clamped, place)
@@ -160,6 +170,7 @@ def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
         place = reshaped(walk, place, shape)
         outside = graph.op("Or", graph.op("Less", place, -1), graph.op("Greater", place, extent))
         place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
+        place = _stored(walk, place)
         first = graph.op("Floor", place)
         second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
         ratio = graph.op("Sub", place, first)

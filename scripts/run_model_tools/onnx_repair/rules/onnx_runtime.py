@@ -1,0 +1,121 @@
+"""Operators of ONNX Runtime's own (com.microsoft), which its optimiser writes into models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import RULES, rule
+from run_model_tools.onnx_repair.rules.activations import gelu
+from run_model_tools.onnx_repair.rules.convolution import convolved
+from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.quantisation import (
+    dequantize,
+    dequantize_rule,
+    quantize,
+    quantize_rule,
+)
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_DOMAIN = "com.microsoft"
+
+RULES[_DOMAIN, "QuantizeLinear"] = quantize_rule
+RULES[_DOMAIN, "DequantizeLinear"] = dequantize_rule
+
+
+@rule("Gelu", "BiasGelu", "FastGelu", "QuickGelu", domain=_DOMAIN)
+def gelus(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    if node.op == "QuickGelu":
+        scaled = walk.graph.op("Mul", x, float(node.attrs.get("alpha", 1.702)))
+        return walk.graph.op("Mul", x, walk.graph.op("Sigmoid", scaled))
+    bias = node.get(1)
+    if bias is not None:
+        x = walk.graph.op("Add", x, bias)
+    return gelu(walk, x, node.op == "FastGelu")
+
+
+@rule("FusedMatMul", domain=_DOMAIN)
+def fused_matmul(walk: Walk, node: Node) -> Value:
+    values = []
+    for value, key in ((node.tensor(0), "A"), (node.tensor(1), "B")):
+        if node.attrs.get(f"transBatch{key}", 0):
+            raise Refused("it moves the batch axis of an operand")
+        if node.attrs.get(f"trans{key}", 0):
+            value = transposed(walk, value, [*range(value.rank - 2), value.rank - 1,
+                                             value.rank - 2])
+        values.append(value)
+    made = product(walk, *values)
+    alpha = float(node.attrs.get("alpha", 1.0))
+    return made if alpha == 1 else walk.graph.op("Mul", made, alpha)
+
+
+@rule("FusedConv", domain=_DOMAIN)
+def fused_conv(walk: Walk, node: Node) -> Value:
+    made = convolved(walk, node, node.tensor(0), node.tensor(1), node.get(2))
+    other = node.get(3)
+    if other is not None:
+        made = walk.graph.op("Add", made, other)
+    name = node.attrs.get("activation", "")
+    given = [float(p) for p in node.attrs.get("activation_params", [])]
+    names = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"),
+             "Clip": ("min", "max")}.get(name, ())
+    if name == "Clip":
+        return walk.graph.op("Clip", made, walk.graph.like(given[0], made),
+                             walk.graph.like(given[1], made))
+    return walk.node_in(name, 13, [made], 1, **dict(zip(names, given))) if name else made
+
+
+@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=_DOMAIN)
+def skip_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
+    if any(node.wanted[1:3]):
+        raise Refused("its mean or deviation is used")
+    simple = node.op.startswith("SkipSimplified")
+    x, skip, scale = node.tensor(0), node.tensor(1), node.tensor(2)
+    shift, bias = (None, node.get(3)) if simple else (node.get(3), node.get(4))
+    total = walk.graph.op("Add", x, skip)
+    if bias is not None:
+        total = walk.graph.op("Add", total, bias)
+    epsilon = float(node.attrs.get("epsilon", 1e-12))
+    inputs = [total, scale] if simple or shift is None else [total, scale, shift]
+    y = walk.node_in("SimplifiedLayerNormalization" if simple else "LayerNormalization", 17,
+                     list(inputs), 1, epsilon=epsilon)
+    return [y, None, None, total][:max(node.outputs, 1)]
+
+
+def _in_floats(walk: Walk, node: Node, first: int,
+               compute: Callable[[list[Value]], Value]) -> Value:
+    """Operands (tensor, scale, zero point) dequantised, computed with and quantised again."""
+    count = first // 3
+    values = [dequantize(walk, node.tensor(3 * i), node.tensor(3 * i + 1), node.get(3 * i + 2))
+              for i in range(count)]
+    zero = node.get(first + 1)
+    to = node.tensor(0).elem_type
+    return quantize(walk, compute(values), node.tensor(first), zero, to)
+
+
+@rule("QLinearAdd", "QLinearMul", domain=_DOMAIN)
+def qlinear_binary(walk: Walk, node: Node) -> Value:
+    return _in_floats(walk, node, 6, lambda v: walk.graph.op(node.op[len("QLinear"):], *v))
+
+
+@rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
+      "QLinearGlobalAveragePool", domain=_DOMAIN)
+def qlinear_unary(walk: Walk, node: Node) -> Value:
+    if node.attrs.get("channels_last", 0):
+        raise Refused("it has its channels last")
+    op = node.op[len("QLinear"):]
+    given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
+    opset = node.attrs.get("opset", 13)
+    return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
+
+
+@rule("QLinearConcat", domain=_DOMAIN)
+def qlinear_concat(walk: Walk, node: Node) -> Value:
+    scale, zero = node.tensor(0), node.tensor(1)
+    values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2))
+              for i in range(2, len(node.inputs), 3)]
+    return quantize(walk, concatenated(walk, values, node.attrs["axis"] % values[0].rank), scale,
+                    zero, zero.elem_type)

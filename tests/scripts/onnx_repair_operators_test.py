@@ -1,0 +1,162 @@
+"""Rules for operators that TVM's importer takes wrongly or not at all, held to ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from onnx_repair_test import FLOAT, check, model_of, noise, repaired, run
+
+UINT8 = TensorProto.UINT8
+
+
+def one(op, arrays, opset=18, outputs=1, domain="", constants=(), **attrs):
+    """(model, inputs): one node on arrays; those at `constants` are constants, None is left out."""
+    names = ["" if a is None else f"i{n}" for n, a in enumerate(arrays)]
+    given = {n: a for n, a in zip(names, arrays) if a is not None}
+    fixed = {f"i{n}" for n in constants}
+    node = helper.make_node(op, names, [f"o{n}" for n in range(outputs)], domain=domain, **attrs)
+    model = model_of(
+        [node], {n: (helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+                 for n, a in given.items() if n not in fixed},
+        {f"o{n}": FLOAT for n in range(outputs)}, opset, {n: given[n] for n in fixed},
+        imports=[helper.make_opsetid(domain, 1)] if domain else [])
+    for value in model.graph.output:
+        value.type.Clear()
+    return model, {n: a for n, a in given.items() if n not in fixed}
+
+
+def matches(*arguments, **options):
+    return check(*one(*arguments, **options))
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("extra", ["", "lengths", "clip", "activations"])
+@pytest.mark.parametrize("op, gates", [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_networks(op, gates, direction, extra):
+    """The importer runs "reverse" forwards, and forgets lengths, clips and activations."""
+    count, hidden, steps, batch = 1 + (direction == "bidirectional"), 4, 5, 3
+    acts = {"RNN": ["LeakyRelu"], "GRU": ["HardSigmoid", "Softsign"],
+            "LSTM": ["HardSigmoid", "Relu", "Elu"]}[op]
+    attrs = {"clip": {"clip": 0.3}, "activations": {"activations": acts * count}}.get(extra, {})
+    if extra == "activations" and op == "RNN":
+        attrs["activation_alpha"] = [0.2] * count
+    if op == "GRU":
+        attrs["linear_before_reset"] = 1
+    arrays = [noise(steps, batch, 2), noise(count, gates * hidden, 2),
+              noise(count, gates * hidden, hidden), noise(count, 2 * gates * hidden),
+              np.array([5, 2, 3], np.int32) if extra == "lengths" else None,
+              noise(count, batch, hidden)]
+    if op == "LSTM":
+        arrays += [noise(count, batch, hidden), noise(count, 3 * hidden)]
+    matches(op, arrays, outputs=3 if op == "LSTM" else 2, hidden_size=hidden,
+            direction=direction, **attrs)
+
+
+@pytest.mark.parametrize("pads, ceil, dilations, count", [
+    ([1, 0, 2, 1], 0, [1, 1], 0), ([1, 0, 1, 0], 1, [1, 1], 0), ([0, 0, 0, 0], 1, [1, 1], 1),
+    ([1, 1, 1, 1], 0, [2, 1], 1)])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_poolings(op, pads, ceil, dilations, count):
+    attrs = {"count_include_pad": count} if op == "AveragePool" else {}
+    matches(op, [noise(1, 2, 10, 8)], opset=19, kernel_shape=[3, 2], strides=[2, 3], pads=pads,
+            ceil_mode=ceil, dilations=dilations, **attrs)
+
+
+def test_places_of_maxima():
+    for order in (0, 1):
+        matches("MaxPool", [noise(2, 2, 7, 6)], outputs=2, kernel_shape=[3, 3], strides=[2, 2],
+                pads=[1, 1, 1, 1], storage_order=order)
+
+
+@pytest.mark.parametrize("attrs", [
+    {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]},
+    {"strides": [2, 3], "output_shape": [10, 12]}, {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+    {"dilations": [2, 2]}, {"strides": [3, 3], "pads": [0, 1, 2, 0], "group": 2}])
+def test_transposed_convolutions(attrs):
+    matches("ConvTranspose", [noise(1, 4, 5, 4), noise(4, 3, 3, 3), noise(3 * attrs.get(
+        "group", 1))], constants=(1, 2), **attrs)
+
+
+@pytest.mark.parametrize("equation, shapes", [
+    ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+    ("ii->i", [(4, 4)]), ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 2)]), ("ij->ji", [(2, 3)]),
+    ("i,j->ij", [(3,), (4,)]), ("bij->b", [(2, 3, 4)])])
+def test_einsums(equation, shapes):
+    matches("Einsum", [noise(*shape) for shape in shapes], equation=equation)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_grid_samples(mode, padding, corners):
+    grid = noise(2, 5, 4, 2) * 1.2
+    matches("GridSample", [noise(2, 3, 6, 5), grid], opset=20, mode=mode, padding_mode=padding,
+            align_corners=corners)
+
+
+def test_boxes_are_sampled():
+    boxes = np.array([[0.5, 1, 9, 7], [-3, 2, 4, 14], [2, 2, 2.5, 2.5]], np.float32)
+    for mode in ("half_pixel", "output_half_pixel"):
+        matches("RoiAlign", [noise(2, 3, 10, 12), boxes, np.array([0, 1, 1])],
+                coordinate_transformation_mode=mode, output_height=3, output_width=2,
+                sampling_ratio=2, spatial_scale=0.8)
+
+
+@pytest.mark.parametrize("op, arrays, attrs", [
+    ("Gelu", [noise(2, 5)], {}), ("FastGelu", [noise(2, 5), noise(5)], {}),
+    ("BiasGelu", [noise(2, 5), noise(5)], {}), ("QuickGelu", [noise(2, 5)], {"alpha": 1.5}),
+    ("FusedMatMul", [noise(2, 3, 4), noise(2, 5, 4)], {"transB": 1, "alpha": 0.5}),
+    ("FusedConv", [noise(1, 2, 5, 5), noise(3, 2, 3, 3), noise(3)], {"activation": "Relu"}),
+    ("SkipLayerNormalization", [noise(2, 3, 8), noise(2, 3, 8), noise(8), noise(8), noise(8)],
+     {"epsilon": 1e-5})])
+def test_onnx_runtimes_own_operators(op, arrays, attrs):
+    model, inputs = one(op, arrays, domain="com.microsoft", **attrs)
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+def test_quantised_sums(op):
+    random = np.random.default_rng(5)
+    a, b = (random.integers(0, 256, (2, 9), np.uint8) for _ in "ab")
+    scales = [np.array(s, np.float32) for s in (0.02, 0.03, 0.05)]
+    zero = np.array(7, np.uint8)
+    model, inputs = one(op, [a, scales[0], zero, b, scales[1], zero, scales[2], zero],
+                        domain="com.microsoft", constants=(1, 2, 4, 5, 6, 7))
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    assert np.abs(want.astype(int) - have).max() <= 1
+
+
+def attention(q, k, v, mask):
+    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    scores = np.where(mask, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def test_attention_of_opset_23():
+    """No reference here knows it: two heads of queries for each of keys, causal."""
+    q, k, v = noise(2, 4, 5, 8), noise(2, 2, 5, 8), noise(2, 2, 5, 6)
+    model, inputs = one("Attention", [q, k, v], opset=23, is_causal=1)
+    (have,) = run(repaired(model, inputs), inputs)
+    want = attention(q, k.repeat(2, 1), v.repeat(2, 1), np.tri(5, dtype=bool))
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+
+
+def test_rms_normalization_of_opset_23():
+    x, scale = noise(2, 3, 8), noise(8)
+    model, inputs = one("RMSNormalization", [x, scale], opset=23, epsilon=1e-5)
+    want = x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-5) * scale
+    np.testing.assert_allclose(run(repaired(model, inputs), inputs)[0], want, rtol=1e-5,
+                               atol=1e-6)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_best_of_many(largest, axis):
+    """With equal values, of which the first counts; no sorting function is needed."""
+    x = np.random.default_rng(6).integers(0, 6, (2, 7, 9)).astype(np.float32)
+    made = matches("TopK", [x, np.array([4])], outputs=2, constants=(1,), axis=axis,
+                   largest=largest)
+    assert "TopK" not in {node.op_type for node in made.graph.node}
