@@ -136,11 +136,20 @@ KERNEL lane_bytes rounded_bytes(vec value) {
   return __builtin_convertvector((ivec)value, lane_bytes);
 }
 
+/* The same of numbers within -zero..255 - zero, `zero` higher. */
+KERNEL lane_bytes bytes_above(vec value, int zero) {
+  value += splat(12582912.0f);
+  return __builtin_convertvector((ivec)value + zero, lane_bytes);
+}
+
 /* From sums to a layer's output, where the layer says what that is:
  *
  * OUTPUT_FLOAT     the output is float32 instead of bytes (CLAMP_LOW and CLAMP_HIGH as in vector.h)
  * OUTPUT_COUNT     how many numbers a float32 output has, if the last block is not whole
  * BYTE_LOW, BYTE_HIGH   the clamp of a byte, float32 within 0..255
+ * BYTE_ZERO        a quantized graph's zero point: the clamp is relative to it, bias does not have
+ *                  it, and it is added when v has been rounded, as the graph says (halves go to an
+ *                  even distance from it)
  * RESIDUAL_INPUT   which input is the residual, of bytes, if there is one
  */
 #if defined(OUTPUT_FLOAT) || defined(BYTE_LOW)
@@ -163,7 +172,11 @@ KERNEL void store_result(void* output, long at, ivec sums, vec scale, vec bias,
   store((float*)output + at, value);
 #else
   value = minimum(maximum(value, splat(BYTE_LOW)), splat(BYTE_HIGH));
+#ifdef BYTE_ZERO
+  store_bytes((unsigned char*)output + at, bytes_above(value, BYTE_ZERO));
+#else
   store_bytes((unsigned char*)output + at, rounded_bytes(value));
+#endif
 #endif
 }
 #endif /* OUTPUT_FLOAT || BYTE_LOW */

@@ -24,6 +24,8 @@ def compile_model(tvm, request):
     """
     from tvm import relay
 
+    from run_model_tools.kernels.relay import quantization
+
     target_text = request["target"]
     if target_text == "native":
         lanes = request.get("host_lanes")
@@ -53,7 +55,7 @@ def compile_model(tvm, request):
             # Committed records are of networks that were changed in this way; a file that the user
             # names is of the network as it is.
             lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
-        mod = read_source(tvm, request, lanes)
+        mod = quantization.spell_out(read_source(tvm, request, lanes))
         if request.get("fast", True):
             factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
         else:

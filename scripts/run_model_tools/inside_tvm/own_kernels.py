@@ -32,7 +32,7 @@ def rewrite(tvm, read, target, request):
         raise Unusable("the optimisation level is below 3")
     from run_model_tools.kernels.c_compiler import CompileError, find_clang
     from run_model_tools.kernels.isa import isa_of
-    from run_model_tools.kernels.relay import rewriting
+    from run_model_tools.kernels.relay import quantization, rewriting
 
     try:
         find_clang()
@@ -42,7 +42,7 @@ def rewrite(tvm, read, target, request):
     if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
         raise Unusable("they were not measured to be faster on this target")
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
-        mod = simplify(tvm, read(), target)
+        mod = simplify(tvm, quantization.mark(read()), target)
         try:
             if request.get("precision", "float32") == "int8":
                 return _rewrite_in_8_bits(tvm, mod, target, request)

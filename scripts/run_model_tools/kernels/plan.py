@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.tensors import Tensor
 
@@ -81,6 +82,29 @@ class RelayStep(Step):
     build: Callable[[list[Any]], Any]
     what: str
     """The operator's name, for reports."""
+
+
+@dataclass(eq=False)
+class QuantizeStep(RelayStep):
+    """float32 to the whole numbers of a grid (int8/grid.py)."""
+
+    grid: Grid
+
+
+@dataclass(eq=False)
+class DequantizeStep(RelayStep):
+    """The whole numbers of a grid to float32."""
+
+    grid: Grid
+
+
+@dataclass(eq=False)
+class ByteSumStep(RelayStep):
+    """The sum of two tensors of whole numbers, on a grid again; `low` of 0 is a ReLU between."""
+
+    grids: tuple[Grid, Grid]
+    grid: Grid
+    low: float
 
 
 @dataclass(eq=False)

@@ -170,8 +170,11 @@ class _Quantizer:
 
 
 def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool,
-              isa: Isa) -> Layer:
-    """The layer that makes float32 of a blocked tensor of bytes, or the other way."""
+              isa: Isa, exactly: bool = False) -> Layer:
+    """The layer that makes float32 of a blocked tensor of bytes, or the other way.
+
+    exactly: with the roundings of a quantized graph.
+    """
     _, blocks, height, width, lanes = shape
     each = min(height * width, max(256, -(-blocks * height * width // 8)))
     scales = quantization.scales(range(blocks * lanes))
@@ -181,6 +184,9 @@ def make_cast(shape: tuple[int, ...], quantization: Quantization, to_float: bool
     defines: dict[str, object] = isa.defines() | {"PIXELS": height * width, "TASK_PIXELS": each}
     if to_float:
         defines["TO_FLOAT"] = 1
+    if exactly:
+        factors = scales
+        defines["BYTE_ZERO"] = quantization.zero_point
     kinds = ("uint8", "float32") if to_float else ("float32", "uint8")
     return Layer(kind="dequantize" if to_float else "quantize", template="f32-u8-cast.c.in",
                  defines=defines, phases=(Phase("int8_cast", blocks * -(-height * width // each)),),

@@ -21,12 +21,13 @@ from run_model_tools.kernels.relay.readers import (
     elementwise,
     places,
     pooling,
+    quantization,
 )
 from run_model_tools.kernels.relay.readers.network import Network, Value
 from run_model_tools.kernels.tensors import Tensor
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS, **places.READERS}
+    **pooling.READERS, **channels.READERS, **places.READERS, **quantization.READERS}
 """By operator.  None from a reader: TVM's own schedules are to compute it."""
 
 EPILOGUE_READERS: dict[str, Callable[[Network, Epilogue], Value]] = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import tvm
 
 from run_model_tools.kernels.fusion import fuse
+from run_model_tools.kernels.int8.quantized_graph import use_bytes
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.plan import Plan, RelayStep
@@ -40,10 +41,11 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     if all(isinstance(step, RelayStep) for step in plan.steps):
         raise NotForUs("no layer of the network is one that they compute: pictures of one batch in "
                        "float32 are what they are for")
+    plan, of_bytes = use_bytes(plan, isa)
     fuse(plan, isa)
     module, layers = write_module(plan, isa)
     operators.compile_all(layers.values(), target)
-    return Rewritten(module, layers, report(plan, isa))
+    return Rewritten(module, layers, {**report(plan, isa), **of_bytes})
 
 
 def annotate(graph: str, layers: dict[str, Layer]) -> str:

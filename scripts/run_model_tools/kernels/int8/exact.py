@@ -1,0 +1,103 @@
+"""Layers of bytes whose numbers a quantized graph has decided: weights, scales and roundings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from run_model_tools.kernels.int8.grid import Grid
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+
+# A bias that is this near to a whole number of the sums' steps is one, stored as float32.
+_WHOLE = 1e-3
+
+
+@dataclass(frozen=True)
+class ExactConvolution(QuantizedConvolution):
+    """A convolution whose inputs all lie on one grid, and its weights on one for each channel.
+
+    The sum is of whole numbers, the bias too where it was one; a byte is the sum times its scale,
+    rounded to even, and the zero point is added last: the arithmetic of QLinearConv.
+    """
+
+    steps: np.ndarray
+    """float64, of each output channel's weights (grid.weight_steps)."""
+
+    @property
+    def weight_scales(self) -> np.ndarray:  # type: ignore[override]
+        return self.steps * self.inputs[0].scale
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        steps = self.steps[:, None, None, None]
+        return np.rint(self.convolution.weight.astype(np.float64) / steps).astype(np.int8)
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        zeros = super().start
+        return zeros + np.where(self._whole, np.rint(self._bias_steps), 0).astype(np.int64)
+
+    @cached_property
+    def _bias_steps(self) -> np.ndarray:
+        return self.convolution.bias.astype(np.float64) / self.weight_scales
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        """Of which channels the bias is added to the sum."""
+        steps = self._bias_steps
+        near = np.abs(steps - np.rint(steps)) < _WHOLE + np.abs(steps) * 2.0**-22
+        return near & (np.abs(steps) < 2**30) & (self.output is not None)
+
+    @property
+    def scale(self) -> np.ndarray:
+        if self.output is None:
+            return self.weight_scales.astype(np.float32)
+        return (self.weight_scales / self.output.scale).astype(np.float32)
+
+    @property
+    def bias(self) -> np.ndarray:
+        if self.output is None:
+            return super().bias
+        bias = np.where(self._whole, 0.0, self.convolution.bias.astype(np.float64))
+        bias = bias / self.output.scale
+        if self.convolution.residual:
+            bias = bias - self.residual_scale.astype(np.float64) * self.inputs[-1].zero_point
+        return bias.astype(np.float32)
+
+    @property
+    def bounds(self) -> tuple[np.float32, np.float32]:
+        """Relative to the zero point."""
+        conv = self.convolution
+        if self.output is None:
+            return np.float32(conv.low), np.float32(conv.high)
+        zero = self.output.zero_point
+        return (np.float32(np.clip(conv.low / self.output.scale, -zero, 255 - zero)),
+                np.float32(np.clip(conv.high / self.output.scale, -zero, 255 - zero)))
+
+    def output_defines(self) -> dict[str, object]:
+        defines = super().output_defines()
+        return defines if self.output is None else defines | {"BYTE_ZERO": self.output.zero_point}
+
+
+def make_sum(shape: tuple[int, ...], grids: tuple[Grid, Grid], output: Grid, low: float,
+             isa: Isa) -> Layer:
+    """The layer that adds two tensors of bytes of one shape."""
+    first, second, result = grids[0].stored, grids[1].stored, output.stored
+    factors = [np.float32(q.scale / result.scale) for q in (first, second)]
+    offset = result.zero_point - sum(
+        float(f) * q.zero_point for f, q in zip(factors, (first, second)))
+    _, blocks, height, width, _ = shape
+    pixels = blocks * height * width
+    each = max(1024, -(-pixels // 8))
+    defines = isa.defines() | {
+        "PIXELS": pixels, "TASK_PIXELS": each, "FACTOR_A": factors[0], "FACTOR_B": factors[1],
+        "OFFSET": float(offset), "BYTE_LOW": float(result.zero_point if low == 0 else 0),
+        "BYTE_HIGH": 255.0}
+    return Layer(kind="add_int8", template="u8-add.c.in", defines=defines,
+                 phases=(Phase("int8_add", -(-pixels // each)),),
+                 inputs=((tuple(shape), "uint8"),) * 2, constants=(), output_shape=tuple(shape),
+                 output_dtype="uint8", variant=isa.variant(), note={"kernel": "int8_add"})

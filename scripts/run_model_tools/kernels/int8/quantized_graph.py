@@ -1,0 +1,266 @@
+"""A plan of a quantized graph -> the same with layers of bytes where the graph has bytes.
+
+The graph's QuantizeLinear and DequantizeLinear are steps of the plan, and nothing else rounds: a
+layer computes with bytes if all that it reads comes from such steps and its weights lie on a grid
+too.  What has no kernel of bytes stays float32 between the very same steps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from tvm import relay
+
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.int8 import convolution, depthwise
+from run_model_tools.kernels.int8 import pooling as int8_pooling
+from run_model_tools.kernels.int8.exact import ExactConvolution, make_sum
+from run_model_tools.kernels.int8.grid import Grid, weight_steps
+from run_model_tools.kernels.int8.pooling import QuantizedPooling
+from run_model_tools.kernels.int8.quantize import make_cast
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.plan import (
+    ByteSumStep,
+    ConvolutionStep,
+    DenseStep,
+    DequantizeStep,
+    LayerStep,
+    Plan,
+    PoolingStep,
+    QuantizeStep,
+    RelayStep,
+    Step,
+)
+from run_model_tools.kernels.tensors import Tensor
+
+# Steps of TVM's that give numbers that they were given.
+_MOVES = ("reshape", "transpose", "layout_transform", "to_blocked", "to_planar", "squeeze",
+          "expand_dims")
+
+def use_bytes(plan: Plan, isa: Isa) -> tuple[Plan, dict[str, object]]:
+    """The plan, and what is to be said of it; both as they were where nothing is quantized."""
+    if not any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
+        return plan, {}
+    return _Converter(plan, isa).run()
+
+
+class _Converter:
+    def __init__(self, plan: Plan, isa: Isa):
+        self.plan, self.isa = plan, isa
+        self.steps: list[Step] = []
+        self.makers = {step.output: step for step in plan.steps}
+        self.readers: dict[Tensor, list[Step]] = defaultdict(list)
+        for step in plan.steps:
+            for tensor in step.inputs:
+                self.readers[tensor].append(step)
+        self.bytes: dict[Tensor, tuple[Tensor, Grid]] = {}
+        """Where a tensor of the plan, of whole numbers or float32, lies as the kernels' bytes."""
+        self.given: set[Tensor] = set(plan.parameter_tensors)
+        """Those that lie as the plan says."""
+        self.counts: Counter[str] = Counter()
+
+    def run(self) -> tuple[Plan, dict[str, object]]:
+        for step in self.plan.steps:
+            self._convert(step)
+        outputs = [self._as_it_was(tensor) for tensor in self.plan.outputs]
+        plan = replace(self.plan, steps=self.steps, outputs=outputs)
+        return plan, {"int8_layers": self.counts["int8"]}
+
+    def _convert(self, step: Step) -> None:
+        if isinstance(step, DequantizeStep) and step.inputs[0] in self.bytes:
+            tensor, _ = self.bytes[step.inputs[0]]
+            self.bytes[step.output] = (tensor, step.grid)
+        elif isinstance(step, QuantizeStep):
+            self._quantize(step)
+        elif isinstance(step, ConvolutionStep) and self._convolution(step):
+            pass
+        elif isinstance(step, PoolingStep) and self._pooling(step):
+            pass
+        elif isinstance(step, DenseStep) and self._dense(step):
+            pass
+        elif isinstance(step, ByteSumStep) and self._sum(step):
+            pass
+        else:
+            self._keep(step)
+
+    def _keep(self, step: Step) -> None:
+        inputs = [self._as_it_was(tensor) for tensor in step.inputs]
+        self.steps.append(replace(step, inputs=inputs))  # type: ignore[type-var]
+        self.given.add(step.output)
+
+    def _quantize(self, step: QuantizeStep) -> None:
+        if step.output in self.bytes:
+            return  # by the layer that made what it reads
+        source = step.inputs[0]
+        if len(source.shape) != 5 or not step.grid.is_bytes:
+            self._keep(step)
+        elif source in self.bytes and self.bytes[source][1] == step.grid:
+            self.bytes[step.output] = self.bytes[source]
+        else:
+            made = self._layer(make_cast(source.shape, step.grid.stored, False, self.isa, True),
+                               [self._as_it_was(source)], "cast")
+            self.bytes[step.output] = (made, step.grid)
+
+    # Layers of bytes; False where there is no kernel for one.
+
+    def _convolution(self, step: ConvolutionStep) -> bool:
+        conv = step.convolution
+        if conv.expression is not None:
+            return False
+        count = len(conv.input_shapes)
+        grids = [self._grid(tensor) for tensor in step.inputs]
+        steps = weight_steps(conv.weight)
+        if steps is None or not grids or any(g is None or not g.is_bytes for g in grids):
+            return False
+        stored = [g.stored for g in grids if g is not None]
+        if len({(q.scale, q.zero_point) for q in stored[:count]}) != 1:
+            return False
+        writer = self._writer(step.output)
+        output = writer.grid.stored if writer else None
+        inputs = tuple(stored)
+        if conv.planar:
+            inputs = (stored[0],) * conv.input_channels + tuple(stored[count:])
+        exact = ExactConvolution(conv, inputs, output, steps)
+        for kernel in (depthwise, convolution):
+            offered = kernel.options(exact, self.isa)
+            if not offered:
+                continue
+            try:
+                layer = kernel.make(exact, self.isa, **offered[0])
+            except ValueError:  # sums that are too large for 32 bits
+                return False
+            tensors = ([*map(self._as_it_was, step.inputs[:1]), *map(self._byte, step.inputs[1:])]
+                       if conv.planar else [self._byte(t) for t in step.inputs])
+            self._written(step, writer, self._layer(layer, tensors))
+            return True
+        return False
+
+    def _pooling(self, step: PoolingStep) -> bool:
+        grids = [self._grid(tensor) for tensor in step.inputs]
+        if any(g is None or not g.is_bytes for g in grids) or len(set(grids)) != 1:
+            return False
+        grid = grids[0]
+        assert grid is not None
+        stored = (grid.stored,) * len(grids)
+        writer = self._writer(step.output)
+        if step.pooling.kind == "max":
+            output = grid.stored
+        elif step.pooling.planar or writer is None:
+            output = None
+        else:
+            output = writer.grid.stored
+        quantized = QuantizedPooling(step.pooling, stored, output)
+        if not int8_pooling.options(quantized, self.isa):
+            return False
+        made = self._layer(int8_pooling.make(quantized, self.isa),
+                           [self._byte(t) for t in step.inputs])
+        if step.pooling.kind == "max":
+            self.bytes[step.output] = (made, grid)
+        else:
+            self._written(step, None if output is None else writer, made)
+        return True
+
+    def _dense(self, step: DenseStep) -> bool:
+        dense, grid = step.dense, self._grid(step.inputs[0])
+        weight = dense.weight[:, :, None, None]
+        channels = weight.shape[1]
+        if grid is None or not grid.is_bytes or dense.expression is not None:
+            return False
+        steps = weight_steps(weight)
+        if steps is None:
+            return False
+        conv = Convolution(weight, dense.bias, ((1, channels, 1, 1),), (), low=dense.low,
+                           high=dense.high)
+        exact = ExactConvolution(conv, (grid.stored,) * channels, None, steps)
+        offered = convolution.options(exact, self.isa)
+        if not offered:
+            return False
+        try:
+            layer = convolution.make(exact, self.isa, **offered[0])
+        except ValueError:
+            return False
+        layer = replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
+        self._written(step, None, self._layer(layer, [self._as_it_was(step.inputs[0])]))
+        return True
+
+    def _sum(self, step: ByteSumStep) -> bool:
+        if len(step.output.shape) != 5 or any(t not in self.bytes for t in step.inputs):
+            return False
+        layer = make_sum(step.output.shape, step.grids, step.grid, step.low, self.isa)
+        made = self._layer(layer, [self.bytes[t][0] for t in step.inputs])
+        self.bytes[step.output] = (made, step.grid)
+        return True
+
+    # Where things lie.
+
+    def _writer(self, tensor: Tensor) -> QuantizeStep | None:
+        """The step that makes bytes of a blocked tensor, if it is the only one that reads it."""
+        readers = self.readers[tensor]
+        if (len(readers) != 1 or not isinstance(readers[0], QuantizeStep) or len(tensor.shape) != 5
+                or tensor in self.plan.outputs or not readers[0].grid.is_bytes):
+            return None
+        return readers[0]
+
+    def _written(self, step: Step, writer: QuantizeStep | None, made: Tensor) -> None:
+        """Notes what a layer made for the output of a step."""
+        if writer is not None:
+            self.bytes[writer.output] = (made, writer.grid)
+        else:
+            # The layer's own tensor stands in the place of the step's.
+            self.steps[-1].output = step.output
+            self.given.add(step.output)
+
+    def _layer(self, layer: Layer, inputs: list[Tensor], what: str = "int8") -> Tensor:
+        output = Tensor(layer.output_shape, layer.output_dtype)
+        self.counts[what] += 1
+        self.steps.append(LayerStep(inputs, output, layer))
+        return output
+
+    def _grid(self, tensor: Tensor) -> Grid | None:
+        """The grid that a float32 tensor's numbers lie on."""
+        if tensor in self.bytes:
+            return self.bytes[tensor][1]
+        maker = self.makers.get(tensor)
+        while isinstance(maker, RelayStep) and maker.what in _MOVES and len(maker.inputs) == 1:
+            if maker.inputs[0] in self.bytes:
+                return self.bytes[maker.inputs[0]][1]
+            maker = self.makers.get(maker.inputs[0])
+        return maker.grid if isinstance(maker, DequantizeStep) else None
+
+    def _byte(self, tensor: Tensor) -> Tensor:
+        """A blocked tensor as the kernels' bytes."""
+        if tensor not in self.bytes:
+            grid = self._grid(tensor)
+            assert grid is not None
+            made = self._layer(make_cast(tensor.shape, grid.stored, False, self.isa, True),
+                               [tensor], "cast")
+            self.bytes[tensor] = (made, grid)
+        return self.bytes[tensor][0]
+
+    def _as_it_was(self, tensor: Tensor) -> Tensor:
+        """A tensor of the plan, made of the kernels' bytes where it is needed as it was."""
+        if tensor in self.given:
+            return tensor
+        source, grid = self.bytes[tensor]
+        if tensor.dtype == "float32":
+            step: Step = LayerStep([source], tensor, make_cast(
+                tensor.shape, grid.stored, True, self.isa, True))
+            self.counts["cast"] += 1
+        else:
+            step = RelayStep([source], tensor, _signed(grid), "bytes")
+        self.steps.append(step)
+        self.given.add(tensor)
+        return tensor
+
+
+def _signed(grid: Grid) -> Callable[..., relay.Expr]:
+    def build(x: relay.Expr) -> relay.Expr:
+        if not grid.offset:
+            return x
+        wide = relay.subtract(relay.cast(x, "int32"), relay.const(np.int32(grid.offset)))
+        return relay.cast(wide, grid.dtype)
+    return build
