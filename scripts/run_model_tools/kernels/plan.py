@@ -79,7 +79,7 @@ class LayerStep(Step):
 class RelayStep(Step):
     """Operators that TVM's own schedules compute: `build` makes their expression of the inputs'."""
 
-    build: Callable[[list[Any]], Any]
+    build: Callable[..., Any]
     what: str
     """The operator's name, for reports."""
 

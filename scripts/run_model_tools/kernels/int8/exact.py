@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,7 +29,7 @@ class ExactConvolution(QuantizedConvolution):
     """float64, of each output channel's weights (grid.weight_steps)."""
 
     @property
-    def weight_scales(self) -> np.ndarray:  # type: ignore[override]
+    def weight_scales(self) -> np.ndarray:
         return self.steps * self.inputs[0].scale
 
     @cached_property
@@ -83,20 +84,60 @@ class ExactConvolution(QuantizedConvolution):
         return defines if self.output is None else defines | {"BYTE_ZERO": self.output.zero_point}
 
 
+def byte_table(before: Grid, after: Grid, function: Callable[[np.ndarray], np.ndarray],
+               ) -> np.ndarray:
+    """uint8 (256,): of each of the kernels' bytes of one grid, the byte that stands for what
+    `function`, of float64, makes of its number, on the other grid."""
+    steps = np.arange(256) - (before.zero_point + before.offset)
+    numbers = steps.astype(np.float32) * np.float32(before.scale)
+    with np.errstate(all="ignore"):
+        made = np.broadcast_to(function(numbers.astype(np.float64)), (256,)).astype(np.float32)
+    low, high = after.limits
+    whole = np.clip(np.rint(made / np.float32(after.scale)), low - after.zero_point,
+                    high - after.zero_point)
+    return (np.nan_to_num(whole) + after.zero_point + after.offset).astype(np.uint8)
+
+
+def make_map(shape: tuple[int, ...], before: Grid, after: Grid, table: np.ndarray,
+             isa: Isa) -> Layer:
+    """The layer that takes each byte to that of a table, by arithmetic where that is the same."""
+    _, blocks, height, width, _ = shape
+    pixels = blocks * height * width
+    each = max(1024, -(-pixels // 8))
+    defines = isa.defines() | {"PIXELS": pixels, "TASK_PIXELS": each}
+    zero = before.zero_point + before.offset
+    factor = np.float32(before.scale / after.scale)
+    base = after.zero_point + after.offset
+    low, high = np.float32(int(table.min()) - base), np.float32(int(table.max()) - base)
+    steps = (np.arange(256) - zero).astype(np.float32) * factor
+    constants: tuple[np.ndarray, ...] = ()
+    if np.array_equal(np.rint(np.clip(steps, low, high)) + base, table):
+        defines |= {"ZERO_BEFORE": zero, "FACTOR": factor, "LOW": low, "HIGH": high,
+                    "BYTE_ZERO": base}
+    else:
+        defines["TABLE"] = 1
+        constants = (table,)
+    return Layer(kind="map_int8", template="u8-map.c.in", defines=defines,
+                 phases=(Phase("int8_map", -(-pixels // each)),),
+                 inputs=((tuple(shape), "uint8"),), constants=constants, output_shape=tuple(shape),
+                 output_dtype="uint8", variant=isa.variant(), note={"kernel": "int8_map"})
+
+
 def make_sum(shape: tuple[int, ...], grids: tuple[Grid, Grid], output: Grid, low: float,
              isa: Isa) -> Layer:
-    """The layer that adds two tensors of bytes of one shape."""
-    first, second, result = grids[0].stored, grids[1].stored, output.stored
-    factors = [np.float32(q.scale / result.scale) for q in (first, second)]
-    offset = result.zero_point - sum(
-        float(f) * q.zero_point for f, q in zip(factors, (first, second)))
+    """The layer that adds two tensors of bytes of one shape and one type, with what it makes."""
+    factors = [np.float32(grid.scale / output.scale) for grid in grids]
+    offset = output.zero_point - sum(
+        float(f) * grid.zero_point for f, grid in zip(factors, grids))
+    lowest, highest = output.limits
     _, blocks, height, width, _ = shape
     pixels = blocks * height * width
     each = max(1024, -(-pixels // 8))
     defines = isa.defines() | {
         "PIXELS": pixels, "TASK_PIXELS": each, "FACTOR_A": factors[0], "FACTOR_B": factors[1],
-        "OFFSET": float(offset), "BYTE_LOW": float(result.zero_point if low == 0 else 0),
-        "BYTE_HIGH": 255.0}
+        "OFFSET": float(offset), "BYTE_OFFSET": output.offset,
+        "BYTE_LOW": float(output.zero_point if low == 0 else lowest),
+        "BYTE_HIGH": float(highest)}
     return Layer(kind="add_int8", template="u8-add.c.in", defines=defines,
                  phases=(Phase("int8_add", -(-pixels // each)),),
                  inputs=((tuple(shape), "uint8"),) * 2, constants=(), output_shape=tuple(shape),

@@ -17,7 +17,12 @@ from tvm import relay
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution, depthwise
 from run_model_tools.kernels.int8 import pooling as int8_pooling
-from run_model_tools.kernels.int8.exact import ExactConvolution, make_sum
+from run_model_tools.kernels.int8.exact import (
+    ExactConvolution,
+    byte_table,
+    make_map,
+    make_sum,
+)
 from run_model_tools.kernels.int8.grid import Grid, weight_steps
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantize import make_cast
@@ -28,6 +33,7 @@ from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,
     DequantizeStep,
+    ElementwiseStep,
     LayerStep,
     Plan,
     PoolingStep,
@@ -67,8 +73,17 @@ class _Converter:
         for step in self.plan.steps:
             self._convert(step)
         outputs = [self._as_it_was(tensor) for tensor in self.plan.outputs]
-        plan = replace(self.plan, steps=self.steps, outputs=outputs)
+        plan = replace(self.plan, steps=self._needed(outputs), outputs=outputs)
         return plan, {"int8_layers": self.counts["int8"]}
+
+    def _needed(self, outputs: list[Tensor]) -> list[Step]:
+        """Without steps for float32 values that were only rounded."""
+        needed, kept = set(outputs), []
+        for step in reversed(self.steps):
+            if step.output in needed:
+                needed.update(step.inputs)
+                kept.append(step)
+        return kept[::-1]
 
     def _convert(self, step: Step) -> None:
         if isinstance(step, DequantizeStep) and step.inputs[0] in self.bytes:
@@ -76,20 +91,22 @@ class _Converter:
             self.bytes[step.output] = (tensor, step.grid)
         elif isinstance(step, QuantizeStep):
             self._quantize(step)
-        elif isinstance(step, ConvolutionStep) and self._convolution(step):
-            pass
-        elif isinstance(step, PoolingStep) and self._pooling(step):
-            pass
-        elif isinstance(step, DenseStep) and self._dense(step):
-            pass
-        elif isinstance(step, ByteSumStep) and self._sum(step):
-            pass
-        else:
+        elif not self._in_bytes(step):
             self._keep(step)
+
+    def _in_bytes(self, step: Step) -> bool:
+        """Whether the step has become a layer of bytes."""
+        if isinstance(step, ConvolutionStep):
+            return self._convolution(step)
+        if isinstance(step, PoolingStep):
+            return self._pooling(step)
+        if isinstance(step, DenseStep):
+            return self._dense(step)
+        return isinstance(step, ByteSumStep) and self._sum(step)
 
     def _keep(self, step: Step) -> None:
         inputs = [self._as_it_was(tensor) for tensor in step.inputs]
-        self.steps.append(replace(step, inputs=inputs))  # type: ignore[type-var]
+        self.steps.append(replace(step, inputs=inputs))
         self.given.add(step.output)
 
     def _quantize(self, step: QuantizeStep) -> None:
@@ -98,6 +115,8 @@ class _Converter:
         source = step.inputs[0]
         if len(source.shape) != 5 or not step.grid.is_bytes:
             self._keep(step)
+        elif self._map(step):
+            pass
         elif source in self.bytes and self.bytes[source][1] == step.grid:
             self.bytes[step.output] = self.bytes[source]
         else:
@@ -185,6 +204,32 @@ class _Converter:
             return False
         layer = replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))
         self._written(step, None, self._layer(layer, [self._as_it_was(step.inputs[0])]))
+        return True
+
+    def _map(self, step: QuantizeStep) -> bool:
+        """What is quantized depends on one tensor of bytes, number by number."""
+        source = step.inputs[0]
+        maker = self.makers.get(source)
+
+        def function(x: np.ndarray) -> np.ndarray:
+            return x
+        if isinstance(maker, ElementwiseStep) and len(maker.inputs) == 1:
+            work = maker.elementwise
+            whole = tuple(range(len(work.sources[0].blocks)))
+            if (any(s.kind != "blocks" or s.blocks != whole for s in work.sources)
+                    or work.expression.channels or maker.inputs[0].shape != source.shape):
+                return False
+            source = maker.inputs[0]
+
+            def function(x: np.ndarray) -> np.ndarray:
+                return work.expression.evaluate([x] * len(work.sources))
+        if source not in self.bytes or self.bytes[source][1] == step.grid and source is (
+                step.inputs[0]):
+            return False
+        tensor, before = self.bytes[source]
+        layer = make_map(tensor.shape, before, step.grid, byte_table(before, step.grid, function),
+                         self.isa)
+        self.bytes[step.output] = (self._layer(layer, [tensor]), step.grid)
         return True
 
     def _sum(self, step: ByteSumStep) -> bool:

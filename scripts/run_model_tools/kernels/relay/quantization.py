@@ -132,9 +132,10 @@ class _Rewriter(relay.ExprMutator):
         if self._keeps(made) and made.args[0] in self.grids:
             self.grids[made] = self.grids[made.args[0]]
         if name == "concatenate" and isinstance(made.args[0], relay.Tuple):
-            grids = {self.grids.get(field) for field in made.args[0].fields}
-            if len(grids) == 1 and None not in grids:
-                self.grids[made] = next(iter(grids))
+            fields = made.args[0].fields
+            first = self.grids.get(fields[0])
+            if first is not None and all(self.grids.get(field) == first for field in fields):
+                self.grids[made] = first
         return made
 
     @staticmethod
@@ -158,12 +159,12 @@ class _Rewriter(relay.ExprMutator):
         data = call.args[0]
         if isinstance(data, relay.Constant):
             return _constant(call)
-        source, grid = self.sources.get(data, (None, None))
-        given = _grid(call.args[1], call.args[2], grid.dtype if grid else _dtype(data))
+        known = self.sources.get(data)
+        given = _grid(call.args[1], call.args[2], known[1].dtype if known else _dtype(data))
         if given is None:
             return call
-        if source is not None and given == grid and self.grids.get(source) == grid:
-            return source
+        if known is not None and known[1] == given and self.grids.get(known[0]) == given:
+            return known[0]
         made = self.to_float(data, given)
         self.grids[made] = given
         return made

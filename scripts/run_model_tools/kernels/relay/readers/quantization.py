@@ -58,7 +58,7 @@ def _sum_of_bytes(net: Network, expr: relay.Call) -> Value:
         return None
     first, second = (grid_of(a) for a in inner.args)
     grid = grid_of(expr)
-    if not all(g.is_bytes for g in (first, second, grid)):
+    if not grid.is_bytes or len({g.dtype for g in (first, second, grid)}) != 1:
         return None
 
     def build(a: relay.Expr, b: relay.Expr) -> relay.Expr:
