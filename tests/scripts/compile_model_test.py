@@ -120,6 +120,7 @@ def test_nothing_is_compiled_twice(compiled, command):
     assert json.loads(again.stdout)["metadata"] == report["metadata"]
     assert (library.stat().st_mtime_ns, library.stat().st_ino) == before
     for change, ready in (((), 0), (("--opt-level", "2"), 1), (("--mean", "0", "0", "0"), 1),
+                          (("--optimize-for", "speed"), 0), (("--optimize-for", "size"), 1),
                           (("--target", "x86-64-v2"), 1)):
         result = command("compile_model", "tiny.onnx", *FLAGS, "--flat", "--single-file", *change,
                          "--check", cwd=folder)

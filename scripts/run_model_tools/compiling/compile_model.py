@@ -23,6 +23,7 @@ from run_model_tools.compiling import artifact, c_target, forms
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.errors import USAGE, ToolError, command
 from run_model_tools.frozen_inputs import read_frozen
+from run_model_tools.kernels import winograd_bytes
 from run_model_tools.onnx_model import read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
@@ -67,6 +68,11 @@ def parse_arguments() -> argparse.Namespace:
                         help="what computes convolutions and the like: ours, this project's "
                              "kernels; stock, TVM's own schedules; auto (default): ours where they "
                              "were measured to be faster")
+    parser.add_argument("--optimize-for", choices=tuple(winograd_bytes.GOALS),
+                        default=winograd_bytes.SPEED,
+                        help="what our kernels' parameters may take more memory than the network's "
+                             "for: speed (default), whatever saves time; balance, what saves much "
+                             "for its bytes; size, nothing")
     parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
                         help="what the layers compute in (default: float32); int8 needs "
                              "--calibration and our kernels")
@@ -148,7 +154,8 @@ def make_job(args: argparse.Namespace) -> Job:
         preprocessing=described, labels=labels, layouts=layouts, opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision == "int8" else args.kernels,
-        precision=args.precision, calibration=args.calibration, cc=args.cc,
+        optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
+        cc=args.cc,
         flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
         build_c=not args.no_build,
         c_flags=args.cflags, verified=not args.no_verify, tolerance=args.tolerance,

@@ -29,6 +29,7 @@ from run_model_tools.files import (
     sources_hash,
     write_atomically,
 )
+from run_model_tools.kernels import winograd_bytes
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
 from run_model_tools.source_model import SourceModel
@@ -59,6 +60,8 @@ class Job:
     """The tuning records that are looked through (tuning_selection.choose)."""
     kernels: str = "auto"
     """"ours", "stock" (TVM's schedules) or "auto": ours where they were measured to be faster."""
+    optimize_for: str = winograd_bytes.SPEED
+    """Of winograd_bytes.GOALS: whether our kernels may take memory to save time."""
     precision: str = "float32"
     """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
     calibration: Path | None = None
@@ -112,6 +115,8 @@ class Job:
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration)]
+        if self.optimize_for != winograd_bytes.SPEED:
+            parts += ["optimized for", self.optimize_for]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -200,8 +205,8 @@ def _call_tvm(job: Job, folder: Path, pictures: dict[str, np.ndarray],
             np.savez(calibration, **pictures)
         return tvm_process.call(
             "compile", job.tvm_python, shapes=job.shapes, opt_level=job.opt_level,
-            precision=job.precision, calibration=calibration, directory=str(folder.resolve()),
-            **job.model.request(), **request)
+            precision=job.precision, optimize_for=job.optimize_for, calibration=calibration,
+            directory=str(folder.resolve()), **job.model.request(), **request)
 
 
 def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:

@@ -30,6 +30,7 @@ def rewrite(tvm, read, target, request):
         raise Unusable("tuning records were named, which are of TVM's schedules")
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
+    from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.c_compiler import CompileError, find_clang
     from run_model_tools.kernels.isa import isa_of
     from run_model_tools.kernels.relay import quantization, rewriting
@@ -46,7 +47,8 @@ def rewrite(tvm, read, target, request):
         try:
             if request.get("precision", "float32") == "int8":
                 return _rewrite_in_8_bits(tvm, mod, target, request)
-            return rewriting.rewrite(mod, target)
+            with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
+                return rewriting.rewrite(mod, target)
         except rewriting.NotForUs as error:
             raise Unusable(str(error)) from error
 

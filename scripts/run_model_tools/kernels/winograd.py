@@ -11,6 +11,7 @@ from run_model_tools.kernels import winograd_points
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.winograd_bytes import largest_tile
 from run_model_tools.kernels.winograd_cost import candidates
 
 
@@ -20,7 +21,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     `tile`: outputs of a tile along an axis; `group`: tiles of a task; `splits`: shares that the
     output channels are cut into; `pixels` and `vectors`: the register tile.
     """
-    return candidates(conv, isa) if can_do(conv) else []
+    return candidates(conv, isa, largest_tile(conv)) if can_do(conv) else []
 
 
 def can_do(conv: Convolution) -> bool:

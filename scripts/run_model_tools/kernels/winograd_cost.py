@@ -31,9 +31,11 @@ _THREADS = {1: 1, 2: 2, 4: 1}
 """Numbers of threads that should be served well, and the weight of each."""
 
 
-def candidates(conv: Convolution, isa: Isa) -> list[dict]:
-    """Parameter sets of winograd.make(), the one of least cost first, none that is far behind."""
-    scored = sorted((item for tile in _TILES for item in _costs(conv, isa, tile)),
+def candidates(conv: Convolution, isa: Isa, largest: int) -> list[dict]:
+    """Parameter sets of winograd.make(), the one of least cost first, none that is far behind, and
+    no tile larger than `largest`."""
+    tiles = [tile for tile in _TILES if tile <= largest]
+    scored = sorted((item for tile in tiles for item in _costs(conv, isa, tile)),
                     key=lambda item: item[0])
     kept: dict[tuple, dict] = {}
     for cost, parameters in scored:
