@@ -5,22 +5,31 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def stage(title: str) -> Iterator[None]:
-    """Shows `title` and a clock on standard error while the body runs, then how long it took."""
+def stage(title: str) -> Iterator[Callable[[str], None]]:
+    """Shows `title` and a clock on standard error while the body runs, then how long it took.
+
+    What the body calls the given function with is shown too: what is at work.
+    """
+    at_work = [""]
+
+    def tell(what: str) -> None:
+        at_work[0] = f" {what[:60]}"
+
     if not sys.stderr.isatty():
-        yield
+        yield tell
         return
     start = time.monotonic()
     finished = threading.Event()
 
     def tick() -> None:
         while not finished.wait(0.5):
-            sys.stderr.write(f"\r{title} ... {time.monotonic() - start:.0f} s")
+            seconds = time.monotonic() - start
+            sys.stderr.write(f"\r{title} ...{at_work[0]} {seconds:.0f} s\033[K")
             sys.stderr.flush()
 
     sys.stderr.write(f"{title} ...")
@@ -29,7 +38,7 @@ def stage(title: str) -> Iterator[None]:
     clock.start()
     outcome = "failed"
     try:
-        yield
+        yield tell
         outcome = "done"
     finally:
         finished.set()

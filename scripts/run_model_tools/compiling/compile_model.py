@@ -225,6 +225,10 @@ def print_report(job: Job, report: dict) -> None:
     print(f"  {describe_kernels(metadata.get('kernels'))}")
     if metadata.get("kernels", {}).get("method") != "ours":
         print(f"  {describe_tuning(metadata.get('tuning'))}")
+    for note in metadata.get("plain_schedules", ()):
+        shapes = ", ".join("x".join(map(str, shape)) for shape in note["shapes"])
+        print(f"  slow layer: {note['operator']} ({shapes}) has a plain schedule, since the code "
+              f"of TVM's {note['schedule']} would be too large to compile")
     checked = report["verification"]
     if report["up_to_date"]:
         print("  up to date: nothing was compiled")

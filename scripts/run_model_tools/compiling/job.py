@@ -166,9 +166,10 @@ def compile_job(job: Job) -> dict[str, Any]:
     pictures = _calibration_tensors(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
-        with stage(f"compiling {title}"):
+        with stage(f"compiling {title}") as tell:
             made = _call_tvm(
-                job, folder, pictures, target=job.target.tvm, kernels=job.kernels,
+                job, folder, pictures, on_event=lambda event: tell(event["at"]),
+                target=job.target.tvm, kernels=job.kernels,
                 tuning=job.records.request(), cc=cc, single_file=job.single_file,
                 forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
@@ -304,6 +305,8 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
         "build_key": job.build_key(),
     }
     metadata["kernels"] = made["kernels"]
+    if made.get("plain_schedules"):
+        metadata["plain_schedules"] = made["plain_schedules"]
     tuned = job.records.describe(made["tuning"])
     if tuned is not None:
         metadata["tuning"] = tuned

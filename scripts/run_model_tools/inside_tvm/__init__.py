@@ -7,6 +7,7 @@ tuning/records.py, and TVM's modules where they are used.  What needs TVM 0.18 i
 request asks for them.
 """
 
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ class Refusal(Exception):
     def __init__(self, kind, message):
         Exception.__init__(self, message)
         self.kind = kind
+
+
+def tell(request, event, **more):
+    """Says what is being done to who asked to hear it (tvm_process.call's on_event)."""
+    if request.get("events"):
+        os.write(request["events"], (json.dumps(dict(more, event=event)) + "\n").encode())
 
 
 @contextmanager

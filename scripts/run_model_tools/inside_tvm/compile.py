@@ -6,10 +6,12 @@ from contextlib import contextmanager, nullcontext
 
 from run_model_tools.inside_tvm import (
     Refusal,
+    bounded_code,
     faster_folding,
     faster_import,
     own_kernels,
     pad_channels,
+    tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
@@ -36,6 +38,7 @@ def compile_model(tvm, request):
         raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
     is_c = target.kind.name == "c"
+    tell(request, "work", at="the network is read")
     try:
         rewritten = own_kernels.rewrite(
             tvm, lambda: read_source(tvm, request), target, request)
@@ -62,6 +65,7 @@ def compile_model(tvm, request):
             factory, linked = build_forms(tvm, mod, {}, target, request, {}, plain_build)
 
     directory = request["directory"]
+    tell(request, "work", at="the library is linked")
     if is_c:
         write_c_source(factory, directory)
     else:
@@ -76,6 +80,7 @@ def compile_model(tvm, request):
         file.write(save(factory.get_params()))
     write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
+            "plain_schedules": request["plain_schedules"],
             "llvm_features": llvm_features(tvm, target)}
 
 
@@ -224,12 +229,16 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
         # Vectors of TVM's C code are types that C does not have; a C compiler makes its own of
         # the loops that are left in their place.
         config["tir.disable_vectorize"] = True
-    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config):
+    request["plain_schedules"] = notes = []
+    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config), \
+            bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):
         factory = build(tvm, mod, target, params=params, **options)
         linked = None
         if "linked" in request.get("forms", ()):
             executor = relay.backend.Executor("graph", {"link-params": True})
             linked = build(tvm, mod, target, params=params, executor=executor, **options)
+            # The layers are the same once more.
+            del notes[len(notes) // 2:]
     return factory, linked
 
 
