@@ -55,10 +55,10 @@ class Network:
     def split(self, x: str, *sizes: int) -> list[str]:
         return self.add("Split", [x, self.weight(np.array(sizes, np.int64))], len(sizes), axis=1)
 
-    def shuffle(self, x: str, groups: int, shape: tuple[int, int, int]) -> str:
+    def shuffle(self, x: str, groups: int, shape: tuple[int, int, int], batch: int = 1) -> str:
         channels, height, width = shape
-        whole = self.weight(np.array([1, channels, height, width], np.int64))
-        parts = self.weight(np.array([1, groups, channels // groups, height, width], np.int64))
+        whole = self.weight(np.array([batch, channels, height, width], np.int64))
+        parts = self.weight(np.array([batch, groups, channels // groups, height, width], np.int64))
         swapped = self.add("Transpose", [self.add("Reshape", [x, parts])], perm=[0, 2, 1, 3, 4])
         return self.add("Reshape", [swapped, whole])
 
@@ -248,6 +248,22 @@ def explicit_padding() -> onnx.ModelProto:
                                                kernel_shape=[2, 2], count_include_pad=1))
 
 
+def batch_of_three() -> onnx.ModelProto:
+    """Several pictures: all kinds of layers, gates of their own, a fully connected layer."""
+    n = Network(13, size=(20, 14), batch=3)
+    x = n.relu(n.conv("x", 3, 20, 3, strides=[2, 1]))
+    gate = n.relu(n.conv(n.add("GlobalAveragePool", [x]), 20, 6))
+    x = n.add("Mul", [x, n.add("Sigmoid", [n.conv(gate, 6, 20)])])
+    y = n.conv(n.relu(n.conv(n.relu(n.conv(x, 20, 48)), 48, 48, 3, 48)), 48, 20)
+    y = n.shuffle(n.concat(n.add("Add", [x, y]), n.conv(x, 20, 12, 3, dilations=[6, 6],
+                                                        pads=[6] * 4)), 2, (32, 10, 14), 3)
+    small = n.add("MaxPool", [y], kernel_shape=[2, 2], strides=[2, 2])
+    up = n.add("ConvTranspose", [small, n.numbers(32, 9, 2, 2, scale=0.2)], strides=[2, 2])
+    flat = n.add("Flatten", [n.add("GlobalAveragePool", [n.conv(y, 32, 24, 3, 2)])])
+    dense = n.add("Gemm", [flat, n.numbers(24, 10), n.numbers(10)])
+    return n.model(n.concat(up, y), dense, n.add("AveragePool", [x], kernel_shape=[3, 3]))
+
+
 def one_row() -> onnx.ModelProto:
     """Along one axis: convolutions with and without groups, poolings, sums."""
     n = Network(11, channels=2, size=(203,))
@@ -301,5 +317,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
         squeeze_and_excite, activations, pixels_elsewhere, transposed_convolutions,
-        explicit_padding, one_row, pools_of_every_kind,
+        explicit_padding, batch_of_three, one_row, pools_of_every_kind,
         pre_activation_and_slices, layers_left_to_the_compiler)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,9 @@ class Layer:
     """Memory that all tasks of all phases see; not cleared."""
     scratch_bytes: int = 0
     """Memory of one task, while it runs; not cleared."""
+    images: int = 1
+    """How many pictures, one after the other in each activation: every phase has as many tasks for
+    each of them (batched())."""
     variant: str = ""
     """Register tile and instruction set, for the names of the C functions: Isa.variant()."""
     note: dict[str, object] = field(default_factory=dict)
@@ -68,11 +71,25 @@ class Layer:
             lines += [
                 f"int {self.symbol(index)}({', '.join(params)});",
                 f"int {self.symbol(index)}({', '.join(params)}) {{",
+                *self._of_image(phase),
                 f"  const void *const inputs[] = {{{', '.join(ins) or '0'}}};",
                 f"  const void *const constants[] = {{{', '.join(consts) or '0'}}};",
                 f"  {phase.kernel}(task, inputs, constants, output, shared, scratch);",
                 "  return 0;", "}"]
         return "\n".join(lines) + "\n"
+
+    def _of_image(self, phase: Phase) -> list[str]:
+        """Makes a task of a batch one of a picture."""
+        if self.images == 1:
+            return []
+        lines = [f"  const long image = task / {phase.tasks // self.images};",
+                 f"  task %= {phase.tasks // self.images};"]
+        lines += [f"  i{i} = (const char *)i{i} + image * {_bytes_of_image(shape, dtype)};"
+                  for i, (shape, dtype) in enumerate(self.inputs)]
+        return [*lines,
+                f"  output = (char *)output + image * "
+                f"{_bytes_of_image(self.output_shape, self.output_dtype)};",
+                f"  shared = (char *)shared + image * {self.shared_bytes // self.images};"]
 
     def symbol(self, phase: int) -> str:
         """The C name of a phase: equal code has equal names, other code others.
@@ -84,10 +101,25 @@ class Layer:
                      sorted((k, _c_value(v)) for k, v in self.defines.items()),
                      self.phases, self.inputs, [(c.shape, str(c.dtype)) for c in self.constants],
                      self.output_shape, self.output_dtype, self.shared_bytes, self.scratch_bytes,
-                     self.variant))
+                     self.variant) + ((self.images,) if self.images > 1 else ()))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = self.template.split(".")[0].replace("-", "_")
         return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))
+
+
+def batched(layer: Layer, images: int) -> Layer:
+    """The layer for that many pictures at once, each by itself."""
+    if images == 1:
+        return layer
+    return replace(
+        layer, images=images, output_shape=(images, *layer.output_shape[1:]),
+        phases=tuple(Phase(phase.kernel, phase.tasks * images) for phase in layer.phases),
+        inputs=tuple(((images, *shape[1:]), dtype) for shape, dtype in layer.inputs),
+        shared_bytes=-(-layer.shared_bytes // 64) * 64 * images)
+
+
+def _bytes_of_image(shape: tuple[int, ...], dtype: str) -> int:
+    return int(np.prod(shape[1:])) * np.dtype(dtype).itemsize
 
 
 def _c_value(value: Any) -> str:

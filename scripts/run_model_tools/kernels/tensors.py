@@ -20,7 +20,8 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Blocked:
-    """Channels of a picture, each anywhere in tensors of the layout [1][blocks][H][W][lanes].
+    """Channels of a picture, each anywhere in tensors of the layout
+    [batch][blocks][H][W][lanes].
 
     Concatenating, splitting and shuffling channels makes another list of places and moves nothing.
     """
@@ -32,6 +33,11 @@ class Blocked:
     @property
     def channels(self) -> int:
         return len(self.places)
+
+    @property
+    def batch(self) -> int:
+        """How many pictures."""
+        return self.tensors[0].shape[0]
 
     @property
     def size(self) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from tvm import relay
 
 from run_model_tools.kernels import elementwise, registry, resampling
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,
@@ -39,7 +39,7 @@ def write_module(plan: Plan, isa: Isa,
         if isinstance(step, RelayStep):
             known[step.output] = step.build(*inputs)
         else:
-            layer = make_layer(step, isa)
+            layer = batched(make_layer(step, isa), step.output.shape[0])
             if layer.symbol(0) not in names:
                 names[layer.symbol(0)] = operators.operator_name(
                     layer, f"{layer.kind}_{len(names)}")

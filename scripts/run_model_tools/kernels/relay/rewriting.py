@@ -39,8 +39,8 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     """
     isa, plan = read_plan(mod, target)
     if all(isinstance(step, RelayStep) for step in plan.steps):
-        raise NotForUs("no layer of the network is one that they compute: pictures of one batch in "
-                       "float32 are what they are for")
+        raise NotForUs("no layer of the network is one that they compute: pictures in float32 "
+                       "are what they are for")
     plan, of_bytes = use_bytes(plan, isa)
     fuse(plan, isa)
     module, layers = write_module(plan, isa)

@@ -91,9 +91,9 @@ def _shuffle(net: Network, expr: relay.Expr) -> Value:
     first = transpose.args[0]
     data = net.values[first.args[0]]
     middle, shape = shape_of(first), shape_of(expr)
-    if (not isinstance(data, Blocked) or len(middle) != 5 or middle[0] != 1
+    if (not isinstance(data, Blocked) or len(middle) != 5 or middle[0] != data.batch
             or integers(transpose.attrs.axes or ()) != (0, 2, 1, 3, 4)
-            or shape != (1, data.channels, *data.size)
+            or shape != (data.batch, data.channels, *data.size)
             or middle[1] * middle[2] != data.channels or middle[3:] != data.size):
         return None
     return data.take(np.arange(data.channels).reshape(middle[1:3]).T.reshape(-1))

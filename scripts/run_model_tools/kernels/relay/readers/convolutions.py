@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -20,12 +21,15 @@ from run_model_tools.kernels.relay.readers.places import resampled
 from run_model_tools.kernels.resampling import Axis
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
+_MOST_VECTORS = 8
+"""For which a fully connected layer's weights are read again."""
+
 
 def _convolution(net: Network, epilogue: Epilogue) -> Value:
     call, attrs = epilogue.call, epilogue.call.attrs
     weight = call.args[1]
     if (str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "OIHW"
-            or not isinstance(weight, relay.Constant) or shape_of(call)[0] != 1
+            or not isinstance(weight, relay.Constant)
             or str(call.checked_type.dtype) != "float32"
             or str(attrs.out_dtype) not in ("", "float32") or len(shape_of(call)) != 4
             or min(shape_of(call)) < 1):
@@ -48,7 +52,7 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
 def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
     """A convolution that sums over channels: any order of them will do within a group."""
     if isinstance(data, Tensor):
-        planar = replace(conv, input_shapes=(data.shape,))
+        planar = replace(conv, input_shapes=_of_one([data]))
         if conv.groups == 1 and can_convolve(planar, net.isa):
             return _add_convolution(net, planar, [data], epilogue)
     source = net.blocked(data)
@@ -63,7 +67,7 @@ def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: E
     weight = np.take_along_axis(weight, within[:, None, :, None, None], 2)
     conv = replace(conv, weight=np.ascontiguousarray(weight.reshape(conv.weight.shape)))
     arranged = source.take(order)
-    conv = replace(conv, input_shapes=tuple(t.shape for t in arranged.tensors),
+    conv = replace(conv, input_shapes=_of_one(arranged.tensors),
                    input_lanes=arranged.pieces())
     if not can_convolve(conv, net.isa):
         return None
@@ -77,10 +81,11 @@ def _convolution_of_vector(net: Network, conv: Convolution, data: Tensor,
                   conv.expression)
     if epilogue.residual is not None or not can_multiply(dense, net.isa):
         return None
-    vector = net.reshaped(data, (1, conv.input_channels))
-    output = Tensor((1, conv.output_channels))
+    batch = data.shape[0]
+    vector = net.reshaped(data, (batch, conv.input_channels))
+    output = Tensor((batch, conv.output_channels))
     net.plan.steps.append(DenseStep([vector], output, dense))
-    return net.reshaped(output, (1, conv.output_channels, 1, 1))
+    return net.reshaped(output, (batch, conv.output_channels, 1, 1))
 
 
 def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
@@ -98,7 +103,7 @@ def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue)
         conv = replace(conv, expression=conv.expression.placed(places, count))
     conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
                    unused=count - len(places),
-                   input_shapes=tuple(t.shape for t in source.tensors))
+                   input_shapes=_of_one(source.tensors))
     if not can_convolve(conv, net.isa):
         return None
     return _add_convolution(net, conv, list(source.tensors), epilogue, places)
@@ -110,8 +115,8 @@ def _transposed(net: Network, epilogue: Epilogue) -> Value:
     call, attrs = epilogue.call, epilogue.call.attrs
     weight, shape = call.args[1], shape_of(call)
     if (str(attrs.data_layout) != "NCHW" or str(attrs.kernel_layout) != "IOHW"
-            or not isinstance(weight, relay.Constant) or len(shape) != 4 or shape[0] != 1
-            or min(shape) < 1 or str(call.checked_type.dtype) != "float32"
+            or not isinstance(weight, relay.Constant) or len(shape) != 4 or min(shape) < 1
+            or str(call.checked_type.dtype) != "float32"
             or int(attrs.groups) != 1 or integers(attrs.dilation) != (1, 1)):
         return None
     strides, padding = integers(attrs.strides), integers(attrs.padding)
@@ -152,7 +157,7 @@ def _add_convolution(net: Network, conv: Convolution, tensors: list[Tensor], epi
                      places: np.ndarray | None = None) -> Value:
     channels = conv.output_channels
     places = np.arange(channels) if places is None else places
-    output = Tensor(conv.output_shape(net.isa.lanes))
+    output = Tensor((tensors[0].shape[0], *conv.output_shape(net.isa.lanes)[1:]))
     result = Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
     if epilogue.residual is not None:
         residual = net.blocked(net.values[epilogue.residual])
@@ -167,7 +172,7 @@ def _dense(net: Network, epilogue: Epilogue) -> Value:
     call = epilogue.call
     data, weight = net.values[call.args[0]], call.args[1]
     shape = shape_of(call)
-    if (isinstance(weight, relay.Constant) and shape[0] == 1 and len(shape) == 2
+    if (isinstance(weight, relay.Constant) and 1 <= shape[0] <= _MOST_VECTORS and len(shape) == 2
             and str(weight.data.dtype) == "float32" and epilogue.residual is None):
         dense = Dense(*_weight_and_bias(epilogue, weight.data.numpy()), epilogue.low,
                       epilogue.high, epilogue.expression)
@@ -176,6 +181,11 @@ def _dense(net: Network, epilogue: Epilogue) -> Value:
             net.plan.steps.append(DenseStep([net.plain(data)], output, dense))
             return output
     return net.original(epilogue.calls)
+
+
+def _of_one(tensors: Iterable[Tensor]) -> tuple[tuple[int, ...], ...]:
+    """The tensors' shapes for one picture of the batch."""
+    return tuple((1, *tensor.shape[1:]) for tensor in tensors)
 
 
 def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -61,7 +61,7 @@ def read_region(net: Network, region: list[relay.Call]) -> Value:
     work = Elementwise(
         expression.placed(like.places, like.blocks * like.lanes), tuple(sources),
         tuple(tensor.shape for tensor in tensors), like.channels(), whole[0].size)
-    output = Tensor((1, like.blocks, *whole[0].size, like.lanes))
+    output = Tensor((shape[0], like.blocks, *whole[0].size, like.lanes))
     net.plan.steps.append(ElementwiseStep(tensors, output, work))
     return like.blocked(output)
 
@@ -72,7 +72,7 @@ def arranged(net: Network, value: Blocked, like: Blocked) -> Blocked:
         return value
     blocks = like.tensors[0].shape[1]
     gather = Gather(tuple(t.shape for t in value.tensors), value.places, like.places[:, 1], blocks)
-    output = Tensor((1, blocks, *value.size, value.lanes))
+    output = Tensor((value.batch, blocks, *value.size, value.lanes))
     net.plan.steps.append(GatherStep(list(value.tensors), output, gather))
     return Blocked((output,), like.places)
 
@@ -112,7 +112,7 @@ def _kind(shape: tuple[int, ...], whole: tuple[int, ...]) -> str | None:
         return "blocks"
     if len(shape) == 4 and shape[:2] == whole[:2] and shape[2:] == (1, 1):
         return "vector"
-    return "plane" if shape == (1, 1, *whole[2:]) else None
+    return "plane" if shape == (whole[0], 1, *whole[2:]) else None
 
 
 def _source(net: Network, like: _Arrangement, value: Value, kind: str | None,
@@ -128,7 +128,7 @@ def _source(net: Network, like: _Arrangement, value: Value, kind: str | None,
         blocks = like.blocks_of(blocked)
         if blocks is None:
             # Any output with these blocks will do to be like.
-            target = like.blocked(Tensor((1, like.blocks, *blocked.size, like.lanes)))
+            target = like.blocked(Tensor((blocked.batch, like.blocks, *blocked.size, like.lanes)))
             blocked = arranged(net, blocked, target)
             blocks = [(0, block) for block in range(like.blocks)]
         return Source("blocks", tuple(index(blocked.tensors[tensor]) for tensor, _ in blocks),

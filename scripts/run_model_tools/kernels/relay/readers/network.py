@@ -88,21 +88,21 @@ class Network:
                                   "constant")
         if isinstance(value, Tensor):
             return value
-        shape = (1, value.channels, *value.size)
+        shape = (value.batch, value.channels, *value.size)
         return self.add_relay(value.tensors, shape, value.tensors[0].dtype,
                               lambda *given: operators.to_planar(value, given), "to_planar")
 
     def blocked(self, value: Value) -> Blocked | None:
-        """The value in blocks, or None where it is no float32 picture of one batch."""
+        """The value in blocks, or None where it is no float32 picture."""
         if not isinstance(value, Tensor):
             return value if isinstance(value, Blocked) else None
         shape = value.shape
-        if len(shape) != 4 or shape[0] != 1 or value.dtype != "float32":
+        if len(shape) != 4 or min(shape) < 1 or value.dtype != "float32":
             return None
         if value in self._blocked:
             return self._blocked[value]
         lanes = self.isa.lanes
-        blocked = (1, len(plain_lanes(shape[1], lanes)), *shape[2:], lanes)
+        blocked = (shape[0], len(plain_lanes(shape[1], lanes)), *shape[2:], lanes)
         output = self.add_relay([value], blocked, "float32",
                                 lambda x: operators.to_blocked(x, shape, lanes), "to_blocked")
         self._blocked[value] = plain(output, shape[1])

@@ -24,7 +24,7 @@ def resampled(net: Network, data: Blocked, axes: Sequence[Axis], fill: float = 0
     rows, columns = axes
     pieces, found = data.whole_blocks()
     work = Resampling(rows, columns, tuple(t.shape for t in data.tensors), pieces, fill)
-    output = Tensor((1, len(pieces), rows.size, columns.size, data.lanes))
+    output = Tensor((data.batch, len(pieces), rows.size, columns.size, data.lanes))
     net.plan.steps.append(ResamplingStep(list(data.tensors), output, work))
     return Blocked((output,), np.stack([np.zeros_like(found), found], 1))
 
@@ -63,7 +63,7 @@ def _take(net: Network, expr: relay.Expr) -> Value:
             or expr.attrs.axis is None or int(expr.attrs.batch_dims) != 0):
         return None
     axis, at = int(expr.attrs.axis) % 4, indices.data.numpy()
-    extent = (1, data.channels, *data.size)[axis]
+    extent = (data.batch, data.channels, *data.size)[axis]
     if axis == 0 or at.ndim != 1 or not len(at) or at.min() < 0 or at.max() >= extent:
         return None
     if axis == 1:

@@ -28,7 +28,7 @@ def _window_pool(net: Network, expr: relay.Expr, kind: str, count_padding: bool)
                       count_padding=count_padding)
     if tuple(pooling.output_size) != shape_of(expr)[2:] or not can_pool(pooling, net.isa):
         return None
-    output = Tensor(pooling.output_shape(net.isa.lanes))
+    output = Tensor((data.batch, *pooling.output_shape(net.isa.lanes)[1:]))
     net.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
     return Blocked((output,), np.stack([np.zeros(len(places), int), places], 1))
 
@@ -66,7 +66,7 @@ def _global_average(net: Network, expr: relay.Expr, data: Value) -> Value:
                       planar=True)
     if not can_pool(pooling, net.isa):
         return None
-    output = Tensor((1, data.channels, 1, 1))
+    output = Tensor((data.batch, data.channels, 1, 1))
     net.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
     return net.reshaped(output, shape_of(expr))
 
