@@ -234,6 +234,16 @@ def transposed_convolutions() -> onnx.ModelProto:
     return n.model(n.conv(n.concat(both, z), 30, 7, 3), n.relu(small), n.norm(n.relu(odd), 17))
 
 
+def vectors_as_pictures() -> onnx.ModelProto:
+    """Pictures of one pixel: convolutions of them with and without padding, in groups, strided."""
+    n = Network(14)
+    x = n.add("GlobalAveragePool", [n.relu(n.conv("x", 3, 20, 3))])
+    wide = n.conv(x, 20, 18, pads=[1, 0, 2, 1])
+    every = n.relu(n.conv(n.conv(x, 20, 8, strides=[2, 2]), 8, 20, 3))
+    return n.model(n.conv(wide, 18, 5, 3), n.conv(every, 20, 20, 1, 4), n.conv(x, 20, 20, 1, 20),
+                   n.add("Mul", [every, x]))
+
+
 def explicit_padding() -> onnx.ModelProto:
     """Padding by an operator of its own, before what pads and what does not."""
     n = Network(12, size=(9, 11))
@@ -317,5 +327,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
         squeeze_and_excite, activations, pixels_elsewhere, transposed_convolutions,
-        explicit_padding, batch_of_three, one_row, pools_of_every_kind,
+        vectors_as_pictures, explicit_padding, batch_of_three, one_row, pools_of_every_kind,
         pre_activation_and_slices, layers_left_to_the_compiler)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import reference
 from layer_runner import run_layers
@@ -25,9 +27,9 @@ from run_model_tools.kernels.tensors import Tensor
 LANES = AVX2.lanes
 
 
-def make_plan(rng: np.random.Generator):
+def make_plan(rng: np.random.Generator, high: float = math.inf):
     """Picture -> 3x3 -> 1x1 with the first as residual -> global average -> fully connected, and
-    the numbers that float64 gives for every tensor."""
+    the numbers that float64 gives for every tensor.  `high`: of the first layer's clamp."""
     def weights(*shape):
         return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
 
@@ -35,7 +37,7 @@ def make_plan(rng: np.random.Generator):
                                                            LANES)), Tensor((1, 2, 9, 9, LANES))
     average, vector, result = Tensor((1, 12, 1, 1)), Tensor((1, 12)), Tensor((1, 5))
     stem = Convolution(weights(12, 3, 3, 3), weights(12), (picture.shape,), (),
-                       padding=(1, 1, 1, 1), low=0.0)
+                       padding=(1, 1, 1, 1), low=0.0, high=high)
     block = Convolution(weights(12, 12, 1, 1), weights(12), (first.shape,), plain_lanes(12, LANES),
                         residual=True)
     pool = Pooling("average", (9, 9), (second.shape,), plain_lanes(12, LANES), planar=True)
@@ -87,20 +89,34 @@ def quantizations(numbers: dict, channels: bool) -> dict[Tensor, Quantization]:
 
 
 def test_stays_near_float32_and_leaves_no_layer_out(tmp_path):
-    for channels in (False, True):
-        plan, image, numbers = make_plan(np.random.default_rng(3))
+    # The last: a clamp that falls on differing bytes of channels with scales of their own.
+    for channels, high in ((False, math.inf), (True, math.inf), (True, 0.7)):
+        plan, image, numbers = make_plan(np.random.default_rng(3), high)
         picture = plan.parameter_tensors[0]
         known = quantize.Quantizations(
             quantizations(numbers, channels),
             {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])})
         quantized, report = quantize.quantize(plan, AVX2, known)
         assert report == {"precision": "int8", "int8_layers": 4, "float32_layers": 0, "casts": 0}
-        folder = tmp_path / str(channels)
+        folder = tmp_path / f"{channels}_{high}"
         folder.mkdir()
         got = run(quantized, image, folder)[quantized.outputs[0]]
         expected = numbers[plan.outputs[0]]
         # A few steps of the last bytes, which are averages over 81 of them.
         assert np.abs(got - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_sums_that_could_be_too_large_stay_float32():
+    plan, image, numbers = make_plan(np.random.default_rng(5))
+    many = 70_000
+    wide = Dense(np.ones((5, many), np.float32), np.zeros(5, np.float32))
+    vector = Tensor((1, many))
+    plan.steps = [DenseStep([vector], plan.outputs[0], wide)]
+    known = quantize.Quantizations({vector: Quantization(0.1, 3)}, {})
+    plan.parameter_tensors = [vector]
+    quantized, report = quantize.quantize(plan, AVX2, known)
+    assert (report["int8_layers"], report["float32_layers"]) == (0, 1)
+    assert quantized.steps[0].dense is wide
 
 
 def test_casts_where_float32_begins():

@@ -12,7 +12,7 @@ from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8 import convolution, depthwise
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
-from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
+from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.plan import (
@@ -74,7 +74,7 @@ class _Quantizer:
 
     def _convert(self, step: Step) -> None:
         if isinstance(step, ConvolutionStep):
-            output = self.known.tensors[step.output] if self.wants_bytes[step.output] else None
+            output = self._output(step) if self.wants_bytes[step.output] else None
             quantized = self._convolution(step, output)
             kernel = self._kernel(quantized) if quantized else None
             if kernel is not None:
@@ -90,8 +90,10 @@ class _Quantizer:
                 self._add(layer, [self._byte(t) for t in step.inputs], step.output)
                 return
         elif isinstance(step, DenseStep):
-            self._add(self._dense(step), [self._float(t) for t in step.inputs], step.output)
-            return
+            dense = self._dense(step)
+            if dense is not None:
+                self._add(dense, [self._float(t) for t in step.inputs], step.output)
+                return
         if not isinstance(step, RelayStep):
             self.counts["float32"] += 1
         step = replace(step, inputs=[self._float(t) for t in step.inputs])
@@ -119,8 +121,17 @@ class _Quantizer:
             return None
         return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output)
 
+    def _output(self, step: ConvolutionStep) -> Quantization:
+        """How bytes stand for a convolution's result; where its clamp would fall on differing
+        bytes, channels have no scales of their own."""
+        found = self.known.tensors[step.output]
+        if not clamp_fits(step.convolution.low, step.convolution.high, found):
+            found = self.known.tensors[step.output] = found.of_all_channels()
+        return found
+
     def _kernel(self, quantized: QuantizedConvolution | None) -> ModuleType | None:
-        if quantized is None:
+        if (quantized is None or quantized.convolution.expression is not None
+                or not quantized.fits()):
             return None
         for kernel in (depthwise, convolution):
             if kernel.options(quantized, self.isa):
@@ -139,7 +150,7 @@ class _Quantizer:
         quantized = QuantizedPooling(step.pooling, inputs, output)
         return quantized if int8_pooling.options(quantized, self.isa) else None
 
-    def _dense(self, step: DenseStep) -> Layer:
+    def _dense(self, step: DenseStep) -> Layer | None:
         dense = step.dense
         weight = dense.weight[:, :, None, None]
         channels = weight.shape[1]
@@ -147,6 +158,8 @@ class _Quantizer:
                            high=dense.high)
         quantized = QuantizedConvolution(
             conv, (self.known.tensors[step.inputs[0]],) * channels, None)
+        if dense.expression or not quantized.fits():
+            return None
         layer = convolution.make(quantized, self.isa, **convolution.options(quantized, self.isa)[0])
         # The step's vector has two dimensions.
         return replace(layer, kind="dense_int8", inputs=(((1, channels), "float32"),))

@@ -37,6 +37,10 @@ class Quantization:
             return self
         return Quantization(self.scale * self.channels[channel], self.zero_point)
 
+    def of_all_channels(self) -> Quantization:
+        """One scale for all channels, that of the largest."""
+        return Quantization(self.scale * max(self.channels or (1.0,)), self.zero_point)
+
     def scales(self, lanes: np.ndarray | list[int] | range) -> np.ndarray:
         """float64, of some lanes."""
         if self.channels is None:
@@ -176,6 +180,14 @@ class QuantizedConvolution:
         if len(most) and most.max() * 2 >= 2**31:
             raise ValueError("a sum of this convolution does not fit into 32 bits")
 
+    def fits(self) -> bool:
+        """Whether sums fit into 32 bits and the clamp falls on one byte for all channels."""
+        try:
+            self.check()
+            return self.output is None or bool(self.bounds)
+        except ValueError:
+            return False
+
     def output_defines(self) -> dict[str, object]:
         """int8.h's macros."""
         defines: dict[str, object] = {}
@@ -198,6 +210,15 @@ class QuantizedConvolution:
     @property
     def output_dtype(self) -> str:
         return "float32" if self.output is None else "uint8"
+
+
+def clamp_fits(low: float, high: float, output: Quantization) -> bool:
+    """Whether a clamp falls on one byte for all channels."""
+    try:
+        byte_bounds(low, high, output)
+        return True
+    except ValueError:
+        return False
 
 
 def byte_bounds(low: float, high: float,

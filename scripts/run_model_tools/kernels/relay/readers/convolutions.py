@@ -42,7 +42,7 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
         expression=epilogue.expression)
     data = net.values[call.args[0]]
     if (isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1)
-            and conv.groups == 1):
+            and conv.groups == 1 and not any(conv.padding)):
         return _convolution_of_vector(net, conv, data, epilogue)
     if conv.groups > 1 and conv.groups == weight.shape[0] and weight.shape[1] == 1:
         return _depthwise(net, conv, data, epilogue)
