@@ -117,3 +117,8 @@ class Plan:
     steps: list[Step] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     output_is_tuple: bool = False
+
+    def has_batches(self) -> bool:
+        """Whether a step of ours computes more than one picture."""
+        return any(step.output.shape[:1] not in ((), (1,)) for step in self.steps
+                   if not isinstance(step, RelayStep))

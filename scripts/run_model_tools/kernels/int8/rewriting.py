@@ -29,8 +29,8 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
     on this machine, whose target is `host`, with what `build(module, host)` makes.
     """
     isa, plan = read_plan(mod, target, expressions=False)
-    if any(len(t.shape) == 4 and t.shape[0] != 1 for t in plan.parameter_tensors):
-        raise NotForUs("8 bits are for one picture at a time, and the network takes several")
+    if plan.has_batches():
+        raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
     count = min(len(array) for array in pictures.values())
     runs = [{name: array[i] for name, array in pictures.items()} for i in range(count)]
     seen = calibration.observe(plan, isa, host, runs, build)

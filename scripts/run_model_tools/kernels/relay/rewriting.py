@@ -12,7 +12,7 @@ from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
-from run_model_tools.kernels.plan import Plan, RelayStep
+from run_model_tools.kernels.plan import DequantizeStep, Plan, QuantizeStep, RelayStep
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
@@ -41,6 +41,9 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     if all(isinstance(step, RelayStep) for step in plan.steps):
         raise NotForUs("no layer of the network is one that they compute: pictures in float32 "
                        "are what they are for")
+    if plan.has_batches() and any(isinstance(step, (QuantizeStep, DequantizeStep))
+                                  for step in plan.steps):
+        raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
     plan, of_bytes = use_bytes(plan, isa)
     fuse(plan, isa)
     module, layers = write_module(plan, isa)
