@@ -10,6 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
+from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.values import Thing, Value
@@ -111,7 +112,7 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
                    frozen: Mapping[str, np.ndarray] | None = None,
                    path: str = "the model") -> Path:
     """Repairs a model and writes it for the importer."""
-    made = to_dialect(repair(model, shapes, frozen, path))
+    made = to_dialect(in_float32(repair(model, shapes, frozen, path)))
     if made.ByteSize() > _MOST_IN_ONE_FILE:
         onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
     else:
