@@ -69,10 +69,11 @@ def gather(walk: Walk, node: Node) -> Value:
 
 @rule("GatherElements")
 def gather_elements(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
+    x, indices = node.tensor(0), node.tensor(1)
     axis = node.attrs.get("axis", 0) % x.rank
-    return walk.graph.op("GatherElements", x, counted(walk, node.tensor(1), x.shape[axis]),
-                         axis=axis)
+    if indices.array is not None:
+        indices = counted(walk, indices, x.shape[axis])
+    return walk.graph.op("GatherElements", x, indices, axis=axis)
 
 
 @rule("GatherND")
