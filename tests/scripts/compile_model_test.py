@@ -60,6 +60,25 @@ def test_metadata_says_what_was_made(compiled):
     assert names(directory.parent) == ["native"]
 
 
+def test_it_explains_node_by_node_what_became_of_the_network(compiled, command):
+    folder, report = compiled
+    result = command("compile_model", "tiny.onnx", *FLAGS, "--flat", "--single-file", "--explain",
+                     "--report", "report.json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    written = json.loads((folder / "report.json").read_text())
+    assert written["schema_version"] == 1 and written["metadata"] == report["metadata"]
+    nodes, sums = written["explanation"]["nodes"], written["explanation"]["sums"]
+    graph = json.loads((folder / "out/tiny/native/model.json").read_text())
+    assert [node["name"] for node in nodes] == [
+        node["name"] for node in graph["nodes"] if node["op"] == "tvm_op"]
+    softmax = next(node for node in nodes if node.get("operators") == "nn_softmax")
+    assert softmax["by"] == "TVM" and softmax["outputs"] == [{"shape": [1, 3], "dtype": "float32"}]
+    ours = [node for node in nodes if node["by"] == "ours"]
+    assert len(ours) == sums["ours"] == report["metadata"]["kernels"].get("layers", 0)
+    assert all(node["kernel"]["kernel"] for node in ours)
+    assert all(node["name"] in result.stdout for node in nodes)
+
+
 def test_it_was_compared_with_onnx_runtime(compiled):
     _, report = compiled
     assert report["verification"]["done"]

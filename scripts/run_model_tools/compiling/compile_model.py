@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling import artifact, c_target, forms
+from run_model_tools.compiling import artifact, c_target, explanation, forms
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.errors import USAGE, ToolError, command
+from run_model_tools.files import json_text, write_atomically
 from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.kernels import winograd_bytes
 from run_model_tools.onnx_model import read_model
@@ -108,6 +109,11 @@ def parse_arguments() -> argparse.Namespace:
                         help="only say by the exit status whether the artifact is up to date")
     parser.add_argument("--force", action="store_true", help="compile even if it is")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
+    parser.add_argument("--explain", action="store_true",
+                        help="say what became of the network, node by node, under the names that "
+                             "run_model --profile shows")
+    parser.add_argument("--report", type=Path, metavar="FILE.json",
+                        help="also write the report to a file, with all that --explain says")
     preprocessing.add_flags(parser)
     return parser.parse_args()
 
@@ -250,8 +256,16 @@ def main() -> int:
         report = compile_job(job)
     report = {"schema_version": REPORT_SCHEMA_VERSION, "directory": str(job.directory),
               "up_to_date": ready and not args.force, **report}
+    explained = explanation.explain((job.directory / artifact.GRAPH).read_text(),
+                                    report["metadata"].get("plain_schedules", []))
+    if args.report:
+        text = json_text({**report, "explanation": explained})
+        write_atomically(args.report, text.encode())
     if args.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps({**report, "explanation": explained} if args.explain else report,
+                         indent=2))
     else:
         print_report(job, report)
+        if args.explain:
+            print("\n".join(f"  {line}" for line in explanation.as_text(explained)))
     return 0

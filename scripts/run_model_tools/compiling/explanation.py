@@ -1,0 +1,83 @@
+"""What became of a network, node by node, as the graph of its artifact says it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_NO_OPERATION = "__nop"
+_FUSED = "fused_"
+_LAYOUT = ("layout_transform", "transpose", "reshape", "concatenate", "strided_slice", "take",
+           "pad", "nn_pad")
+"""Operators that compute nothing, as they stand in functions' names."""
+
+
+def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str, Any]:
+    """{"nodes": in the order in which they run, "sums"}.
+
+    A node is {"name", "function" (run_model --profile shows it too), "by", "outputs"}; one of ours
+    has its "kernel" with parameters and "multiply_adds"; one of TVM's, the "operators" that were
+    fused into it.  "by" is "ours", "TVM", "layout" (of TVM's, but only moves numbers) or "nothing"
+    (a reshape, which is not run).
+    """
+    graph = json.loads(graph_text)
+    rows = graph["node_row_ptr"]
+    shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
+    nodes = []
+    for index, node in enumerate(graph["nodes"]):
+        if node["op"] != "tvm_op":
+            continue
+        attributes = node["attrs"]
+        described: dict[str, Any] = {
+            "name": node["name"], "function": attributes["func_name"],
+            "outputs": [{"shape": shapes[row], "dtype": types[row]}
+                        for row in range(rows[index], rows[index + 1])]}
+        if attributes["func_name"] == _NO_OPERATION:
+            described["by"] = "nothing"
+        elif "kernel" in attributes:
+            described["by"] = "ours"
+            described["kernel"] = json.loads(attributes["kernel"])
+            if "multiply_adds" in attributes:
+                described["multiply_adds"] = int(attributes["multiply_adds"])
+        else:
+            operators = attributes["func_name"].partition(_FUSED)[2]
+            described["operators"] = operators
+            described["by"] = "layout" if _only_moves(operators) else "TVM"
+        nodes.append(described)
+    counts = {by: sum(node["by"] == by for node in nodes)
+              for by in ("ours", "TVM", "layout", "nothing")}
+    return {"nodes": nodes, "plain_schedules": plain_schedules,
+            "sums": {**counts, "multiply_adds_of_ours": sum(node.get("multiply_adds", 0)
+                                                            for node in nodes)}}
+
+
+def _only_moves(operators: str) -> bool:
+    """Whether a fused function's name, as "reshape_transpose_1", has operators of _LAYOUT only."""
+    rest = operators
+    while rest:
+        start = next((name for name in sorted(_LAYOUT, key=len, reverse=True)
+                      if rest == name or rest.startswith(f"{name}_")), None)
+        if start is None:
+            return rest.isdigit()
+        rest = rest[len(start) + 1:]
+    return bool(operators)
+
+
+def as_text(explained: dict[str, Any]) -> list[str]:
+    """A line for each node and one for the sums."""
+    lines = []
+    for node in explained["nodes"]:
+        if node["by"] == "ours":
+            parameters = ", ".join(f"{name} {value}" for name, value in node["kernel"].items()
+                                   if name != "kernel")
+            words = f"ours: {node['kernel'].get('kernel', '')} ({parameters})"
+        else:
+            words = {"TVM": "TVM's schedule", "layout": "TVM, moves numbers only",
+                     "nothing": "costs nothing"}[node["by"]]
+        shape = ", ".join("x".join(map(str, output["shape"])) for output in node["outputs"])
+        lines.append(f"{node['name']} -> {shape}: {words}")
+    sums = explained["sums"]
+    lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "
+                 f"multiply-adds), {sums['TVM']} TVM's, {sums['layout']} that move numbers only, "
+                 f"{sums['nothing']} that cost nothing")
+    return lines
