@@ -1,6 +1,8 @@
 """Whether a network is compiled with the project's own kernels (run_model_tools.kernels)."""
 
-from run_model_tools.inside_tvm import faster_folding
+from contextlib import nullcontext
+
+from run_model_tools.inside_tvm import faster_folding, recurrent_operators
 from run_model_tools.inside_tvm.cpu import native_target
 
 # Instruction sets on which the kernels are used without being asked for (bench/README.md): measured
@@ -42,8 +44,10 @@ def rewrite(tvm, read, target, request):
     isa = isa_of(target)
     if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
         raise Unusable("they were not measured to be faster on this target")
+    with nullcontext() if isa is None else recurrent_operators.installed(isa):
+        module = read()
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
-        mod = simplify(tvm, quantization.mark(read()), target)
+        mod = simplify(tvm, quantization.mark(module), target)
         try:
             if request.get("precision", "float32") == "int8":
                 return _rewrite_in_8_bits(tvm, mod, target, request)

@@ -69,6 +69,20 @@ class FusedStep(Step):
 
 
 @dataclass(eq=False)
+class ProductStep(Step):
+    """A product of matrices (matmul.Product)."""
+
+    product: Any
+
+
+@dataclass(eq=False)
+class ProgramStep(Step):
+    """What is done to numbers one by one or row by row (programs.Program)."""
+
+    program: Any
+
+
+@dataclass(eq=False)
 class LayerStep(Step):
     """A layer that has been made already (quantize.py)."""
 
@@ -121,4 +135,4 @@ class Plan:
     def has_batches(self) -> bool:
         """Whether a step of ours computes more than one picture."""
         return any(step.output.shape[:1] not in ((), (1,)) for step in self.steps
-                   if not isinstance(step, RelayStep))
+                   if not isinstance(step, (RelayStep, ProductStep, ProgramStep, LayerStep)))

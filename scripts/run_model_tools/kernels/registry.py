@@ -11,9 +11,11 @@ from run_model_tools.kernels import (
     direct,
     grouped,
     inverted_residual,
+    matmul,
     planar,
     pointwise,
     pooling,
+    rows,
     winograd,
 )
 from run_model_tools.kernels.choices import Kernel
@@ -21,6 +23,7 @@ from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.programs import Program
 
 # In the order of preference where nothing was measured.
 _ONE: dict[str, ModuleType] = {
@@ -75,3 +78,13 @@ def make_pooling(pool: pooling.Pooling, isa: Isa) -> Layer:
 def make_dense(layer: dense.Dense, isa: Isa) -> Layer:
     """The layer of a fully connected layer."""
     return dense.make(layer, isa, **dense.options(layer, isa)[0])
+
+
+def make_product(product: matmul.Product, isa: Isa) -> Layer:
+    """The layer of a product of matrices."""
+    return matmul.make(product, isa, **matmul.options(product, isa)[0])
+
+
+def make_program(program: Program, isa: Isa) -> Layer:
+    """The layer of a program."""
+    return rows.make(program, isa, **rows.options(program, isa)[0])

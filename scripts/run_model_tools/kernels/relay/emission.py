@@ -17,6 +17,8 @@ from run_model_tools.kernels.plan import (
     LayerStep,
     Plan,
     PoolingStep,
+    ProductStep,
+    ProgramStep,
     RelayStep,
     ResamplingStep,
     Step,
@@ -39,13 +41,19 @@ def write_module(plan: Plan, isa: Isa,
         if isinstance(step, RelayStep):
             known[step.output] = step.build(*inputs)
         else:
-            layer = batched(make_layer(step, isa), step.output.shape[0])
+            layer = make_layer(step, isa)
+            if not isinstance(step, (ProductStep, ProgramStep, LayerStep)):
+                layer = batched(layer, step.output.shape[0])
             if layer.symbol(0) not in names:
                 names[layer.symbol(0)] = operators.operator_name(
                     layer, f"{layer.kind}_{len(names)}")
             name = names[layer.symbol(0)]
             layers.setdefault(name, layer)
-            known[step.output] = operators.call(layer, inputs, name)
+            result = operators.call(layer, inputs, name)
+            if layer.output_shape != step.output.shape:
+                # What was fused goes over the same numbers in another shape.
+                result = relay.reshape(result, step.output.shape)
+            known[step.output] = result
     wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
     many = plan.output_is_tuple if outputs is None else True
     body = relay.Tuple(wanted) if many else wanted[0]
@@ -71,4 +79,8 @@ def make_layer(step: Step, isa: Isa) -> Layer:
         return elementwise.make_gather(step.gather, isa)
     if isinstance(step, ResamplingStep):
         return resampling.make(step.resampling, isa)
+    if isinstance(step, ProductStep):
+        return registry.make_product(step.product, isa)
+    if isinstance(step, ProgramStep):
+        return registry.make_program(step.program, isa)
     raise TypeError(f"{type(step).__name__} is no layer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,13 @@ def call(layer: Layer, inputs: list[relay.Expr], name: str) -> relay.Call:
     arguments = [*inputs, *(relay.const(tvm.nd.array(c)) for c in layer.constants)]
     attributes = tvm.ir.make_node("DictAttrs", layer=layer.symbol(0))
     return relay.Call(relay_op.get(operator), arguments, attributes)
+
+
+def layer_of(expr: relay.Call) -> Layer:
+    """The layer of such a call, with its own constants."""
+    layer = _layers[str(expr.attrs["layer"])]
+    return replace(layer, constants=tuple(
+        argument.data.numpy() for argument in expr.args[len(layer.inputs):]))
 
 
 def _register(name: str, inputs: int) -> None:

@@ -13,22 +13,32 @@ from tvm import relay
 
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
-from run_model_tools.kernels.plan import Plan
-from run_model_tools.kernels.relay.graph import operator, post_order, shape_of
+from run_model_tools.kernels.plan import LayerStep, Plan
+from run_model_tools.kernels.program_fusion import fuse_programs
+from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay.graph import arguments, operator, post_order, shape_of
 from run_model_tools.kernels.relay.readers import (
     channels,
     convolutions,
     elementwise,
+    matrices,
+    moves,
     places,
     pooling,
+    programs,
     quantization,
 )
 from run_model_tools.kernels.relay.readers.network import Network, Value
-from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.tensors import Blocked, Tensor
+from run_model_tools.kernels.views import View
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS, **places.READERS, **quantization.READERS}
-"""By operator.  None from a reader: TVM's own schedules are to compute it."""
+    **pooling.READERS, **channels.READERS, **places.READERS}
+"""By operator, of values in blocks.  None from a reader: it is not one for it."""
+
+VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
+    **moves.READERS, **matrices.READERS, **programs.READERS}
+"""By operator, of all others, which they see as views."""
 
 EPILOGUE_READERS: dict[str, Callable[[Network, Epilogue], Value]] = {
     **convolutions.EPILOGUES}
@@ -54,6 +64,7 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
     net.values.update(zip(function.params, net.plan.parameter_tensors))
     _read(net, function, expressions)
     _drop_unused(net.plan)
+    fuse_programs(net.plan)
     return isa, net.plan
 
 
@@ -99,18 +110,65 @@ def _value(net: Network, expr: relay.Expr) -> Value:
     name = operator(expr)
     if not name:
         raise NotForUs(f"it has a {type(expr).__name__}")
-    value = READERS[name](net, expr) if name in READERS else None
+    if name.startswith(operators.PREFIX):
+        return _made_layer(net, expr)
+    value = None
+    if name in quantization.READERS:
+        for argument in expr.args:
+            if isinstance(net.values[argument], View):
+                net.values[argument] = _for_layers(net, net.values[argument])
+        value = quantization.READERS[name](net, expr)
+    if value is None and name in READERS and any(_in_blocks(net.values[a]) for a in expr.args):
+        value = READERS[name](net, expr)
+    if value is None and name in VIEW_READERS:
+        value = VIEW_READERS[name](net, expr)
     return net.by_relay(expr) if value is None else value
 
 
+def _made_layer(net: Network, expr: relay.Call) -> Tensor:
+    """A layer that was made while importing (inside_tvm/recurrent_operators.py)."""
+    layer = operators.layer_of(expr)
+    inputs = [net.plain(net.values[a]) for a in expr.args[:len(layer.inputs)]]
+    output = Tensor(layer.output_shape)
+    net.plan.steps.append(LayerStep(inputs, output, layer))
+    return output
+
+
+def _in_blocks(value: Value) -> bool:
+    return any(_in_blocks(v) for v in value) if isinstance(value, list) else (
+        isinstance(value, Blocked))
+
+
 def _value_of_epilogue(net: Network, epilogue: Epilogue) -> Value:
+    for argument in (epilogue.call.args[0], epilogue.residual):
+        if operator(epilogue.call) == "nn.conv2d" and isinstance(net.values.get(argument), View):
+            net.values[argument] = _for_layers(net, net.values[argument])
     value = EPILOGUE_READERS[operator(epilogue.call)](net, epilogue)
-    return net.original(epilogue.calls) if value is None else value
+    return _one_by_one(net, epilogue.calls) if value is None else value
 
 
 def _value_of_region(net: Network, region: list[relay.Call]) -> Value:
-    value = elementwise.read_region(net, region)
-    return net.original(region) if value is None else value
+    leaves = {a: net.values[a] for call in region for a in arguments(call) if a in net.values}
+    value = None
+    if any(_in_blocks(leaf) for leaf in leaves.values()):
+        for argument, leaf in leaves.items():
+            if isinstance(leaf, View) and leaf.shape == shape_of(region[-1]):
+                net.values[argument] = _for_layers(net, leaf)
+        value = elementwise.read_region(net, region)
+    return _one_by_one(net, region) if value is None else value
+
+
+def _one_by_one(net: Network, calls: list[relay.Call]) -> Value:
+    """The last of operators that belong together where there is no kernel for them together."""
+    for call in calls:
+        net.values[call] = _value(net, call)
+    return net.values[calls[-1]]
+
+
+def _for_layers(net: Network, view: View) -> Value:
+    """A view as convolutions want it: in blocks, or as it is where it has few channels."""
+    blocked = net.blocked(view) if len(view.axes) == 4 and view.shape[1] > 4 else None
+    return net.plain(view) if blocked is None else blocked
 
 
 def _drop_unused(plan: Plan) -> None:

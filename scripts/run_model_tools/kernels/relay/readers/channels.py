@@ -1,4 +1,4 @@
-"""What moves channels only, and reshapes: steps that cost nothing when run."""
+"""What moves channels only, of values in blocks: steps that cost nothing when run."""
 
 from __future__ import annotations
 
@@ -74,15 +74,6 @@ def slice_indices(attrs: Any, source: tuple[int, ...], shape: tuple[int, ...]
     return result
 
 
-def _reshape(net: Network, expr: relay.Expr) -> Value:
-    return net.reshaped(net.plain(net.values[expr.args[0]]), shape_of(expr))
-
-
-def _reshape_or_shuffle(net: Network, expr: relay.Expr) -> Value:
-    shuffled = _shuffle(net, expr)
-    return _reshape(net, expr) if shuffled is None else shuffled
-
-
 def _shuffle(net: Network, expr: relay.Expr) -> Value:
     """Channel shuffle's end: (1, C, H, W) -> (1, g, C/g, H, W) -> axes 1, 2 swapped -> back."""
     transpose = expr.args[0]
@@ -100,5 +91,4 @@ def _shuffle(net: Network, expr: relay.Expr) -> Value:
 
 
 READERS = {"concatenate": _concatenate, "split": _split, "strided_slice": _strided_slice,
-           "nn.batch_flatten": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
-           "reshape": _reshape_or_shuffle}
+           "reshape": _shuffle}

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from tvm import relay
 
+from run_model_tools.kernels import rows
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import Plan, RelayStep
+from run_model_tools.kernels.plan import Plan, ProgramStep, RelayStep
+from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
+from run_model_tools.kernels.views import View
 
-# A Tensor, a Blocked, a relay.Constant, or a list of these; None where TVM's schedules are to
-# compute it.
+# A Tensor, a View of one, a Blocked, a relay.Constant, or a list of these; None where TVM's
+# schedules are to compute it.
 Value = Any
 
 
@@ -28,6 +32,8 @@ class Network:
         self.values: dict[relay.Expr, Value] = {}
         """Of every expression that has been read."""
         self._blocked: dict[Tensor, Blocked] = {}
+        self._copies: dict[View, Tensor] = {}
+        self._blocked_views: dict[View, Blocked] = {}
 
     # What TVM computes.
 
@@ -59,13 +65,6 @@ class Network:
                                    operator(call)) for i, part in enumerate(kind.fields)]
         return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
 
-    def original(self, calls: list[relay.Call]) -> Value:
-        """The last of operators that belong together where we have no kernel for them, one by
-        one."""
-        for call in calls:
-            self.values[call] = self.by_relay(call)
-        return self.values[calls[-1]]
-
     def add_relay(self, inputs: Iterable[Tensor], shape: Iterable[int], dtype: str,
                   build: Callable[..., relay.Expr], what: str) -> Tensor:
         output = Tensor(tuple(shape), dtype)
@@ -79,6 +78,12 @@ class Network:
         return self.add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape),
                               "reshape")
 
+    def run(self, program: Program) -> Tensor:
+        """What a program makes, which rows.can_run()."""
+        output = Tensor(rows.output_shape(program))
+        self.plan.steps.append(ProgramStep(rows.inputs_of(program), output, program))
+        return output
+
     # Between the layouts.
 
     def plain(self, value: Value) -> Tensor:
@@ -88,12 +93,16 @@ class Network:
                                   "constant")
         if isinstance(value, Tensor):
             return value
+        if isinstance(value, View):
+            return self._copied(value)
         shape = (value.batch, value.channels, *value.size)
         return self.add_relay(value.tensors, shape, value.tensors[0].dtype,
                               lambda *given: operators.to_planar(value, given), "to_planar")
 
     def blocked(self, value: Value) -> Blocked | None:
         """The value in blocks, or None where it is no float32 picture."""
+        if isinstance(value, View):
+            return self._blocked_of_view(value)
         if not isinstance(value, Tensor):
             return value if isinstance(value, Blocked) else None
         shape = value.shape
@@ -107,6 +116,29 @@ class Network:
                                 lambda x: operators.to_blocked(x, shape, lanes), "to_blocked")
         self._blocked[value] = plain(output, shape[1])
         return self._blocked[value]
+
+    def _copied(self, view: View) -> Tensor:
+        """The view's numbers in their order."""
+        if view.is_whole:
+            return self.reshaped(view.tensor, view.shape)
+        if view not in self._copies:
+            # Of a number without axes, a row of one.
+            copied = self.run(copy_of(view if view.axes else replace(view, axes=((),))))
+            self._copies[view] = self.reshaped(copied, view.shape)
+        return self._copies[view]
+
+    def _blocked_of_view(self, view: View) -> Blocked | None:
+        lanes = self.isa.lanes
+        if len(view.axes) != 4:
+            return None
+        batch, channels, height, width = view.shape
+        cut = view.reshape((batch, channels // lanes, lanes, height, width))
+        if channels % lanes or cut is None:
+            return self.blocked(self.plain(view))
+        if view not in self._blocked_views:
+            output = self.run(copy_of(cut.transpose([0, 1, 3, 4, 2])))
+            self._blocked_views[view] = plain(output, channels)
+        return self._blocked_views[view]
 
 
 def integers(values: Iterable[Any]) -> tuple[Any, ...]:

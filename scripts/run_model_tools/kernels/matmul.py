@@ -1,0 +1,217 @@
+"""Products of matrices with what is done to the result (c/f32-gemm.c.in)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.parts import Units, best_parts, rounded
+from run_model_tools.kernels.program_code import (
+    Operand,
+    Sources,
+    expression,
+    load,
+    operand,
+    place,
+)
+from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.tiles import Even, best_tiles, packed_weights, vectors
+from run_model_tools.kernels.views import Axis, View, common_factors
+
+_GROUP_BYTES = 384 << 10
+"""Of the second-level cache, what the packed columns of a group may take."""
+
+_TASK = 250_000
+"""Multiply-adds that are worth a task of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """output[b, r, c] = epilogue(scale * sum of left[b, r, k] * right[b, k, c])."""
+
+    left: View
+    """(batch, rows, depth)"""
+    right: View | np.ndarray
+    """(batch, depth, columns), or weights (depth, columns), which are for one batch only."""
+    scale: float = 1.0
+    epilogue: Program | None = None
+    """Of shape (batch * rows, columns); its node "product" is the scaled sum."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(batch, rows, columns)"""
+        batch, rows, _ = self.left.shape
+        return batch, rows, self.right.shape[-1]
+
+    @property
+    def depth(self) -> int:
+        return self.left.shape[2]
+
+    @property
+    def multiply_adds(self) -> int:
+        return math.prod(self.shape) * self.depth
+
+    def sources(self) -> Sources:
+        """What a layer of it reads besides packed weights."""
+        views = [self.left]
+        if isinstance(self.right, View):
+            views.append(self.right)
+        return Sources.of(views + (self.epilogue.inputs if self.epilogue else []))
+
+
+def inputs_of(product: Product) -> list[Tensor]:
+    """The tensors that a step with the product reads."""
+    return product.sources().inputs
+
+
+def can_take_in(product: Product, program: Program) -> bool:
+    """Whether `program`, of the right shape, can be done to the result on the way."""
+    batch, rows, columns = product.shape
+    if program.reduces or program.shape != (batch * rows, columns):
+        return False
+    return all(_operand_kind(view.axes[-1]) for view in program.inputs)
+
+
+def _operand_kind(axis: Axis) -> bool:
+    factors = common_factors([axis]) or []
+    return not factors or len(factors) == 1 and factors[0][1][0] in (0, 1)
+
+
+def options(product: Product, isa: Isa) -> list[dict]:
+    """Parameters worth trying, best guess first: the register tile [rows, vectors], and in how
+    many parts the [rows, columns] of a batch are cut."""
+    batch, rows, columns = product.shape
+    if min(batch, rows, columns, product.depth) < 1:
+        return []
+    count = vectors(columns, isa)
+    found = []
+    for tile in best_tiles(isa, rows, count):
+        found += [{"tile": list(tile), "parts": list(parts)}
+                  for parts in _parts(product, isa, tile)[:3]]
+    return found
+
+
+def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer:
+    """A layer with these parameters; its inputs are inputs_of()."""
+    batch, rows, columns = product.shape
+    depth, lanes = product.depth, isa.lanes
+    row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
+    sources = product.sources()
+    units = batch * parts[0] * parts[1]
+    tasks = units
+    if batch > 1:
+        tasks = max(1, min(units, 16, product.multiply_adds // _TASK))
+    defines: dict[str, object] = {
+        **isa.defines(), **row_tiles.defines("ROW", "ROWS"),
+        **vector_tiles.defines("VECTOR", "VECTORS"), "BATCH": batch, "ROWS": rows, "DEPTH": depth,
+        "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
+        **_left(product, sources, lanes)}
+    tile_bytes = depth * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
+    group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
+    defines["GROUP"] = group
+    scratch = 0
+    if "LEFT_STRIDE" not in defines:
+        scratch = (row_tiles.size + bool(row_tiles.larger)) * depth
+        scratch = -(-scratch // lanes) * lanes
+    constants = list(sources.constants)
+    if isinstance(product.right, View):
+        defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
+        scratch += group * tile_bytes // 4
+    else:
+        weight = (product.right.T * np.float32(product.scale)).reshape(columns, depth, 1, 1)
+        defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
+        constants.append(np.concatenate([
+            packed_weights(weight, list(range(depth)), part, lanes)
+            for part in vector_tiles.spread()]).astype(np.float32))
+    if product.scale != 1 and "WEIGHTS" not in defines:
+        defines["SCALE"] = float(product.scale)
+    defines.update(_epilogue(product, sources, lanes))
+    return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
+                 tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
+                 product.shape, scratch_bytes=4 * scratch, variant=isa.variant(*tile),
+                 note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
+                       "multiply_adds": product.multiply_adds})
+
+
+def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
+           parts: list[int]) -> tuple[Even, Even]:
+    _, rows, columns = product.shape
+    return rounded(rows, tile[0], parts[0]), rounded(vectors(columns, isa), tile[1], parts[1])
+
+
+def _parts(product: Product, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:
+    batch, rows, columns = product.shape
+    count = vectors(columns, isa)
+    units: dict[int, Units] = {}
+    columns_: dict[int, list[int]] = {}
+    # An activation on the right side is packed once for each part of the rows.
+    most_rows = 16 if batch == 1 else max(1, 4 // batch)
+    most_columns = 16 if isinstance(product.right, np.ndarray) else 1
+    if most_columns == 1 and batch == 1:
+        most_rows = 4
+    for parts in (1, 2, 4, 8, 16):
+        if parts <= min(rows, most_rows):
+            units[parts] = [(len(r),) for r in rounded(rows, tile[0], parts).spread()]
+        if parts <= min(count, most_columns):
+            columns_[parts] = [len(r) for r in rounded(count, tile[1], parts).spread()]
+    return best_parts(isa, product.multiply_adds, units, columns_)
+
+
+def _left(product: Product, sources: Sources, lanes: int) -> dict[str, object]:
+    view = product.left
+    batches, rows, depths = (_single(axis) for axis in view.axes)
+    found: dict[str, object] = {
+        "LEFT": f"({sources.pointer(view.tensor)} + {view.offset})",
+        "LEFT_BATCH": place("batch", batches), "LEFT_ROW": place("row", rows),
+        "LEFT_DEPTH": place("k", depths)}
+    if (not depths or len(depths) == 1 and depths[0][1] == 1) and len(rows) <= 1:
+        found["LEFT_STRIDE"] = f"{rows[0][1]}L" if rows else "0L"
+    elif depths and depths[-1][1] == 1 and (len(depths) == 1 or depths[-1][0] % lanes == 0):
+        found["LEFT_VECTORS"] = 1
+    return found
+
+
+def _right(view: View, sources: Sources, lanes: int) -> dict[str, object]:
+    batches, depths, columns = (_single(axis) for axis in view.axes)
+    found: dict[str, object] = {
+        "RIGHT": f"({sources.pointer(view.tensor)} + {view.offset})",
+        "RIGHT_BATCH": place("batch", batches), "RIGHT_DEPTH": place("k", depths),
+        "RIGHT_COLUMN": place("n", columns)}
+    if columns and columns[-1][1] == 1 and (len(columns) == 1 or columns[-1][0] % lanes == 0):
+        found["RIGHT_ROWS"] = 1
+    elif depths and depths[-1][1] == 1 and (len(depths) == 1 or depths[-1][0] % lanes == 0):
+        found["RIGHT_TRANSPOSED"] = 1
+    return found
+
+
+def _single(axis: Axis) -> list[tuple[int, int]]:
+    return [(count, strides[0]) for count, strides in common_factors([axis]) or []]
+
+
+def _epilogue(product: Product, sources: Sources, lanes: int) -> dict[str, object]:
+    program = product.epilogue
+    if program is None:
+        return {}
+    operands: list[Operand] = []
+    for view in program.inputs:
+        rows, columns = (_single(axis) for axis in view.axes)
+        operands.append(operand(view, rows, columns, sources, lanes))
+    begin = " ".join(f"const float *p{i} = {o.base} + {o.row};" for i, o in enumerate(operands))
+    steps = []
+    for index, node in enumerate(program.nodes):
+        if node.op == "product":
+            value = "product"
+        elif node.op == "input":
+            which = int(node.value)
+            value = (f"splat(*p{which})" if operands[which].kind == "row"
+                     else load(operands[which], f"p{which}", "column", "count"))
+        else:
+            value = expression(node, "n{}".format)
+        steps.append(f"const vec n{index} = {value};")
+    steps.append(f"const vec value = n{len(program.nodes) - 1};")
+    return {"PROGRAM_ROW": begin or ";", "PROGRAM": " ".join(steps)}

@@ -1,0 +1,208 @@
+"""What is done to numbers one by one, and to rows of them: a program for a kernel to run.
+
+A program has a shape, whose last axis is its rows' columns.  Its nodes are numbers for each place
+("full"), or for each row ("row"): sums and largest numbers along a row, and what is made of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.views import View, whole
+
+REDUCTIONS = ("sum", "max", "min")
+
+COSTS = {"exp": 12, "erf": 24, "tanh": 20, "sigmoid": 16, "log": 16, "divide": 6, "sqrt": 8,
+         "rsqrt": 12}
+"""Of an operator, in additions; what is not named costs one."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """`op` of the nodes with the numbers `args`; "input" number `value`, or the number `value`."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    value: float = 0.0
+
+
+@dataclass(eq=False)
+class Program:
+    """The last node is the result."""
+
+    shape: tuple[int, ...]
+    inputs: list[View]
+    """Each of this shape; what has one number a row or less is broadcast."""
+    nodes: list[Node] = field(default_factory=list)
+
+    def add(self, op: str, *args: int, value: float = 0.0) -> int:
+        """The number of a node, new or equal."""
+        node = Node(op, args, value)
+        if node in self.nodes:
+            return self.nodes.index(node)
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def add_input(self, view: View) -> int:
+        """The node of an input, with what the view scales it by."""
+        bare = replace(view, scale=1.0)
+        same = [index for index, known in enumerate(self.inputs) if (
+            known.tensor, known.axes, known.offset) == (bare.tensor, bare.axes, bare.offset)]
+        index = same[0] if same else len(self.inputs)
+        if not same:
+            self.inputs.append(bare)
+        node = self.add("input", value=index)
+        return self.scaled(node, view.scale)
+
+    def scaled(self, node: int, number: float) -> int:
+        """The node times a number."""
+        if number == 1:
+            return node
+        return self.add("multiply", node, self.add("constant", value=number))
+
+    @property
+    def reduces(self) -> bool:
+        return any(node.op in REDUCTIONS for node in self.nodes)
+
+    def is_row(self, inputs: list[bool] | None = None) -> list[bool]:
+        """Of each node, whether it is one number a row; `inputs`: the same of inputs, if known."""
+        if inputs is None:
+            inputs = [all(stride == 0 for _, stride in view.axes[-1]) for view in self.inputs]
+        found: list[bool] = []
+        for node in self.nodes:
+            if node.op == "input":
+                found.append(inputs[int(node.value)])
+            else:
+                found.append(node.op in REDUCTIONS or node.op != "product"
+                             and all(found[a] for a in node.args))
+        return found
+
+    @property
+    def gives_rows(self) -> bool:
+        """Whether the result is one number a row, and its tensor has no columns.
+
+        A program without a reduction gives every place a number, even if all of a row are alike.
+        """
+        return self.reduces and self.is_row()[-1]
+
+    def tensors(self) -> list[Tensor]:
+        """What it reads, each once."""
+        return list(dict.fromkeys(view.tensor for view in self.inputs))
+
+    def reshaped(self, shape: tuple[int, ...]) -> Program | None:
+        """With another shape of as many places; None where strides do not say it, or rows differ.
+        """
+        if shape == self.shape:
+            return self
+        if self.reduces and shape[-1] != self.shape[-1]:
+            return None
+        inputs = [view.reshape(shape) for view in self.inputs]
+        if any(view is None for view in inputs):
+            return None
+        return Program(shape, [view for view in inputs if view is not None], list(self.nodes))
+
+    def taking_in(self, other: Program, tensor: Tensor) -> Program | None:
+        """This program with the other, which computes `tensor`, in the place of what reads that.
+
+        None where they do not go over the same rows.
+        """
+        readings = [view for view in self.inputs if view.tensor is tensor]
+        rows = math.prod(self.shape[:-1])
+        moved: Program | None
+        if (not other.reduces and math.prod(other.shape) == rows and self.shape[-1] > 1
+                and all(_one_a_row(view) for view in readings)):
+            moved = other.reshaped((*self.shape[:-1], 1))
+            if moved is None:
+                return None
+            moved = Program(self.shape, [view.broadcast(self.shape) for view in moved.inputs],
+                            moved.nodes)
+        elif not other.gives_rows:
+            if not all(view.is_whole for view in readings):
+                return None
+            moved = other.reshaped(self.shape)
+            if moved is None:
+                mine = self.reshaped(other.shape)
+                return None if mine is None else mine.taking_in(other, tensor)
+        else:
+            if any(not _one_a_row(view) for view in readings):
+                return None
+            if other.shape[-1] != self.shape[-1]:
+                # Nothing here may depend on how long rows are.
+                return None
+            if math.prod(other.shape[:-1]) != rows:
+                return None
+            moved = other.reshaped(self.shape)
+            if moved is None:
+                return None
+        joined = Program(self.shape, [])
+        names: dict[int, int] = {}
+        of_other: int | None = None
+        for index, node in enumerate(self.nodes):
+            if node.op != "input":
+                names[index] = joined.add(node.op, *(names[a] for a in node.args),
+                                          value=node.value)
+            elif self.inputs[int(node.value)].tensor is not tensor:
+                names[index] = joined.add_input(self.inputs[int(node.value)])
+            else:
+                if of_other is None:
+                    of_other = _copy(moved, joined)
+                names[index] = of_other
+        return joined.ending_in(names[len(self.nodes) - 1])
+
+    def ending_in(self, node: int) -> Program:
+        """The same without what that node, the result, does not need."""
+        needed = {node}
+        for index in range(node, -1, -1):
+            if index in needed:
+                needed.update(self.nodes[index].args)
+        pruned = Program(self.shape, [])
+        names: dict[int, int] = {}
+        for index in sorted(needed):
+            one = self.nodes[index]
+            if one.op == "input":
+                names[index] = pruned.add_input(self.inputs[int(one.value)])
+            else:
+                names[index] = pruned.add(one.op, *(names[a] for a in one.args), value=one.value)
+        if names[node] != len(pruned.nodes) - 1:
+            # Equal nodes became one before the end.
+            pruned.nodes.append(Node("identity", (names[node],)))
+        return pruned
+
+    @property
+    def cost(self) -> float:
+        """Of a place, in additions."""
+        return sum(COSTS.get(node.op, 1) for node in self.nodes if node.op != "constant")
+
+
+def _copy(source: Program, target: Program) -> int:
+    names: dict[int, int] = {}
+    for index, node in enumerate(source.nodes):
+        if node.op == "input":
+            names[index] = target.add_input(source.inputs[int(node.value)])
+        else:
+            names[index] = target.add(node.op, *(names[a] for a in node.args), value=node.value)
+    return names[len(source.nodes) - 1]
+
+
+def _one_a_row(view: View) -> bool:
+    """Whether every row has the next number of the tensor."""
+    rows = replace(view, axes=(*view.axes[:-1], ()))
+    return all(stride == 0 for _, stride in view.axes[-1]) and rows.is_whole
+
+
+def copy_of(view: View) -> Program:
+    """What makes a tensor of a view."""
+    program = Program(view.shape, [])
+    program.add_input(view)
+    if program.nodes[-1].op == "constant":
+        program.nodes.append(Node("identity", (len(program.nodes) - 1,)))
+    return program
+
+
+def read_whole(tensor: Tensor, shape: tuple[int, ...]) -> View:
+    """All of a tensor in a shape of as many places."""
+    view = whole(tensor).reshape(shape)
+    assert view is not None
+    return view

@@ -1,0 +1,84 @@
+"""LSTM and GRU over all steps (c/f32-recurrent.c.in)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.tiles import even
+
+GATES = {"lstm": 4, "gru": 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrent:
+    """Of ONNX's LSTM or GRU (linear_before_reset=1), with their usual activations: what follows
+    the products with the inputs.
+
+    The layer's inputs are these products with their biases, (steps, batch, directions * gates *
+    hidden), the states (directions, batch, hidden) and for LSTM the cells. Its output has the
+    states of all steps, (steps + 1 or 2, directions, batch, hidden): behind them the last states
+    and for LSTM the last cells.
+    """
+
+    kind: str
+    """"lstm" or "gru"."""
+    steps: int
+    batch: int
+    weight: np.ndarray
+    """float32 (directions, gates * hidden, hidden): ONNX's R."""
+    bias: np.ndarray
+    """float32 (directions, hidden): of GRU's product for the hidden gate."""
+    backwards: bool
+    """Whether the first direction begins at the last step; a second one always does."""
+
+    @property
+    def directions(self) -> int:
+        return self.weight.shape[0]
+
+    @property
+    def hidden(self) -> int:
+        return self.weight.shape[2]
+
+    @property
+    def states(self) -> int:
+        return 2 if self.kind == "lstm" else 1
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        return self.steps + self.states, self.directions, self.batch, self.hidden
+
+    @property
+    def multiply_adds(self) -> int:
+        return self.weight.size * self.batch * self.steps
+
+
+def make(layer: Recurrent, isa: Isa) -> Layer:
+    """The layer, whose tasks are parts of the batch in each direction."""
+    gates, hidden, lanes = GATES[layer.kind], layer.hidden, isa.lanes
+    # See tile.h: rows x gates sums, the weights of all gates, and inputs.
+    most = {16: 6, 8: 2}.get(lanes, 5 if isa.registers >= 32 else 2)
+    tiles = even(layer.batch, most)
+    rows = tiles.size + bool(tiles.larger)
+    vectors = -(-hidden // lanes)
+    weight = layer.weight.reshape(layer.directions, gates, hidden, hidden)
+    weight = np.pad(weight, [(0, 0), (0, 0), (0, vectors * lanes - hidden), (0, 0)])
+    weight = weight.reshape(layer.directions, gates, vectors, lanes, hidden)
+    constants = [np.ascontiguousarray(weight.transpose(0, 2, 4, 1, 3), np.float32)]
+    inputs = [((layer.steps, layer.batch, layer.directions * gates * hidden), "float32"),
+              *[((layer.directions, layer.batch, hidden), "float32")] * layer.states]
+    if layer.kind == "gru":
+        constants.append(np.pad(layer.bias, [(0, 0), (0, vectors * lanes - hidden)])
+                         .astype(np.float32))
+    defines = {**isa.defines(), "STEPS": layer.steps, "BATCH": layer.batch, "HIDDEN": hidden,
+               "DIRECTIONS": layer.directions, "REVERSED": layer.backwards, "GATES": gates,
+               "ROWS": rows, "BATCH_PARTS": tiles.tiles}
+    return Layer(layer.kind, "f32-recurrent.c.in", defines,
+                 (Phase("recurrent", layer.directions * tiles.tiles),), tuple(inputs),
+                 tuple(constants), layer.output_shape,
+                 scratch_bytes=4 * rows * vectors * lanes if layer.kind == "lstm" else 0,
+                 variant=isa.variant(rows, gates),
+                 note={"kernel": layer.kind, "multiply_adds": layer.multiply_adds})

@@ -1,0 +1,230 @@
+"""Operators on numbers one by one and on rows of them, each as a program (programs.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tvm import relay
+
+from run_model_tools.kernels import rows
+from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.relay.graph import operator, shape_of
+from run_model_tools.kernels.relay.readers.moves import view_of
+from run_model_tools.kernels.relay.readers.network import Network, Value, integers
+from run_model_tools.kernels.tensors import Blocked
+from run_model_tools.kernels.views import ConstantTensor, View, whole
+
+_SAME_NAME = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "exp", "log", "erf",
+              "tanh", "sigmoid", "sqrt", "rsqrt", "abs", "negative")
+
+
+def add_program(net: Network, program: Program) -> View | None:
+    """The result of a step that runs the program, None where there is no kernel for it."""
+    if not rows.can_run(program):
+        return None
+    return whole(net.run(program))
+
+
+def _views(net: Network, expr: relay.Call) -> list[View] | None:
+    """Of a float32 operator's arguments; None where it is not one for views."""
+    shape = shape_of(expr)
+    if not shape or min(shape) < 1 or str(expr.checked_type.dtype) != "float32":
+        return None
+    values = [net.values[a] for a in expr.args]
+    if any(isinstance(v, (Blocked, list)) for v in values):
+        return None
+    views = [view_of(net, v) for v in values]
+    if any(v is None for v in views) or all(isinstance(v.tensor, ConstantTensor)
+                                            for v in views if v is not None):
+        return None
+    return [v for v in views if v is not None]
+
+
+def _number(view: View) -> float | None:
+    """A constant of one number."""
+    if isinstance(view.tensor, ConstantTensor) and view.tensor.data.size == 1:
+        return float(view.tensor.data.reshape(())) * view.scale
+    return None
+
+
+def _one_by_one(net: Network, expr: relay.Call) -> Value:
+    views, name, shape = _views(net, expr), operator(expr), shape_of(expr)
+    if views is None:
+        return None
+    name = {"fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf"}.get(name, name)
+    scaled = _scaled(name, views, shape)
+    if scaled is not None:
+        return scaled
+    program = Program(shape, [])
+    nodes = []
+    for view in views:
+        number = _number(view)
+        nodes.append(program.add_input(view.broadcast(shape)) if number is None
+                     else program.add("constant", value=number))
+    if not _append(program, name, expr, nodes):
+        return None
+    return add_program(net, program)
+
+
+def _scaled(name: str, views: list[View], shape: tuple[int, ...]) -> View | None:
+    """A view times a number: what reads it multiplies."""
+    if name not in ("multiply", "divide") or len(views) != 2:
+        return None
+    for view, factor in (views, views[::-1] if name == "multiply" else views):
+        number = _number(factor)
+        if number is None or view.shape != shape:
+            continue
+        if name == "divide":
+            number = 1 / number if number else math.inf
+        if math.isfinite(number) and 1e-30 < abs(number) < 1e30:
+            return view.times(number)
+    return None
+
+
+def _append(program: Program, name: str, expr: relay.Call, nodes: list[int]) -> bool:
+    """The operator's nodes, the last of which is its result."""
+    def constant(value: float) -> int:
+        return program.add("constant", value=value)
+
+    x = nodes[0]
+    if name in _SAME_NAME:
+        program.add(name, *nodes)
+    elif name == "nn.relu":
+        program.add("maximum", x, constant(0.0))
+    elif name == "clip":
+        low = program.add("maximum", x, constant(float(expr.attrs.a_min)))
+        program.add("minimum", low, constant(float(expr.attrs.a_max)))
+    elif name == "nn.leaky_relu":
+        below = program.add("minimum", x, constant(0.0))
+        above = program.add("maximum", x, constant(0.0))
+        program.add("add", above, program.add("multiply", below,
+                                              constant(float(expr.attrs.alpha))))
+    elif name == "power":
+        exponent = program.nodes[nodes[1]]
+        if exponent.op != "constant" or exponent.value not in (0.5, -0.5, 1.0, 2.0, 3.0, 4.0):
+            return False
+        if abs(exponent.value) == 0.5:
+            program.add("sqrt" if exponent.value > 0 else "rsqrt", x)
+        elif exponent.value == 1:
+            program.add("identity", x)
+        else:
+            square = program.add("multiply", x, x)
+            if exponent.value > 2:
+                program.add("multiply", square, x if exponent.value == 3 else square)
+    elif name == "copy":
+        program.add("identity", x)
+    else:
+        return False
+    return True
+
+
+def _bias_add(net: Network, expr: relay.Call) -> Value:
+    views, shape = _views(net, expr), shape_of(expr)
+    if views is None:
+        return None
+    after = len(shape) - 1 - int(expr.attrs.axis) % len(shape)
+    bias = views[1].reshape((*views[1].shape, *(1,) * after))
+    assert bias is not None
+    program = Program(shape, [])
+    program.add("add", program.add_input(views[0]), program.add_input(bias.broadcast(shape)))
+    return add_program(net, program)
+
+
+# Along rows.
+
+def _reduction(build: Callable[[Program, list[int], int], None]
+               ) -> Callable[[Network, relay.Call], Value]:
+    """A reader of what makes one number of the last axes; `build` gets the nodes of the operands
+    and how many numbers are in a row."""
+    def read(net: Network, expr: relay.Call) -> Value:
+        views = _views(net, expr)
+        if views is None:
+            return None
+        shape = shape_of(expr.args[0])
+        if operator(expr) == "nn.global_avg_pool2d":
+            # What a mean over a sequence's last axis may have become on its way here.
+            axes = [2, 3] if str(expr.attrs.layout) == "NCHW" else []
+        elif bool(expr.attrs.exclude):
+            return None
+        else:
+            axes = sorted({a % len(shape) for a in integers(
+                range(len(shape)) if expr.attrs.axis is None else expr.attrs.axis)})
+        first = len(shape) - len(axes)
+        if axes != list(range(first, len(shape))) or not axes:
+            return None
+        flat = (*shape[:first], math.prod(shape[first:]))
+        seen = [view.broadcast(shape).reshape(flat) for view in views]
+        if any(view is None for view in seen):
+            return None
+        program = Program(flat, [])
+        build(program, [program.add_input(view) for view in seen if view is not None], flat[-1])
+        result = add_program(net, program)
+        return None if result is None else result.reshape(shape_of(expr))
+    return read
+
+
+def _mean(program: Program, nodes: list[int], count: int) -> None:
+    program.scaled(program.add("sum", nodes[0]), 1 / count)
+
+
+def _variance(net: Network, expr: relay.Call) -> Value:
+    if bool(getattr(expr.attrs, "unbiased", False)):
+        return None
+
+    def build(program: Program, nodes: list[int], count: int) -> None:
+        from_mean = program.add("subtract", *nodes)
+        _mean(program, [program.add("multiply", from_mean, from_mean)], count)
+    return _reduction(build)(net, expr)
+
+
+def _plainly(op: str) -> Callable[[Program, list[int], int], None]:
+    def build(program: Program, nodes: list[int], count: int) -> None:
+        program.add(op, nodes[0])
+    return build
+
+
+def _softmax(net: Network, expr: relay.Call) -> Value:
+    views, shape = _views(net, expr), shape_of(expr)
+    if views is None or int(expr.attrs.axis) % len(shape) != len(shape) - 1:
+        return None
+    program = Program(shape, [])
+    x = program.add_input(views[0])
+    less = program.add("subtract", x, program.add("max", x))
+    e = program.add("exp", less)
+    total = program.add("sum", e)
+    if operator(expr) == "nn.log_softmax":
+        program.add("subtract", less, program.add("log", total))
+    else:
+        one = program.add("constant", value=1.0)
+        program.add("multiply", e, program.add("divide", one, total))
+    return add_program(net, program)
+
+
+def _layer_norm(net: Network, expr: relay.Call) -> Value:
+    views, shape, attrs = _views(net, expr), shape_of(expr), expr.attrs
+    if views is None or int(attrs.axis) % len(shape) != len(shape) - 1:
+        return None
+    program = Program(shape, [])
+    x, weight, bias = (program.add_input(view.broadcast(shape)) for view in views)
+    count = shape[-1]
+    centred = program.add("subtract", x, program.scaled(program.add("sum", x), 1 / count))
+    square = program.add("sum", program.add("multiply", centred, centred))
+    variance = program.add("add", program.scaled(square, 1 / count),
+                           program.add("constant", value=float(attrs.epsilon)))
+    result = program.add("multiply", centred, program.add("rsqrt", variance))
+    if bool(attrs.scale):
+        result = program.add("multiply", result, weight)
+    if bool(attrs.center):
+        result = program.add("add", result, bias)
+    return add_program(net, program.ending_in(result))
+
+
+READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
+    **dict.fromkeys((*_SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", "fast_exp",
+                     "fast_tanh", "fast_erf"), _one_by_one),
+    "nn.bias_add": _bias_add, "variance": _variance,
+    **dict.fromkeys(("mean", "nn.global_avg_pool2d"), _reduction(_mean)),
+    **{op: _reduction(_plainly(op)) for op in ("sum", "max", "min")},
+    **dict.fromkeys(("nn.softmax", "nn.fast_softmax", "nn.log_softmax"), _softmax),
+    "nn.layer_norm": _layer_norm}

@@ -1,0 +1,106 @@
+"""The matrix product's kernel against float64."""
+
+from __future__ import annotations
+
+import layer_runner
+import numpy as np
+import pytest
+from program_reference import evaluate, numbers_of
+from random_convolutions import EPS
+
+from run_model_tools.kernels import matmul
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.matmul import Product
+from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.views import View, constant_tensor, whole
+
+
+def draw_matrices(rng: np.random.Generator, shape: tuple[int, int, int]) -> View:
+    """As they lie, with axes swapped, of heads beside each other, or cut out of wider rows."""
+    batch, rows, columns = shape
+    kind = rng.integers(5)
+    if kind == 0:
+        return whole(Tensor((batch, columns, rows))).transpose([0, 2, 1])
+    if kind == 1:
+        return whole(Tensor((rows, batch, columns))).transpose([1, 0, 2])
+    if kind == 2:
+        return whole(Tensor((columns, batch, rows))).transpose([1, 2, 0])
+    if kind == 3:
+        found = whole(Tensor((batch, rows, columns + 5))).cut(2, 3, columns)
+        assert found is not None
+        return found
+    return whole(Tensor(shape))
+
+
+def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Product, Isa, dict]]:
+    cases = []
+    for isa in isas:
+        for index in range(count):
+            rows, depth = int(rng.integers(1, 40)), int(rng.integers(1, 70))
+            columns = int(rng.integers(1, 5 * isa.lanes))
+            if index % 2:
+                batch, right = 1, rng.standard_normal((depth, columns)).astype(np.float32)
+            else:
+                batch = int(rng.integers(1, 4))
+                right = draw_matrices(rng, (batch, depth, columns))
+            product = Product(draw_matrices(rng, (batch, rows, depth)), right,
+                              float(rng.choice([1, 0.125])))
+            if rng.integers(3):
+                product = Product(product.left, product.right, product.scale,
+                                  epilogue(rng, batch * rows, columns))
+            options = matmul.options(product, isa)
+            cases.append((product, isa, options[rng.integers(len(options))]))
+    return cases
+
+
+def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
+    """Bias, rectification and a residual."""
+    program = Program((rows, columns), [])
+    bias = whole(constant_tensor(rng.standard_normal(columns).astype(np.float32)))
+    x = program.add("add", program.add("product"), program.add_input(bias.broadcast(program.shape)))
+    x = program.add("maximum", x, program.add("constant", value=0.0))
+    residual = whole(Tensor((rows, columns if rng.integers(2) else 1))).broadcast(program.shape)
+    program.add("add", x, program.add_input(residual))
+    return program
+
+
+def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
+    runs, all_arrays = [], []
+    for product, isa, parameters in cases:
+        arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
+                  for t in matmul.inputs_of(product)}
+        runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
+        all_arrays.append(arrays)
+    outputs = layer_runner.run_layers(runs, folder, toolchain)
+    for (product, isa, parameters), arrays, output in zip(cases, all_arrays, outputs):
+        left = numbers_of(product.left, arrays)
+        right = (numbers_of(product.right, arrays) if isinstance(product.right, View)
+                 else product.right[None].astype(np.float64))
+        want = product.scale * (left @ right)
+        # One rounding for each product and sum, and some for the epilogue.
+        bound = (product.depth + 5) * EPS * product.scale * (abs(left) @ abs(right))
+        if product.epilogue is not None:
+            want = evaluate(product.epilogue, arrays, want.reshape(product.epilogue.shape))
+            bound = bound.reshape(want.shape) + 4 * EPS * (abs(want) + 10)
+        assert (abs(output.reshape(want.shape) - want) <= bound).all(), (
+            product.shape, product.depth, isa.name, parameters)
+
+
+def test_native(tmp_path):
+    rng = np.random.default_rng(1)
+    check(draw(rng, [AVX512, AVX2, NEON64], 12), rng, tmp_path)
+
+
+@pytest.mark.full
+def test_sanitized(tmp_path):
+    rng = np.random.default_rng(2)
+    check(draw(rng, [AVX512, NEON32], 8), rng, tmp_path, layer_runner.SANITIZED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+def test_other_machines(tmp_path, name, isa):
+    rng = np.random.default_rng(3)
+    check(draw(rng, [isa], 6), rng, tmp_path, getattr(layer_runner, name))

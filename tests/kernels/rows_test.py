@@ -1,0 +1,169 @@
+"""Programs over rows, and views, against float64."""
+
+from __future__ import annotations
+
+import layer_runner
+import numpy as np
+import pytest
+from program_reference import evaluate, numbers_of
+
+from run_model_tools.kernels import rows
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.programs import Program, copy_of
+from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.kernels.views import View, constant_tensor, whole
+
+
+def draw_view(rng: np.random.Generator, shape: tuple[int, ...]) -> View:
+    """Of this shape: as it lies, transposed, cut out of more, broadcast, or from blocks."""
+    kind = rng.integers(6)
+    if kind == 1:
+        order = list(rng.permutation(len(shape)))
+        return whole(Tensor(tuple(shape[i] for i in order))).transpose(np.argsort(order).tolist())
+    if kind == 2:
+        axis = int(rng.integers(len(shape)))
+        step = int(rng.integers(1, 3))
+        larger = [*shape]
+        larger[axis] = shape[axis] * step + 3
+        found = whole(Tensor(tuple(larger))).cut(axis, 2, shape[axis], step)
+        assert found is not None
+        return found
+    if kind == 3:
+        small = tuple(1 if rng.integers(2) else size for size in shape)
+        return whole(Tensor(small)).broadcast(shape)
+    if kind == 4 and shape[-1] % 4 == 0:
+        # [blocks][all others][lanes]
+        tensor = Tensor((shape[-1] // 4, *shape[:-1], 4))
+        count = len(shape)
+        moved = whole(tensor).transpose([*range(1, count), 0, count]).reshape(shape)
+        assert moved is not None
+        return moved
+    if kind == 5:
+        return whole(constant_tensor(rng.standard_normal(shape[-1:]).astype(np.float32))
+                     ).broadcast(shape)
+    return whole(Tensor(shape))
+
+
+def softmax(view: View) -> Program:
+    program = Program(view.shape, [])
+    x = program.add_input(view)
+    e = program.add("exp", program.add("subtract", x, program.add("max", x)))
+    program.add("divide", e, program.add("sum", e))
+    return program
+
+
+def normalised(view: View, weight: View) -> Program:
+    program = Program(view.shape, [])
+    x, w = program.add_input(view), program.add_input(weight)
+    per = program.add("constant", value=1 / view.shape[-1])
+    centred = program.add("subtract", x, program.add("multiply", program.add("sum", x), per))
+    squares = program.add("sum", program.add("multiply", centred, centred))
+    deviation = program.add("rsqrt", program.add(
+        "add", program.add("multiply", squares, per), program.add("constant", value=0.1)))
+    program.add("multiply", program.add("multiply", centred, deviation), w)
+    return program
+
+
+def gelu(view: View, other: View) -> Program:
+    program = Program(view.shape, [])
+    x = program.add("add", program.add_input(view), program.add_input(other))
+    half = program.add("constant", value=0.5)
+    erf = program.add("erf", program.add("multiply", x, program.add("constant", value=0.70710678)))
+    program.add("multiply", program.add("multiply", x, half),
+                program.add("add", erf, program.add("constant", value=1)))
+    return program
+
+
+def row_numbers(view: View) -> Program:
+    program = Program(view.shape, [])
+    x = program.add_input(view)
+    program.add("subtract", program.add("max", x), program.add("min", program.add("abs", x)))
+    return program
+
+
+def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Program, Isa]]:
+    cases = []
+    for isa in isas:
+        for index in range(count):
+            shape = tuple(int(n) for n in rng.integers(1, (4, 6, 40)))
+            if index % 4 == 0:
+                shape = (*shape[:-1], shape[-1] * 12)
+            views = [draw_view(rng, shape) for _ in range(2)]
+            make = [lambda a, b: softmax(a), normalised, gelu, lambda a, b: row_numbers(a),
+                    lambda a, b: copy_of(a.times(1.5))][index % 5]
+            program = make(*views)
+            assert rows.can_run(program)
+            cases.append((program, isa))
+    return cases
+
+
+def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
+    runs, all_arrays = [], []
+    for program, isa in cases:
+        found = rows.options(program, isa)
+        layer = rows.make(program, isa, **found[rng.integers(len(found))])
+        arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
+                  for t in rows.inputs_of(program)}
+        runs.append((layer, list(arrays.values())))
+        all_arrays.append(arrays)
+    outputs = layer_runner.run_layers(runs, folder, toolchain)
+    for (program, isa), arrays, output in zip(cases, all_arrays, outputs):
+        want = evaluate(program, arrays)
+        assert output.shape == want.shape == rows.output_shape(program)
+        # A few roundings of numbers up to about ten; functions are good to 5 units (vector_math.h).
+        np.testing.assert_allclose(output, want, rtol=2e-6, atol=4e-6,
+                                   err_msg=f"{program.nodes} {program.shape} {isa.name}")
+
+
+def test_native(tmp_path):
+    rng = np.random.default_rng(1)
+    check(draw(rng, [AVX512, AVX2, NEON64], 15), rng, tmp_path)
+
+
+@pytest.mark.full
+def test_sanitized(tmp_path):
+    rng = np.random.default_rng(2)
+    check(draw(rng, [AVX512, NEON32], 10), rng, tmp_path, layer_runner.SANITIZED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, isa",
+                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+def test_other_machines(tmp_path, name, isa):
+    rng = np.random.default_rng(3)
+    check(draw(rng, [isa], 10), rng, tmp_path, getattr(layer_runner, name))
+
+
+def test_views_are_what_numpy_makes():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        tensor = Tensor((2, 6, 4, 5))
+        array = np.arange(240, dtype=np.float32).reshape(tensor.shape)
+        view, want = whole(tensor), array
+        for _ in range(5):
+            kind = rng.integers(4)
+            if kind == 0:
+                order = rng.permutation(want.ndim).tolist()
+                view, want = view.transpose(order), want.transpose(order)
+            elif kind == 1:
+                shapes = [(want.size,), (2, want.size // 2), (want.shape[0], -1),
+                          (*want.shape[:-1], 1, want.shape[-1])]
+                shape = shapes[rng.integers(4)]
+                if want.size == 0 or -1 not in shape and np.prod(shape) != want.size:
+                    continue
+                moved = want.reshape(shape)
+                seen = view.reshape(moved.shape)
+                if seen is not None:
+                    view, want = seen, moved
+            elif kind == 2:
+                axis = int(rng.integers(want.ndim))
+                begin = int(rng.integers(want.shape[axis]))
+                step = int(rng.integers(1, 3))
+                count = int(rng.integers(1, (want.shape[axis] - begin - 1) // step + 2))
+                seen = view.cut(axis, begin, count, step)
+                if seen is not None:
+                    at = [slice(None)] * want.ndim
+                    at[axis] = slice(begin, begin + (count - 1) * step + 1, step)
+                    view, want = seen, want[tuple(at)]
+        assert view.shape == want.shape
+        np.testing.assert_array_equal(numbers_of(view, {tensor: array}), want)
