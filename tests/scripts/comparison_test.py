@@ -49,6 +49,16 @@ def test_small_numbers_among_large_ones_are_rounded_like_these():
     assert complaint(want, have) is None
 
 
+def test_what_noise_turns_into_something_else_is_not_called_compared():
+    want = RANDOM.standard_normal((1, 100))
+    noisy = [want + RANDOM.standard_normal(want.shape) for _ in range(SAMPLES)]
+    have = want + 0.5 * RANDOM.standard_normal(want.shape)
+    found = compare("y", want, have, 1e-3, lambda: noisy)
+    assert found.complaint is None and found.undecided
+    assert not compare("y", want, want + 1e-2, 1e-3, lambda: noisy).undecided
+    assert not compare("y", want, want, 1e-3, lambda: noisy).undecided
+
+
 def test_rounding_in_slices_of_zeros_is_no_mistake():
     """Channels that a ReLU leaves empty but for a trace, beside others."""
     want = np.maximum(RANDOM.standard_normal((1, 8, 20, 20)), 0).astype(np.float32)

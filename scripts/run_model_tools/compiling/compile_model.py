@@ -195,7 +195,7 @@ def describe_tuning(tuning: dict | None) -> str:
 def describe_verification(checked: dict) -> str:
     """What print_report says of metadata.json's "verification"."""
     if not checked["done"]:
-        return f"NOT VERIFIED, it was not run and compared with nothing: {checked['reason']}"
+        return f"NOT VERIFIED: {checked['reason']}"
     where = {"native": "run on this machine",
              "host plan": f"its plan run on this machine, compiled for {checked.get('host_plan')}"
              }.get(checked["where"], f"run under {checked['where']}")

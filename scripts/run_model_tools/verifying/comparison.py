@@ -19,7 +19,8 @@ decides by them.  So the reference is asked how much it changes itself when its 
 do by JITTER of their values, and what is a few times that, in the slice, is let pass.  A wrong sum
 is wrong by hundreds of times as much.  The same holds for whole numbers, which have to be equal:
 indices of the largest value may differ where, and only where, the reference's own change with such
-noise.
+noise.  A network whose own answer turns into another one by such noise (UNDECIDED) cannot be
+compared, and that is then said instead of a result.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ JITTER = 2.0 ** -18
 JITTER_FACTOR = 4.0
 """How much more than the reference's own changes is allowed: a few samples are no certain mean."""
 
+UNDECIDED = 0.25
+"""Of the values, or of the number of places where whole numbers differ: what is let pass beyond it
+because of noise says nothing about whether the compiled network is right."""
+
 MOST_STEPS, MEAN_STEPS = 8, 1
 """How far whole numbers that stand for others may be apart: as roundings can carry them through a
 deep network, and no further on average than what the output can tell apart."""
@@ -50,6 +55,8 @@ class Difference:
 
     largest: float = 0.0
     complaint: str | None = None
+    undecided: bool = False
+    """Whether a difference was let pass that is larger than any comparison can stand for."""
 
 
 def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
@@ -83,7 +90,7 @@ def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
     noise = JITTER_FACTOR * _noise(want, noisy()) if tolerance > 0 else np.zeros_like(want)
     wrong = ~(error <= np.maximum(tolerance * scale, noise))
     if not wrong.any():
-        return Difference(largest)
+        return Difference(largest, undecided=largest > UNDECIDED)
     at = tuple(int(i) for i in np.unravel_index(np.argmax(np.where(wrong, error / scale, -1)),
                                                 want.shape))
     return Difference(largest, (
@@ -141,11 +148,12 @@ def _compare_exactly(name: str, want: np.ndarray, have: np.ndarray,
     wrong = want != have
     if not wrong.any():
         return Difference()
+    share = float(np.mean(wrong))
     for sample in noisy():
         if sample.shape == want.shape:
             wrong &= sample == want
     if not wrong.any():
-        return Difference()
+        return Difference(undecided=share > UNDECIDED and want.size > 1)
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return Difference(complaint=(
         f"output '{name}' of the compiled model, whole numbers, differs from the reference in "

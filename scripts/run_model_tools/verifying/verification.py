@@ -20,7 +20,7 @@ from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import inputs as made_inputs
-from run_model_tools.verifying.comparison import compare, compare_steps
+from run_model_tools.verifying.comparison import JITTER, compare, compare_steps
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
 from run_model_tools.verifying.noise import noisy_runs
 
@@ -60,7 +60,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     except NoReference as error:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
-    largest = 0.0
+    largest, undecided = 0.0, None
     for inputs, wanted, outputs in zip(given, expected, results):
         noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
             subject.model, inputs))
@@ -76,6 +76,11 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
                     "--tolerance allows more, --no-verify compares nothing."))
             largest = max(largest, found.largest)
+            undecided = undecided or (name if found.undecided else None)
+    if undecided is not None:
+        return {"done": False, "reason": (
+            f"output '{undecided}' of the network turns into another one when its weights and "
+            f"inputs change by {JITTER:.0e} of their values, as rounding changes them")}
     return {"done": True, "reference": reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
 
