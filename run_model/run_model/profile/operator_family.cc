@@ -96,6 +96,15 @@ constexpr OwnKernels kOwnKernels[] = {
     {"grouped", OperatorFamily::kConv2dGrouped},
     {"conv2d", OperatorFamily::kConv2d},
     {"dense", OperatorFamily::kDense},
+    {"matmul", OperatorFamily::kBatchMatmul},
+    {"lstm", OperatorFamily::kDense},
+    {"gru", OperatorFamily::kDense},
+    {"rows", OperatorFamily::kReduce},  // softmax, normalisations, sums
+    {"resample", OperatorFamily::kResize},
+    {"gather", OperatorFamily::kRearrange},
+    {"elementwise", OperatorFamily::kElementwise},
+    {"add_int8", OperatorFamily::kElementwise},
+    {"map_int8", OperatorFamily::kElementwise},
     {"quantize", OperatorFamily::kElementwise},  // dequantize, requantize
 };
 

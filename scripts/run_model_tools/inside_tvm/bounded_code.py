@@ -115,9 +115,11 @@ def _placeholders(tvm, outs):
     found, seen, stack = [], set(), list(outs)
     while stack:
         tensor = stack.pop()
-        if tensor in seen:
+        # Tensors without axes refuse to be compared by ==.
+        key = (tensor.op, int(tensor.value_index))
+        if key in seen:
             continue
-        seen.add(tensor)
+        seen.add(key)
         if isinstance(tensor.op, tvm.te.PlaceholderOp):
             found.append(tensor)
         stack.extend(tensor.op.input_tensors)

@@ -110,7 +110,7 @@ def _value(net: Network, expr: relay.Expr) -> Value:
     name = operator(expr)
     if not name:
         raise NotForUs(f"it has a {type(expr).__name__}")
-    if name.startswith(operators.PREFIX):
+    if name.startswith(operators.PREFIX) and name not in quantization.READERS:
         return _made_layer(net, expr)
     value = None
     if name in quantization.READERS:
@@ -118,7 +118,9 @@ def _value(net: Network, expr: relay.Expr) -> Value:
             if isinstance(net.values[argument], View):
                 net.values[argument] = _for_layers(net, net.values[argument])
         value = quantization.READERS[name](net, expr)
-    if value is None and name in READERS and any(_in_blocks(net.values[a]) for a in expr.args):
+    # The last reshape of a channel shuffle is told by what lies two moves before it.
+    if value is None and name in READERS and (
+            name == "reshape" or any(_in_blocks(net.values[a]) for a in expr.args)):
         value = READERS[name](net, expr)
     if value is None and name in VIEW_READERS:
         value = VIEW_READERS[name](net, expr)
