@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.verifying.comparison import compare
 from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
-from run_model_tools.verifying.noise import SAMPLES, noisy_outputs
+from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
 
 RANDOM = np.random.default_rng(5)
 EPSILON = 2.0 ** -24
@@ -143,5 +143,8 @@ def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
     want = run_onnx(model.path, inputs)[0]
     samples = [outputs[0] for outputs in noisy_outputs(model.path, inputs, run_onnx)]
     assert len(samples) == SAMPLES
+    frozen = read_model(model.path, {"mask": inputs.pop("mask")})
+    for sample, (other, *_) in zip(samples, noisy_runs(frozen, inputs), strict=True):
+        np.testing.assert_array_equal(sample, other)
     change = np.abs(np.array(samples) - want) / np.abs(want)
     assert 1e-7 < change.mean() < 1e-5 and change.max() < 1e-5

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from run_model_tools.onnx_repair.evaluation import run_reference, session
+
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and no other sense.
 _NEWEST_OPSET = 21
@@ -34,27 +36,18 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray]) -> tuple[list[A
                 return _onnxruntime(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
                 reason = _first_line(error)
-        from onnx.reference import ReferenceEvaluator
-
-        with np.errstate(all="ignore"):
-            return ReferenceEvaluator(model).run(None, inputs), "onnx.reference"
+        return run_reference(model, inputs), "onnx.reference"
     except Exception as error:
         raise NoReference(f"ONNX Runtime does not run it ({reason}), nor does ONNX's reference "
                           f"evaluator ({_first_line(error)})") from None
 
 
 def _onnxruntime(model: str | bytes, inputs: dict[str, np.ndarray]) -> list[Any]:
-    """On one thread, so that sums are added in one order."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    opened = session(model)
     # Inputs that no node uses may be left out of what is run.
-    known = {item.name for item in session.get_inputs()}
-    known.update(item.name for item in session.get_overridable_initializers())
-    return session.run(None, {name: array for name, array in inputs.items() if name in known})
+    known = {item.name for item in opened.get_inputs()}
+    known.update(item.name for item in opened.get_overridable_initializers())
+    return opened.run(None, {name: array for name, array in inputs.items() if name in known})
 
 
 def _made_older(model: onnx.ModelProto) -> bool:

@@ -128,5 +128,3 @@ def load(path: Path) -> onnx.ModelProto:
         reason = " ".join(str(error).split())[:300]
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
-
-

@@ -22,7 +22,6 @@ _SMALL = 10
 """Whole numbers below this are tried where nothing tells what an input means."""
 
 
-
 def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]],
                   preprocessing: Preprocessing | None, limits: dict[str, int],
                   seed: int) -> dict[str, np.ndarray]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from run_model_tools.onnx_model import run_onnx
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying.comparison import JITTER
 
@@ -27,7 +27,8 @@ def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[li
     """SAMPLES times the reference's outputs: of ONNX with other weights too, of TensorFlow Lite,
     whose files are not rewritten, with other inputs."""
     if model.file_format == "onnx":
-        yield from noisy_outputs(model.path, inputs, run_onnx)
+        yield from noisy_outputs(model.path, inputs,
+                                 lambda path, values: replace(model, path=path).run(values))
         return
     random = np.random.default_rng(22)
     for _ in range(SAMPLES):

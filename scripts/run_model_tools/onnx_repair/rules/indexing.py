@@ -58,22 +58,13 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
                     graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
 
 
-@rule("Gather")
+@rule("Gather", "GatherElements")
 def gather(walk: Walk, node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     axis = node.attrs.get("axis", 0) % x.rank
     if indices.array is not None:
         indices = counted(walk, indices, x.shape[axis])
-    return walk.graph.op("Gather", x, indices, axis=axis)
-
-
-@rule("GatherElements")
-def gather_elements(walk: Walk, node: Node) -> Value:
-    x, indices = node.tensor(0), node.tensor(1)
-    axis = node.attrs.get("axis", 0) % x.rank
-    if indices.array is not None:
-        indices = counted(walk, indices, x.shape[axis])
-    return walk.graph.op("GatherElements", x, indices, axis=axis)
+    return walk.graph.op(node.op, x, indices, axis=axis)
 
 
 @rule("GatherND")
