@@ -151,11 +151,12 @@ def _c_operand(operand: Operand) -> str:
     if operand.channel is not None:
         return f"load((channel) + {operand.channel + 1} * CHANNEL_STEP)"
     if operand.number is not None:
-        return f"splat({_c_number(operand.number)})"
+        return f"splat({c_number(operand.number)})"
     return _name(operand)
 
 
-def _c_number(number: float) -> str:
+def c_number(number: float) -> str:
+    """A float32 constant of C."""
     value = float(np.float32(number))
     if math.isnan(value):
         return '__builtin_nanf("")'

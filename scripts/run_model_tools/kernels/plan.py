@@ -98,6 +98,10 @@ class RelayStep(Step):
     """The operator's name, for reports."""
 
 
+OF_ANY_SHAPE = (ProductStep, ProgramStep, LayerStep)
+"""Steps whose layers compute all of their output; those of the others compute one picture of it."""
+
+
 @dataclass(eq=False)
 class QuantizeStep(RelayStep):
     """float32 to the whole numbers of a grid (int8/grid.py)."""
@@ -135,4 +139,4 @@ class Plan:
     def has_batches(self) -> bool:
         """Whether a step of ours computes more than one picture."""
         return any(step.output.shape[:1] not in ((), (1,)) for step in self.steps
-                   if not isinstance(step, (RelayStep, ProductStep, ProgramStep, LayerStep)))
+                   if not isinstance(step, (RelayStep, *OF_ANY_SHAPE)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.expressions import FUNCTIONS
+from run_model_tools.kernels.expressions import FUNCTIONS, c_number
 from run_model_tools.kernels.programs import COSTS, REDUCTIONS, Node, Program
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import ConstantTensor, View
@@ -104,16 +104,8 @@ def expression(node: Node, name: Callable[[int], str]) -> str:
     """C for what a node makes of others, which `name` names."""
     args = [name(a) for a in node.args]
     if node.op == "constant":
-        return f"splat({_literal(node.value)})"
+        return f"splat({c_number(node.value)})"
     return FUNCTIONS[node.op][0].format(*args)
-
-
-def _literal(value: float) -> str:
-    number = np.float32(value)
-    if not np.isfinite(number):
-        return "__builtin_nanf(\"\")" if np.isnan(number) else (
-            "__builtin_inff()" if number > 0 else "-__builtin_inff()")
-    return number.item().hex() + "f"
 
 
 @dataclass(frozen=True)
@@ -143,31 +135,28 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
     ends: list[list[int]] = [[i for i, n in enumerate(nodes)
                               if n.op in REDUCTIONS and stage[n.args[0]] == s]
                              for s in range(last + 1)]
-    wanted: list[set[int]] = []
-    for s in range(last + 1):
-        roots = {nodes[i].args[0] for i in ends[s]}
-        if s == last and not rows_result:
-            roots.add(result)
-        wanted.append(_needed(nodes, roots, is_row))
     # Kept: by the first pass that computes it.
     kept: dict[int, int] = {}
+
+    def needed_by_pass() -> list[set[int]]:
+        found = []
+        for s in range(last + 1):
+            roots = {nodes[i].args[0] for i in ends[s]}
+            if s == last and not rows_result:
+                roots.add(result)
+            found.append(_needed(nodes, roots, is_row,
+                                 {i for i, first in kept.items() if first < s}))
+        return found
+
+    wanted = needed_by_pass()
     for index, node in enumerate(nodes):
         users = [s for s in range(last + 1) if index in wanted[s]]
         dear = COSTS.get(node.op, 1) > 4 or (
             node.op == "input" and operands[int(node.value)].kind == "numbers")
         if dear and not is_row[index] and len(users) > 1:
             kept[index] = users[0]
-    if kept:
-        slots = {index: i for i, index in enumerate(kept)}
-        wanted = []
-        for s in range(last + 1):
-            roots = {nodes[i].args[0] for i in ends[s]}
-            if s == last and not rows_result:
-                roots.add(result)
-            wanted.append(_needed(nodes, roots, is_row,
-                                  {i for i, first in kept.items() if first < s}))
-    else:
-        slots = {}
+    slots = {index: i for i, index in enumerate(kept)}
+    wanted = needed_by_pass()
     defines: dict[str, str] = {}
 
     def name(index: int) -> str:

@@ -7,6 +7,7 @@ A program has a shape, whose last axis is its rows' columns.  Its nodes are numb
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from run_model_tools.kernels.tensors import Tensor
@@ -136,20 +137,17 @@ class Program:
             moved = other.reshaped(self.shape)
             if moved is None:
                 return None
-        joined = Program(self.shape, [])
-        names: dict[int, int] = {}
-        of_other: int | None = None
-        for index, node in enumerate(self.nodes):
-            if node.op != "input":
-                names[index] = joined.add(node.op, *(names[a] for a in node.args),
-                                          value=node.value)
-            elif self.inputs[int(node.value)].tensor is not tensor:
-                names[index] = joined.add_input(self.inputs[int(node.value)])
-            else:
-                if of_other is None:
-                    of_other = _copy(moved, joined)
-                names[index] = of_other
-        return joined.ending_in(names[len(self.nodes) - 1])
+        joined, source = Program(self.shape, []), moved
+        of_other: list[int] = []
+
+        def read(view: View) -> int:
+            if view.tensor is not tensor:
+                return joined.add_input(view)
+            if not of_other:
+                of_other.append(_copy(source, joined, range(len(source.nodes)), joined.add_input))
+            return of_other[0]
+
+        return joined.ending_in(_copy(self, joined, range(len(self.nodes)), read))
 
     def ending_in(self, node: int) -> Program:
         """The same without what that node, the result, does not need."""
@@ -158,16 +156,10 @@ class Program:
             if index in needed:
                 needed.update(self.nodes[index].args)
         pruned = Program(self.shape, [])
-        names: dict[int, int] = {}
-        for index in sorted(needed):
-            one = self.nodes[index]
-            if one.op == "input":
-                names[index] = pruned.add_input(self.inputs[int(one.value)])
-            else:
-                names[index] = pruned.add(one.op, *(names[a] for a in one.args), value=one.value)
-        if names[node] != len(pruned.nodes) - 1:
+        result = _copy(self, pruned, sorted(needed), pruned.add_input)
+        if result != len(pruned.nodes) - 1:
             # Equal nodes became one before the end.
-            pruned.nodes.append(Node("identity", (names[node],)))
+            pruned.nodes.append(Node("identity", (result,)))
         return pruned
 
     @property
@@ -176,14 +168,18 @@ class Program:
         return sum(COSTS.get(node.op, 1) for node in self.nodes if node.op != "constant")
 
 
-def _copy(source: Program, target: Program) -> int:
+def _copy(source: Program, target: Program, indices: Iterable[int],
+          read: Callable[[View], int]) -> int:
+    """Adds these nodes, in their order, to another program, where `read` gives the node of an
+    input; the number of the last of them there."""
     names: dict[int, int] = {}
-    for index, node in enumerate(source.nodes):
+    for index in indices:
+        node = source.nodes[index]
         if node.op == "input":
-            names[index] = target.add_input(source.inputs[int(node.value)])
+            names[index] = read(source.inputs[int(node.value)])
         else:
             names[index] = target.add(node.op, *(names[a] for a in node.args), value=node.value)
-    return names[len(source.nodes) - 1]
+    return names[max(names)]
 
 
 def _one_a_row(view: View) -> bool:

@@ -9,6 +9,7 @@ from run_model_tools.kernels import elementwise, registry, resampling
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
+    OF_ANY_SHAPE,
     ConvolutionStep,
     DenseStep,
     ElementwiseStep,
@@ -42,7 +43,7 @@ def write_module(plan: Plan, isa: Isa,
             known[step.output] = step.build(*inputs)
         else:
             layer = make_layer(step, isa)
-            if not isinstance(step, (ProductStep, ProgramStep, LayerStep)):
+            if not isinstance(step, OF_ANY_SHAPE):
                 layer = batched(layer, step.output.shape[0])
             if layer.symbol(0) not in names:
                 names[layer.symbol(0)] = operators.operator_name(

@@ -9,6 +9,7 @@ from tvm import relay
 
 from run_model_tools.kernels import rows
 from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
@@ -52,7 +53,7 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
     views, name, shape = _views(net, expr), operator(expr), shape_of(expr)
     if views is None:
         return None
-    name = {"fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf"}.get(name, name)
+    name = FAST.get(name, name)
     scaled = _scaled(name, views, shape)
     if scaled is not None:
         return scaled
@@ -221,8 +222,8 @@ def _layer_norm(net: Network, expr: relay.Call) -> Value:
 
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **dict.fromkeys((*_SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", "fast_exp",
-                     "fast_tanh", "fast_erf"), _one_by_one),
+    **dict.fromkeys((*_SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", *FAST),
+                    _one_by_one),
     "nn.bias_add": _bias_add, "variance": _variance,
     **dict.fromkeys(("mean", "nn.global_avg_pool2d"), _reduction(_mean)),
     **{op: _reduction(_plainly(op)) for op in ("sum", "max", "min")},
