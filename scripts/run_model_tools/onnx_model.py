@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
 from run_model_tools.onnx_repair.evaluation import session
+from run_model_tools.onnx_repair.outputs import resolve, with_outputs
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.source_model import ModelInput, SourceModel
 
@@ -26,6 +28,8 @@ class OnnxModel(SourceModel):
     opset: int
     frozen: dict[str, np.ndarray] = field(default_factory=dict)
     """Constants in the place of inputs, which are not among `inputs`."""
+    cut: tuple[str, ...] = ()
+    """Tensors of the graph that are the outputs, instead of its own."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
@@ -38,22 +42,26 @@ class OnnxModel(SourceModel):
         return None
 
     def request(self) -> dict[str, Any]:
-        return {**super().request(), "frozen": self.frozen}
+        return {**super().request(), "frozen": self.frozen, "outputs": self.cut}
 
     def key(self) -> list[Any]:
         return [*super().key(), sources_hash(PACKAGE / "onnx_repair"), [
             [name, str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
-            for name, array in sorted(self.frozen.items())]]
+            for name, array in sorted(self.frozen.items())], list(self.cut)]
 
     def run(self, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         return self.run_by(inputs)[0]
 
     def run_by(self, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
-        return reference_outputs(self.path, {**inputs, **self.frozen})
+        return reference_outputs(self.path, {**inputs, **self.frozen}, self.cut)
 
 
-def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None) -> OnnxModel:
-    """Reads an ONNX file; raises ToolError (3, 4, 6) with what is wrong with it."""
+def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
+               outputs: Iterable[str] = ()) -> OnnxModel:
+    """Reads an ONNX file; raises ToolError (3, 4, 6) with what is wrong with it.
+
+    outputs: as --outputs names them, the tensors where the network ends for us.
+    """
     frozen = frozen or {}
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
@@ -65,6 +73,10 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None) -> OnnxM
         raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: {error}.") from None
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    files = data_files(path, model)
+    cut = resolve(str(path), model, outputs)
+    if cut:
+        with_outputs(model, cut)
     initializers = {tensor.name for tensor in model.graph.initializer}
     initializers.update(tensor.values.name for tensor in model.graph.sparse_initializer)
     # Models of old IR versions list their weights among the inputs too.
@@ -77,8 +89,8 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None) -> OnnxM
                 f"{', '.join(value.name for value in model.graph.input) or 'none'}."))
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
-                     [sha256_of(file) for file in data_files(path, model)], opset=opset,
-                     frozen=dict(frozen))
+                     [sha256_of(file) for file in files], opset=opset, frozen=dict(frozen),
+                     cut=tuple(cut))
 
 
 def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:

@@ -61,7 +61,8 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
 
     environment: variables that are added.  on_event: gets what the action tells on its way.  An
     ONNX file (`onnx`, with the inputs' `shapes` and `frozen` arrays) is repaired for TVM's importer
-    (onnx_repair) before the worker gets it.  Raises ToolError with what TVM found wrong.
+    (onnx_repair) before the worker gets it, where with_repaired_model() has not been called.
+    Raises ToolError with what TVM found wrong.
     """
     if python:
         command, env = [python], dict(os.environ)
@@ -114,23 +115,37 @@ def _with_repaired_models(request: dict[str, Any],
     Of several requests in one, those that are refused are left out: (index, why) of each.
     """
     if "onnx" in request:
-        return _with_repaired(request, folder / "repaired.onnx"), []
+        return _with_repaired(request, folder / "model"), []
     if "requests" not in request:
         return request, []
     kept, refused = [], []
     for index, one in enumerate(request["requests"]):
         try:
-            kept.append(_with_repaired(one, folder / f"repaired{index}.onnx")
+            kept.append(_with_repaired(one, folder / f"model{index}")
                         if "onnx" in one else one)
         except ToolError as error:
             refused.append((index, str(error)))
     return {**request, "requests": kept}, refused
 
 
-def _with_repaired(request: dict[str, Any], target: Path) -> dict[str, Any]:
-    source = Path(request["onnx"])
-    write_repaired(load(source), target, request["shapes"], request.get("frozen"), str(source))
-    return {**{k: v for k, v in request.items() if k != "frozen"}, "onnx": str(target)}
+def with_repaired_model(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """A request of a model that is repaired in a folder, for several calls."""
+    if "onnx" not in request:
+        return request
+    source, target = Path(request["onnx"]), folder / "repaired.onnx"
+    write_repaired(load(source, request.get("outputs", ())), target, request["shapes"],
+                   request.get("frozen"), str(source))
+    left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
+    return {**left, "repaired": str(target)}
+
+
+def _with_repaired(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What the worker gets: the repaired model is the model."""
+    if "repaired" not in request:
+        folder.mkdir()
+        request = with_repaired_model(request, folder)
+    left = {key: value for key, value in request.items() if key != "repaired"}
+    return {**left, "onnx": request["repaired"]}
 
 
 def _about(request: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from random_convolutions import EPS, bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import dense
 from run_model_tools.kernels.dense import Dense
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
 
 def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Dense, Isa, dict]]:
@@ -59,8 +59,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     rng = np.random.default_rng(3)
     check(draw(rng, [isa], 3), rng, tmp_path, getattr(layer_runner, name))

@@ -11,7 +11,7 @@ from random_convolutions import check, choose, random_conv
 
 from run_model_tools.kernels import direct
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
 ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (28, 30)},
        {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1), "size": (5, 33)},
@@ -52,8 +52,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     check(direct, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
 

@@ -9,7 +9,7 @@ from random_convolutions import check, choose, random_conv
 
 from run_model_tools.kernels import grouped
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
 
 def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:
@@ -39,8 +39,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     check(grouped, draw(3, [isa], 1), tmp_path, getattr(layer_runner, name))
 

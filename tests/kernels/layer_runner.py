@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from run_model_tools.kernels.isa import GENERIC, NEON32, NEON64
 from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -58,6 +59,11 @@ ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a"
                    "-mfpu=neon-vfpv4"),
                   ("qemu-arm",))
 RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
+
+#: Emulated machines by their names here, each with an instruction set that it has.
+OTHER_MACHINES = (("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC))
+#: The same for kernels that are for vectors only, which the compiler makes of scalars for RISC-V.
+OTHER_MACHINES_IN_VECTORS = (*OTHER_MACHINES[:2], ("RISCV64", NEON64))
 
 
 def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,

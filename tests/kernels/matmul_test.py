@@ -9,7 +9,7 @@ from program_reference import evaluate, numbers_of
 from random_convolutions import EPS
 
 from run_model_tools.kernels import matmul
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
@@ -99,8 +99,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     rng = np.random.default_rng(3)
     check(draw(rng, [isa], 6), rng, tmp_path, getattr(layer_runner, name))

@@ -123,7 +123,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa", [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", NEON64)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES_IN_VECTORS)
 def test_other_machines(tmp_path, name, isa):
     check(draw(5, [isa], 2), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.kernels import recurrent
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 from run_model_tools.kernels.recurrent import GATES, Recurrent
 
 
@@ -79,7 +79,6 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     check([isa], 6, 3, tmp_path, getattr(layer_runner, name))

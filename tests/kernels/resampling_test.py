@@ -11,7 +11,7 @@ from random_convolutions import EPS, random_epilogue
 from run_model_tools.kernels import elementwise, resampling
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.elementwise import Elementwise, Gather, Source
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.resampling import Axis, Resampling
 
@@ -114,7 +114,6 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     check([isa], 3, tmp_path, 3, getattr(layer_runner, name))

@@ -8,7 +8,7 @@ import pytest
 from program_reference import evaluate, numbers_of
 
 from run_model_tools.kernels import rows
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, constant_tensor, whole
@@ -127,8 +127,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     rng = np.random.default_rng(3)
     check(draw(rng, [isa], 10), rng, tmp_path, getattr(layer_runner, name))

@@ -13,7 +13,7 @@ from random_convolutions import bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import winograd, winograd_points
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
 EPS = np.finfo(np.float32).eps / 2
 
@@ -132,8 +132,7 @@ def test_sanitized(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, isa",
-                         [("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC)])
+@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
 def test_other_machines(tmp_path, name, isa):
     check(draw(5, [isa], (2, 4)), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,10 @@ def test_without_an_emulator_compile_model_compiles_the_plan_again(
     from run_model_tools.targets import find_target
 
     monkeypatch.setattr(verification, "machines", lambda machine, target: [])
+    repairs = []
+    original = tvm_process.write_repaired
+    monkeypatch.setattr(tvm_process, "write_repaired",
+                        lambda *arguments: repairs.append(original(*arguments)))
     path = save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))
     report = compile_job(Job("net", read_model(path), find_target("raspi4_aarch64"), tmp_path,
                              {"x": SHAPE}))
@@ -172,6 +177,18 @@ def test_without_an_emulator_compile_model_compiles_the_plan_again(
     # Our kernels for vectors of four numbers, as on the board.
     assert report["metadata"]["kernels"]["method"] == "ours"
     assert "run_model_plain" in checked["host_plan"]
+    assert len(repairs) == 1
+
+
+def test_a_tolerance_of_zero_is_a_tolerance(tmp_path: Path) -> None:
+    from run_model_tools.compiling.job import Job
+    from run_model_tools.targets import find_target
+
+    job = Job("net", read_model(save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))),
+              find_target("native"), tmp_path, {"x": SHAPE}, calibration=tmp_path)
+    assert job.allowed == verification.INT8_TOLERANCE
+    assert replace(job, tolerance=0.0).allowed == 0
+    assert replace(job, calibration=None).allowed == verification.TOLERANCE
 
 
 def test_whole_numbers_are_made_up(command, tmp_path: Path) -> None:

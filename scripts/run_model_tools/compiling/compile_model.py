@@ -53,6 +53,9 @@ def parse_arguments() -> argparse.Namespace:
                         help="make an input a constant: of a file .npy, .npz (its member of that "
                              "name, or its only one) or .pb (a TensorProto); may be repeated; for "
                              "ONNX models")
+    parser.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
+                        help="end the network at these tensors, whatever their place in it, which "
+                             "become its outputs; for ONNX models")
     parser.add_argument("--input-layout", action="append", default=[], metavar="INPUT:NCHW|NHWC",
                         help="layout of an input where its shape does not tell")
     parser.add_argument("--flat", action="store_true",
@@ -144,10 +147,12 @@ def make_job(args: argparse.Namespace) -> Job:
         raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
     frozen = read_frozen(args.freeze)
-    if frozen and is_tflite(args.model):
-        raise ToolError(USAGE, "--freeze is for ONNX models: leave it out.")
+    if is_tflite(args.model):
+        for flag, value in (("--freeze", frozen), ("--outputs", args.outputs)):
+            if value:
+                raise ToolError(USAGE, f"{flag} is for ONNX models: leave it out.")
     model: SourceModel = (read_tflite(args.model) if is_tflite(args.model)
-                          else read_model(args.model, frozen))
+                          else read_model(args.model, frozen, args.outputs))
     layouts = dict(parse_layout(text) for text in args.input_layout)
     for item in layouts:
         if item not in [i.name for i in model.inputs]:

@@ -89,6 +89,14 @@ class Job:
         """Whether the artifact is C source."""
         return c_target.is_c(self.target.tvm)
 
+    @property
+    def allowed(self) -> float:
+        """The difference from the reference that is allowed."""
+        if self.tolerance is not None:
+            return self.tolerance
+        return (verification.TOLERANCE if self.calibration is None
+                else verification.INT8_TOLERANCE)
+
     def possible_forms(self) -> tuple[str, ...]:
         """Those of the forms asked for that the target has."""
         return forms.possible(self.forms, self.is_c, self.build_c)
@@ -164,11 +172,13 @@ def compile_job(job: Job) -> dict[str, Any]:
     if not job.is_c:
         _check_compiler(cc, job.target)
     pictures = _calibration_tensors(job)
-    with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
+    with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder, \
+            tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
+            source = _source(job, Path(scratch), pictures)
             made = _call_tvm(
-                job, folder, pictures, on_event=lambda event: tell(event["at"]),
+                job, folder, source, on_event=lambda event: tell(event["at"]),
                 target=job.target.tvm, kernels=job.kernels,
                 tuning=job.records.request(), cc=cc, single_file=job.single_file,
                 forms=job.possible_forms(),
@@ -188,7 +198,7 @@ def compile_job(job: Job) -> dict[str, Any]:
         metadata = _describe(job, folder, graph, made, files)
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, folder, made, cc, pictures)
+            metadata["verification"] = _verify(job, folder, made, cc, pictures, source)
         seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     if job.flat:
@@ -196,18 +206,20 @@ def compile_job(job: Job) -> dict[str, Any]:
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-def _call_tvm(job: Job, folder: Path, pictures: dict[str, np.ndarray],
-              **request: Any) -> dict[str, Any]:
+def _source(job: Job, scratch: Path, pictures: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What the worker is told of the network, which it may be asked to compile more than once."""
+    source: dict[str, Any] = {**job.model.request(), "shapes": job.shapes, "calibration": None}
+    if pictures:
+        source["calibration"] = str(scratch / "calibration.npz")
+        np.savez(source["calibration"], **pictures)
+    return tvm_process.with_repaired_model(source, scratch)
+
+
+def _call_tvm(job: Job, folder: Path, source: dict[str, Any], **request: Any) -> dict[str, Any]:
     """Has the worker compile the job's network into a folder, as the request says."""
-    with tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
-        calibration = None
-        if pictures:
-            calibration = str(Path(scratch, "calibration.npz"))
-            np.savez(calibration, **pictures)
-        return tvm_process.call(
-            "compile", job.tvm_python, shapes=job.shapes, opt_level=job.opt_level,
-            precision=job.precision, optimize_for=job.optimize_for, calibration=calibration,
-            directory=str(folder.resolve()), **job.model.request(), **request)
+    return tvm_process.call(
+        "compile", job.tvm_python, opt_level=job.opt_level, precision=job.precision,
+        optimize_for=job.optimize_for, directory=str(folder.resolve()), **source, **request)
 
 
 def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
@@ -223,7 +235,7 @@ def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
 
 
 def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
-            pictures: dict[str, np.ndarray]) -> dict[str, Any]:
+            pictures: dict[str, np.ndarray], source: dict[str, Any]) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return _NOT_ASKED_FOR
@@ -233,22 +245,20 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
                       *shlex.split(job.c_flags or "")]]
 
     def host_plan(into: Path) -> str:
-        return _compile_for_this_machine(job, folder, into, made, pictures)
+        return _compile_for_this_machine(job, folder, into, made, source)
 
     subject = verification.Subject(job.model, folder, job.shapes, job.preprocessing,
                                    job.target.tvm, compilers, host_plan)
     try:
         if pictures:
-            return verification.verify_int8(subject, split_pictures(pictures),
-                                            job.tolerance or verification.INT8_TOLERANCE)
-        return verification.verify(subject, verification.TOLERANCE if job.tolerance is None
-                                   else job.tolerance)
+            return verification.verify_int8(subject, split_pictures(pictures), job.allowed)
+        return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}
 
 
 def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str, Any],
-                              pictures: dict[str, np.ndarray]) -> str:
+                              source: dict[str, Any]) -> str:
     """Makes the artifact's plan run here, if its own code does not: verification.HostPlan."""
     if job.is_c:
         shutil.copytree(folder, into, dirs_exist_ok=True)
@@ -259,7 +269,7 @@ def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str
         raise NotRun(f"the compiler {cc}, which links for this machine, was not found")
     ours = made["kernels"]["method"] == "ours"
     lanes = made["kernels"]["lanes"] if ours else None
-    compiled = _call_tvm(job, into, pictures, target="native", host_lanes=lanes,
+    compiled = _call_tvm(job, into, source, target="native", host_lanes=lanes,
                          kernels="ours" if ours else "stock", cc=cc,
                          tuning={"files": [], "explicit": False})
     return compiled["target"]

@@ -4,12 +4,10 @@ import os
 import time
 
 
-def run_model(tvm, request):
-    """Runs the files in `directory` in TVM's own executor: npz of inputs -> npz of outputs."""
-    import numpy as np
+def load(tvm, directory):
+    """TVM's executor of the artifact in a folder."""
     from tvm.contrib import graph_executor
 
-    directory = request["directory"]
     with open(os.path.join(directory, "model.json")) as file:
         graph = file.read()
     with open(os.path.join(directory, "model.params"), "rb") as file:
@@ -17,6 +15,14 @@ def run_model(tvm, request):
     library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
     module = graph_executor.create(graph, library, tvm.cpu(0))
     module.load_params(bytearray(params))
+    return module
+
+
+def run_model(tvm, request):
+    """Runs the files in `directory` in TVM's own executor: npz of inputs -> npz of outputs."""
+    import numpy as np
+
+    module = load(tvm, request["directory"])
     with np.load(request["inputs"]) as inputs:
         for name in inputs.files:
             module.set_input(name, inputs[name])
@@ -37,17 +43,10 @@ def race(tvm, request):
     Interleaved, so that what disturbs the machine hits all of them alike.
     """
     import numpy as np
-    from tvm.contrib import graph_executor
 
     modules = []
     for directory in request["directories"]:
-        with open(os.path.join(directory, "model.json")) as file:
-            graph = file.read()
-        with open(os.path.join(directory, "model.params"), "rb") as file:
-            params = file.read()
-        library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
-        module = graph_executor.create(graph, library, tvm.cpu(0))
-        module.load_params(bytearray(params))
+        module = load(tvm, directory)
         random = np.random.default_rng(1)
         for name, (shape, dtype) in request["inputs"].items():
             kind = np.dtype(dtype).kind

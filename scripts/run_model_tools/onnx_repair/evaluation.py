@@ -9,6 +9,8 @@ import onnx
 from onnx import helper
 
 IR_VERSION = 10
+MOST_IN_ONE_FILE = 1_900_000_000
+"""Protocol buffers end at 2 GiB; weights beyond that go to a file of their own."""
 
 
 def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.ndarray]],

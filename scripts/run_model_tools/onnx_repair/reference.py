@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from run_model_tools.onnx_repair.evaluation import run_reference, session
+from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference, session
+from run_model_tools.onnx_repair.outputs import with_outputs
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and no other sense.
@@ -20,11 +23,19 @@ class NoReference(Exception):
     """Nobody here can run the model; the text says why."""
 
 
-def reference_outputs(path: Path, inputs: dict[str, np.ndarray]) -> tuple[list[Any], str]:
+def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
+                      cut: Sequence[str] = ()) -> tuple[list[Any], str]:
     """(the model's outputs, "onnxruntime" or "onnx.reference"); raises NoReference.
 
-    inputs: of all inputs, frozen ones too.
+    inputs: of all inputs, frozen ones too.  cut: tensors of the model to give instead of its
+    outputs.
     """
+    if cut:
+        with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+            ended = with_outputs(onnx.load(str(path)), cut)
+            large = ended.ByteSize() > MOST_IN_ONE_FILE
+            onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
+            return reference_outputs(Path(folder, "cut.onnx"), inputs)
     try:
         return _onnxruntime(str(path), inputs), "onnxruntime"
     except Exception as error:

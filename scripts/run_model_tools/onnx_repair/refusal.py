@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 
+DATA_DEPENDENT = "data-dependent shape"
+
 
 class Refused(Exception):
     """What stands in the way at the node at work; walk.py says which node that is.
@@ -31,6 +33,16 @@ class NodeRefused(ToolError):
             f"{refused.advice or 'export the network without it.'}"))
         self.op = op
         self.kind = refused.kind
+        self._parts = (path, op, domain, opset, node, refused)
+
+    def up_to(self, tensors: list[str], nodes: int, of: int) -> NodeRefused:
+        """The same with the advice to compile the network up to these tensors."""
+        refused = self._parts[-1]
+        advice = (f"with --outputs {','.join(tensors)} the network is compiled up to there, "
+                  f"{nodes} of its {of} nodes, and the rest is for the program.")
+        if refused.kind != DATA_DEPENDENT and refused.advice:
+            advice = f"{refused.advice.rstrip('.')}; or {advice}"
+        return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
 
 
 def not_constant(what: str, name: str) -> Refused:
@@ -46,5 +58,5 @@ def data_dependent(what: str) -> Refused:
     return Refused(
         f"{what} depends on the values of its input, and compiled code needs every shape "
         "beforehand",
-        "cut the network before it (onnx.utils.extract_model) and do the rest in the program.",
-        "data-dependent shape")
+        "end the network before it (compile_model --outputs) and do the rest in the program.",
+        DATA_DEPENDENT)

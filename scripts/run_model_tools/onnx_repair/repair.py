@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +10,14 @@ import onnx
 from onnx import helper, numpy_helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
+from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
+from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import Walk, check_type
-
-# Protocol buffers end at 2 GiB; weights beyond that go to a file of their own.
-_MOST_IN_ONE_FILE = 1_900_000_000
 
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
@@ -44,7 +44,12 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
             scope[value.name] = _input(walk, path, value, shapes)
     opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
     opsets.setdefault("", 1)
-    walk.run(graph.node, scope, opsets)
+    nodes = needed(graph.node, [value.name for value in graph.output])
+    for index, node in enumerate(nodes):
+        try:
+            walk.run([node], scope, opsets)
+        except NodeRefused as refused:
+            raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs = []
     for value in graph.output:
         thing = scope.get(value.name)
@@ -55,6 +60,33 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
                 "the tensors in it outputs of their own."))
         outputs.append((value.name, thing))
     return walk.graph.model(outputs)
+
+
+def _with_cut(refused: NodeRefused, model: onnx.ModelProto, walk: Walk,
+              nodes: list[onnx.NodeProto], index: int, scope: dict[str, Thing | None],
+              opsets: Mapping[str, int]) -> NodeRefused:
+    """The refusal of nodes[index], with the tensors up to which the model can be compiled."""
+    if refused.kind in ("invalid", "size"):
+        return refused
+    computed, unknown = set(range(index)), set(nodes[index].output)
+    for later in range(index + 1, len(nodes)):
+        try:
+            if not unknown & reads(nodes[later]):
+                walk.run([nodes[later]], scope, opsets)
+                computed.add(later)
+                continue
+        except NodeRefused:
+            pass
+        unknown.update(nodes[later].output)
+
+    def weight(name: str) -> int:
+        thing = scope.get(name)
+        if isinstance(thing, Value):
+            return 0 if thing.is_constant else 1
+        return UNCUTTABLE if thing is not None else 0
+
+    cut = where_to_cut(model, nodes, computed, weight)
+    return refused.up_to(cut, len(computed), len(nodes)) if cut else refused
 
 
 def _input(walk: Walk, path: str, value: onnx.ValueInfoProto,
@@ -113,18 +145,19 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
                    path: str = "the model") -> Path:
     """Repairs a model and writes it for the importer."""
     made = to_dialect(in_float32(repair(model, shapes, frozen, path)))
-    if made.ByteSize() > _MOST_IN_ONE_FILE:
+    if made.ByteSize() > MOST_IN_ONE_FILE:
         onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
     else:
         target.write_bytes(made.SerializeToString())
     return target
 
 
-def load(path: Path) -> onnx.ModelProto:
-    """A model with all of its weights, also of the files beside it."""
+def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:
+    """A model with all of its weights, also of the files beside it; up to `outputs`, if given."""
     try:
-        return onnx.load(str(path))
+        model = onnx.load(str(path))
     except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
+    return with_outputs(model, outputs) if outputs else model
