@@ -25,6 +25,7 @@ compared, and that is then said instead of a result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -45,6 +46,13 @@ MOST_STEPS, MEAN_STEPS = 8, 1
 """How far whole numbers that stand for others may be apart: as roundings can carry them through a
 deep network, and no further on average than what the output can tell apart."""
 
+ROUNDED_FACTOR = 2.0
+STEPS_OFF = 0.03
+FEWEST_ROUNDED = 256
+"""What slices of fewer numbers say of the spread is chance where few of them change."""
+
+_ROOM = 1 + 1e-4
+
 _TINY = 1e-30
 """What 32-bit Arm's vectors take for zero."""
 
@@ -60,16 +68,18 @@ class Difference:
 
 
 def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
-            noisy: Callable[[], Iterable[np.ndarray]]) -> Difference:
+            noisy: Callable[[], Iterable[np.ndarray]], rounded: bool = False,
+            step: float | None = None) -> Difference:
     """Compares an output with the reference's.
 
     noisy: gives the reference's output with weights and inputs changed by JITTER, some times; it is
-    asked only where the difference is more than allowed.
+    asked only where the difference is more than allowed.  rounded: of a network that rounds between
+    its layers; step: how far this output's numbers are apart then, where that is known.
     """
     if want.shape != have.shape:
         return Difference(complaint=f"output '{name}' has the shape {have.shape} when compiled and "
                                     f"{want.shape} in the reference")
-    if want.dtype.kind != "f":
+    if want.dtype.kind != "f" and step is None:
         return _compare_exactly(name, want, have, noisy)
     want, have = want.astype(np.float64), have.astype(np.float64)
     finite = np.isfinite(want)
@@ -87,10 +97,18 @@ def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
     # Written so that a tolerance below zero lets nothing pass.
     if not want.size or largest <= tolerance:
         return Difference(largest)
-    noise = JITTER_FACTOR * _noise(want, noisy()) if tolerance > 0 else np.zeros_like(want)
-    wrong = ~(error <= np.maximum(tolerance * scale, noise))
+    if tolerance <= 0:
+        allowed = np.zeros_like(want)
+    elif rounded:
+        allowed = _roundings(want, np.where(finite, have, 0.0), list(noisy()), tolerance * scale,
+                             step or 0.0)
+    else:
+        allowed = JITTER_FACTOR * _noise(want, noisy())
+    wrong = ~(error <= np.maximum(tolerance * scale, allowed))
     if not wrong.any():
-        return Difference(largest, undecided=largest > UNDECIDED)
+        size = (math.sqrt(np.mean(np.square(error)) / (np.mean(np.square(want)) + _TINY))
+                if rounded else largest)
+        return Difference(largest, undecided=size > UNDECIDED)
     at = tuple(int(i) for i in np.unravel_index(np.argmax(np.where(wrong, error / scale, -1)),
                                                 want.shape))
     return Difference(largest, (
@@ -141,6 +159,46 @@ def _noise(want: np.ndarray, samples: Iterable[np.ndarray]) -> np.ndarray:
         return np.zeros_like(want)
     worst = np.max(changes, axis=0)
     return np.maximum(worst, slice_scale(np.sqrt(np.mean(np.square(changes), axis=0))))
+
+
+def _roundings(want: np.ndarray, have: np.ndarray, samples: list[np.ndarray],
+               always: np.ndarray, step: float) -> np.ndarray:
+    """What is allowed of each place of a network that rounds: nothing in a slice that changes more
+    as a whole than roundings explain.
+
+    always: what is allowed anyway; its size counts for the whole slice.
+    """
+    changes = np.stack([sample.astype(np.float64) - want for sample in samples
+                        if sample.shape == want.shape] or [np.zeros_like(want)])
+    changes = np.nan_to_num(changes, nan=0.0, posinf=0.0, neginf=0.0)
+    error = have - want
+    allowed = np.full(want.shape, np.inf)
+    everything = tuple(range(want.ndim))
+    slices = [everything, *(everything[:axis] + everything[axis + 1:]
+                            for axis, extent in enumerate(want.shape)
+                            if extent > 1 and want.size // extent >= FEWEST)]
+    for axes in slices:
+        def mean(x: np.ndarray, axes: tuple[int, ...] = axes) -> np.ndarray:
+            return x.mean(axis=axes, keepdims=True)
+
+        count = max(1, math.prod(want.shape[a] for a in axes))
+        most = np.maximum(
+            ROUNDED_FACTOR * np.abs(changes).max(axis=(0, *(a + 1 for a in axes)))
+            .reshape(mean(want).shape), step)
+        room = np.sqrt(mean(np.square(always)))
+        # One place alone says nothing of its slice.
+        single = most / count
+        spread = np.sqrt(np.mean([mean(np.square(change)) for change in changes], axis=0))
+        spread = np.maximum(ROUNDED_FACTOR * spread, STEPS_OFF ** 0.5 * step)
+        is_spread = np.sqrt(mean(np.square(error))) <= np.maximum(
+            room, np.maximum(spread, single * count ** 0.5))
+        shift = np.max([np.abs(mean(change)) for change in changes], axis=0)
+        shift = np.maximum(ROUNDED_FACTOR * shift, STEPS_OFF * step)
+        is_centred = np.abs(mean(error)) <= np.maximum(room, np.maximum(shift, single))
+        if count >= FEWEST_ROUNDED or axes == everything:
+            allowed = np.minimum(allowed, np.where(is_spread, most * _ROOM, 0.0))
+        allowed = np.where(is_centred, allowed, 0.0)
+    return allowed
 
 
 def _compare_exactly(name: str, want: np.ndarray, have: np.ndarray,

@@ -1,9 +1,16 @@
-"""The reference's outputs with weights and inputs changed a little, as rounding may do."""
+"""The reference's outputs with weights and inputs changed a little, as rounding may do.
+
+In a network that rounds between its layers (QuantizeLinear, the operators on bytes of ONNX and of
+ONNX Runtime, Round), what decides are values that lie between two whole numbers: each runtime adds
+in its own order and puts some of them to the other side, and layers carry that on.  There the
+scales are changed too, by so much that one rounding in a hundred goes the other way, and the
+reference is asked once more without its own optimisations, which round in other places.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +18,59 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from run_model_tools.onnx_repair.evaluation import session
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying.comparison import JITTER
 
 SAMPLES = 6
+ROUNDED_JITTER = 2.0 ** -12
+"""Relative, of scales and inputs of networks that round: most values are some ten steps from zero,
+so about one in a hundred goes to the other side of a half."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 _MOST_BYTES = 1 << 30
 """Of a model in one file; Protocol Buffers end at twice that."""
 
+_ROUNDING = {"QuantizeLinear", "DynamicQuantizeLinear", "Round", "QGemm", "QAttention",
+             "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "MatMulIntegerToFloat"}
+_MOVES = {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split",
+          "MaxPool", "Relu", "Dropout"}
+"""Operators that give numbers that they were given, or zero."""
+
 Reference = Callable[[Path, dict[str, np.ndarray]], list[np.ndarray]]
+
+
+def rounds(nodes: Iterable[onnx.NodeProto]) -> bool:
+    """Whether values are rounded between a model's layers."""
+    return any(node.op_type in _ROUNDING or node.op_type.startswith("QLinear") for node in nodes)
+
+
+def output_steps(model: SourceModel) -> list[float | None] | None:
+    """Of a network that rounds, for each output how far its numbers are apart, where they were
+    rounded last; None for one that does not round."""
+    if model.file_format != "onnx":
+        return None
+    graph = onnx.load(str(model.path), load_external_data=False).graph
+    if not rounds(_nodes(graph)):
+        return None
+    makers = {name: node for node in graph.node for name in node.output}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {node.output[0]: a.t for node in graph.node if node.op_type == "Constant"
+                  for a in node.attribute if a.name == "value"}
+
+    def step(output: onnx.ValueInfoProto) -> float | None:
+        if output.type.tensor_type.elem_type in (TensorProto.INT8, TensorProto.UINT8):
+            return 1.0
+        maker = makers.get(output.name)
+        while maker is not None and maker.op_type in _MOVES and maker.input:
+            maker = makers.get(maker.input[0])
+        if maker is None or maker.op_type != "DequantizeLinear":
+            return None
+        scale = constants.get(maker.input[1])
+        inside = scale is not None and scale.data_location != TensorProto.EXTERNAL
+        numbers = numpy_helper.to_array(scale) if scale is not None and inside else np.zeros(0)
+        return float(numbers.reshape(-1)[0]) if numbers.size == 1 else None
+    return [step(output) for output in graph.output]
 
 
 def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
@@ -29,6 +79,8 @@ def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[li
     if model.file_format == "onnx":
         yield from noisy_outputs(model.path, inputs,
                                  lambda path, values: replace(model, path=path).run(values))
+        if output_steps(model) is not None:
+            yield from _unoptimized(model, inputs)
         return
     random = np.random.default_rng(22)
     for _ in range(SAMPLES):
@@ -47,6 +99,9 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
     weights = [tensor for tensor in _tensors(model.graph)
                if tensor.data_type in _FLOATS and len(tensor.dims) > 1]
     originals = [numpy_helper.to_array(tensor) for tensor in weights]
+    scales = _scales(model.graph)
+    sizes = [numpy_helper.to_array(tensor) for tensor in scales]
+    most = ROUNDED_JITTER if rounds(_nodes(model.graph)) else JITTER
     large = sum(array.nbytes for array in originals) > _MOST_BYTES
     random = np.random.default_rng(22)
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
@@ -54,12 +109,40 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
         for _ in range(SAMPLES):
             for tensor, array in zip(weights, originals):
                 tensor.CopyFrom(numpy_helper.from_array(_jittered(array, random), tensor.name))
+            # Equal scales stay equal, or what moves numbers only would not be taken for that.
+            factors: dict[float, float] = {}
+            for tensor, array in zip(scales, sizes):
+                made = [x * factors.setdefault(x, 1 + random.uniform(-most, most))
+                        for x in map(float, array.reshape(-1))]
+                tensor.CopyFrom(numpy_helper.from_array(
+                    np.array(made, array.dtype).reshape(array.shape), tensor.name))
             onnx.save(model, str(changed), save_as_external_data=large)
             yield reference(changed, {
-                name: _jittered(value, random) if value.dtype.kind == "f" else value
+                name: _jittered(value, random, most) if value.dtype.kind == "f" else value
                 for name, value in inputs.items()})
             for file in Path(folder).iterdir():
                 file.unlink()
+
+
+def _unoptimized(model: SourceModel,
+                 inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """What the graph says operator by operator, where ONNX Runtime has each of them."""
+    try:
+        opened = session(str(model.path), optimized=False)
+        known = {item.name for item in opened.get_inputs()}
+        given = {**inputs, **getattr(model, "frozen", {})}
+        yield opened.run(None, {name: a for name, a in given.items() if name in known})
+    except Exception:  # It has a dozen classes of its own.
+        return
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Of branches and bodies too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
@@ -69,6 +152,18 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             yield from (a.t for a in node.attribute if a.HasField("t"))
 
 
-def _jittered(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    size = max(JITTER, float(np.finfo(array.dtype).eps))
+def _scales(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+    """Constants of one axis at most that operators on whole numbers take: their scales."""
+    taken = {name for node in graph.node for name in node.input
+             if node.op_type in _ROUNDING or node.op_type.startswith(("QLinear", "Dequantize"))}
+    named = {tensor.name: tensor for tensor in graph.initializer}
+    named |= {node.output[0]: a.t for node in graph.node if node.op_type == "Constant"
+              for a in node.attribute if a.name == "value"}
+    return [tensor for name, tensor in named.items()
+            if name in taken and tensor.data_type in _FLOATS and len(tensor.dims) <= 1]
+
+
+def _jittered(array: np.ndarray, random: np.random.Generator,
+              most: float = JITTER) -> np.ndarray:
+    size = max(most, float(np.finfo(array.dtype).eps))
     return (array * (1 + random.uniform(-size, size, array.shape))).astype(array.dtype)

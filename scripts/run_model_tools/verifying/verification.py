@@ -22,7 +22,7 @@ from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import inputs as made_inputs
 from run_model_tools.verifying.comparison import JITTER, compare, compare_steps
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
-from run_model_tools.verifying.noise import noisy_runs
+from run_model_tools.verifying.noise import noisy_runs, output_steps
 
 TOLERANCE = 1e-3
 INT8_TOLERANCE = 0.3
@@ -60,17 +60,19 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     except NoReference as error:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
+    steps = output_steps(subject.model)
     largest, undecided = 0.0, None
     for inputs, wanted, outputs in zip(given, expected, results):
         noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
             subject.model, inputs))
-        for index, (name, want, have, step) in enumerate(zip(
+        for index, (name, want, have, whole) in enumerate(zip(
                 subject.model.outputs, wanted, _as_many(outputs, wanted),
                 subject.model.output_scales)):
-            found = compare_steps(name, want, have) if step is not None else compare(
+            found = compare_steps(name, want, have) if whole is not None else compare(
                             name, want, have, tolerance,
                             lambda index=index, noisy=noisy: [  # type: ignore[misc]
-                                sample[index] for sample in noisy()])
+                                sample[index] for sample in noisy()],
+                            steps is not None, steps[index] if steps else None)
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
