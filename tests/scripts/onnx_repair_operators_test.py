@@ -128,6 +128,68 @@ def test_quantised_sums(op):
     assert np.abs(want.astype(int) - have).max() <= 1
 
 
+def whole(dtype, *shape):
+    kind = np.iinfo(dtype)
+    return np.random.default_rng(6).integers(kind.min, kind.max + 1, shape, dtype)
+
+
+@pytest.mark.parametrize("attrs, scales, bias, output", [
+    ({}, (), None, (np.float32(0.4), np.uint8(90))),
+    ({"transB": 1, "alpha": 0.5}, (5,), whole(np.int16, 5).astype(np.int32),
+     (np.float32(0.4), np.uint8(90))),
+    ({"transA": 1}, (5,), whole(np.int16, 5).astype(np.int32), ())])
+def test_products_of_bytes_with_a_bias(attrs, scales, bias, output):
+    a = whole(np.uint8, *((7, 3) if attrs.get("transA") else (3, 7)))
+    b = whole(np.int8, *((5, 7) if attrs.get("transB") else (7, 5)))
+    b_scale = np.abs(noise(*scales)) / 50 + np.float32(0.01)
+    arrays = [a, np.float32(0.05), np.uint8(120), b, np.asarray(b_scale, np.float32),
+              np.zeros(scales, np.int8), bias, *output]
+    arrays = [x if x is None else np.asarray(x) for x in arrays]
+    fixed = [i for i in range(1, len(arrays)) if arrays[i] is not None]
+    model, inputs = one("QGemm", arrays, domain="com.microsoft", constants=fixed, **attrs)
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    assert want.dtype == have.dtype and len(np.unique(want)) > 5
+    if output:
+        assert np.abs(want.astype(int) - have).max() <= 1
+    else:
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("op, arrays, fixed", [
+    ("MatMulIntegerToFloat", [whole(np.uint8, 2, 7), whole(np.int8, 7, 5), np.float32(0.02),
+                              noise(5), np.uint8(90), None, noise(5)], (1, 2, 3, 4, 6)),
+    ("DynamicQuantizeMatMul", [noise(2, 3, 7), whole(np.int8, 7, 5), np.float32(0.02),
+                               np.int8(4), noise(5)], (1, 2, 3, 4))])
+def test_products_of_bytes_in_float32(op, arrays, fixed):
+    arrays = [x if x is None else np.asarray(x) for x in arrays]
+    model, inputs = one(op, arrays, domain="com.microsoft", constants=fixed)
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_products_with_weights_of_four_bits(zeros):
+    """Two blocks and a part of a third; the reference is ONNX Runtime's kernel of float32."""
+    depth, columns, block = 80, 6, 32
+    arrays = [noise(3, depth), whole(np.uint8, columns, 3, block // 2),
+              np.abs(noise(columns * 3)) + np.float32(0.1)]
+    arrays += [whole(np.uint8, columns * 2)] if zeros else []
+    model, inputs = one("MatMulNBits", arrays, domain="com.microsoft", bits=4, K=depth, N=columns,
+                        block_size=block, constants=range(1, len(arrays)))
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
+
+
+def test_a_choice_between_bytes():
+    grids = [(np.float32(s), np.uint8(z)) for s, z in ((0.02, 7), (0.03, 90), (0.05, 30))]
+    arrays = [whole(np.uint8, 4, 9) > 100, whole(np.uint8, 4, 9), *grids[0],
+              whole(np.uint8, 4, 9).T.copy().reshape(4, 9), *grids[1], *grids[2]]
+    model, inputs = one("QLinearWhere", [np.asarray(a) for a in arrays], domain="com.microsoft",
+                        constants=(2, 3, 5, 6, 7, 8))
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    assert np.abs(want.astype(int) - have).max() <= 1
+
+
 def attention(q, k, v, mask):
     scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     scores = np.where(mask, scores, -np.inf)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from run_model_tools.onnx_repair.refusal import Refused
-from run_model_tools.onnx_repair.rules import RULES, rule
+from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.activations import gelu
 from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.matmul import product
-from run_model_tools.onnx_repair.rules.quantisation import (
-    dequantize,
-    dequantize_rule,
-    quantize,
-    quantize_rule,
-)
-from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.rules.shapes import transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "com.microsoft"
-
-RULES[_DOMAIN, "QuantizeLinear"] = quantize_rule
-RULES[_DOMAIN, "DequantizeLinear"] = dequantize_rule
 
 
 @rule("Gelu", "BiasGelu", "FastGelu", "QuickGelu", domain=_DOMAIN)
@@ -83,39 +72,3 @@ def skip_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     y = walk.node_in("SimplifiedLayerNormalization" if simple else "LayerNormalization", 17,
                      list(inputs), 1, epsilon=epsilon)
     return [y, None, None, total][:max(node.outputs, 1)]
-
-
-def _in_floats(walk: Walk, node: Node, first: int,
-               compute: Callable[[list[Value]], Value]) -> Value:
-    """Operands (tensor, scale, zero point) dequantised, computed with and quantised again."""
-    count = first // 3
-    values = [dequantize(walk, node.tensor(3 * i), node.tensor(3 * i + 1), node.get(3 * i + 2))
-              for i in range(count)]
-    zero = node.get(first + 1)
-    to = node.tensor(0).elem_type
-    return quantize(walk, compute(values), node.tensor(first), zero, to)
-
-
-@rule("QLinearAdd", "QLinearMul", domain=_DOMAIN)
-def qlinear_binary(walk: Walk, node: Node) -> Value:
-    return _in_floats(walk, node, 6, lambda v: walk.graph.op(node.op[len("QLinear"):], *v))
-
-
-@rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
-      "QLinearGlobalAveragePool", domain=_DOMAIN)
-def qlinear_unary(walk: Walk, node: Node) -> Value:
-    if node.attrs.get("channels_last", 0):
-        raise Refused("it has its channels last")
-    op = node.op[len("QLinear"):]
-    given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
-    opset = node.attrs.get("opset", 13)
-    return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
-
-
-@rule("QLinearConcat", domain=_DOMAIN)
-def qlinear_concat(walk: Walk, node: Node) -> Value:
-    scale, zero = node.tensor(0), node.tensor(1)
-    values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2))
-              for i in range(2, len(node.inputs), 3)]
-    return quantize(walk, concatenated(walk, values, node.attrs["axis"] % values[0].rank), scale,
-                    zero, zero.elem_type)

@@ -88,8 +88,12 @@ def _alongside(walk: Walk, x: Value, parameter: Value, axis: int, block: int) ->
 
 @rule("DynamicQuantizeLinear")
 def dynamic_quantize(walk: Walk, node: Node) -> list[Value]:
+    return dynamically_quantized(walk, node.tensor(0))
+
+
+def dynamically_quantized(walk: Walk, x: Value) -> list[Value]:
+    """[unsigned bytes, scale, zero point], of the range that the values have at run time."""
     graph = walk.graph
-    x = node.tensor(0)
     axes = list(range(x.rank))
     high = graph.op("Max", reduce(walk, "ReduceMax", x, axes, False), 0)
     low = graph.op("Min", reduce(walk, "ReduceMin", x, axes, False), 0)
@@ -104,7 +108,7 @@ def dynamic_quantize(walk: Walk, node: Node) -> list[Value]:
     return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
 
 
-def _centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
+def centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
     """x minus its zero point, which may be one for each row or column, in 32 bits."""
     x = cast(walk, x, TensorProto.INT32)
     if zero is None:
@@ -119,8 +123,8 @@ def _centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
 
 @rule("MatMulInteger")
 def matmul_integer(walk: Walk, node: Node) -> Value:
-    return product(walk, _centred(walk, node.tensor(0), node.get(2), True),
-                   _centred(walk, node.tensor(1), node.get(3), False))
+    return product(walk, centred(walk, node.tensor(0), node.get(2), True),
+                   centred(walk, node.tensor(1), node.get(3), False))
 
 
 @rule("QLinearMatMul")
@@ -128,7 +132,7 @@ def qlinear_matmul(walk: Walk, node: Node) -> Value:
     """In whole numbers, scaled once."""
     graph = walk.graph
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
-    total = product(walk, _centred(walk, a, a_zero, True), _centred(walk, b, b_zero, False))
+    total = product(walk, centred(walk, a, a_zero, True), centred(walk, b, b_zero, False))
     scales = []
     for scale, rows in ((a_scale, True), (b_scale, False), (y_scale, True)):
         scale = cast(walk, scale, TensorProto.FLOAT)
@@ -159,8 +163,8 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
     """A convolution of whole numbers, as one of float32 as long as that holds them exactly."""
     if w_zero is not None and w_zero.size > 1:
         w_zero = reshaped(walk, w_zero, (w_zero.size, *[1] * (w.rank - 1)))
-    x = cast(walk, _centred(walk, x, x_zero, False), TensorProto.FLOAT)
-    w = cast(walk, _centred(walk, w, w_zero, False), TensorProto.FLOAT)
+    x = cast(walk, centred(walk, x, x_zero, False), TensorProto.FLOAT)
+    w = cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT)
     taps = int(np.prod(w.shape[1:]))
     if taps * 255 * 255 >= 1 << 24:
         raise Refused(f"it sums {taps} products of bytes, which float32 does not hold exactly",

@@ -1,0 +1,173 @@
+"""ONNX Runtime's own operators on whole numbers (com.microsoft), as its quantiser writes them.
+
+Static ones become what QDQ says: their operands dequantised, the operator, and quantised again, which
+is what they are defined by and where the kernels of bytes are found.  Those that multiply what was
+quantised at run time stay sums of whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import RULES, rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.quantisation import (
+    centred,
+    dequantize,
+    dequantize_rule,
+    dynamically_quantized,
+    quantize,
+    quantize_rule,
+)
+from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_DOMAIN = "com.microsoft"
+
+RULES[_DOMAIN, "QuantizeLinear"] = quantize_rule
+RULES[_DOMAIN, "DequantizeLinear"] = dequantize_rule
+
+
+def _in_floats(walk: Walk, node: Node, first: int,
+               compute: Callable[[list[Value]], Value]) -> Value:
+    """Operands (tensor, scale, zero point) dequantised, computed with and quantised again."""
+    count = first // 3
+    values = [dequantize(walk, node.tensor(3 * i), node.tensor(3 * i + 1), node.get(3 * i + 2))
+              for i in range(count)]
+    zero = node.get(first + 1)
+    to = node.tensor(0).elem_type
+    return quantize(walk, compute(values), node.tensor(first), zero, to)
+
+
+@rule("QLinearAdd", "QLinearMul", domain=_DOMAIN)
+def qlinear_binary(walk: Walk, node: Node) -> Value:
+    return _in_floats(walk, node, 6, lambda v: walk.graph.op(node.op[len("QLinear"):], *v))
+
+
+@rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
+      "QLinearGlobalAveragePool", domain=_DOMAIN)
+def qlinear_unary(walk: Walk, node: Node) -> Value:
+    if node.attrs.get("channels_last", 0):
+        raise Refused("it has its channels last")
+    op = node.op[len("QLinear"):]
+    given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
+    opset = node.attrs.get("opset", 13)
+    return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
+
+
+@rule("QLinearConcat", domain=_DOMAIN)
+def qlinear_concat(walk: Walk, node: Node) -> Value:
+    scale, zero = node.tensor(0), node.tensor(1)
+    values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2))
+              for i in range(2, len(node.inputs), 3)]
+    return quantize(walk, concatenated(walk, values, node.attrs["axis"] % values[0].rank), scale,
+                    zero, zero.elem_type)
+
+
+@rule("QLinearWhere", domain=_DOMAIN)
+def qlinear_where(walk: Walk, node: Node) -> Value:
+    values = [dequantize(walk, node.tensor(i), node.tensor(i + 1), node.get(i + 2)) for i in (1, 4)]
+    return quantize(walk, walk.graph.op("Where", node.tensor(0), *values), node.tensor(7),
+                    node.get(8), node.tensor(1).elem_type)
+
+
+@rule("QLinearReduceMean", domain=_DOMAIN)
+def qlinear_reduce_mean(walk: Walk, node: Node) -> Value:
+    return _in_floats(walk, node, 3, lambda v: walk.node_in(
+        "ReduceMean", 13, list(v), 1, axes=node.attrs.get("axes"),
+        keepdims=node.attrs.get("keepdims", 1)))
+
+
+@rule("QGemm", domain=_DOMAIN)
+def qgemm(walk: Walk, node: Node) -> Value:
+    """alpha * A * B + C, whose C is in steps of the products; of float32 without an output scale."""
+    graph = walk.graph
+    a, b = node.tensor(0), node.tensor(3)
+    columns = 0 if node.attrs.get("transB", 0) else 1
+    left = dequantize(walk, a, node.tensor(1), node.get(2))
+    right = dequantize(walk, b, node.tensor(4), node.get(5), columns)
+    made = walk.node_in("Gemm", 13, [left, right], 1, transA=node.attrs.get("transA", 0),
+                        transB=node.attrs.get("transB", 0))
+    alpha = float(node.attrs.get("alpha", 1.0))
+    if alpha != 1:
+        made = graph.op("Mul", made, alpha)
+    bias = node.get(6)
+    if bias is not None:
+        steps = graph.op("Mul", reshaped(walk, node.tensor(1), ()), node.tensor(4))
+        if alpha != 1:
+            steps = graph.op("Mul", steps, alpha)
+        flat = reshaped(walk, steps, () if steps.size == 1 else (steps.size,))
+        made = graph.op("Add", made, dequantize(walk, bias, flat, None, bias.rank - 1))
+    if node.get(7) is None:
+        return made
+    zero = node.get(8)
+    return quantize(walk, made, node.tensor(7), zero,
+                    a.elem_type if zero is None else zero.elem_type)
+
+
+def _scaled_product(walk: Walk, a: Value, a_scale: Value, a_zero: Value | None,
+                    b: Value, b_scale: Value, b_zero: Value | None, bias: Value | None) -> Value:
+    """A product of whole numbers in float32."""
+    graph = walk.graph
+    total = cast(walk, product(walk, centred(walk, a, a_zero, True),
+                               centred(walk, b, b_zero, False)), TensorProto.FLOAT)
+    made = graph.op("Mul", total, graph.op("Mul", reshaped(walk, a_scale, ()), b_scale))
+    return made if bias is None else graph.op("Add", made, bias)
+
+
+@rule("MatMulIntegerToFloat", domain=_DOMAIN)
+def matmul_integer_to_float(walk: Walk, node: Node) -> Value:
+    if node.tensor(2).size != 1:
+        raise Refused("its left operand has a scale for each row")
+    return _scaled_product(walk, node.tensor(0), node.tensor(2), node.get(4), node.tensor(1),
+                           node.tensor(3), node.get(5), node.get(6))
+
+
+@rule("DynamicQuantizeMatMul", domain=_DOMAIN)
+def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
+    a, scale, zero = dynamically_quantized(walk, node.tensor(0))
+    return _scaled_product(walk, a, scale, zero, node.tensor(1), node.tensor(2), node.get(3),
+                           node.get(4))
+
+
+@rule("MatMulNBits", domain=_DOMAIN)
+def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
+    """Weights of 4 or 8 bits, in blocks along the sum with a scale each, as float32."""
+    bits, block = node.attrs.get("bits", 4), node.attrs["block_size"]
+    depth, columns = node.attrs["K"], node.attrs["N"]
+    if bits not in (4, 8):
+        raise Refused(f"its weights have {bits} bits", "quantise it to 4 or 8 bits.")
+    if node.get(4) is not None:
+        raise Refused("its weights are in another order (g_idx)")
+    packed = node.constant(1, "its weights")
+    scales = node.constant(2, "its scales")
+    zeros = node.constant(3, "its zero points")
+    assert packed is not None and scales is not None
+    blocks = -(-depth // block)
+    whole = _unpacked(packed.reshape(columns, blocks, -1), bits).astype(np.float32)
+    if zeros is None:
+        zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
+    elif zeros.dtype == np.uint8:
+        zero = _unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
+    else:
+        zero = zeros.reshape(columns, blocks).astype(np.float32)
+    weight = (whole - zero[..., None]) * scales.reshape(columns, blocks, 1).astype(np.float32)
+    weight = weight.reshape(columns, -1)[:, :depth].T
+    x = node.tensor(0)
+    made = product(walk, x, cast(walk, walk.graph.constant(np.ascontiguousarray(weight)),
+                                 x.elem_type))
+    bias = node.get(5)
+    return made if bias is None else walk.graph.op("Add", made, bias)
+
+
+def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
+    """Of bytes, along the last axis, the lower half first."""
+    if bits == 8:
+        return data
+    return np.stack([data & 15, data >> 4], -1).reshape(*data.shape[:-1], -1)
