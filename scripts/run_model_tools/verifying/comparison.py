@@ -51,6 +51,9 @@ STEPS_OFF = 0.03
 FEWEST_ROUNDED = 256
 """What slices of fewer numbers say of the spread is chance where few of them change."""
 
+CHANCE = 4.0
+"""Standard deviations."""
+
 _ROOM = 1 + 1e-4
 
 _TINY = 1e-30
@@ -189,11 +192,13 @@ def _roundings(want: np.ndarray, have: np.ndarray, samples: list[np.ndarray],
         # One place alone says nothing of its slice.
         single = most / count
         spread = np.sqrt(np.mean([mean(np.square(change)) for change in changes], axis=0))
+        # Of so many numbers that change independently, the mean does by chance.
+        chance = CHANCE * spread / count ** 0.5
         spread = np.maximum(ROUNDED_FACTOR * spread, STEPS_OFF ** 0.5 * step)
         is_spread = np.sqrt(mean(np.square(error))) <= np.maximum(
             room, np.maximum(spread, single * count ** 0.5))
         shift = np.max([np.abs(mean(change)) for change in changes], axis=0)
-        shift = np.maximum(ROUNDED_FACTOR * shift, STEPS_OFF * step)
+        shift = np.maximum(np.maximum(ROUNDED_FACTOR * shift, chance), STEPS_OFF * step)
         is_centred = np.abs(mean(error)) <= np.maximum(room, np.maximum(shift, single))
         if count >= FEWEST_ROUNDED or axes == everything:
             allowed = np.minimum(allowed, np.where(is_spread, most * _ROOM, 0.0))

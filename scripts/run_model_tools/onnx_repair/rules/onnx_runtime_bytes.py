@@ -1,8 +1,8 @@
 """ONNX Runtime's own operators on whole numbers (com.microsoft), as its quantiser writes them.
 
-Static ones become what QDQ says: their operands dequantised, the operator, and quantised again, which
-is what they are defined by and where the kernels of bytes are found.  Those that multiply what was
-quantised at run time stay sums of whole numbers.
+Static ones become what QDQ says: their operands dequantised, the operator, and quantised again,
+which is what they are defined by and where the kernels of bytes are found.  Those that multiply
+what was quantised at run time stay sums of whole numbers.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def qlinear_reduce_mean(walk: Walk, node: Node) -> Value:
 
 @rule("QGemm", domain=_DOMAIN)
 def qgemm(walk: Walk, node: Node) -> Value:
-    """alpha * A * B + C, whose C is in steps of the products; of float32 without an output scale."""
+    """alpha * A * B + C, C in steps of the products; float32 where no output scale is given."""
     graph = walk.graph
     a, b = node.tensor(0), node.tensor(3)
     columns = 0 if node.attrs.get("transB", 0) else 1
