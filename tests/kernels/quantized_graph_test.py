@@ -148,6 +148,17 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
             assert len(np.unique(b)) > 8
 
 
+@pytest.mark.parametrize("kernels", ["ours", "stock"])
+def test_constants_and_scales_by_channel_round_to_even(tmp_path, kernels):
+    models = {"n": QUANTIZED["constants"]()}
+    answer = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)["n"]
+    assert "error" not in answer and answer["kernels"]["method"] == kernels
+    (halves, got), (expected, wanted) = run_networks(models, tmp_path)["n"]
+    np.testing.assert_array_equal(halves, expected)
+    off = np.abs(got - wanted) > 1e-5
+    assert off.mean() < 0.01 and np.abs(got - wanted).max() < 0.06
+
+
 def test_without_our_kernels_they_round_alike(tmp_path):
     models = {"n": QUANTIZED["joined"]()}
     answer = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v2", kernels="stock")["n"]

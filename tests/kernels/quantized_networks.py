@@ -92,6 +92,32 @@ def _joined() -> onnx.ModelProto:
     return n.model(plain, c, n.whole_conv(d, 16, 8))
 
 
+def _constants() -> onnx.ModelProto:
+    """Weights and a sum's constant that are quantised in the graph, scales by channel and scales
+    that are computed."""
+    n = QuantizedNetwork(33)
+    scale, zero = n.weight(np.float32(0.01)), n.weight(np.int8(3))
+    weight = n.numbers(16, 3, 3, 3, scale=0.2)
+    for op in ("QuantizeLinear", "DequantizeLinear"):
+        weight = n.add(op, [weight, scale, n.weight(np.int8(0))])
+    a = n.grid(n.add("Conv", [n.grid("x", 0.03), weight], pads=[1] * 4), 0.03)
+    # Halves are where rounding to even differs from rounding away from zero.
+    halves = n.weight(((np.arange(16) - 8) * 0.01 + 0.005).astype(np.float32).reshape(1, 16, 1, 1))
+    for op in ("QuantizeLinear", "DequantizeLinear"):
+        halves = n.add(op, [halves, scale, zero])
+    b = n.grid(n.add("Add", [a, halves]), 0.03)
+    channels = [n.weight(np.linspace(0.02, 0.05, 16, dtype=np.float32)),
+                n.weight(np.arange(16).astype(np.int8))]
+    for op in ("QuantizeLinear", "DequantizeLinear"):
+        b = n.add(op, [b, *channels], axis=1)
+    most = n.add("ReduceMax", [n.add("Abs", [b])], keepdims=0)
+    computed = n.add("Div", [most, n.weight(np.float32(127))])
+    for op in ("QuantizeLinear", "DequantizeLinear"):
+        b = n.add(op, [b, computed, zero])
+    return n.model(halves, b)
+
+
 QUANTIZED: dict[str, Callable[[], onnx.ModelProto]] = {
     "signed": lambda: _layers("int8", True), "unsigned": lambda: _layers("uint8", True),
-    "one_scale": lambda: _layers("int8", False), "joined": _joined}
+    "one_scale": lambda: _layers("int8", False), "joined": _joined,
+    "constants": _constants}

@@ -180,6 +180,27 @@ def test_products_with_weights_of_four_bits(zeros):
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("block", [0, 4])
+def test_weights_of_four_bits_are_dequantised(kind, block):
+    low = -8 if kind == TensorProto.INT4 else 0
+    numbers = np.random.default_rng(4).integers(low, low + 16, (6, 8))
+    scales = np.abs(noise(6, 2) if block else noise(6)) + np.float32(0.1)
+    zeros = np.full(scales.shape, low + 7)
+    tensors = [helper.make_tensor("w", kind, numbers.shape, numbers.ravel()),
+               helper.make_tensor("z", kind, zeros.shape, zeros.ravel())]
+    given = {"axis": 1, "block_size": block} if block else {"axis": 0}
+    model = model_of([helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], **given),
+                      helper.make_node("MatMul", ["x", "d"], ["y"])],
+                     {"x": (FLOAT, [3, 6])}, {"y": FLOAT}, 21, {"s": scales})
+    model.graph.initializer.extend(tensors)
+    inputs = {"x": noise(3, 6)}
+    (have,) = run(repaired(model, inputs), inputs)
+    factors = scales.repeat(4, 1) if block else scales[:, None]
+    np.testing.assert_allclose(have, inputs["x"] @ ((numbers - low - 7) * factors), rtol=1e-5,
+                               atol=1e-5)
+
+
 def test_a_choice_between_bytes():
     grids = [(np.float32(s), np.uint8(z)) for s, z in ((0.02, 7), (0.03, 90), (0.05, 30))]
     arrays = [whole(np.uint8, 4, 9) > 100, whole(np.uint8, 4, 9), *grids[0],

@@ -30,13 +30,33 @@ def quantize(x: relay.Expr, grid: Grid) -> relay.Expr:
     steps = relay.divide(x, relay.const(np.float32(grid.scale)))
     # Whole numbers bound it, so that it may as well be clipped first.
     steps = relay.clip(steps, float(low - grid.zero_point), float(high - grid.zero_point))
+    whole = relay.add(relay.cast(_to_even(steps), "int32"), relay.const(np.int32(grid.zero_point)))
+    return relay.cast(whole, grid.dtype)
+
+
+def _to_even(steps: relay.Expr) -> relay.Expr:
     # TVM rounds halves away from zero, which is to even for half the number.
     half = relay.const(np.float32(0.5))
     even = relay.multiply(relay.round(relay.multiply(steps, half)), relay.const(np.float32(2)))
     is_half = relay.equal(relay.subtract(steps, relay.floor(steps)), half)
-    rounded = relay.where(is_half, even, relay.round(steps))
-    whole = relay.add(relay.cast(rounded, "int32"), relay.const(np.int32(grid.zero_point)))
-    return relay.cast(whole, grid.dtype)
+    return relay.where(is_half, even, relay.round(steps))
+
+
+def _quantize_along(x: relay.Expr, scale: relay.Expr, zero: relay.Expr, axis: int,
+                    dtype: str) -> relay.Expr:
+    """The same with scales that are computed, or one for each index along an axis."""
+    def alongside(parameter: relay.Expr, kind: str) -> relay.Expr:
+        parameter = relay.cast(parameter, kind)
+        shape, rank = _shape(parameter), len(_shape(x))
+        size = int(np.prod(shape, dtype=np.int64))
+        if size == 1:
+            return relay.reshape(parameter, ())
+        return relay.reshape(parameter, [size if a == axis % rank else 1 for a in range(rank)])
+
+    low, high = (int(n) for n in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    steps = relay.clip(relay.divide(x, alongside(scale, "float32")), -1e6, 1e6)
+    whole = relay.add(relay.cast(_to_even(steps), "int32"), alongside(zero, "int32"))
+    return relay.cast(relay.clip(whole, low, high), dtype)
 
 
 def dequantize(x: relay.Expr, grid: Grid) -> relay.Expr:
@@ -148,9 +168,13 @@ class _Rewriter(relay.ExprMutator):
         return name in _MOVES
 
     def _quantized(self, call: relay.Call) -> relay.Expr:
-        grid = _grid(call.args[1], call.args[2], str(call.attrs.out_dtype))
+        dtype = str(call.attrs.out_dtype)
+        if all(isinstance(a, relay.Constant) for a in call.args):
+            return _constant_in_whole(call, dtype)
+        grid = _grid(call.args[1], call.args[2], dtype)
         if grid is None:
-            return call
+            x, scale, zero = call.args
+            return _quantize_along(x, scale, zero, int(call.attrs.axis), dtype)
         made = self.to_whole(call.args[0], grid)
         self.sources[made] = (call.args[0], grid)
         return made
@@ -170,10 +194,17 @@ class _Rewriter(relay.ExprMutator):
         return made
 
 
-def _dtype(expr: relay.Expr) -> str:
-    kind = expr.type_annotation if isinstance(expr, relay.Var) else relay.transform.InferTypeLocal(
+def _type(expr: relay.Expr) -> Any:
+    return expr.type_annotation if isinstance(expr, relay.Var) else relay.transform.InferTypeLocal(
         expr)
-    return str(kind.dtype)
+
+
+def _dtype(expr: relay.Expr) -> str:
+    return str(_type(expr).dtype)
+
+
+def _shape(expr: relay.Expr) -> tuple[int, ...]:
+    return tuple(int(d) for d in _type(expr).shape)
 
 
 def _grid(scale: relay.Expr, zero_point: relay.Expr, dtype: str) -> Grid | None:
@@ -190,12 +221,24 @@ def _constant(call: relay.Call) -> relay.Expr:
     """float32 of a constant, channel by channel if it has a scale for each."""
     if not all(isinstance(a, relay.Constant) for a in call.args):
         return call
+    data, scales, zeros = _arrays(call)
+    numbers = (data.astype(np.int64) - zeros).astype(np.float32) * scales
+    return relay.const(numbers.astype(np.float32))
+
+
+def _constant_in_whole(call: relay.Call, dtype: str) -> relay.Expr:
+    """The whole numbers of a constant."""
+    data, scales, zeros = _arrays(call)
+    limits = np.iinfo(dtype)
+    whole = np.rint(data.astype(np.float32) / scales).astype(np.float64) + zeros
+    return relay.const(whole.clip(limits.min, limits.max).astype(dtype))
+
+
+def _arrays(call: relay.Call) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(data, scales, zero points), which broadcast with each other."""
     data, scale, zero = (a.data.numpy() for a in call.args)
     shape = [1] * data.ndim
     if scale.size > 1:
         shape[int(call.attrs.axis)] = scale.size
-    steps = data.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else int(zero.item()))
-    scales = scale.astype(np.float32)
-    numbers = steps.astype(np.float32) * (scales.reshape(shape) if scale.size > 1
-                                          else scales.reshape(-1)[0])
-    return relay.const(numbers.astype(np.float32))
+    return (data, scale.astype(np.float32).reshape(shape if scale.size > 1 else ()),
+            zero.astype(np.int64).reshape(shape if zero.size > 1 else ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tvm import relay
 
@@ -25,7 +26,7 @@ def _quantize(net: Network, expr: relay.Call) -> Value:
         net.plan.steps.append(QuantizeStep(
             [tensor], output, lambda x: quantization.quantize(x, grid), "quantize", grid))
         return output
-    return _each(net.values[expr.args[0]], one)
+    return _each(net, net.values[expr.args[0]], one)
 
 
 def _dequantize(net: Network, expr: relay.Call) -> Value:
@@ -36,13 +37,13 @@ def _dequantize(net: Network, expr: relay.Call) -> Value:
         net.plan.steps.append(DequantizeStep(
             [tensor], output, lambda x: quantization.dequantize(x, grid), "dequantize", grid))
         return output
-    return _each(net.values[expr.args[0]], one)
+    return _each(net, net.values[expr.args[0]], one)
 
 
-def _each(value: Value, one) -> Value:  # type: ignore[no-untyped-def]
+def _each(net: Network, value: Value, one: Callable[[Tensor], Tensor]) -> Value:
     if isinstance(value, Blocked):
         return Blocked(tuple(one(t) for t in value.tensors), value.places)
-    return one(value) if isinstance(value, Tensor) else None
+    return one(net.plain(value))
 
 
 def _sum_of_bytes(net: Network, expr: relay.Call) -> Value:
