@@ -10,7 +10,7 @@
 #include "rpc/graph_executor_module.h"
 #include "rpc/protocol.h"
 #include "runtime/call_context.h"
-#include "runtime/device_blob.h"
+#include "runtime/model_library.h"
 
 namespace run_model::rpc {
 namespace {

@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "runtime/call_context.h"
 #include "runtime/float16.h"
+#include "runtime/model_library.h"
+#include "runtime/relax/ffi_api.h"
 
 namespace run_model {
 namespace {
@@ -189,6 +191,12 @@ int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function) {
                   " before its library was connected to run_model");
     }
     const auto& library = *static_cast<const Module*>(module);
+    const ModelLibrary* model = as_model_library(library);
+    if (model != nullptr && model->speaks_ffi()) {
+      // TVM 0.21 to 0.25 call it by this name, for a function object.
+      *function = model->function_object(name);
+      return 0;
+    }
     const PackedFunction found = library.find(name);
     if (found == nullptr) {
       return fail("the model calls the function " + in_quotes(name) +
@@ -253,6 +261,14 @@ const ExportedSymbol kSymbols[] = {
     RUN_MODEL_SYMBOL(TVMFuncCall),
     RUN_MODEL_SYMBOL(TVMAPISetLastError),
     RUN_MODEL_SYMBOL(TVMGetLastError),
+    RUN_MODEL_SYMBOL(TVMFFIErrorSetRaisedFromCStr),
+    RUN_MODEL_SYMBOL(TVMFFIErrorSetRaisedFromCStrParts),
+    RUN_MODEL_SYMBOL(TVMFFIFunctionCall),
+    RUN_MODEL_SYMBOL(TVMFFIEnvModLookupFromImports),
+    RUN_MODEL_SYMBOL(TVMFFIHandleInitOnce),
+    RUN_MODEL_SYMBOL(TVMBackendAnyListSetPackedArg),
+    RUN_MODEL_SYMBOL(TVMBackendAnyListResetItem),
+    RUN_MODEL_SYMBOL(TVMBackendAnyListMoveFromPackedReturn),
     RUN_MODEL_SYMBOL(__gnu_h2f_ieee),
     RUN_MODEL_SYMBOL(__gnu_f2h_ieee),
     RUN_MODEL_SYMBOL(__truncdfhf2),

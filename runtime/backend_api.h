@@ -1,4 +1,5 @@
-// The C functions that compiled models call: TVM's backend interface of releases 0.6 … 0.20.
+// The C functions that compiled models call: TVM's backend interface of releases 0.6 … 0.20,
+// and what those since 0.21 still call (the rest of theirs is in relax/ffi_api.h).
 // Names, signatures and meaning read from TVM's c_backend_api.h and c_runtime_api.h (v0.18.0).
 //
 // A model gets at them in two ways: most have a pointer variable for each, which Module fills in
@@ -67,8 +68,8 @@ struct ExportedSymbol {
   void* address;
 };
 
-// All of the above and of float16.h. runtime/CMakeLists.txt has the same names, for the linker
-// options that put them into a program's dynamic symbol table.
+// All of the above, of float16.h and of relax/ffi_api.h. runtime/CMakeLists.txt has the same names,
+// for the linker options that put them into a program's dynamic symbol table.
 std::span<const ExportedSymbol> exported_symbols();
 
 // To be called before a library goes, in whose place another one may come to lie: what was learnt

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <run_model/module.h>
 #include "base/mapped_file.h"
 #include "runtime/params_file.h"
 
@@ -33,14 +32,5 @@ struct EmbeddedGraph {
 // kind that this runtime has not (code for a GPU, an external library's graph), naming it.
 std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
                                                const std::string& source, std::size_t base = 0);
-
-// What Module::open gives: a library that may hold a graph.
-class ModelLibrary : public Module {
- public:
-  virtual const std::optional<EmbeddedGraph>& embedded_graph() const = 0;
-};
-
-// The graph of a single-file export, or null where `library` holds none.
-const EmbeddedGraph* embedded_graph(const Module& library);
 
 }  // namespace run_model

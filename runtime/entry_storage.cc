@@ -45,7 +45,8 @@ std::vector<bool> entries_of(const ParamBinding& params, std::size_t entries) {
 }  // namespace
 
 EntryStorage::EntryStorage(const Graph& graph, const StoragePlan& storages,
-                           const ParamBinding& params, MemoryPlanning planning)
+                           const ParamBinding& params, MemoryPlanning planning,
+                           const TensorConvention& convention)
     : graph_(graph),
       plan_(plan_memory(graph, storages, entries_of(params, graph.entries.size()), planning)),
       block_(allocate_pages(plan_.bytes)),
@@ -62,10 +63,23 @@ EntryStorage::EntryStorage(const Graph& graph, const StoragePlan& storages,
     tensor.ndim = static_cast<int>(entry.shape.size());
     tensor.dtype = entry.dtype;
     tensor.shape = const_cast<std::int64_t*>(entry.shape.data());
+    if (same_dtype(entry.dtype, {kDLUInt, 1, 1})) tensor.dtype = convention.bool_type;
   }
+  if (convention.strides) add_strides();
   for (const BoundParam& param : params.params) {
     move(param.entry, const_cast<void*>(param.data), std::const_pointer_cast<void>(param.owner));
     read_only_[param.entry] = !param.writable;
+  }
+}
+
+void EntryStorage::add_strides() {
+  strides_.reserve(arguments_.size());
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    std::vector<std::int64_t>& strides = strides_.emplace_back(graph_.entries[i].shape.size(), 1);
+    for (std::size_t d = strides.size(); d-- > 1;) {
+      strides[d - 1] = strides[d] * graph_.entries[i].shape[d];
+    }
+    arguments_[i].strides = strides.data();
   }
 }
 

@@ -13,13 +13,19 @@
 
 namespace run_model {
 
+// How compiled code expects tensors to be described.
+struct TensorConvention {
+  bool strides = false;                 // also where elements lie densely
+  DLDataType bool_type{kDLUInt, 1, 1};  // how bool is said
+};
+
 // Gives every entry of a graph its address: parameters where they are bound, the others a place in
 // one block of zeroed memory.
 class EntryStorage {
  public:
   // `graph` must outlive this. Throws Error(kIncompatible) when the machine lacks the memory.
   EntryStorage(const Graph& graph, const StoragePlan& storages, const ParamBinding& params,
-               MemoryPlanning planning);
+               MemoryPlanning planning, const TensorConvention& convention = {});
   EntryStorage(const EntryStorage&) = delete;
   EntryStorage& operator=(const EntryStorage&) = delete;
 
@@ -44,6 +50,7 @@ class EntryStorage {
   void make_writable(std::size_t entry);
 
  private:
+  void add_strides();
   void move(std::size_t entry, void* data, const std::shared_ptr<void>& owner);
 
   const Graph& graph_;
@@ -53,6 +60,7 @@ class EntryStorage {
   std::vector<std::shared_ptr<void>> owners_;  // of each entry's memory
   std::vector<bool> read_only_;
   std::vector<std::int64_t> flat_size_;
+  std::vector<std::vector<std::int64_t>> strides_;  // empty where nobody wants them
 };
 
 }  // namespace run_model

@@ -42,7 +42,8 @@ GraphExecutor::Impl::Impl(LoadedModel model, const ExecutorOptions& options)
     : model_(std::move(model)),
       threads_(options.threads),
       entries_(model_.graph, model_.plan, model_.params,
-               options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler),
+               options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler,
+               model_.convention),
       calls_(model_, entries_) {
   if (threads_ == nullptr) ThreadPool::shared();  // started now rather than in the first run
   describe_interface();

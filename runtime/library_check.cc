@@ -17,8 +17,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view kTvmTooNew =
-    "recompile the model with TVM 0.19 or older and the graph executor (relay.build)";
+constexpr std::string_view kOtherTvm =
+    "recompile the model with TVM 0.27 or older, for target \"llvm\"";
 
 bool is_function(const ElfSymbol& symbol) {
   return symbol.type == STT_FUNC || symbol.type == STT_GNU_IFUNC;
@@ -51,19 +51,9 @@ void check_kind(const ElfFile& file) {
   switch (library_kind(file)) {
     case LibraryKind::kTvm:
     case LibraryKind::kEmpty:
-      return;
     case LibraryKind::kTvm021:
-      throw Error(ErrorKind::kIncompatible,
-                  file.source() +
-                      " was compiled by TVM 0.21, whose functions are called in another "
-                      "way (tvm-ffi) than those of TVM 0.6 to 0.20",
-                  std::string(kTvmTooNew));
     case LibraryKind::kTvm022:
-      throw Error(ErrorKind::kIncompatible,
-                  file.source() +
-                      " was compiled by TVM 0.22 or later, whose functions are called in "
-                      "another way (tvm-ffi) than those of TVM 0.6 to 0.20",
-                  std::string(kTvmTooNew));
+      return;
     case LibraryKind::kTvmItself:
       throw Error(ErrorKind::kFormat,
                   file.source() + " is TVM's own library, expected a compiled model",
@@ -134,7 +124,7 @@ void check_slots(const ElfFile& file) {
       throw Error(ErrorKind::kIncompatible,
                   file.source() + " calls " + in_quotes(function) +
                       ", a function of TVM's runtime that run_model has not",
-                  std::string(kTvmTooNew));
+                  std::string(kOtherTvm));
     }
   }
 }
@@ -185,7 +175,7 @@ LibraryKind library_kind(const ElfFile& file) {
     return LibraryKind::kTvmItself;
   }
   if (any_symbol(file, [](const ElfSymbol& s) {
-        return s.defined && is_function(s) && s.name.starts_with("__tvm_ffi_");
+        return s.defined && is_function(s) && s.name.starts_with(kFfiPrefix);
       })) {
     return LibraryKind::kTvm022;
   }
@@ -206,7 +196,8 @@ LibraryKind library_kind(const ElfFile& file) {
 std::vector<std::string_view> compiled_functions(const ElfFile& file) {
   std::vector<std::string_view> functions;
   for (const ElfSymbol& symbol : file.symbols()) {
-    if (symbol.defined && symbol.visible && is_function(symbol) && !symbol.name.starts_with("__") &&
+    const bool of_compiler = symbol.name.starts_with("__") && !symbol.name.starts_with(kFfiPrefix);
+    if (symbol.defined && symbol.visible && is_function(symbol) && !of_compiler &&
         symbol.name != "_init" && symbol.name != "_fini") {
       functions.push_back(symbol.name);
     }

@@ -14,7 +14,7 @@ namespace run_model {
 
 // Which compiler made a library, as far as its calling convention shows by the symbols.
 enum class LibraryKind {
-  kTvm,        // TVM 0.6 … 0.20: what this runtime runs
+  kTvm,        // TVM 0.6 … 0.20
   kTvm021,     // TVM 0.21: functions take TVMFFIAny arguments
   kTvm022,     // TVM 0.22 and later: as 0.21, and their names begin with "__tvm_ffi_"
   kTvmItself,  // libtvm.so or libtvm_runtime.so
@@ -27,6 +27,9 @@ LibraryKind library_kind(const ElfFile& file);
 // The functions that the library defines for its users: without the C runtime's _init and _fini and
 // without helpers whose names begin with two underscores.
 std::vector<std::string_view> compiled_functions(const ElfFile& file);
+
+// What the names of compiled functions begin with since TVM 0.22.
+inline constexpr char kFfiPrefix[] = "__tvm_ffi_";
 
 // The undefined symbols that loading the library would stop at.
 std::vector<std::string_view> missing_symbols(const ElfFile& file, const Host& host);

@@ -8,6 +8,7 @@
 #include <run_model/graph.h>
 #include <run_model/graph_executor.h>
 #include <run_model/module.h>
+#include "runtime/entry_storage.h"
 #include "runtime/param_binding.h"
 #include "runtime/storage_plan.h"
 
@@ -18,6 +19,7 @@ struct LoadedModel {
   Graph graph;
   StoragePlan plan;
   ParamBinding params;
+  TensorConvention convention;
 };
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.

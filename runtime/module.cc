@@ -28,11 +28,18 @@
 #include "runtime/elf/host.h"
 #include "runtime/elf/loadable.h"
 #include "runtime/library_check.h"
+#include "runtime/model_library.h"
+#include "runtime/relax/executable.h"
+#include "runtime/relax/library_blob.h"
+#include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
 namespace {
 
-constexpr std::string_view kContextSymbol = "__tvm_module_ctx";
+// Where the library wants its own address: by the ABI of TVM up to 0.20, and by tvm-ffi's, since
+// 0.22 and in 0.21.
+constexpr std::string_view kContextSymbols[] = {"__tvm_module_ctx", "__tvm_ffi__library_ctx",
+                                                "__tvm_ffi_library_ctx"};
 constexpr std::string_view kBlobSymbol = "__tvm_dev_mblob";
 constexpr std::string_view kMainSymbol = "__tvm_main__";
 
@@ -116,6 +123,9 @@ class LibraryModule final : public ModelLibrary {
  public:
   LibraryModule(std::filesystem::path path, const ElfFile& elf, LoadedLibrary library)
       : path_(std::move(path)), library_(std::move(library)) {
+    const LibraryKind kind = library_kind(elf);
+    speaks_ffi_ = kind == LibraryKind::kTvm021 || kind == LibraryKind::kTvm022;
+    if (kind == LibraryKind::kTvm022) prefix_ = kFfiPrefix;
     for (const std::string_view name : compiled_functions(elf)) {
       functions_.emplace(name);
     }
@@ -140,10 +150,33 @@ class LibraryModule final : public ModelLibrary {
 
   PackedFunction find(const std::string& name) const override {
     const std::string& function = name == kMainSymbol ? main_function_ : name;
-    if (!functions_.contains(function)) {
+    if (speaks_ffi_ || !functions_.contains(function)) {
       return nullptr;
     }
     return reinterpret_cast<PackedFunction>(library_.find(function));
+  }
+
+  FfiFunction find_ffi(const std::string& name) const override {
+    const std::string symbol = prefix_ + name;
+    if (!speaks_ffi_ || !functions_.contains(symbol)) return nullptr;
+    return reinterpret_cast<FfiFunction>(library_.find(symbol));
+  }
+
+  void* function_object(const std::string& name) const override {
+    const std::lock_guard lock(objects_mutex_);
+    FfiValue& value = objects_[name];
+    if (value.type == kFfiNone) value = make_relax_function(*this, name);
+    return value.object;
+  }
+
+  bool speaks_ffi() const override { return speaks_ffi_; }
+
+  std::shared_ptr<const RelaxExecutable> relax_executable() const override {
+    return relax_executable_;
+  }
+
+  void set_relax_executable(std::shared_ptr<const RelaxExecutable> executable) {
+    relax_executable_ = std::move(executable);
   }
 
   const std::optional<EmbeddedGraph>& embedded_graph() const override { return embedded_graph_; }
@@ -159,7 +192,9 @@ class LibraryModule final : public ModelLibrary {
     for (const ExportedSymbol& symbol : exported_symbols()) {
       write_slot(elf, std::string("__") + symbol.name, symbol.address);
     }
-    write_slot(elf, std::string(kContextSymbol), static_cast<Module*>(this));
+    for (const std::string_view name : kContextSymbols) {
+      write_slot(elf, std::string(name), static_cast<Module*>(this));
+    }
   }
 
   void write_slot(const ElfFile& elf, const std::string& name, void* value) {
@@ -199,6 +234,11 @@ class LibraryModule final : public ModelLibrary {
   std::unordered_set<std::string> functions_;
   std::string main_function_;
   std::optional<EmbeddedGraph> embedded_graph_;
+  bool speaks_ffi_ = false;
+  std::string prefix_;  // of the functions' symbols
+  std::shared_ptr<const RelaxExecutable> relax_executable_;
+  mutable std::mutex objects_mutex_;
+  mutable std::map<std::string, FfiValue> objects_;
 };
 
 LoadedLibrary load(const std::string& path, const ElfFile& elf, const Host& host) {
@@ -226,10 +266,22 @@ std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
   return graph;
 }
 
+std::shared_ptr<const RelaxExecutable> read_relax(const ElfFile& elf,
+                                                  const std::shared_ptr<const MappedFile>& file) {
+  auto executable = relax_executable_of(elf, file->bytes());
+  if (!executable) return nullptr;
+  executable->file = file;
+  return std::make_shared<const RelaxExecutable>(std::move(*executable));
+}
+
 }  // namespace
 
+const ModelLibrary* as_model_library(const Module& library) {
+  return dynamic_cast<const ModelLibrary*>(&library);
+}
+
 const EmbeddedGraph* embedded_graph(const Module& library) {
-  const auto* model = dynamic_cast<const ModelLibrary*>(&library);
+  const ModelLibrary* model = as_model_library(library);
   return model != nullptr && model->embedded_graph() ? &*model->embedded_graph() : nullptr;
 }
 
@@ -239,6 +291,7 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
   const Host host = Host::current();
   check_library(elf, host);
   auto graph = read_embedded_graph(elf, file);
+  auto relax = read_relax(elf, file);
 
   auto& open = OpenModules::instance();
   // With a slash in its name the library is not looked for along the search path.
@@ -269,6 +322,7 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
     }
     module = std::make_shared<LibraryModule>(path, elf, std::move(library));
     module->set_embedded_graph(std::move(graph));
+    module->set_relax_executable(std::move(relax));
     open.entries[handle] = module;
     return module;
   }

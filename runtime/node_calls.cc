@@ -2,10 +2,13 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/call_context.h"
+#include "runtime/model_library.h"
+#include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
 namespace {
@@ -27,6 +30,11 @@ std::vector<char> sample(const char* data, std::size_t bytes) {
     samples.insert(samples.end(), block, block + kSampleBlock);
   }
   return samples;
+}
+
+bool speaks_ffi(const Module& module) {
+  const ModelLibrary* library = as_model_library(module);
+  return library != nullptr && library->speaks_ffi();
 }
 
 }  // namespace
@@ -59,6 +67,10 @@ NodeCalls::Call NodeCalls::prepare_call(std::size_t number) {
   Call call;
   call.node = number;
   call.joined = entries_.plan().joined[number];
+  if (node.kind == NodeKind::kFunction && speaks_ffi(*model_.module)) {
+    prepare_ffi_call(node, call);
+    return call;
+  }
   call.first_argument = values_.size();
   call.num_arguments = static_cast<int>(node.inputs.size() + node.num_outputs);
   for (std::size_t entry : node.inputs) add_argument(entry, node.flatten);
@@ -67,14 +79,46 @@ NodeCalls::Call NodeCalls::prepare_call(std::size_t number) {
   }
   if (node.kind == NodeKind::kFunction) {
     call.function = model_.module->find(node.function);
-    if (call.function == nullptr) {
-      throw Error(ErrorKind::kMismatch,
-                  "the graph calls the function " + in_quotes(node.function) + ", which library " +
-                      path_in_quotes(model_.module->path()) + " does not have",
-                  "check that the library and the graph come from the same compilation");
-    }
+    if (call.function == nullptr) throw_missing(node);
   }
   return call;
+}
+
+// A tensor is handed over as a DLTensor, which is what a compiled function makes of every form.
+void NodeCalls::prepare_ffi_call(const GraphNode& node, Call& call) {
+  call.ffi = as_model_library(*model_.module)->find_ffi(node.function);
+  if (call.ffi == nullptr) call.ffi = find_runtime_function(node.function);
+  if (call.ffi == nullptr) throw_missing(node);
+  std::vector<NodeArgument> arguments = node.arguments;
+  if (arguments.empty()) {
+    for (std::size_t entry : node.inputs) arguments.push_back({GraphTensor{entry}});
+    for (std::size_t i = 0; i < node.num_outputs; ++i) {
+      arguments.push_back({GraphTensor{node.first_output + i}});
+    }
+  }
+  call.first_argument = ffi_values_.size();
+  call.num_arguments = static_cast<int>(arguments.size());
+  for (const NodeArgument& argument : arguments) {
+    const auto make = [&]<typename T>(const T& value) {
+      if constexpr (std::is_same_v<T, GraphTensor>) {
+        FfiAny any;
+        any.type = kFfiTensorPointer;
+        any.pointer = entries_.argument(value.entry, false);
+        return FfiValue(any);
+      } else if constexpr (std::is_same_v<T, bool>) {
+        return FfiValue::of_bool(value);
+      } else if constexpr (std::is_same_v<T, double>) {
+        return FfiValue::of_real(value);
+      } else if constexpr (std::is_same_v<T, DLDataType>) {
+        return FfiValue::of_dtype(value);
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        return FfiValue::of_text(value);
+      } else {
+        return FfiValue::of_integer(value);
+      }
+    };
+    ffi_values_.push_back(std::visit(make, argument.value));
+  }
 }
 
 void NodeCalls::add_argument(std::size_t entry, bool flatten) {
@@ -110,6 +154,14 @@ void NodeCalls::check_join(Call& call) {
 }
 
 void NodeCalls::execute_now(const Call& call) {
+  if (call.ffi != nullptr) {
+    FfiAny result;
+    const FfiValue* arguments = ffi_values_.data() + call.first_argument;
+    if (call.ffi(nullptr, arguments, call.num_arguments, &result) != 0) [[unlikely]] {
+      throw_failure(call);
+    }
+    return;
+  }
   PackedValue* arguments = values_.data() + call.first_argument;
   if (call.function == nullptr) {
     const std::size_t entry = model_.graph.nodes[call.node].first_output;
@@ -123,6 +175,13 @@ void NodeCalls::execute_now(const Call& call) {
                                    call.num_arguments, &result, &result_type_code, nullptr);
   if (status != 0) [[unlikely]]
     throw_failure(call);
+}
+
+void NodeCalls::throw_missing(const GraphNode& node) const {
+  throw Error(ErrorKind::kMismatch,
+              "the graph calls the function " + in_quotes(node.function) + ", which library " +
+                  path_in_quotes(model_.module->path()) + " does not have",
+              "check that the library and the graph come from the same compilation");
 }
 
 void NodeCalls::throw_failure(const Call& call) const {

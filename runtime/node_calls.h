@@ -7,6 +7,7 @@
 #include <run_model/packed_function.h>
 #include "runtime/entry_storage.h"
 #include "runtime/model_loader.h"
+#include "runtime/relax/values.h"
 
 namespace run_model {
 
@@ -29,9 +30,11 @@ class NodeCalls {
  private:
   // A node that does something when it is run.
   struct Call {
-    PackedFunction function = nullptr;  // null: copy the first argument to the second
-    std::size_t node = 0;               // in the graph
-    std::size_t first_argument = 0;     // in values_ and type_codes_
+    // Null both: copy the first argument to the second.
+    PackedFunction function = nullptr;
+    FfiFunction ffi = nullptr;
+    std::size_t node = 0;            // in the graph
+    std::size_t first_argument = 0;  // in values_ and type_codes_, or in ffi_values_
     int num_arguments = 0;
     bool joined = false;   // nothing to do: the inputs lie where the function would copy them to
     bool checked = false;  // the function was seen to leave them there
@@ -39,9 +42,11 @@ class NodeCalls {
 
   Call prepare_call(std::size_t number);
   void add_argument(std::size_t entry, bool flatten);
+  void prepare_ffi_call(const GraphNode& node, Call& call);
   void execute(Call& call);
   void check_join(Call& call);
   void execute_now(const Call& call);
+  [[noreturn]] void throw_missing(const GraphNode& node) const;
   [[noreturn]] void throw_failure(const Call& call) const;
 
   const LoadedModel& model_;
@@ -51,6 +56,7 @@ class NodeCalls {
   std::vector<Call> calls_;
   std::vector<PackedValue> values_;
   std::vector<int> type_codes_;
+  std::vector<FfiValue> ffi_values_;
 };
 
 }  // namespace run_model

@@ -4,6 +4,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/relax/ffi_abi.h"
 
 namespace run_model {
 namespace {
@@ -19,11 +20,15 @@ constexpr std::int32_t kMaxDimensions = 32;
 constexpr std::size_t kTensorHeaderBytes = 8 + 8 + 4 + 4 + 4 + 4;
 constexpr std::size_t kLengthBytes = 8;
 
-DLDataType read_dtype(ByteReader& reader) {
+DLDataType read_dtype(ByteReader& reader, bool* bool_is_a_type) {
   DLDataType dtype{};
   dtype.code = reader.u8("an element type's code");
   dtype.bits = reader.u8("an element type's width");
   dtype.lanes = reader.u16("an element type's lanes");
+  if (bool_is_a_type != nullptr && same_dtype(dtype, kFfiBoolType)) {
+    *bool_is_a_type = true;
+    return {kDLUInt, 1, 1};
+  }
   bool known = dtype.code <= kDLBfloat && dtype.code != kDLOpaqueHandle;
   if (!known || dtype.bits == 0 || dtype.bits > 64 || dtype.lanes != 1) {
     reader.fail("element type " + dtype_name(dtype) + " is none that a parameter can have");
@@ -31,7 +36,9 @@ DLDataType read_dtype(ByteReader& reader) {
   return dtype;
 }
 
-Param read_tensor(ByteReader& reader, const std::string& name) {
+}  // namespace
+
+Param read_tensor(ByteReader& reader, const std::string& name, bool* bool_is_a_type) {
   Param param;
   param.name = name;
   std::uint64_t magic = reader.u64("a tensor's magic number");
@@ -48,7 +55,7 @@ Param read_tensor(ByteReader& reader, const std::string& name) {
   if (ndim < 0 || ndim > kMaxDimensions) {
     reader.fail("parameter " + in_quotes(name) + " has " + std::to_string(ndim) + " dimensions");
   }
-  param.dtype = read_dtype(reader);
+  param.dtype = read_dtype(reader, bool_is_a_type);
   for (std::int32_t i = 0; i < ndim; ++i) param.shape.push_back(reader.i64("a dimension"));
   std::int64_t stored = reader.i64("a tensor's size");
   std::size_t bytes = 0;
@@ -65,8 +72,6 @@ Param read_tensor(ByteReader& reader, const std::string& name) {
   param.data = reader.bytes(bytes, "the data of parameter " + in_quotes(name));
   return param;
 }
-
-}  // namespace
 
 std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string> names) {
   std::vector<Param> params;

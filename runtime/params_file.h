@@ -37,4 +37,8 @@ std::vector<Param> parse_params(std::span<const std::byte> bytes, const std::str
 // library holds its parameters in this form. Their data points into the reader's bytes.
 std::vector<Param> read_tensors(ByteReader& reader, std::span<const std::string> names);
 
+// Reads one tensor in this form. `bool_is_a_type`, where it is given, allows for the bool of TVM
+// 0.22 and later (kFfiBoolType) too, which is read as run_model's, and is set to true by one.
+Param read_tensor(ByteReader& reader, const std::string& name, bool* bool_is_a_type = nullptr);
+
 }  // namespace run_model

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <run_model/graph_executor.h>
-#include "runtime/device_blob.h"
+#include "runtime/model_library.h"
 #include "tests/error_matcher.h"
 #include "tests/runtime/graph_executor_fixture.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <run_model/dtype.h>
@@ -28,6 +29,16 @@ enum class NodeKind {
   kCopy,      // "__copy": the output is a copy of the input
 };
 
+// A tensor as an argument: the number of its entry.
+struct GraphTensor {
+  std::size_t entry = 0;
+};
+
+// What a function is given: a tensor, or a value of another kind.
+struct NodeArgument {
+  std::variant<GraphTensor, std::int64_t, bool, double, DLDataType, std::string> value;
+};
+
 struct GraphNode {
   std::string name;
   NodeKind kind = NodeKind::kInput;
@@ -36,6 +47,8 @@ struct GraphNode {
   std::size_t first_output = 0;     // entries [first_output, first_output + num_outputs)
   std::size_t num_outputs = 1;
   bool flatten = false;  // the function takes every tensor as one-dimensional
+  // All that the function takes, in its order; empty where that is the inputs and then the outputs.
+  std::vector<NodeArgument> arguments;
   // What the compiler says of the function, for reports. Only known to be text; empty where it says
   // nothing.
   std::string multiply_adds;  // of the layer's definition, as a decimal number

@@ -1,0 +1,108 @@
+#include "runtime/relax/ffi_api.h"
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "runtime/call_context.h"
+#include "runtime/model_library.h"
+#include "runtime/relax/values.h"
+
+namespace run_model {
+namespace {
+
+int fail_ffi(std::string message) noexcept {
+  set_last_packed_error(std::move(message));
+  return -1;
+}
+
+std::string kind_of_error(const char* kind) {
+  return std::string(kind != nullptr ? kind : "Error");
+}
+
+}  // namespace
+}  // namespace run_model
+
+extern "C" {
+
+void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) {
+  using namespace run_model;
+  try {
+    set_last_packed_error(kind_of_error(kind) + ": " + (message != nullptr ? message : ""));
+  } catch (...) {
+    clear_last_packed_error();
+  }
+}
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts,
+                                       std::int32_t num_parts) {
+  using namespace run_model;
+  try {
+    std::string text = kind_of_error(kind) + ": ";
+    for (std::int32_t i = 0; i < num_parts; ++i) {
+      if (parts[i] != nullptr) text += parts[i];
+    }
+    set_last_packed_error(std::move(text));
+  } catch (...) {
+    clear_last_packed_error();
+  }
+}
+
+int TVMFFIFunctionCall(void* function, run_model::FfiAny* args, std::int32_t num_args,
+                       run_model::FfiAny* result) {
+  using namespace run_model;
+  auto* object = static_cast<FfiFunctionObject*>(static_cast<FfiObject*>(function));
+  return object->safe_call(object, args, num_args, result);
+}
+
+int TVMFFIEnvModLookupFromImports(void* module, const char* name, void** function) {
+  using namespace run_model;
+  try {
+    const ModelLibrary* library =
+        module != nullptr ? as_model_library(*static_cast<const Module*>(module)) : nullptr;
+    if (library == nullptr) {
+      return fail_ffi("a function is asked for before its library was connected to run_model");
+    }
+    *function = library->function_object(name);
+    return 0;
+  } catch (const std::exception& error) {
+    return fail_ffi(error.what());
+  } catch (...) {
+    return -1;
+  }
+}
+
+int TVMFFIHandleInitOnce(void** handle, int (*init)(void** result)) {
+  static std::recursive_mutex mutex;
+  const std::atomic_ref<void*> shared(*handle);
+  if (shared.load(std::memory_order_acquire) != nullptr) return 0;
+  const std::lock_guard lock(mutex);
+  if (shared.load(std::memory_order_relaxed) != nullptr) return 0;
+  void* result = nullptr;
+  if (const int status = init(&result); status != 0) return status;
+  shared.store(result, std::memory_order_release);
+  return 0;
+}
+
+int TVMBackendAnyListSetPackedArg(void* list, int index, run_model::FfiAny* args, int arg_index) {
+  using namespace run_model;
+  args[arg_index] = static_cast<const FfiValue*>(list)[index];
+  return 0;
+}
+
+int TVMBackendAnyListResetItem(void* list, int index) {
+  using namespace run_model;
+  static_cast<FfiValue*>(list)[index] = FfiValue();
+  return 0;
+}
+
+int TVMBackendAnyListMoveFromPackedReturn(void* list, int index, run_model::FfiAny* args,
+                                          int ret_index) {
+  using namespace run_model;
+  static_cast<FfiValue*>(list)[index] = FfiValue::adopt(std::exchange(args[ret_index], FfiAny()));
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,20 @@
+// Functions of TVM's own runtime, not of the virtual machine, that compiled models call by name
+// with tensors to be filled: sorting and the like.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/model_library.h"
+#include "runtime/relax/values.h"
+
+namespace run_model {
+
+// Null for a name that is none of them.
+FfiFunction find_runtime_function(std::string_view name);
+
+// A function object of the library's compiled function `name`, else of a runtime function, else of
+// one of the virtual machine. Throws Error(kIncompatible) where there is none.
+FfiValue make_relax_function(const ModelLibrary& library, const std::string& name);
+
+}  // namespace run_model
