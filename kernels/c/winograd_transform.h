@@ -17,6 +17,10 @@
  *   EVEN[k]     the coefficient of x^2k in E
  *   WITHOUT[i]  the same of E(x) / (x^2 - POINTS[i]^2)
  * whose leading coefficients are 1 and left out.
+ *
+ * Taps are divided by what the points' construction leaves over: TAP_ZERO is what the first tap
+ * counts at 0, and FIRST_TAP[i], MIDDLE_TAP[i], LAST_TAP[i] what each does at POINTS[i]; at
+ * infinity only the last one counts, once.
  */
 #ifndef RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_
 #define RUN_MODEL_KERNELS_WINOGRAD_TRANSFORM_H_
@@ -89,6 +93,41 @@ KERNEL void evaluate_tile(const float* from, long row_stride, float* to, long po
       UNROLL for (int other = 0; other < PAIRS; other++) {
         vec values[2];
         evaluate_pair(other, rows[r], &values[0], &values[1]);
+        UNROLL for (int s = 0; s < 2; s++) {
+          store(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+        }
+      }
+    }
+  }
+}
+
+/* One pair of values at the points from three taps. */
+KERNEL void evaluate_taps_pair(int pair, const vec* taps, vec* first, vec* second) {
+  static const float first_tap[] = FIRST_TAP, middle_tap[] = MIDDLE_TAP, last_tap[] = LAST_TAP;
+  if (pair == 0) {
+    *first = taps[0] * TAP_ZERO;
+    *second = taps[2];
+  } else {
+    vec even = taps[0] * first_tap[pair - 1] + taps[2] * last_tap[pair - 1];
+    *first = even + taps[1] * middle_tap[pair - 1];
+    *second = even - taps[1] * middle_tap[pair - 1];
+  }
+}
+
+/* The values of 3 x 3 taps, vectors one after the other, at all POSITIONS points, as
+ * evaluate_tile() orders them. */
+KERNEL void evaluate_taps(const float* from, float* to, long position_stride) {
+  UNROLL for (int pair = 0; pair < PAIRS; pair++) {
+    vec rows[2][3];
+    UNROLL for (int j = 0; j < 3; j++) {
+      vec column[3];
+      UNROLL for (int i = 0; i < 3; i++) column[i] = load(from + (i * 3 + j) * LANES);
+      evaluate_taps_pair(pair, column, &rows[0][j], &rows[1][j]);
+    }
+    UNROLL for (int r = 0; r < 2; r++) {
+      UNROLL for (int other = 0; other < PAIRS; other++) {
+        vec values[2];
+        evaluate_taps_pair(other, rows[r], &values[0], &values[1]);
         UNROLL for (int s = 0; s < 2; s++) {
           store(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
         }

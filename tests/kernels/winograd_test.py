@@ -11,7 +11,7 @@ import pytest
 import reference
 from random_convolutions import bound_after_epilogue, random_epilogue
 
-from run_model_tools.kernels import winograd, winograd_points
+from run_model_tools.kernels import winograd, winograd_cost, winograd_points
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 
@@ -20,6 +20,12 @@ EPS = np.finfo(np.float32).eps / 2
 # Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth
 # of this; sums of few channels, and pixels of an edge beside larger ones, average out less.
 TYPICAL_ERROR = {2: 1e-7, 4: 3e-7, 6: 1.2e-6}
+
+
+@pytest.fixture(autouse=True)
+def offered_for_small_layers(monkeypatch):
+    """Also those that the definition computes faster."""
+    monkeypatch.setattr(winograd_cost, "_direct_cost", lambda *_: math.inf)
 
 
 def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
@@ -116,7 +122,11 @@ def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convo
             # A tile that options() does not offer can be made all the same.
             choices = [o for o in choices
                        if o["tile"] == tile] or [{**o, "tile": tile} for o in choices]
-            cases.append((conv, isa, choices[rng.integers(len(choices))]))
+            chosen = dict(choices[rng.integers(len(choices))])
+            chosen.pop("taps", None)
+            # Weights of either kind, transformed in one go or in several.
+            taps = int(rng.integers(0, len(conv.input_lanes) + 2))
+            cases.append((conv, isa, {**chosen, "taps": taps}))
     return cases
 
 

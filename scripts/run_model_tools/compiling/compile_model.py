@@ -75,8 +75,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--optimize-for", choices=tuple(winograd_bytes.GOALS),
                         default=winograd_bytes.SPEED,
                         help="what our kernels' parameters may take more memory than the network's "
-                             "for: speed (default), whatever saves time; balance, what saves much "
-                             "for its bytes; size, nothing")
+                             "for: speed (default), what saves time that is worth its bytes; "
+                             "balance, what saves much; size, nothing")
     parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
                         help="what the layers compute in (default: float32); int8 needs "
                              "--calibration and our kernels")

@@ -11,7 +11,7 @@ from run_model_tools.kernels import winograd_points
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
-from run_model_tools.kernels.winograd_bytes import largest_tile
+from run_model_tools.kernels.winograd_bytes import price
 from run_model_tools.kernels.winograd_cost import candidates
 
 
@@ -19,9 +19,11 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first.
 
     `tile`: outputs of a tile along an axis; `group`: tiles of a task; `splits`: shares that the
-    output channels are cut into; `pixels` and `vectors`: the register tile.
+    output channels are cut into; `pixels` and `vectors`: the register tile; `taps`, if it is there:
+    that the weights are stored as they are, and of how many pieces of the input channels each task
+    transforms them at a time.
     """
-    return candidates(conv, isa, largest_tile(conv)) if can_do(conv) else []
+    return candidates(conv, isa, price()) if can_do(conv) else []
 
 
 def can_do(conv: Convolution) -> bool:
@@ -31,7 +33,7 @@ def can_do(conv: Convolution) -> bool:
 
 
 def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels: int,
-         vectors: int) -> Layer:
+         vectors: int, taps: int = 0) -> Layer:
     """The layer; parameters as in options()."""
     points = winograd_points.POINTS[tile]
     height, width = conv.output_size
@@ -50,8 +52,9 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         "CHANNELS": conv.input_channels, "OUT_BLOCKS": out_blocks, "PARTS": parts,
         "VECTORS": vectors, "SPLITS": splits, "GROUP": group, "PIXELS": pixels,
     }
-    if (any(piece.count != isa.lanes for piece in conv.input_lanes)
-            or len(blocks) < len(conv.input_lanes)):
+    in_pieces = (any(piece.count != isa.lanes for piece in conv.input_lanes)
+                 or len(blocks) < len(conv.input_lanes))
+    if in_pieces:
         defines.update({
             "PIECES": len(conv.input_lanes),
             "PIECE_BLOCK": [blocks.index((p.tensor, p.block)) for p in conv.input_lanes],
@@ -61,14 +64,23 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         defines["RESIDUAL"] = len(conv.input_shapes)
     parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels,
                   "vectors": vectors}
+    weights = _in_parts(conv, isa, vectors)
+    scratch = scratch_bytes(isa, tile, group, len(blocks), vectors)
+    if taps:
+        parameters["taps"] = taps
+        defines["TAP_PIECES"] = taps
+        if in_pieces:
+            counts = [piece.count for piece in conv.input_lanes]
+            defines["PIECE_CHANNEL"] = [sum(counts[:i]) for i in range(len(counts) + 1)]
+        scratch += (tile + 2) ** 2 * (taps * vectors * isa.lanes | 1) * isa.lanes * 4
     return Layer(
         kind=f"conv2d_winograd{tile}", template="f32-conv-winograd.c.in", defines=defines,
         phases=(Phase("winograd", -(-tiles // group) * splits),),
         inputs=conv.layer_inputs(isa.lanes),
-        constants=(transformed_weights(conv, isa, points, vectors),
+        constants=(plain_weights(weights, isa) if taps else transformed_weights(weights, points),
                    conv.channel_constants(parts * vectors * isa.lanes)),
         output_shape=conv.output_shape(isa.lanes),
-        scratch_bytes=scratch_bytes(isa, tile, group, len(blocks), vectors),
+        scratch_bytes=scratch,
         variant=f"f{tile}x3_{isa.variant(pixels, vectors)}",
         note={"kernel": "winograd", **parameters, "multiply_adds": conv.multiply_adds})
 
@@ -79,15 +91,26 @@ def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) ->
     return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
 
 
-def transformed_weights(conv: Convolution, isa: Isa, points: tuple[float, ...],
-                        vectors: int) -> np.ndarray:
-    """float32 [part][position][input channel][output channel of the part], computed in float64."""
-    _, taps, _ = winograd_points.matrices(points)
+def _in_parts(conv: Convolution, isa: Isa, vectors: int) -> np.ndarray:
+    """[part][output channel of the part][input channel][3][3], zeros past the last channel."""
     out_channels, in_channels = conv.weight.shape[:2]
     width = vectors * isa.lanes
     parts = -(-out_channels // width)
-    padded = np.zeros((parts * width, in_channels, 3, 3))
+    padded = np.zeros((parts * width, in_channels, 3, 3), np.float32)
     padded[:out_channels] = conv.weight
-    values = np.einsum("ai,ocij,bj->abco", taps, padded, taps, optimize=True)
-    values = values.reshape(len(taps) ** 2, in_channels, parts, width)
-    return np.ascontiguousarray(values.transpose(2, 0, 1, 3), np.float32)
+    return padded.reshape(parts, width, in_channels, 3, 3)
+
+
+def transformed_weights(weights: np.ndarray, points: tuple[float, ...]) -> np.ndarray:
+    """float32 [part][position][input channel][output channel of the part], computed in float64."""
+    _, taps, _ = winograd_points.matrices(points)
+    values = np.einsum("ai,pocij,bj->pabco", taps, weights.astype(np.float64), taps, optimize=True)
+    return np.ascontiguousarray(
+        values.reshape(len(values), len(taps) ** 2, *values.shape[3:]), np.float32)
+
+
+def plain_weights(weights: np.ndarray, isa: Isa) -> np.ndarray:
+    """[part][input channel][vector of the part][tap][lane]."""
+    parts, width, in_channels = weights.shape[:3]
+    by_vector = weights.reshape(parts, width // isa.lanes, isa.lanes, in_channels, 9)
+    return np.ascontiguousarray(by_vector.transpose(0, 3, 1, 4, 2))

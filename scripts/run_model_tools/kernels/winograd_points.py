@@ -59,5 +59,9 @@ def matrices(points: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray, np.ndar
 def defines(points: tuple[float, ...]) -> dict[str, object]:
     """winograd_transform.h's macros."""
     without = [even_coefficients(tuple(q for q in points if q != p))[:-1] or [0.0] for p in points]
+    _, taps, _ = matrices(points)
     return {"OUT_TILE": 2 * len(points), "POINTS": list(points),
-            "EVEN": even_coefficients(points)[:-1], "WITHOUT": without}
+            "EVEN": even_coefficients(points)[:-1], "WITHOUT": without,
+            "TAP_ZERO": float(taps[0, 0]), **{
+                name: taps[2::2, tap].tolist()
+                for tap, name in enumerate(("FIRST_TAP", "MIDDLE_TAP", "LAST_TAP"))}}
