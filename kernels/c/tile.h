@@ -48,7 +48,7 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
   int k = 0;
 #if defined(NEON_ARMV7)
   const float* w_next = weights;
-  NO_UNROLL for (; k + 4 <= depth; k += 4) {
+  NO_UNROLL for (; MANY_TIMES(k + 4 <= depth); k += 4) {
     const float* a_next = input + k;
     vec a[MOST_TILE_PIXELS];
     UNROLL for (int p = 0; p < pixels; p++) a[p] = load_stepping(&a_next, pixel_stride * 4);
@@ -63,7 +63,7 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
     }
   }
 #elif defined(MULTIPLIES_BY_LANE)
-  NO_UNROLL for (; k + 4 <= depth; k += 4) {
+  NO_UNROLL for (; MANY_TIMES(k + 4 <= depth); k += 4) {
     vec a[MOST_TILE_PIXELS];
     UNROLL for (int p = 0; p < pixels; p++) a[p] = load(input + p * pixel_stride + k);
     UNROLL for (int j = 0; j < 4; j++) {
@@ -78,7 +78,7 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
     }
   }
 #endif
-  NO_UNROLL for (; k < depth; k++) {
+  NO_UNROLL for (; MANY_TIMES(k < depth); k++) {
     vec w[MOST_TILE_VECTORS];
     UNROLL for (int v = 0; v < vectors; v++) w[v] = load(weights + (k * vectors + v) * LANES);
     UNROLL for (int p = 0; p < pixels; p++) {
@@ -112,7 +112,7 @@ KERNEL half_vec load_half(const float* from) { return *(const half_vec_in_memory
 KERNEL void half_tile_multiply(tile_sums sums, half_vec* halves, int pixels, int vectors,
                                const float* input, long pixel_stride, const float* weights,
                                int depth) {
-  NO_UNROLL for (int k = 0; k < depth; k++) {
+  NO_UNROLL for (int k = 0; MANY_TIMES(k < depth); k++) {
     const float* from = weights + (long)k * vectors * LANES;
     vec w[MOST_TILE_VECTORS];
     UNROLL for (int v = 0; v < vectors - 1; v++) w[v] = load(from + v * LANES);

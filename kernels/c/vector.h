@@ -27,6 +27,12 @@ typedef int ivec __attribute__((vector_size(4 * LANES)));
 #define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
+/* Conditions of loops that go round about a thousand times, or a few times: registers are given to
+ * what is expected to run most, and without a word the innermost loop is, as few rounds as it has.
+ */
+#define MANY_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.999)
+#define FEW_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.7)
+
 KERNEL vec load(const float* from) { return *(const vec_in_memory*)from; }
 
 KERNEL void store(float* to, vec value) { *(vec_in_memory*)to = value; }
