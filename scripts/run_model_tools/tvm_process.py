@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
+from run_model_tools import relax_compiler
 from run_model_tools.environment import (
     BUILD_DIR,
     IS_INSTALLED,
@@ -29,6 +30,7 @@ from run_model_tools.errors import (
     ToolError,
 )
 from run_model_tools.onnx_repair.repair import load, write_repaired
+from run_model_tools.onnx_repair.walk import RELAX, RELAY
 
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
 TRACE_VARIABLE = "RUN_MODEL_TRACE"
@@ -67,6 +69,8 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
     if python:
         command, env = [python], dict(os.environ)
         env.setdefault("TOPHUB_LOCATION", "NONE")
+    elif action.endswith("_relax"):
+        command, env = [str(VENV_PYTHON)], relax_compiler.environment()
     else:
         if not (TVM_DIR / "python" / "tvm" / "libtvm.so").exists():
             first = ("name the build/ of a repository whose scripts/setup.sh was run in "
@@ -80,7 +84,8 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
         # Lists of folders are added to; build/tvm's own come first.
         env[name] = f"{env[name]}:{value}" if name == "PYTHONPATH" and env.get(name) else value
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
-        repaired, refused = _with_repaired_models(request, Path(folder))
+        importer = RELAX if action.endswith("_relax") else RELAY
+        repaired, refused = _with_repaired_models(request, Path(folder), importer)
         command.append(str(_start_file(Path(folder, "packages"), env)))
         result_path = Path(folder, "result.json")
         request_path = Path(folder, "request.json")
@@ -108,42 +113,45 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
     return result
 
 
-def _with_repaired_models(request: dict[str, Any],
-                          folder: Path) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+def _with_repaired_models(request: dict[str, Any], folder: Path,
+                          importer: str) -> tuple[dict[str, Any], list[tuple[int, str]]]:
     """The request with repaired models in the place of those that it names.
 
     Of several requests in one, those that are refused are left out: (index, why) of each.
     """
+    if request.get("dynamic"):
+        return request, []
     if "onnx" in request:
-        return _with_repaired(request, folder / "model"), []
+        return _with_repaired(request, folder / "model", importer), []
     if "requests" not in request:
         return request, []
     kept, refused = [], []
     for index, one in enumerate(request["requests"]):
         try:
-            kept.append(_with_repaired(one, folder / f"model{index}")
+            kept.append(_with_repaired(one, folder / f"model{index}", importer)
                         if "onnx" in one else one)
         except ToolError as error:
             refused.append((index, str(error)))
     return {**request, "requests": kept}, refused
 
 
-def with_repaired_model(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def with_repaired_model(request: dict[str, Any], folder: Path,
+                        importer: str = RELAY) -> dict[str, Any]:
     """A request of a model that is repaired in a folder, for several calls."""
     if "onnx" not in request:
         return request
     source, target = Path(request["onnx"]), folder / "repaired.onnx"
     write_repaired(load(source, request.get("outputs", ())), target, request["shapes"],
-                   request.get("frozen"), str(source))
+                   request.get("frozen"), str(source), importer)
     left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
     return {**left, "repaired": str(target)}
 
 
-def _with_repaired(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_repaired(request: dict[str, Any], folder: Path, importer: str) -> dict[str, Any]:
     """What the worker gets: the repaired model is the model."""
     if "repaired" not in request:
         folder.mkdir()
-        request = with_repaired_model(request, folder)
+        request = with_repaired_model(request, folder, importer)
     left = {key: value for key, value in request.items() if key != "repaired"}
     return {**left, "onnx": request["repaired"]}
 
@@ -215,6 +223,10 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> ToolError:
     kind, message = error["kind"], error["message"]
+    if kind == "import" and request.get("compiler") == "relax":
+        return ToolError(MISSING_FILE, (
+            f"{python} cannot import TVM with Relax: {message}; name an interpreter that has TVM "
+            "0.25 to 0.27 and onnx with --tvm-python, or none."))
     if kind == "import":
         return ToolError(MISSING_FILE, (
             f"{python} cannot import TVM with Relay: {message}; run scripts/setup.sh, or name an "

@@ -15,17 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling import artifact, c_target, explanation, forms
+from run_model_tools.compiling import artifact, c_target, explanation, forms, relax_job
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
-from run_model_tools.errors import USAGE, ToolError, command
+from run_model_tools.compiling.open_shapes import open_shapes
+from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
 from run_model_tools.files import json_text, write_atomically
 from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.kernels import winograd_bytes
-from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import find_target
@@ -34,6 +36,9 @@ from run_model_tools.tuning import selection
 from run_model_tools.verifying import verification
 
 REPORT_SCHEMA_VERSION = 1
+COMPILERS = ("auto", "relay", "relax")
+TVM_FAILED = (1, MALFORMED_FILE)
+"""What a compilation ends with where TVM cannot take a network (tvm_process.py)."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -66,6 +71,14 @@ def parse_arguments() -> argparse.Namespace:
                         help="also make these forms of the artifact, below its folder's forms/: "
                              "flat, mod, tar, single, linked, mlf, or all (scripts/README.md); "
                              "what a target has none of is left out")
+    parser.add_argument("--compiler", choices=COMPILERS, default="relay",
+                        help="relay (default): TVM 0.18, which makes a graph and its parameters; "
+                             "relax: today's TVM, which makes one library (it is installed into "
+                             "build/relax when it is needed first); auto: relay, and relax where "
+                             "that cannot take the network")
+    parser.add_argument("--dynamic", action="store_true",
+                        help="with --compiler relax: what the model leaves open of its inputs' "
+                             "shapes stays open; --shape says a shape at which it is tried")
     parser.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
                         help="TVM's optimisation level (default: 3)")
     parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
@@ -147,6 +160,7 @@ def make_job(args: argparse.Namespace) -> Job:
         raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
     frozen = read_frozen(args.freeze)
+    given = dict(parse_shape(text) for text in args.shape)
     if is_tflite(args.model):
         for flag, value in (("--freeze", frozen), ("--outputs", args.outputs)):
             if value:
@@ -159,9 +173,19 @@ def make_job(args: argparse.Namespace) -> Job:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
     described, labels = preprocessing.from_flags(args, args.model)
+    if args.dynamic and args.compiler != "relax":
+        raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
+                               "shapes; add --compiler relax or leave it out.")
+    if args.dynamic and isinstance(model, OnnxModel):
+        shapes = open_shapes(model)
+        # Without an example, its own shape, of which an open first extent alone is a batch of 1.
+        examples = resolve_shapes(model, given) if given else {}
+    else:
+        shapes, examples = resolve_shapes(model, given), {}
     return Job(
         name=name, model=model, target=target, out=args.out,
-        shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
+        shapes=shapes, dynamic=args.dynamic, examples=examples,
+        compiler="relax" if args.compiler == "relax" else "relay",
         preprocessing=described, labels=labels, layouts=layouts, opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision == "int8" else args.kernels,
@@ -240,10 +264,32 @@ def print_report(job: Job, report: dict) -> None:
         shapes = ", ".join("x".join(map(str, shape)) for shape in note["shapes"])
         print(f"  slow layer: {note['operator']} ({shapes}) has a plain schedule, since the code "
               f"of TVM's {note['schedule']} would be too large to compile")
+    for compiler, reason in report.get("other_compilers", {}).items():
+        print(f"  compiled by Relax, since --compiler {compiler} could not: {reason}")
     checked = report["verification"]
     if report["up_to_date"]:
         print("  up to date: nothing was compiled")
     print(f"  {describe_verification(checked)}")
+
+
+def compile_with(compiler: str, job: Job) -> tuple[Job, dict[str, Any]]:
+    """The job that was done, and its report: "auto" takes the other compiler where the first one
+    cannot take the network."""
+    if compiler == "relax":
+        return job, relax_job.compile_job(job)
+    try:
+        return job, compile_job(job)
+    except ToolError as error:
+        # What is wrong with the file, the options or the machine is so for both.
+        if compiler != "auto" or error.code not in TVM_FAILED:
+            raise
+        other = replace(job, compiler="relax")
+        try:
+            report = relax_job.compile_job(other)
+        except ToolError as second:
+            raise ToolError(error.code, f"with --compiler relay, {error}\n"
+                                        f"with --compiler relax, {second}") from None
+        return other, {**report, "other_compilers": {"relay": str(error)}}
 
 
 @command
@@ -251,6 +297,8 @@ def main() -> int:
     args = parse_arguments()
     job = make_job(args)
     ready = is_up_to_date(job)
+    if args.compiler == "auto" and not ready and is_up_to_date(replace(job, compiler="relax")):
+        job, ready = replace(job, compiler="relax"), True
     if args.check:
         return 0 if ready else 1
     report: dict[str, Any]
@@ -258,11 +306,13 @@ def main() -> int:
         metadata = artifact.read_metadata(job.directory / artifact.METADATA) or {}
         report = {"metadata": metadata, "verification": metadata["verification"], "seconds": {}}
     else:
-        report = compile_job(job)
+        job, report = compile_with(args.compiler, job)
     report = {"schema_version": REPORT_SCHEMA_VERSION, "directory": str(job.directory),
               "up_to_date": ready and not args.force, **report}
-    explained = explanation.explain((job.directory / artifact.GRAPH).read_text(),
-                                    report["metadata"].get("plain_schedules", []))
+    metadata = report["metadata"]
+    explained = (explanation.of_functions(metadata["kernels"]) if job.compiler == "relax" else
+                 explanation.explain((job.directory / artifact.GRAPH).read_text(),
+                                     metadata.get("plain_schedules", [])))
     if args.report:
         text = json_text({**report, "explanation": explained})
         write_atomically(args.report, text.encode())

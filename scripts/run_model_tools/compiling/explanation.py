@@ -51,6 +51,22 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
                                                             for node in nodes)}}
 
 
+def of_functions(kernels: dict[str, Any]) -> dict[str, Any]:
+    """The same of a Relax executable, out of metadata.json's "kernels": its functions of ours in
+    the order in which they are called first; TVM's are counted by operator."""
+    nodes = []
+    for name, note in kernels.get("functions", {}).items():
+        kernel = dict(note)
+        adds = kernel.pop("multiply_adds", None)
+        nodes.append({"name": name, "function": name, "by": "ours", "outputs": [],
+                      "kernel": kernel, **({} if adds is None else {"multiply_adds": int(adds)})})
+    left = kernels.get("left_to_tvm", {})
+    return {"nodes": nodes, "plain_schedules": [], "left_to_tvm": left,
+            "sums": {"ours": kernels.get("layers", 0), "TVM": sum(left.values()),
+                     "layout": kernels.get("layout_changes", 0), "nothing": 0,
+                     "multiply_adds_of_ours": sum(n.get("multiply_adds", 0) for n in nodes)}}
+
+
 def _only_moves(operators: str) -> bool:
     """Whether a fused function's name, as "reshape_transpose_1", has operators of _LAYOUT only."""
     rest = operators
@@ -75,7 +91,7 @@ def as_text(explained: dict[str, Any]) -> list[str]:
             words = {"TVM": "TVM's schedule", "layout": "TVM, moves numbers only",
                      "nothing": "costs nothing"}[node["by"]]
         shape = ", ".join("x".join(map(str, output["shape"])) for output in node["outputs"])
-        lines.append(f"{node['name']} -> {shape}: {words}")
+        lines.append(f"{node['name']}{' -> ' if shape else ''}{shape}: {words}")
     sums = explained["sums"]
     lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "
                  f"multiply-adds), {sums['TVM']} TVM's, {sums['layout']} that move numbers only, "

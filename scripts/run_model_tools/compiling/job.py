@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools import environment, tvm_process
+from run_model_tools import environment, relax_compiler, tvm_process
 from run_model_tools.compiling import artifact, c_target, calibration_pictures, forms, params_file
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.compiling.graph_file import Graph, read_graph
@@ -78,6 +78,12 @@ class Job:
     tolerance: float | None = None
     """Allowed difference; None stands for verification.TOLERANCE, or INT8_TOLERANCE."""
     tvm_python: str | None = None
+    compiler: str = "relay"
+    """"relay", a graph and its parameters; "relax", one library (relax_job.py)."""
+    dynamic: bool = False
+    """With Relax: extents that the model leaves open stay open, -1 in `shapes`."""
+    examples: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes at which such a network is tried, where the user said any."""
 
     @property
     def directory(self) -> Path:
@@ -125,6 +131,9 @@ class Job:
             parts += [self.precision, calibration_pictures.digest(self.calibration)]
         if self.optimize_for != winograd_bytes.SPEED:
             parts += ["optimized for", self.optimize_for]
+        if self.compiler == "relax":
+            parts += ["relax", self.dynamic, sources_hash(environment.PACKAGE / "inside_tvm/relax"),
+                      relax_compiler.REQUIREMENTS.read_text()]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -135,7 +144,7 @@ def _kernel_sources() -> str:
     return sources_hash(environment.DATA_ROOT / "kernels", environment.PACKAGE / "kernels")
 
 
-_NOT_ASKED_FOR = {"done": False, "reason": "not asked for"}
+NOT_ASKED_FOR = {"done": False, "reason": "not asked for"}
 
 
 def is_up_to_date(job: Job) -> bool:
@@ -143,7 +152,7 @@ def is_up_to_date(job: Job) -> bool:
     metadata = artifact.read_metadata(job.directory / artifact.METADATA)
     if metadata is None or metadata.get("build_key") != job.build_key():
         return False
-    if job.verified and metadata.get("verification") == _NOT_ASKED_FOR:
+    if job.verified and metadata.get("verification") == NOT_ASKED_FOR:
         return False
     if not set(job.possible_forms()) <= set(forms.present(metadata)):
         return False
@@ -168,9 +177,9 @@ def compile_job(job: Job) -> dict[str, Any]:
     title = f"{job.name} for {job.target.name}"
     there = forms.present(artifact.read_metadata(job.directory / artifact.METADATA))
     job = replace(job, forms=tuple(f for f in forms.ALL if f in job.forms or f in there))
-    cc = job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
+    cc = linker_of(job)
     if not job.is_c:
-        _check_compiler(cc, job.target)
+        check_compiler(cc, job.target)
     pictures = _calibration_tensors(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder, \
             tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
@@ -238,7 +247,7 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
             pictures: dict[str, np.ndarray], source: dict[str, Any]) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
-        return _NOT_ASKED_FOR
+        return NOT_ASKED_FOR
     compilers = [[cc]]
     if job.is_c:
         compilers = [[*shlex.split(job.cc or os.environ.get("CC") or "cc"),
@@ -275,7 +284,12 @@ def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str
     return compiled["target"]
 
 
-def _check_compiler(cc: str, target: Target) -> None:
+def linker_of(job: Job) -> str:
+    """What links the library."""
+    return job.cc or job.target.compiler() or os.environ.get("CXX") or "g++"
+
+
+def check_compiler(cc: str, target: Target) -> None:
     if shutil.which(cc) is None:
         package = "g++-" + cc.rsplit("-g++", 1)[0] if cc.endswith("-g++") else cc
         raise ToolError(USAGE, f"the compiler {cc}, which links for {target.name}, was not found: "

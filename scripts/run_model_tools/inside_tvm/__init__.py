@@ -4,7 +4,7 @@ It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to unders
 it has no annotations and no newer syntax, imports nothing of this project but itself and
 tuning/records.py, and TVM's modules where they are used.  What needs TVM 0.18 is left to it: tuning
 (the sub-package `tuning`) and our kernels (run_model_tools.kernels), which are imported when a
-request asks for them.
+request asks for them.  What is for TVM 0.25 and later is in the sub-package `relax`.
 """
 
 import json
@@ -25,6 +25,15 @@ def tell(request, event, **more):
     """Says what is being done to who asked to hear it (tvm_process.call's on_event)."""
     if request.get("events"):
         os.write(request["events"], (json.dumps(dict(more, event=event)) + "\n").encode())
+
+
+def result_or_error(action, tvm, request):
+    """What the action gives, or {"error": the last line of what it says}."""
+    try:
+        return action(tvm, request)
+    except Exception as error:
+        text = str(error).strip() or type(error).__name__
+        return {"error": text.splitlines()[-1]}
 
 
 @contextmanager

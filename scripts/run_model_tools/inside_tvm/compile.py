@@ -11,6 +11,7 @@ from run_model_tools.inside_tvm import (
     faster_import,
     own_kernels,
     pad_channels,
+    result_or_error,
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
@@ -86,14 +87,7 @@ def compile_model(tvm, request):
 
 def compile_many(tvm, request):
     """compile_model for each of request["requests"]: many small models start TVM once."""
-    results = []
-    for one in request["requests"]:
-        try:
-            results.append(compile_model(tvm, one))
-        except Exception as error:
-            text = str(error).strip() or type(error).__name__
-            results.append({"error": text.splitlines()[-1]})
-    return {"results": results}
+    return {"results": [result_or_error(compile_model, tvm, one) for one in request["requests"]]}
 
 
 def read_source(tvm, request, lanes=0):

@@ -15,6 +15,10 @@ from run_model_tools.inside_tvm import Refusal, quiet_stderr
 # The module, here, and the function of each action; it is imported when it is asked for.
 ACTIONS = {
     "compile": ("compile", "compile_model"),
+    "compile_relax": ("relax.compile", "compile_model"),
+    "compile_many_relax": ("relax.compile", "compile_many"),
+    "run_many_relax": ("relax.run", "run_many"),
+    "run_relax": ("relax.run", "run_model"),
     "compile_many": ("compile", "compile_many"),
     "run": ("run", "run_model"),
     "run_many": ("run", "run_many"),
@@ -42,7 +46,9 @@ def main():
             faster_folding.prepare_environment()
             with quiet_stderr():
                 import tvm
-                from tvm import relay  # noqa: F401 -- TVM 0.20 and later have none.
+                # TVM 0.20 and later have no Relay, earlier ones no Relax that could be used.
+                import_module("tvm.relax.frontend.onnx" if request["action"].endswith("_relax")
+                              else "tvm.relay")
         except ImportError as error:
             raise Refusal("import", str(error)) from error
         result = act(tvm, request)

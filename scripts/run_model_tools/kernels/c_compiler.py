@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT, TVM_DIR
@@ -75,3 +76,23 @@ def compile_to_ir(source: str, flags: list[str], entries: list[str]) -> str:
     ir = re.sub(r' "(target-cpu|target-features|tune-cpu)"="[^"]*"', "", done.stdout)
     ir_cache.keep(key, ir)
     return ir
+
+
+def ir_to_object(ir: str, flags: list[str], path: Path) -> None:
+    """An object file of what compile_to_ir() made, whose functions only the library that it becomes
+    part of sees.  `flags` say the CPU alone (target_flags()).  Raises CompileError."""
+    _to_object(re.sub(r"^define (?:dso_local )?", "define hidden ", ir, flags=re.MULTILINE),
+               ["-x", "ir", "-O3", *flags], path)
+
+
+def c_to_object(source: str, flags: list[str], path: Path) -> None:
+    """An object file of C code that calls kernels."""
+    _to_object(source, [*_FLAGS, "-fvisibility=hidden", *flags], path)
+
+
+def _to_object(text: str, flags: list[str], path: Path) -> None:
+    command = [find_clang(), *flags, "-fPIC", "-c", "-o", str(path), "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(
+            f"{command[0]} could not compile a kernel:\n{done.stderr.strip()[-3000:]}")

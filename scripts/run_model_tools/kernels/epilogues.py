@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from tvm import relay
 
 from run_model_tools.kernels.expressions import Builder, Expression, Operand
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import apply, numbers_of_channels, region_after
 from run_model_tools.kernels.relay.graph import operator, post_order, shape_of, users_of
 

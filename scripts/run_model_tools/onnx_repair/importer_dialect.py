@@ -1,6 +1,6 @@
 """The last step: a valid model of opset 18 -> what TVM's importer makes the same of.
 
-The importer takes only the first of several axes that are an input, and all where they are an
+Relay's importer takes only the first of several axes that are an input, and all where they are an
 attribute, which ONNX gave up at opset 18; it expects a padding's value in a list, and reads no
 output that is left out.
 """
@@ -11,13 +11,15 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from run_model_tools.onnx_repair.walk import RELAY
+
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
 
 
-def to_dialect(model: onnx.ModelProto) -> onnx.ModelProto:
+def to_dialect(model: onnx.ModelProto, importer: str = RELAY) -> onnx.ModelProto:
     """Changes the model and gives it back."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in model.graph.node:
+    for node in model.graph.node if importer == RELAY else ():
         if node.op_type in _REDUCTIONS and len(node.input) > 1:
             axes = numpy_helper.to_array(constants[node.input[1]])
             node.attribute.append(helper.make_attribute("axes", [int(a) for a in axes]))

@@ -28,16 +28,27 @@ _KEPT = ("QuantizeLinear", "DequantizeLinear")
 _FOLDED_BYTES = 1 << 20
 
 
+RELAY, RELAX = "relay", "relax"
+"""The importers that a model is repaired for."""
+_UNKNOWN = {RELAY: (), RELAX: ("Celu", "GRU", "LSTM", "RNN")}
+
+
 class Walk:
     """The state of a walk; rules use `graph`, `run` and `node_in`."""
 
-    def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = ()) -> None:
+    def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = (),
+                 importer: str = RELAY) -> None:
         self.path = path
+        self.importer = importer
         self.graph = Graph()
         self.rules = rules.load()
         self.functions = {(f.domain, f.name): f for f in functions}
         self._count = 0
         self._depth = 0
+
+    def knows(self, operator: str) -> bool:
+        """Whether the importer takes an operator that rules can write otherwise."""
+        return operator not in _UNKNOWN[self.importer]
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, Thing | None],
             opsets: Mapping[str, int], prefix: str = "") -> None:

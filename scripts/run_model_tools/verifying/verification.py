@@ -34,6 +34,8 @@ _MOST_PICTURES = 32
 Tensors = dict[str, np.ndarray]
 HostPlan = Callable[[Path], str]
 """Compiles the same plan for this machine into an empty folder, and says how in some words."""
+Runner = Callable[[Path, Machine, list[list[str]], list[Tensors]], list[list[np.ndarray]]]
+"""What execution.run_artifact() is for artifacts of a graph."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class Subject:
     compilers: list[list[str]]
     """Of C code that is to run where the artifact does, the likeliest first."""
     host_plan: HostPlan
+    run: Runner = run_artifact
+    other_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
+    """Of a network for inputs of any shape: what else is tried than `shapes`."""
 
 
 def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
@@ -131,8 +136,10 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
         raise NoReference(reason)
     limits = made_inputs.whole_number_limits(model)
     for tried in made_inputs.narrower(limits):
-        given = [made_inputs.random_inputs(model.inputs, subject.shapes, subject.preprocessing,
-                                           tried, seed) for seed in made_inputs.SEEDS]
+        given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,
+                                           tried, seed)
+                 for shapes in (subject.shapes, *subject.other_shapes)
+                 for seed in made_inputs.SEEDS]
         try:
             runs = [model.run_by(inputs) for inputs in given]
         except Exception as error:  # References have a dozen classes of their own.
@@ -150,14 +157,14 @@ def _execute(subject: Subject,
     if library.exists():
         for machine in machines(artifact.library_machine(library), subject.target):
             try:
-                return (run_artifact(subject.folder, machine, subject.compilers, given),
+                return (subject.run(subject.folder, machine, subject.compilers, given),
                         {"where": machine.where})
             except NotRun as error:
                 reasons.append(f"{machine.where}: {error}")
     with tempfile.TemporaryDirectory(prefix="run_model-") as name:
         folder = Path(name)
         how = subject.host_plan(folder)
-        results = run_artifact(folder, Machine("native"), host_compilers(), given)
+        results = subject.run(folder, Machine("native"), host_compilers(), given)
     return results, {"where": "host plan", "host_plan": how,
                      "not_executed_because": "; ".join(reasons) or "there is no emulator of it"}
 

@@ -9,8 +9,9 @@ import tvm
 
 from run_model_tools.kernels.int8 import calibration, quantize
 from run_model_tools.kernels.int8.quantized import Quantization
+from run_model_tools.kernels.layers_of_plan import report as report_of_plan
 from run_model_tools.kernels.plan import Plan
-from run_model_tools.kernels.relay import operators, rewriting
+from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
 from run_model_tools.kernels.relay.rewriting import Rewritten
@@ -42,7 +43,7 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
         raise NotForUs("no layer of the network has a kernel of 8 bits")
     module, layers = write_module(quantized, isa)
     operators.compile_all(layers.values(), target)
-    report = {**rewriting.report(quantized, isa), **counts, "calibration_pictures": count}
+    report = {**report_of_plan(quantized, isa), **counts, "calibration_pictures": count}
     return Rewritten(module, layers, report)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tvm import relay
 
 from run_model_tools.kernels.expressions import Builder, Operand
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import arguments, operator, shape_of
 
 FAST = {"fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf"}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-from tvm import relay
+
+from run_model_tools.kernels.relay import nodes as relay
 
 
 def post_order(body: relay.Expr) -> list[relay.Expr]:
     """All expressions, each after what it reads."""
-    order: list[relay.Expr] = []
-    relay.analysis.post_order_visit(body, order.append)
-    return order
+    return relay.post_order(body)
 
 
 def users_of(order: list[relay.Expr]) -> dict[relay.Expr, list[relay.Expr]]:

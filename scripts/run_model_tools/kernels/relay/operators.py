@@ -15,10 +15,8 @@ from tvm.relay.op import op as relay_op
 
 from run_model_tools.kernels.c_compiler import compile_to_ir, target_flags
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.tensors import Blocked
-
-PREFIX = "run_model."
-"""What the names of our operators begin with."""
 
 # Calls name their layer by its symbol here: attributes of Python's own cannot be nodes of TVM's.
 # Layers that differ in nothing but their constants share one, and TVM compiles them once.

@@ -7,15 +7,15 @@ typed, without batch normalisations, constants folded.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import tvm
-from tvm import relay
 
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
 from run_model_tools.kernels.plan import LayerStep, Plan
 from run_model_tools.kernels.program_fusion import fuse_programs
-from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import arguments, operator, post_order, shape_of
 from run_model_tools.kernels.relay.readers import (
     channels,
@@ -26,7 +26,6 @@ from run_model_tools.kernels.relay.readers import (
     places,
     pooling,
     programs,
-    quantization,
 )
 from run_model_tools.kernels.relay.readers.network import Network, Value
 from run_model_tools.kernels.tensors import Blocked, Tensor
@@ -39,6 +38,10 @@ READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
 VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
     **moves.READERS, **matrices.READERS, **programs.READERS}
 """By operator, of all others, which they see as views."""
+
+QUANTIZATION_READERS: dict[str, Callable[[Network, relay.Call], Value]] = (
+    import_module(f"{__package__}.readers.quantization").READERS if relay.HAS_RELAY else {})
+"""Of the operators that relay/quantization.py puts in."""
 
 EPILOGUE_READERS: dict[str, Callable[[Network, Epilogue], Value]] = {
     **convolutions.EPILOGUES}
@@ -110,14 +113,14 @@ def _value(net: Network, expr: relay.Expr) -> Value:
     name = operator(expr)
     if not name:
         raise NotForUs(f"it has a {type(expr).__name__}")
-    if name.startswith(operators.PREFIX) and name not in quantization.READERS:
+    if name.startswith(relay.PREFIX) and name not in QUANTIZATION_READERS:
         return _made_layer(net, expr)
     value = None
-    if name in quantization.READERS:
+    if name in QUANTIZATION_READERS:
         for argument in expr.args:
             if isinstance(net.values[argument], View):
                 net.values[argument] = _for_layers(net, net.values[argument])
-        value = quantization.READERS[name](net, expr)
+        value = QUANTIZATION_READERS[name](net, expr)
     # The last reshape of a channel shuffle is told by what lies two moves before it.
     if value is None and name in READERS and (
             name == "reshape" or any(_in_blocks(net.values[a]) for a in expr.args)):
@@ -129,7 +132,7 @@ def _value(net: Network, expr: relay.Expr) -> Value:
 
 def _made_layer(net: Network, expr: relay.Call) -> Tensor:
     """A layer that was made while importing (inside_tvm/recurrent_operators.py)."""
-    layer = operators.layer_of(expr)
+    layer = import_module(f"{__package__}.operators").layer_of(expr)
     inputs = [net.plain(net.values[a]) for a in expr.args[:len(layer.inputs)]]
     output = Tensor(layer.output_shape)
     net.plan.steps.append(LayerStep(inputs, output, layer))

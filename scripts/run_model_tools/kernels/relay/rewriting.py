@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 
 import tvm
 
 from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
-from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.layers_of_plan import report
 from run_model_tools.kernels.plan import (
     DequantizeStep,
-    Plan,
     ProgramStep,
     QuantizeStep,
     RelayStep,
 )
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
+from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
-
-# Moving numbers to another layout is no work of the network's own.
-_LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ def annotate(graph: str, layers: dict[str, Layer]) -> str:
     node's function is, which its packed weights do not tell.
     """
     described = json.loads(graph)
-    names = {f"_fused_{operators.PREFIX}{name}".replace(".", "_"): layer
+    names = {f"_fused_{PREFIX}{name}".replace(".", "_"): layer
              for name, layer in layers.items()}
     for node in described["nodes"]:
         function = node.get("attrs", {}).get("func_name", "")
@@ -76,14 +72,3 @@ def annotate(graph: str, layers: dict[str, Layer]) -> str:
             node["attrs"]["multiply_adds"] = str(note.pop("multiply_adds"))
         node["attrs"]["kernel"] = json.dumps(note, sort_keys=True)
     return json.dumps(described, indent=1)
-
-
-def report(plan: Plan, isa: Isa) -> dict[str, object]:
-    """How many layers run our kernels and which operators are left to TVM's schedules."""
-    left = Counter(step.what for step in plan.steps
-                   if isinstance(step, RelayStep) and step.what not in _LAYOUT)
-    moved = sum(isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
-                for step in plan.steps)
-    ours = sum(not isinstance(step, RelayStep) for step in plan.steps)
-    return {"instruction_set": isa.name, "lanes": isa.lanes, "layers": ours,
-            "left_to_tvm": dict(sorted(left.items())), "layout_changes": moved}

@@ -18,8 +18,12 @@ def parametric(walk: Walk, node: Node) -> Value:
         # Until opset 6 they had four digits.
         "Selu": {"alpha": 1.67326319217681884765625 if node.opset >= 6 else 1.6732,
                  "gamma": 1.05070102214813232421875 if node.opset >= 6 else 1.0507}}[node.op]
-    return walk.graph.op(node.op, node.tensor(0), **{
-        key: float(node.attrs.get(key, value)) for key, value in defaults.items()})
+    given = {key: float(node.attrs.get(key, value)) for key, value in defaults.items()}
+    if node.op == "Celu" and not walk.knows("Celu"):
+        graph, alpha = walk.graph, given["alpha"]
+        elu = graph.op("Elu", graph.op("Div", node.tensor(0), alpha), alpha=1.0)
+        return graph.op("Mul", elu, alpha)
+    return walk.graph.op(node.op, node.tensor(0), **given)
 
 
 @rule("HardSwish")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tvm
-from tvm import relay
 
 from run_model_tools.kernels import resampling
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers import places
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
@@ -30,7 +29,7 @@ def _split(net: Network, expr: relay.Expr) -> Value:
     if not isinstance(data, Blocked) or int(expr.attrs.axis) % 4 != 1:
         return None
     what = expr.attrs.indices_or_sections
-    if isinstance(what, (tvm.tir.IntImm, int)):
+    if not hasattr(what, "__len__"):
         ends = [data.channels * (i + 1) // int(what) for i in range(int(what))]
     else:
         ends = [int(i) for i in what] + [data.channels]

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from tvm import relay
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.dense import Dense
 from run_model_tools.kernels.epilogues import Epilogue
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep
 from run_model_tools.kernels.registry import can_convolve, can_multiply
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.elementwise import arranged
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from tvm import relay
 
 from run_model_tools.kernels import matmul
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.plan import ProductStep
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value

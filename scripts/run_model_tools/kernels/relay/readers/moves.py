@@ -3,9 +3,7 @@ order, and nothing is moved before something needs it moved."""
 
 from __future__ import annotations
 
-import tvm
-from tvm import relay
-
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, Tensor
@@ -78,7 +76,7 @@ def _split(net: Network, expr: relay.Call) -> Value:
         return None
     axis = int(expr.attrs.axis) % len(view.axes)
     size, what = view.shape[axis], expr.attrs.indices_or_sections
-    if isinstance(what, (tvm.tir.IntImm, int)):
+    if not hasattr(what, "__len__"):
         ends = [size * (i + 1) // int(what) for i in range(int(what))]
     else:
         ends = [int(i) for i in what] + [size]

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tvm import relay
-
 from run_model_tools.kernels import rows
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.programs import Program, copy_of
-from run_model_tools.kernels.relay import operators
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import operator, shape_of, shape_of_type
+from run_model_tools.kernels.relay.nodes import writing
 from run_model_tools.kernels.tensors import Blocked, Tensor, plain
 from run_model_tools.kernels.views import View
 
@@ -48,20 +47,20 @@ class Network:
 
         def build(*given: relay.Expr) -> relay.Expr:
             rest = iter(given)
-            built = []
+            built: list[Any] = []
             for argument in arguments:
                 if isinstance(argument, list):
-                    built.append(relay.Tuple([f if isinstance(f, relay.Constant) else next(rest)
-                                              for f in argument]))
+                    built.append([f if isinstance(f, relay.Constant) else next(rest)
+                                  for f in argument])
                 else:
                     built.append(argument if isinstance(argument, relay.Constant) else next(rest))
-            return relay.Call(call.op, built, call.attrs, call.type_args)
+            return writing.again(call, built)
 
         kind = call.checked_type
         if isinstance(kind, relay.TupleType):
             # Each part is a step of its own; TVM computes equal expressions once.
             return [self.add_relay(flat, shape_of_type(part), str(part.dtype),
-                                   lambda *given, i=i: relay.TupleGetItem(build(*given), i),
+                                   lambda *given, i=i: writing.part(build(*given), i),
                                    operator(call)) for i, part in enumerate(kind.fields)]
         return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
 
@@ -75,7 +74,7 @@ class Network:
         """Costs nothing when run, unlike operators such as batch_flatten."""
         if tensor.shape == shape:
             return tensor
-        return self.add_relay([tensor], shape, tensor.dtype, lambda x: relay.reshape(x, shape),
+        return self.add_relay([tensor], shape, tensor.dtype, lambda x: writing.reshape(x, shape),
                               "reshape")
 
     def run(self, program: Program) -> Tensor:
@@ -89,15 +88,15 @@ class Network:
     def plain(self, value: Value) -> Tensor:
         """The value as one tensor of the network's own layout."""
         if isinstance(value, relay.Constant):
-            return self.add_relay([], value.data.shape, str(value.data.dtype), lambda: value,
-                                  "constant")
+            return self.add_relay([], value.data.shape, str(value.data.dtype),
+                                  lambda: writing.constant(value), "constant")
         if isinstance(value, Tensor):
             return value
         if isinstance(value, View):
             return self._copied(value)
         shape = (value.batch, value.channels, *value.size)
         return self.add_relay(value.tensors, shape, value.tensors[0].dtype,
-                              lambda *given: operators.to_planar(value, given), "to_planar")
+                              lambda *given: writing.to_planar(value, given), "to_planar")
 
     def blocked(self, value: Value) -> Blocked | None:
         """The value in blocks, or None where it is no float32 picture."""
@@ -113,7 +112,7 @@ class Network:
         lanes = self.isa.lanes
         blocked = (shape[0], len(plain_lanes(shape[1], lanes)), *shape[2:], lanes)
         output = self.add_relay([value], blocked, "float32",
-                                lambda x: operators.to_blocked(x, shape, lanes), "to_blocked")
+                                lambda x: writing.to_blocked(x, shape, lanes), "to_blocked")
         self._blocked[value] = plain(output, shape[1])
         return self._blocked[value]
 

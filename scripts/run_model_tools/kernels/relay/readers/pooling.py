@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from tvm import relay
 
 from run_model_tools.kernels.plan import PoolingStep
 from run_model_tools.kernels.pooling import Pooling
 from run_model_tools.kernels.registry import can_pool
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, Tensor

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tvm import relay
-
 from run_model_tools.kernels import rows
 from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of

@@ -1,0 +1,88 @@
+"""A network for inputs of several shapes: which extents are open, and at which it is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+
+from run_model_tools.errors import USAGE, ToolError
+from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.verifying import inputs as made_inputs
+
+Shapes = dict[str, tuple[int, ...]]
+
+_TRIED = 3
+"""Shapes of all inputs."""
+
+
+def open_shapes(model: OnnxModel) -> Shapes:
+    """The shape of each input, -1 for an open extent.  Raises ToolError (2) without any."""
+    shapes = {}
+    for item in model.inputs:
+        if item.shape is None:
+            raise ToolError(USAGE, f"{model.path} does not say how many axes its input "
+                                   f"'{item.name}' has, which --dynamic needs: leave it out.")
+        shapes[item.name] = tuple(-1 if d is None else d for d in item.shape)
+    if not any(-1 in shape for shape in shapes.values()):
+        raise ToolError(USAGE, f"{model.path} leaves no extent of its inputs open: leave "
+                               "--dynamic out, or export the network with open ones.")
+    return shapes
+
+
+def shapes_to_try(model: OnnxModel, given: Shapes) -> list[Shapes]:
+    """Different shapes that the network takes in its reference, those `given` first.
+
+    Extents of one name are equal.  Fewer than two raise ToolError (2): nothing would be shown.
+    """
+    graph = onnx.load(str(model.path), load_external_data=False).graph
+    names = {value.name: [d.dim_param or f"{value.name}.{i}" for i, d in
+                          enumerate(value.type.tensor_type.shape.dim)] for value in graph.input}
+    found: list[Shapes] = []
+    for shapes in _candidates(model, names, given):
+        if shapes not in found and _runs(model, shapes):
+            found.append(shapes)
+        if len(found) == _TRIED:
+            return found
+    if len(found) < 2:
+        raise ToolError(USAGE, (
+            f"no two shapes were found that {model.path} takes: say one with --shape, in which "
+            "extents that belong together agree, or leave --dynamic out."))
+    return found
+
+
+def _candidates(model: OnnxModel, names: dict[str, list[str]], given: Shapes) -> Iterator[Shapes]:
+    symbols = list(dict.fromkeys(
+        name for item in model.inputs for name, d in zip(names[item.name], item.shape or ())
+        if d is None))
+    example = {name: size for item in model.inputs if item.name in given
+               for name, size in zip(names[item.name], given[item.name])}
+    if example:
+        yield _filled(model, names, {s: example.get(s, 1) for s in symbols})
+        for symbol in symbols:
+            for change in (lambda n: n + 1, lambda n: 2 * n, lambda n: max(1, n // 2)):
+                yield _filled(model, names, {s: change(example.get(s, 1)) if s == symbol
+                                             else example.get(s, 1) for s in symbols})
+    for base in (2, 5, 1, 8, 16, 32, 64, 224):
+        yield _filled(model, names, {s: base + i for i, s in enumerate(symbols)})
+        yield _filled(model, names, dict.fromkeys(symbols, base))
+        # The first is likely a batch.
+        yield _filled(model, names, {s: base if i else 2 for i, s in enumerate(symbols)})
+
+
+def _filled(model: OnnxModel, names: dict[str, list[str]], sizes: dict[str, int]) -> Shapes:
+    return {item.name: tuple(sizes[name] if d is None else d
+                             for name, d in zip(names[item.name], item.shape or ()))
+            for item in model.inputs}
+
+
+def _runs(model: OnnxModel, shapes: Shapes) -> bool:
+    limits = made_inputs.whole_number_limits(model)
+    for tried in made_inputs.narrower(limits):
+        values = made_inputs.random_inputs(model.inputs, shapes, None, tried, 0)
+        try:
+            model.run(values)
+        except Exception:  # References have a dozen classes of their own.
+            continue
+        return True
+    return False

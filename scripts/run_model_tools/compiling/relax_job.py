@@ -1,0 +1,134 @@
+"""A trained network -> model.so and metadata.json by today's TVM: one library with code, constants
+and the Relax executable."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from run_model_tools import tvm_process
+from run_model_tools.compiling import artifact
+from run_model_tools.compiling.cpu_features import needed_features
+from run_model_tools.compiling.graph_file import Entry
+from run_model_tools.compiling.job import (
+    NOT_ASKED_FOR,
+    Job,
+    check_compiler,
+    linker_of,
+)
+from run_model_tools.compiling.open_shapes import shapes_to_try
+from run_model_tools.errors import MISMATCH, USAGE, ToolError
+from run_model_tools.files import directory_in_the_making, json_text
+from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.progress import stage
+from run_model_tools.verifying import verification
+from run_model_tools.verifying.execution import Machine, NotRun
+from run_model_tools.verifying.relax_execution import run_executable
+
+
+def refuse_what_is_not_for_it(job: Job) -> None:
+    """Raises ToolError (2) for options that have no meaning with Relax."""
+    for asked, what in (
+            (not isinstance(job.model, OnnxModel), f"{job.model.path}, which is no ONNX file"),
+            (job.is_c, "the target c"), (job.flat, "--flat"), (job.single_file, "--single-file"),
+            (bool(job.forms), "--forms"), (job.precision != "float32", "--precision int8"),
+            (job.records.explicit, "--tuning-records")):
+        if asked:
+            raise ToolError(USAGE, f"--compiler relax is not for {what}: leave one of them out.")
+    if job.dynamic and isinstance(job.model, OnnxModel) and (job.model.frozen or job.model.cut):
+        raise ToolError(USAGE, "--dynamic takes the network as it is: leave --freeze and "
+                               "--outputs out.")
+
+
+def compile_job(job: Job) -> dict[str, Any]:
+    """Makes the artifact and gives the report.  On failure, what was there before is unchanged."""
+    refuse_what_is_not_for_it(job)
+    title = f"{job.name} for {job.target.name}"
+    cc = linker_of(job)
+    check_compiler(cc, job.target)
+    seconds = {}
+    with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
+        start = time.monotonic()
+        with stage(f"compiling {title}") as tell:
+            made = _call_tvm(job, folder, on_event=lambda event: tell(event["at"]),
+                             target=job.target.tvm, kernels=job.kernels, cc=cc)
+        seconds["compile"] = round(time.monotonic() - start, 3)
+        metadata = _describe(job, folder, made)
+        start = time.monotonic()
+        with stage(f"running {title} and comparing it"):
+            metadata["verification"] = _verify(job, folder, made, cc)
+        seconds["verify"] = round(time.monotonic() - start, 3)
+        (folder / artifact.METADATA).write_text(json_text(metadata))
+    return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
+
+
+def _call_tvm(job: Job, folder: Path, **request: Any) -> dict[str, Any]:
+    return tvm_process.call(
+        "compile_relax", job.tvm_python, compiler="relax", shapes=job.shapes, dynamic=job.dynamic,
+        opt_level=job.opt_level, optimize_for=job.optimize_for, directory=str(folder.resolve()),
+        **job.model.request(), **request)
+
+
+def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
+    if len(made["outputs"]) != len(job.model.outputs):
+        raise ToolError(MISMATCH, f"TVM made {len(made['outputs'])} outputs of "
+                                  f"{job.model.path}, which has {len(job.model.outputs)}.")
+    inputs = [Entry(name, tuple(shape), dtype) for name, shape, dtype in made["inputs"]]
+    outputs = [Entry(name, tuple(shape), dtype)
+               for name, (_, shape, dtype) in zip(job.model.outputs, made["outputs"])]
+    library = folder / artifact.LIBRARY
+    machine = artifact.library_machine(library)
+    features = needed_features(made["llvm_features"], machine)
+    metadata = {
+        "schema_version": artifact.SCHEMA_VERSION,
+        "model": job.name,
+        "target": {"name": job.target.name, "tvm": made["target"], "machine": machine,
+                   **({} if features is None else {"features": features})},
+        "compiler": "relax",
+        "tvm_version": made["tvm_version"],
+        "inputs": [artifact.describe_input(entry, job.layouts) for entry in inputs],
+        "outputs": [artifact.describe_output(entry) for entry in outputs],
+        "preprocessing": job.preprocessing.to_json() if job.preprocessing else None,
+        "source": job.model.source(),
+        "files": {artifact.LIBRARY: artifact.describe_file(library)},
+        "build_key": job.build_key(),
+        "kernels": made["kernels"],
+    }
+    if job.labels:
+        metadata["labels"] = job.labels
+    return metadata
+
+
+def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str) -> dict[str, Any]:
+    """metadata's "verification"; raises ToolError where the artifact is wrong."""
+    if not job.verified:
+        return NOT_ASKED_FOR
+
+    def host_plan(into: Path) -> str:
+        lanes = made["kernels"].get("lanes")
+        compiled = _call_tvm(job, into, target="native", host_lanes=lanes,
+                             kernels="ours" if lanes else "stock",
+                             cc=os.environ.get("CXX") or "g++")
+        return compiled["target"]
+
+    def run(where: Path, machine: Machine, _: list[list[str]],
+            inputs: list[verification.Tensors]) -> list[list[Any]]:
+        return run_executable(where, machine, inputs, [name for name, *_ in made["inputs"]],
+                              job.tvm_python)
+
+    shapes = [job.shapes]
+    if job.dynamic:
+        assert isinstance(job.model, OnnxModel)
+        shapes = shapes_to_try(job.model, job.examples)
+    subject = verification.Subject(job.model, folder, shapes[0], job.preprocessing, job.target.tvm,
+                                   [[cc]], host_plan, run, tuple(shapes[1:]))
+    try:
+        found = verification.verify(subject, verification.TOLERANCE if job.tolerance is None
+                                    else job.tolerance)
+    except NotRun as error:
+        return {"done": False, "reason": str(error)}
+    if job.dynamic and found["done"]:
+        found["shapes"] = shapes
+    return found

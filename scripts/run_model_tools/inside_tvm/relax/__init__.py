@@ -1,0 +1,1 @@
+"""What runs inside of a TVM that compiles Relax: the actions of --compiler relax."""

@@ -1,0 +1,105 @@
+"""A trained network -> a Relax executable in one library: the actions "compile_relax"
+and "compile_many_relax"."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
+from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
+from run_model_tools.inside_tvm.relax.importing import read_onnx
+from run_model_tools.inside_tvm.relax.own_kernels import rewrite
+from run_model_tools.inside_tvm.relax.targets import make_target
+
+
+def compile_model(tvm, request):
+    """A trained network -> model.so in `directory`."""
+    text = request["target"]
+    if text == "native":
+        lanes = request.get("host_lanes")
+        text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
+    target = make_target(tvm, text)
+    if target.kind.name != "llvm":
+        raise Refusal("target", "Relax is compiled by LLVM here, and it is for %s"
+                      % target.kind.name)
+    tell(request, "work", at="the network is read")
+    module = read_onnx(tvm, request)
+    signature = describe(tvm, module["main"])
+    with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
+        with tvm.transform.PassContext(opt_level=request["opt_level"]):
+            try:
+                tell(request, "work", at="kernels are compiled")
+                module, objects, kernels = rewrite(tvm, module, target, request, Path(folder))
+            except own_kernels.Unusable as error:
+                if request.get("kernels") == "ours":
+                    raise Refusal("kernels", str(error)) from error
+                objects, kernels = [], {"method": "stock", "reason": str(error)}
+            tell(request, "work", at="TVM compiles the rest")
+            executable = build(tvm, module, target)
+        tell(request, "work", at="the library is linked")
+        link(executable, os.path.join(request["directory"], "model.so"), request, objects,
+             target)
+    return dict(signature, target=text, requested=request["target"], kernels=kernels, tuning=None,
+                llvm_features=llvm_features(tvm, target))
+
+
+def compile_many(tvm, request):
+    """compile_model for each of request["requests"]: many small models start TVM once."""
+    return {"results": [result_or_error(compile_model, tvm, one) for one in request["requests"]]}
+
+
+def build(tvm, module, target):
+    """TVM's default pipeline, with equal expressions computed once."""
+    from tvm import relax
+
+    try:
+        module = relax.transform.EliminateCommonSubexpr()(module)
+        return relax.build(module, target)
+    except Exception as error:
+        lines = (str(error).strip() or type(error).__name__).splitlines()
+        raise Refusal("model", lines[-1]) from error
+
+
+def link(executable, path, request, objects, target):
+    """Writes the library with the request's compiler."""
+    from tvm.runtime import _ffi_api
+
+    def pack(module, is_system, prefix, folder):
+        # By itself TVM takes this machine for the target where no function is left to it.
+        packed = _ffi_api.ModulePackImportsToLLVM(module, is_system, str(target), prefix)
+        packed.write_to_file(os.path.join(folder, "constants.o"))
+        return os.path.join(folder, "constants.o")
+
+    options = {"cc": request["cc"]} if request.get("cc") else {}
+    # Debug sections and local symbols are of no use on a board; the exported names stay.
+    options["options"] = ["-Wl,--strip-all"]
+    if objects:
+        options["addons"] = objects
+    options["fpack_imports"] = pack
+    try:
+        executable.export_library(path, **options)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise Refusal("link", str(error).strip()) from error
+
+
+def describe(tvm, function):
+    """{"inputs", "outputs"} of a function: [name or None, shape, dtype], -1 for what is open."""
+    from tvm import relax
+
+    def tensor(name, kind):
+        if not isinstance(kind, relax.TensorType):
+            raise Refusal("model", "its %s is no tensor" % (name or "output"))
+        extents = getattr(kind.shape, "values", None)
+        if extents is None and kind.ndim != 0:
+            extents = [None] * kind.ndim
+        return [name, [int(e.value) if isinstance(e, tvm.tirx.IntImm) else -1
+                       for e in extents or ()], str(kind.dtype)]
+
+    def tensors(kind):
+        fields = getattr(kind, "fields", None)
+        if fields is None:
+            return [tensor(None, kind)]
+        return [one for field in fields for one in tensors(field)]
+
+    return {"inputs": [tensor(str(p.name), p.ty) for p in function.params],
+            "outputs": tensors(function.ret_ty)}

@@ -1,0 +1,45 @@
+"""Operators of constants, computed while a network is read: biases that are reshaped, bounds that
+are looked at.  What is not listed here TVM folds when it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from run_model_tools.kernels.relax.nodes import Constant, Expr
+
+
+def folded(name: str, call: Any, arguments: list[Expr]) -> np.ndarray | None:
+    """The result of a call of Relax's, if it is one of constants that is known here."""
+    function = _FUNCTIONS.get(name)
+    if function is None or not arguments or not all(isinstance(a, Constant) for a in arguments):
+        return None
+    values = [a.data.numpy() for a in arguments if isinstance(a, Constant)]
+    with np.errstate(all="ignore"):
+        return np.asarray(function(call, *values))
+
+
+def _reshape(call: Any, x: np.ndarray) -> np.ndarray:
+    return x.reshape([int(e) for e in call.ty.shape.values])
+
+
+def _plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that give what NumPy gives of operands of one type."""
+    def compute(call: Any, *values: np.ndarray) -> np.ndarray:
+        return np.asarray(function(*values)).astype(str(call.ty.dtype))
+    return compute
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("relax.reshape", "relax.expand_dims", "relax.squeeze", "relax.flatten"),
+                    _reshape),
+    "relax.permute_dims": lambda call, x: x.transpose(
+        None if call.attrs.axes is None else [int(a) for a in call.attrs.axes]),
+    "relax.broadcast_to": lambda call, x: np.broadcast_to(
+        x, [int(e) for e in call.ty.shape.values]),
+    **{f"relax.{name}": _plainly(getattr(np, name)) for name in (
+        "add", "subtract", "multiply", "maximum", "minimum", "less", "isnan", "where", "sqrt",
+        "negative")},
+    "relax.astype": _plainly(np.asarray)}

@@ -1,0 +1,97 @@
+"""compile_model --compiler relax as a user runs it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools import tvm_process
+from small_networks import save_classifier
+
+
+def save_rows(path, rows="rows"):
+    """Two layers on any number of rows."""
+    random = np.random.default_rng(1)
+    weights = [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name)
+               for name, shape in (("w", (6, 8)), ("b", (8,)), ("v", (8, 3)))]
+    nodes = [helper.make_node("MatMul", ["x:0", "w"], ["a"]),
+             helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Relu", ["c"], ["d"]),
+             helper.make_node("MatMul", ["d", "v"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "rows", [helper.make_tensor_value_info("x:0", TensorProto.FLOAT, [rows, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 3])], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("relax")
+    save_classifier(made / "tiny.onnx")
+    save_rows(made / "rows.onnx")
+    return made
+
+
+def test_one_library_is_made_compared_and_described(folder, command):
+    arguments = ("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "out", "--json")
+    made = command(*arguments, cwd=folder)
+    assert made.returncode == 0, made.stderr
+    metadata = json.loads(made.stdout)["metadata"]
+    directory = folder / "out/tiny/native"
+    assert json.loads((directory / "metadata.json").read_text()) == metadata
+    assert sorted(p.name for p in directory.iterdir()) == ["metadata.json", "model.so"]
+    assert metadata["compiler"] == "relax" and list(metadata["files"]) == ["model.so"]
+    assert metadata["tvm_version"].startswith("0.27.")
+    assert metadata["inputs"] == [
+        {"name": "image", "shape": [1, 3, 8, 8], "dtype": "float32", "layout": "NCHW"}]
+    assert metadata["outputs"] == [{"name": "prob", "shape": [1, 3], "dtype": "float32"}]
+    assert metadata["verification"]["done"] and metadata["verification"]["where"] == "native"
+    assert metadata["kernels"]["method"] == "ours" and metadata["kernels"]["functions"]
+    again = json.loads(command(*arguments, cwd=folder).stdout)
+    assert again["up_to_date"]
+
+
+def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
+    made = command("compile_model", "rows.onnx", "--compiler", "relax", "--dynamic", "--shape",
+                   "x:0:4,6", "--out", "out", "--json", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    metadata = json.loads(made.stdout)["metadata"]
+    assert [i["shape"] for i in metadata["inputs"]] == [[-1, 6]]
+    assert [i["name"] for i in metadata["inputs"]] == ["x:0"]
+    assert [o["shape"] for o in metadata["outputs"]] == [[-1, 3]]
+    shapes = [tried["x:0"] for tried in metadata["verification"]["shapes"]]
+    assert shapes[0] == [4, 6] and len({tuple(s) for s in shapes}) == 3
+    # Of another number of rows than any of these, too.
+    x = np.ones((11, 6), np.float32)
+    np.savez(folder / "in.npz", x)
+    tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
+                     library=str(folder / "out/rows/native/model.so"))
+    with np.load(folder / "0.npz") as file:
+        assert file["arr_0"].shape == (11, 3)
+
+
+def test_a_wrong_artifact_is_not_written(folder, command):
+    made = command("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "wrong",
+                   "--tolerance", "-1", cwd=folder)
+    assert made.returncode == 8 and "differs from the reference" in made.stderr
+    assert not list((folder / "wrong").rglob("model.so"))
+
+
+@pytest.mark.parametrize("flags, said", [
+    (("--forms", "tar"), "--forms"), (("--flat",), "--flat"), (("--target", "c"), "the target c"),
+    (("--dynamic",), "leaves no extent")])
+def test_what_has_no_meaning_is_refused(folder, command, flags, said):
+    made = command("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "refused", *flags,
+                   cwd=folder)
+    assert made.returncode == 2 and said in made.stderr
+
+
+def test_dynamic_is_not_for_graphs(folder, command):
+    made = command("compile_model", "rows.onnx", "--dynamic", "--out", "refused", cwd=folder)
+    assert made.returncode == 2 and "--compiler relax" in made.stderr
