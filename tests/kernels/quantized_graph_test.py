@@ -149,14 +149,22 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
 
 
 @pytest.mark.parametrize("kernels", ["ours", "stock"])
-def test_constants_and_scales_by_channel_round_to_even(tmp_path, kernels):
-    models = {"n": QUANTIZED["constants"]()}
-    answer = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)["n"]
-    assert "error" not in answer and answer["kernels"]["method"] == kernels
-    (halves, got), (expected, wanted) = run_networks(models, tmp_path)["n"]
+def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels):
+    models = {name: QUANTIZED[name]() for name in ("constants", "moved_bytes")}
+    answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)
+    for answer in answers.values():
+        assert "error" not in answer and answer["kernels"]["method"] == kernels
+    results = run_networks(models, tmp_path)
+    (halves, got), (expected, wanted) = results["constants"]
     np.testing.assert_array_equal(halves, expected)
     off = np.abs(got - wanted) > 1e-5
     assert off.mean() < 0.01 and np.abs(got - wanted).max() < 0.06
+    for a, b in zip(*results["moved_bytes"]):
+        assert len(np.unique(b)) > 20
+        # Two roundings are one step apart where the sum lies between them.
+        assert (np.abs(a - b) > 1e-5).mean() < 0.01 and np.abs(a - b).max() < 0.051
+    if kernels == "ours":
+        assert answers["moved_bytes"]["kernels"]["int8_layers"] >= 3  # pooling too
 
 
 def test_without_our_kernels_they_round_alike(tmp_path):

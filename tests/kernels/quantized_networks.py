@@ -117,7 +117,27 @@ def _constants() -> onnx.ModelProto:
     return n.model(halves, b)
 
 
+def _moved_bytes() -> onnx.ModelProto:
+    """Operators on bytes themselves, as ONNX Runtime's QOperator format has them."""
+    n = QuantizedNetwork(34)
+    scale, zero = n.weight(np.float32(0.02)), n.weight(np.int8(-5))
+    whole = n.add("QuantizeLinear", [n.whole_conv(n.grid("x", 0.03), 3, 20, 3), scale, zero])
+
+    def out(x: str) -> str:
+        return n.add("DequantizeLinear", [x, scale, zero])
+
+    pooled = n.add("MaxPool", [whole], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    larger = n.add("Resize", [pooled, "", n.weight(np.float32([1, 1, 2, 2]))], mode="nearest")
+    ends = [n.weight(np.array(v, np.int64)) for v in ([0, 12], [15, 0], [2, 3], [2, -3])]
+    cut = n.add("Slice", [whole, *ends])
+    joined = n.concat(whole, whole)
+    padded = n.add("Pad", [joined, n.weight(np.array([0, 0, 1, 0, 0, 0, 0, 2])), zero])
+    n.scales[out(pooled)] = 0.02
+    following = n.grid(n.whole_conv(n.nodes[-1].output[0], 20, 9), 0.05)
+    return n.model(n.nodes[-1].output[0], following, out(larger), out(cut), out(padded))
+
+
 QUANTIZED: dict[str, Callable[[], onnx.ModelProto]] = {
     "signed": lambda: _layers("int8", True), "unsigned": lambda: _layers("uint8", True),
     "one_scale": lambda: _layers("int8", False), "joined": _joined,
-    "constants": _constants}
+    "constants": _constants, "moved_bytes": _moved_bytes}

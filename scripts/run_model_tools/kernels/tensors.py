@@ -49,6 +49,11 @@ class Blocked:
         return self.tensors[0].shape[4]
 
     @property
+    def is_float(self) -> bool:
+        """Whether it holds what the kernels of float32 read; whole numbers are only moved."""
+        return all(tensor.dtype == "float32" for tensor in self.tensors)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is all of one tensor, in order (lanes past the last channel aside)."""
         tensor = self.tensors[0]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
@@ -82,10 +83,15 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     if node.outputs > 1 and node.wanted[1]:
         return list(_max_pool_with_places(walk, x, window, node.attrs.get("storage_order", 0)))
     _check_rank(x)
-    if x.is_float and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
-        return [_trimmed(walk, walk.graph.op(
-            "MaxPool", x, kernel_shape=window.kernel, strides=window.strides, pads=window.pads,
-            dilations=window.dilations if window.is_dilated else None), window)]
+    is_bytes = x.elem_type in (TensorProto.INT8, TensorProto.UINT8)
+    if (x.is_float or is_bytes) and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
+        # Bytes are whole numbers of steps of 1, of which the layers of bytes know poolings.
+        grid = (walk.graph.constant(np.float32(1)), walk.graph.like(0, x))
+        floats = walk.graph.op("DequantizeLinear", x, *grid) if is_bytes else x
+        made = _trimmed(walk, walk.graph.op(
+            "MaxPool", floats, kernel_shape=window.kernel, strides=window.strides,
+            pads=window.pads, dilations=window.dilations if window.is_dilated else None), window)
+        return [walk.graph.op("QuantizeLinear", made, *grid) if is_bytes else made]
     lowest = -np.inf if x.is_float else np.iinfo(x.dtype).min
     taps = _taps(walk, x, window, lowest)
     result = taps[0]

@@ -15,12 +15,16 @@ from run_model_tools.kernels.resampling import Axis, Resampling, resized, taken
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
 
-def resampled(net: Network, data: Blocked, axes: Sequence[Axis], fill: float = 0.0) -> Blocked:
-    """The channels of `data` with other rows and columns; itself if those are the same."""
+def resampled(net: Network, data: Blocked, axes: Sequence[Axis],
+              fill: float = 0.0) -> Blocked | None:
+    """The channels of `data` with other rows and columns; itself if those are the same, None of
+    whole numbers."""
     if all(axis.weights is None and axis.blocks is None
            and np.array_equal(axis.positions[:, 0], np.arange(size))
            for axis, size in zip(axes, data.size)):
         return data
+    if not data.is_float:
+        return None
     rows, columns = axes
     pieces, found = data.whole_blocks()
     work = Resampling(rows, columns, tuple(t.shape for t in data.tensors), pieces, fill)

@@ -16,7 +16,7 @@ from run_model_tools.kernels.tensors import Blocked, Tensor
 def _window_pool(net: Network, expr: relay.Expr, kind: str, count_padding: bool) -> Value:
     data, attrs = net.values[expr.args[0]], expr.attrs
     window, padding = integers(attrs.pool_size), integers(attrs.padding)
-    if not isinstance(data, Blocked) or str(attrs.layout) != "NCHW":
+    if not isinstance(data, Blocked) or not data.is_float or str(attrs.layout) != "NCHW":
         return None
     if (kind == "average" and window == data.size and shape_of(expr)[2:] == (1, 1)
             and not any(padding)):
@@ -60,7 +60,7 @@ def _mean(net: Network, expr: relay.Expr) -> Value:
 
 
 def _global_average(net: Network, expr: relay.Expr, data: Value) -> Value:
-    if not isinstance(data, Blocked):
+    if not isinstance(data, Blocked) or not data.is_float:
         return None
     pooling = Pooling("average", data.size, tuple(t.shape for t in data.tensors), data.pieces(),
                       planar=True)
