@@ -131,6 +131,29 @@ TEST(ElfFileTest, RefusesMoreSegmentsThanAnyLinkerMakes) {
               ThrowsError(ErrorKind::kFormat, "it has 257 program headers, expected at most 256"));
 }
 
+TEST(ElfFileTest, RefusesASegmentThatEndsOneByteBeyondTheFile) {
+  ElfBuilder builder;
+  builder.symbols = {{"fused_add"}};
+  auto bytes = builder.build();
+  Elf64_Ehdr file;
+  std::memcpy(&file, bytes.data(), sizeof file);
+  for (std::size_t i = 0; i < file.e_phnum; ++i) {
+    std::byte* at = bytes.data() + file.e_phoff + i * sizeof(Elf64_Phdr);
+    Elf64_Phdr segment;
+    std::memcpy(&segment, at, sizeof segment);
+    if (segment.p_type != PT_LOAD) continue;
+    segment.p_filesz = segment.p_memsz = bytes.size() - segment.p_offset;
+    std::memcpy(at, &segment, sizeof segment);
+    EXPECT_NO_THROW(parse(bytes));
+    ++segment.p_filesz;
+    std::memcpy(at, &segment, sizeof segment);
+    EXPECT_THAT([&] { parse(bytes); },
+                ThrowsError(ErrorKind::kFormat, "part of its code or data lies beyond them"));
+    return;
+  }
+  FAIL() << "the library has no segment that is loaded";
+}
+
 TEST(ElfFileTest, SaysWhatAnotherFileIs) {
   const std::string json = "{\"nodes\": []}";
   EXPECT_THAT([&] { parse(std::as_bytes(std::span(json))); },
