@@ -128,6 +128,25 @@ class Convolution:
                        bias=np.broadcast_to(np.float32(0), self.bias.shape))
 
 
+def without_idle_taps(conv: Convolution, size: tuple[int, ...]) -> Convolution:
+    """The same on a picture of `size` without rows and columns of taps that only ever fall into the
+    padding: with a dilation as wide as the picture, all but the middle ones."""
+    weight, padding = conv.weight, list(conv.padding)
+    for axis in (0, 1):
+        extent, stride, dilation = size[axis], conv.strides[axis], conv.dilation[axis]
+        begin, end, (before, after) = 0, weight.shape[2 + axis], padding[axis::2]
+        last = positions(extent, end, stride, dilation, before, after) - 1
+        # Padding stays what it is, so what is before the picture can only be left out as a whole.
+        while end - begin > 1 and before >= dilation and last * stride < before:
+            begin, before = begin + 1, before - dilation
+        while end - begin > 1 and after >= dilation and (
+                (end - 1 - begin) * dilation - before >= extent):
+            end, after = end - 1, after - dilation
+        weight = weight.take(range(begin, end), 2 + axis)
+        padding[axis::2] = before, after
+    return replace(conv, weight=weight, padding=(padding[0], padding[1], padding[2], padding[3]))
+
+
 def plain_lanes(channels: int, lanes: int, tensor: int = 0) -> tuple[Lanes, ...]:
     """All channels of one tensor in their order."""
     return tuple(Lanes(tensor, block, 0, min(lanes, channels - block * lanes))

@@ -50,7 +50,7 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
           parts: list[int], outside: str) -> Layer:
     """The layer of kernel `kernel`, that reads these channels."""
     height, width = conv.input_size
-    top, left, bottom, right = conv.padding
+    top, left, _, right = conv.padding
     columns = even(conv.output_size[1], tile[0])
     phases = [Phase("direct", math.prod(parts))]
     first_blocks = None
@@ -59,9 +59,8 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                **vector_tiles(conv, isa, tile, parts).defines("VECTOR", "VECTORS")}
     if _reaches_past_edge_tiles(conv, columns):
         blocks = [shape[1] for shape in conv.input_shapes]
-        defines.update(PADDED=1, PADDED_BLOCKS=blocks, SOURCE_HEIGHT=height, SOURCE_WIDTH=width,
-                       PADDED_TOP=top, PADDED_LEFT=left)
-        height, width, top, left = height + top + bottom, width + left + right, 0, 0
+        defines.update(PADDED=1, PADDED_BLOCKS=blocks, SOURCE_WIDTH=width, PADDED_LEFT=left)
+        width, left = width + left + right, 0
         phases.insert(0, Phase("padded_copy", sum(blocks)))
         first_blocks = [sum(blocks[:i]) for i in range(len(blocks))]
         shared_bytes = sum(blocks) * height * width * isa.lanes * 4

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolution import Convolution, without_idle_taps
 from run_model_tools.kernels.dense import Dense
 from run_model_tools.kernels.epilogues import Epilogue
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep
@@ -40,6 +40,7 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
         padding=integers(attrs.padding), dilation=integers(attrs.dilation),
         groups=int(attrs.groups), low=epilogue.low, high=epilogue.high,
         expression=epilogue.expression)
+    conv = without_idle_taps(conv, shape_of(call.args[0])[2:])
     data = net.values[call.args[0]]
     if (isinstance(data, Tensor) and data.shape[2:] == conv.kernel == (1, 1)
             and conv.groups == 1 and not any(conv.padding)):
