@@ -28,6 +28,8 @@ class Value:
         self.shape = shape
         self.tensor = tensor
         self._array = array
+        self.counts_in: tuple[int, ...] | None = None
+        """Of a pooling's places, the shape of the tensor in which they are counted."""
 
     @property
     def is_constant(self) -> bool:

@@ -15,6 +15,8 @@ from run_model_tools.onnx_repair.values import Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 MOST_TURNS = 10_000
+_MOST_GUARDED_TURNS = 100
+"""Of a loop that may end before: each of them is computed."""
 
 
 @rule("If")
@@ -23,26 +25,31 @@ def if_rule(walk: Walk, node: Node) -> list[Thing | None]:
     if condition.array is not None:
         taken = "then_branch" if condition.array.item() else "else_branch"
         return walk.subgraph(node.attrs[taken], node, [])
-    for branch in ("then_branch", "else_branch"):
-        _check_both_ways(node.attrs[branch])
+    start = len(walk.graph.nodes)
     ways = [walk.subgraph(node.attrs[branch], node, [])
             for branch in ("then_branch", "else_branch")]
+    _check_computed_anyhow(walk, start, "its condition is known at run time only, and a branch")
     return [_either(walk, condition, a, b) for a, b in zip(*ways)]
 
 
-def _check_both_ways(graph: onnx.GraphProto) -> None:
-    """Both branches are computed, so that neither may end the program."""
-    if any(proto.op_type in ("Div", "Mod") for proto in graph.node):
-        raise Refused("its condition is known at run time only, and a branch divides, which might "
-                      "be by 0 where the branch is not to be taken",
-                      "choose between results with Where (torch.where).", "run-time parameter")
+def _check_computed_anyhow(walk: Walk, start: int, where: str) -> None:
+    """What is computed and then left out must not end the program, as whole numbers by 0 do."""
+    for proto in walk.graph.nodes[start:]:
+        if proto.op_type in ("Div", "Mod"):
+            divisor = walk.graph.values[proto.input[1]]
+            if not divisor.is_float and (divisor.array is None or not divisor.array.all()):
+                raise Refused(f"{where} divides whole numbers, which might be by 0 where the "
+                              "result is not to be used",
+                              "choose between results with Where (torch.where).",
+                              "run-time parameter")
 
 
 def _either(walk: Walk, condition: Value, a: Thing | None, b: Thing | None) -> Value:
     if not isinstance(a, Value) or not isinstance(b, Value) or a.shape != b.shape \
             or a.elem_type != b.elem_type:
-        raise Refused("its condition is known at run time only, and its branches have results of "
-                      "different shapes", "make the condition a constant.", "run-time parameter")
+        raise Refused("which of two results it has is known at run time only, and they have "
+                      "different shapes or types", "make the condition a constant.",
+                      "run-time parameter")
     return walk.graph.op("Where", reshaped(walk, condition, ()), a, b)
 
 
@@ -58,6 +65,8 @@ def loop(walk: Walk, node: Node) -> list[Thing | None]:
     while turn < turns:
         if condition is not None:
             if condition.array is None:
+                if limit and turns <= _MOST_GUARDED_TURNS and len(body.output) == 1 + len(state):
+                    return _guarded(walk, node, condition, state, range(turn, turns))
                 raise not_constant("whether the loop goes on", condition.name)
             if not condition.array.item():
                 break
@@ -73,6 +82,21 @@ def loop(walk: Walk, node: Node) -> list[Thing | None]:
     stacked = [_stacked(walk, [column[i] for column in columns], body.output[1 + len(state) + i])
                for i in range(count)]
     return [*state, *stacked]
+
+
+def _guarded(walk: Walk, node: Node, condition: Value, state: list[Thing | None],
+             turns: range) -> list[Thing | None]:
+    """All turns that there may be; once the condition fails, the state stays what it was."""
+    start = len(walk.graph.nodes)
+    goes_on = condition
+    for turn in turns:
+        made = walk.subgraph(node.attrs["body"], node,
+                             [walk.graph.constant(turn, np.int64), condition, *state])
+        state = [_either(walk, goes_on, new, old) for new, old in zip(made[1:], state)]
+        condition = made[0]  # type: ignore[assignment]
+        goes_on = walk.graph.op("And", reshaped(walk, goes_on, ()), reshaped(walk, condition, ()))
+    _check_computed_anyhow(walk, start, "how often it turns is known at run time only; its body")
+    return state
 
 
 def _tensors(things: list[Thing | None]) -> list[Value]:

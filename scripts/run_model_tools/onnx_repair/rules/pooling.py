@@ -81,7 +81,10 @@ def max_pool(walk: Walk, node: Node) -> list[Value | None]:
     x = node.tensor(0)
     window = window_of(node, x.shape[2:], node.attrs["kernel_shape"])
     if node.outputs > 1 and node.wanted[1]:
-        return list(_max_pool_with_places(walk, x, window, node.attrs.get("storage_order", 0)))
+        column_major = node.attrs.get("storage_order", 0)
+        pooled, places = _max_pool_with_places(walk, x, window, column_major)
+        places.counts_in = None if column_major else x.shape
+        return [pooled, places]
     _check_rank(x)
     is_bytes = x.elem_type in (TensorProto.INT8, TensorProto.UINT8)
     if (x.is_float or is_bytes) and all(p < k for p, k in zip(window.pads, window.kernel * 2)):
@@ -236,12 +239,18 @@ def max_unpool(walk: Walk, node: Node) -> Value:
     pads = node.attrs.get("pads") or [0] * (2 * n)
     natural = [(e - 1) * s + k - pads[i] - pads[n + i]
                for i, (e, s, k) in enumerate(zip(x.shape[2:], strides, kernel))]
-    size = int(np.prod([*x.shape[:2], *natural]))
+    wanted = node.ints(2, "the output's shape")
+    shape = (*x.shape[:2], *natural)
+    if wanted is not None and places.counts_in == tuple(wanted):
+        shape = tuple(wanted)
+    elif places.counts_in not in (None, shape):
+        raise Refused(f"its places are those of a pooling of {list(places.counts_in or ())}, and "
+                      f"it makes {list(shape)} of them", "give it that shape as output_shape.")
+    size = int(np.prod(shape))
     zeros = graph.op("Expand", graph.like(0, x), np.array([size], np.int64))
     flat = graph.op("ScatterElements", zeros, reshaped(walk, places, (places.size,)),
                     reshaped(walk, x, (x.size,)), axis=0)
-    made = reshaped(walk, flat, (*x.shape[:2], *natural))
-    wanted = node.ints(2, "the output's shape")
-    if wanted is None:
+    made = reshaped(walk, flat, shape)
+    if wanted is None or shape == tuple(wanted):
         return made
     return padded(walk, made, {a: (0, w - d) for a, (w, d) in enumerate(zip(wanted, made.shape))})

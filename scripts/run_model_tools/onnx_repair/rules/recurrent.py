@@ -21,6 +21,7 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 # Of activations that have parameters, what these are if the node does not say.
 _PARAMETERS = {"LeakyRelu": (0.01, 0.0), "ThresholdedRelu": (1.0, 0.0), "HardSigmoid": (0.2, 0.5),
                "Elu": (1.0, 0.0), "Affine": (1.0, 0.0), "ScaledTanh": (1.0, 1.0)}
+_WITH_BETA = ("HardSigmoid", "Affine", "ScaledTanh")
 
 
 @rule("RNN", "LSTM", "GRU")
@@ -114,16 +115,14 @@ def _turned(walk: Walk, x: Value, lengths: Value | None) -> Value:
 
 def _functions(walk: Walk, node: Node, index: int,
                acts: list[str]) -> list[Callable[[Value], Value]]:
-    """The activations of one direction; their parameters are counted over both."""
+    """The activations of one direction."""
     graph = walk.graph
     each = len(_DEFAULTS[node.op])
-    alphas, betas = (list(node.attrs.get(k, [])) for k in ("activation_alpha", "activation_beta"))
+    parameters_of = _parameters(node)
     limit = float(node.attrs.get("clip", 0) or 0)
 
     def function(name: str, place: int) -> Callable[[Value], Value]:
-        alpha, beta = _PARAMETERS.get(name, (0.0, 0.0))
-        alpha = alphas[place] if place < len(alphas) else alpha
-        beta = betas[place] if place < len(betas) else beta
+        alpha, beta = parameters_of[place] if place < len(parameters_of) else (0.0, 0.0)
 
         def run(x: Value) -> Value:
             # A cell's state is not clipped on its way out, as ONNX Runtime reads the definition.
@@ -145,6 +144,20 @@ def _functions(walk: Walk, node: Node, index: int,
         return run
 
     return [function(name, index * each + i) for i, name in enumerate(acts[:each])]
+
+
+def _parameters(node: Node) -> list[tuple[float, float]]:
+    """(alpha, beta) of each activation of both directions.
+
+    The node lists those of activations that have such parameters, one after the other.
+    """
+    alphas, betas = (iter(node.attrs.get(k, ())) for k in ("activation_alpha", "activation_beta"))
+    found = []
+    for name in node.attrs.get("activations", ()):
+        alpha, beta = _PARAMETERS.get(name, (0.0, 0.0))
+        found.append((next(alphas, alpha) if name in _PARAMETERS else alpha,
+                      next(betas, beta) if name in _WITH_BETA else beta))
+    return found
 
 
 def _gates(walk: Walk, value: Value, count: int) -> list[Value]:

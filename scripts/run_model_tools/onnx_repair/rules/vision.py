@@ -36,7 +36,7 @@ def grid_sample(walk: Walk, node: Node) -> Value:
         at = [graph.op("Clip", a, graph.like(0, a), graph.like(e - 1, a))
               for a, e in zip(at, spatial)]
     taps: list[list[tuple[Value, Value | None]]] = [
-        _taps(walk, _stored(walk, a), mode) for a in at]
+        _taps(walk, stored(walk, a), mode) for a in at]
     total: Value | None = None
     for choice in np.ndindex(*[len(t) for t in taps]):
         chosen = [taps[axis][i] for axis, i in enumerate(choice)]
@@ -49,7 +49,7 @@ def grid_sample(walk: Walk, node: Node) -> Value:
     return total
 
 
-def _stored(walk: Walk, x: Value) -> Value:
+def stored(walk: Walk, x: Value) -> Value:
     """The value, computed once: TVM would repeat what leads to it for each use, and uses of uses.
 
     A pooling of windows of one element is what it does not take into other loops.
@@ -106,7 +106,7 @@ def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bo
     flat: Value | None = None
     for place, extent in zip(places, spatial):
         if padding == "reflection":
-            place = graph.op("Round", _stored(walk, _reflected(walk, place, extent, aligned)))
+            place = graph.op("Round", stored(walk, _reflected(walk, place, extent, aligned)))
         clamped = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
         if padding == "zeros":
             here = graph.op("Equal", clamped, place)
@@ -125,6 +125,21 @@ def _picked(walk: Walk, x: Value, places: list[Value], padding: str, aligned: bo
         found = graph.op("Where", graph.op("Unsqueeze", inside, np.array([1])), found,
                          graph.like(0, found))
     return found
+
+
+@rule("AffineGrid")
+def affine_grid(walk: Walk, node: Node) -> Value:
+    """A constant grid of the picture's places, mapped."""
+    theta = node.tensor(0)
+    extents = (node.ints(1, "the size") or [])[2:]
+    aligned = bool(node.attrs.get("align_corners", 0))
+    places = [np.linspace(-1, 1, e) if aligned and e > 1 else
+              (2 * np.arange(e) + 1) / e - 1 if not aligned else np.full(e, -1.0) for e in extents]
+    # Of a place, x comes first.
+    grid = np.stack([*np.meshgrid(*places, indexing="ij")[::-1], np.ones(extents)], -1)
+    flat = walk.graph.constant(grid.reshape(-1, len(extents) + 1), theta.dtype)
+    mapped = walk.graph.op("MatMul", flat, walk.graph.op("Transpose", theta, perm=[0, 2, 1]))
+    return reshaped(walk, mapped, (theta.shape[0], *extents, len(extents)))
 
 
 @rule("RoiAlign")
@@ -170,7 +185,7 @@ def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
         place = reshaped(walk, place, shape)
         outside = graph.op("Or", graph.op("Less", place, -1), graph.op("Greater", place, extent))
         place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
-        place = _stored(walk, place)
+        place = stored(walk, place)
         first = graph.op("Floor", place)
         second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
         ratio = graph.op("Sub", place, first)
