@@ -40,9 +40,9 @@ def compile_model(tvm, request):
 
     is_c = target.kind.name == "c"
     tell(request, "work", at="the network is read")
+    read = reading_once(tvm, request)
     try:
-        rewritten = own_kernels.rewrite(
-            tvm, lambda: read_source(tvm, request), target, request)
+        rewritten = own_kernels.rewrite(tvm, read, target, request)
         kernels = dict(rewritten.report, method="ours")
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
@@ -59,7 +59,7 @@ def compile_model(tvm, request):
             # Committed records are of networks that were changed in this way; a file that the user
             # names is of the network as it is.
             lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
-        mod = quantization.spell_out(read_source(tvm, request, lanes))
+        mod = quantization.spell_out(read(lanes))
         if request.get("fast", True):
             factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
         else:
@@ -90,21 +90,37 @@ def compile_many(tvm, request):
     return {"results": [result_or_error(compile_model, tvm, one) for one in request["requests"]]}
 
 
-def read_source(tvm, request, lanes=0):
-    """The Relay module of the network that the request names, all weights in it as constants.
+def reading_once(tvm, request):
+    """A function that gives the Relay module of the network, whose weights are constants in it.
 
-    lanes: that an ONNX file's channels are made multiples of (pad_channels), or 0.
+    Its argument is the number of lanes that an ONNX file's channels are made multiples of
+    (pad_channels), 0 by default.  Importing takes a good part of the time, so what was imported is
+    given again where another time would make the same of it.
     """
-    if "tflite" in request:
-        from run_model_tools.inside_tvm.tflite_import import read_tflite
+    from tvm import IRModule
 
-        return read_tflite(tvm, request["tflite"], request["shapes"])
-    import onnx
+    plain = {}
 
-    model = onnx.load(request["onnx"])
-    if lanes:
-        pad_channels.pad_channels(model, lanes)
-    return read_onnx(model, request)
+    def kept(make):
+        if "main" not in plain:
+            plain["main"] = make()["main"]
+        return IRModule.from_expr(plain["main"])
+
+    def read(lanes=0):
+        if "tflite" in request:
+            from run_model_tools.inside_tvm.tflite_import import read_tflite
+
+            return kept(lambda: read_tflite(tvm, request["tflite"], request["shapes"]))
+        import onnx
+
+        model = onnx.load(request["onnx"])
+        padded = pad_channels.pad_channels(model, lanes)
+        # Of recurrent layers another thing is made while our kernels' converters are installed.
+        if padded or any(node.op_type in ("LSTM", "GRU") for node in model.graph.node):
+            return read_onnx(model, request)
+        return kept(lambda: read_onnx(model, request))
+
+    return read
 
 
 def read_onnx(model, request):
