@@ -31,7 +31,8 @@ def enliven(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
                 nn.init.normal_(module.running_mean, std=0.1)
                 nn.init.uniform_(module.running_var, 0.5, 1.5)
             elif isinstance(module, _KERNELS):
-                nn.init.normal_(module.weight)
+                # Some are never called, but their weights are used: attention's, for one.
+                nn.init.normal_(module.weight, std=module.weight[0].numel() ** -0.5)
                 _sum_to_zero(module)
                 handles.append(module.register_forward_hook(_scale))
         model.eval()(*inputs)
