@@ -28,6 +28,7 @@ from run_model_tools.kernels.relax.nodes import (
     constant,
 )
 from run_model_tools.kernels.relax.operators import CONVERTERS
+from run_model_tools.kernels.relax.rows import along_rows
 from run_model_tools.kernels.relay.reading import NotForUs
 
 
@@ -93,7 +94,7 @@ class _Reader:
         plain = Call(kind, Op(name.removeprefix("relax.")), arguments,
                      _writer(call, places), SimpleNamespace())
         convert = CONVERTERS.get(plain.op.name)
-        return plain if convert is None else convert(plain, call) or plain
+        return along_rows(plain if convert is None else convert(plain, call) or plain)
 
 
 def _writer(call: Any, places: list[int]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
+from run_model_tools.kernels.relax.making import integers, made, reshaped
 from run_model_tools.kernels.relax.nodes import (
     Call,
     Constant,
@@ -24,31 +25,14 @@ from run_model_tools.kernels.relax.nodes import (
     TupleType,
     constant,
 )
+from run_model_tools.kernels.relax.rows import ROW_CONVERTERS, along_rows
 
 Converter = Callable[[Call, Any], "Expr | None"]
 
 
-def _integers(values: Any) -> list[int]:
-    return [int(v) for v in values]
-
-
-def _made(name: str, like: TensorType, arguments: list[Expr], write: Callable[..., Any],
-          **attributes: Any) -> Call:
-    """A call that is no call of the network's own."""
-    return Call(like, Op(name), arguments, write, SimpleNamespace(**attributes))
-
-
-def _reshaped(value: Expr, shape: tuple[int, ...]) -> Expr:
-    if value.checked_type.shape == shape:
-        return value
-    if isinstance(value, Constant):
-        return constant(value.data.numpy().reshape(shape))
-    return _made("reshape", TensorType(shape, value.checked_type.dtype), [value],
-                 lambda x: relax.op.reshape(x, shape))
-
-
-def _binary(name: str, like: TensorType, a: Expr, b: Expr) -> Call:
-    return _made(name, like, [a, b], getattr(relax.op, name))
+def _applied(name: str, like: TensorType, *arguments: Expr) -> Expr:
+    """An operator on single numbers."""
+    return along_rows(made(name, like, list(arguments), getattr(relax.op, name)))
 
 
 def _number(value: Expr) -> float | None:
@@ -71,44 +55,40 @@ def _as_named(name: str, *attributes: str, **more: Any) -> Converter:
 
 
 def _convolution(attrs: Any) -> dict[str, Any]:
-    return {"strides": _integers(attrs.strides), "padding": _integers(attrs.padding),
-            "dilation": _integers(attrs.dilation), "groups": int(attrs.groups),
+    return {"strides": integers(attrs.strides), "padding": integers(attrs.padding),
+            "dilation": integers(attrs.dilation), "groups": int(attrs.groups),
             "data_layout": str(attrs.data_layout), "kernel_layout": str(attrs.kernel_layout),
             "out_dtype": ""}
 
 
-def _conv1d(node: Call, call: Any) -> Expr | None:
-    """As a convolution of pictures of one row."""
-    weight, attrs = node.args[1], call.attrs
-    if (str(attrs.data_layout) != "NCW" or str(attrs.kernel_layout) != "OIW"
-            or not isinstance(weight, Constant)):
-        return None
-    batch, channels, length = node.args[0].checked_type.shape
-    row = _reshaped(node.args[0], (batch, channels, 1, length))
-    before, after = _integers(attrs.padding)
-    stride, dilation, groups = int(attrs.strides[0]), int(attrs.dilation[0]), int(attrs.groups)
-    shape = node.checked_type.shape
-
-    def write(x: Any, kernel: Any) -> Any:
-        return relax.op.nn.conv2d(x, kernel, strides=(1, stride), padding=(0, before, 0, after),
-                                  dilation=(1, dilation), groups=groups)
-    made = _made(
-        "nn.conv2d", TensorType((shape[0], shape[1], 1, shape[2]), node.checked_type.dtype),
-        [row, constant(weight.data.numpy()[:, :, None, :])], write,
-        strides=[1, stride], padding=[0, before, 0, after], dilation=[1, dilation], groups=groups,
-        data_layout="NCHW", kernel_layout="OIHW", out_dtype="")
-    return _reshaped(made, shape)
+def _convolution_with_padding(node: Call, call: Any) -> Expr | None:
+    """A convolution takes in the zeros that are put around its picture before it."""
+    attributes, data = _convolution(call.attrs), node.args[0]
+    plain = replace(node, attrs=SimpleNamespace(**attributes))
+    if (not isinstance(data, Call) or data.op.name != "nn.pad" or data.attrs.pad_mode != "constant"
+            or _number(data.args[1]) != 0 or attributes["data_layout"] != "NCHW"):
+        return plain
+    (above, below), (left, right) = data.attrs.pad_width[2:]
+    if any(map(any, data.attrs.pad_width[:2])) or min(above, below, left, right) < 0:
+        return plain
+    before = attributes["padding"]
+    attributes["padding"] = [before[0] + above, before[1] + left, before[2] + below,
+                             before[3] + right]
+    known = {name: value for name, value in attributes.items() if name != "out_dtype"}
+    return Call(node.checked_type, node.op, [data.args[0], *node.args[1:]],
+                lambda x, kernel: relax.op.nn.conv2d(x, kernel, **known),
+                SimpleNamespace(**attributes))
 
 
 def _pooling(attrs: Any) -> dict[str, Any]:
-    return {"pool_size": _integers(attrs.pool_size), "strides": _integers(attrs.strides),
-            "padding": _integers(attrs.padding), "dilation": _integers(attrs.dilation),
+    return {"pool_size": integers(attrs.pool_size), "strides": integers(attrs.strides),
+            "padding": integers(attrs.padding), "dilation": integers(attrs.dilation),
             "ceil_mode": bool(attrs.ceil_mode), "layout": str(attrs.layout),
             "count_include_pad": bool(attrs.count_include_pad)}
 
 
 def _reduction(attrs: Any) -> dict[str, Any]:
-    return {"axis": None if attrs.axis is None else _integers(attrs.axis), "exclude": False,
+    return {"axis": None if attrs.axis is None else integers(attrs.axis), "exclude": False,
             "keepdims": bool(attrs.keepdims)}
 
 
@@ -126,7 +106,7 @@ def _bound(bounds: Callable[[float], tuple[float, float]]) -> Converter:
         def write(x: Any) -> Any:
             bound = relax.const(np.float32(number))
             return node.write(x, bound) if at == 1 else node.write(bound, x)
-        return _made("nn.relu" if (low, high) == (0.0, math.inf) else "clip", node.checked_type,
+        return made("nn.relu" if (low, high) == (0.0, math.inf) else "clip", node.checked_type,
                      [node.args[1 - at]], write, a_min=low, a_max=high)
     return convert
 
@@ -141,7 +121,7 @@ def _clip(node: Call, call: Any) -> Expr | None:
 def _split(attrs: Any) -> dict[str, Any]:
     what = attrs.indices_or_sections
     return {"axis": int(attrs.axis),
-            "indices_or_sections": _integers(what) if hasattr(what, "__len__") else int(what)}
+            "indices_or_sections": integers(what) if hasattr(what, "__len__") else int(what)}
 
 
 def _strided_slice(node: Call, call: Any) -> Expr | None:
@@ -168,18 +148,18 @@ def _matmul(node: Call, call: Any) -> Expr | None:
     if dtype != "float32" or len(a) < 2 or len(b) < 2 or min((*a, *b, *shape)) < 1:
         return None
     if len(b) == 2 and isinstance(right, Constant):
-        rows = _reshaped(left, (math.prod(a[:-1]), a[-1]))
+        rows = reshaped(left, (math.prod(a[:-1]), a[-1]))
         turned = constant(np.ascontiguousarray(right.data.numpy().T))
-        made = _made("nn.dense", TensorType((math.prod(a[:-1]), b[1]), dtype), [rows, turned],
-                     lambda x, w: relax.op.matmul(x, relax.op.permute_dims(w)))
-        return _reshaped(made, shape)
+        product = made("nn.dense", TensorType((math.prod(a[:-1]), b[1]), dtype), [rows, turned],
+                       lambda x, w: relax.op.matmul(x, relax.op.permute_dims(w)))
+        return reshaped(product, shape)
     batch = math.prod(shape[:-2])
     if any(math.prod(s[:-2]) not in (1, batch) for s in (a, b)):
         return None
-    made = _made("nn.batch_matmul", TensorType((batch, *shape[-2:]), dtype),
-                 [_reshaped(x, (math.prod(s[:-2]), *s[-2:])) for x, s in ((left, a), (right, b))],
-                 relax.op.matmul, transpose_a=False, transpose_b=False)
-    return _reshaped(made, shape)
+    product = made("nn.batch_matmul", TensorType((batch, *shape[-2:]), dtype),
+                   [reshaped(x, (math.prod(s[:-2]), *s[-2:])) for x, s in ((left, a), (right, b))],
+                   relax.op.matmul, transpose_a=False, transpose_b=False)
+    return reshaped(product, shape)
 
 
 def _batch_norm(node: Call, call: Any) -> Expr | None:
@@ -197,15 +177,15 @@ def _batch_norm(node: Call, call: Any) -> Expr | None:
     spread = [1] * rank
     spread[int(attrs.axis)] = -1
     factors, terms = (constant(v.astype(np.float32).reshape(spread)) for v in (factor, term))
-    scaled = _binary("multiply", data.checked_type, data, factors)
-    result = _binary("add", data.checked_type, scaled, terms)
+    scaled = _applied("multiply", data.checked_type, data, factors)
+    result = _applied("add", data.checked_type, scaled, terms)
     # Nothing reads the statistics of a network that is not trained.
     return Tuple(TupleType((data.checked_type,) * len(node.checked_type.fields)),
                  [result, *node.args[3:]][:len(node.checked_type.fields)])
 
 
 def _layer_norm(node: Call, call: Any) -> Expr | None:
-    axes = _integers(call.attrs.axes)
+    axes = integers(call.attrs.axes)
     if len(axes) != 1:
         return None
     return replace(node, attrs=SimpleNamespace(
@@ -218,30 +198,31 @@ def _gelu(node: Call, call: Any) -> Expr | None:
     x, like = node.args[0], node.checked_type
     if like.dtype != "float32":
         return None
-    scaled = _binary("multiply", like, x, constant(np.float32(0.5 ** 0.5).reshape(())))
-    erf = _made("erf", like, [scaled], relax.op.erf)
-    more = _binary("add", like, erf, constant(np.ones((), np.float32)))
-    half = _binary("multiply", like, x, constant(np.float32(0.5).reshape(())))
-    return _binary("multiply", like, half, more)
+    scaled = _applied("multiply", like, x, constant(np.float32(0.5 ** 0.5).reshape(())))
+    erf = _applied("erf", like, scaled)
+    more = _applied("add", like, erf, constant(np.ones((), np.float32)))
+    half = _applied("multiply", like, x, constant(np.float32(0.5).reshape(())))
+    return _applied("multiply", like, half, more)
 
 
 def _silu(node: Call, call: Any) -> Expr | None:
     x, like = node.args[0], node.checked_type
-    return _binary("multiply", like, x, _made("sigmoid", like, [x], relax.op.sigmoid))
+    return _applied("multiply", like, x, _applied("sigmoid", like, x))
 
 
 def _pad(node: Call, call: Any) -> Expr | None:
-    widths, attrs = _integers(call.attrs.pad_width), call.attrs
+    widths, attrs = integers(call.attrs.pad_width), call.attrs
     mode = {"replicate": "edge"}.get(str(attrs.pad_mode), str(attrs.pad_mode))
     pairs = [widths[i:i + 2] for i in range(0, len(widths), 2)]
     value = constant(np.float32(float(attrs.pad_value)).reshape(()))
     written = node.write
-    return _made("nn.pad", node.checked_type, [node.args[0], value], lambda x, _: written(x),
+    return made("nn.pad", node.checked_type, [node.args[0], value], lambda x, _: written(x),
                  pad_width=pairs, pad_mode=mode)
 
 
 CONVERTERS: dict[str, Converter] = {
-    "nn.conv2d": _with("nn.conv2d", _convolution), "nn.conv1d": _conv1d,
+    "nn.conv2d": _convolution_with_padding,
+    **ROW_CONVERTERS,
     "nn.conv2d_transpose": _with("nn.conv2d_transpose", _convolution),
     "nn.max_pool2d": _with("nn.max_pool2d", _pooling),
     "nn.avg_pool2d": _with("nn.avg_pool2d", _pooling),

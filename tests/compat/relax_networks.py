@@ -1,0 +1,260 @@
+"""The small networks whose Relax artifacts are kept, with seeded weights and inputs.
+
+Runs inside TVM 0.25 to 0.27, so it keeps to what all of them have.  Most are ONNX models, which the
+importer of each release reads; what ONNX has no word for is written in TVMScript.
+"""
+
+import zlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+OPSET = 17
+
+
+class Case:
+    """A network and how it is compiled and called.
+
+    exact: of each output, whether it takes nothing but IEEE arithmetic, so that the same code gives
+    the same bits everywhere; expf and the like differ between C libraries.
+    params: arrays that are kept apart (p_0 ...), which the function takes after its inputs.
+    """
+
+    def __init__(self, module, inputs, exact, function="main", modes=("bytecode",), params=()):
+        self.module = module
+        self.inputs = inputs
+        self.exact = exact
+        self.function = function
+        self.modes = modes
+        self.params = list(params)
+
+
+class Graph:
+    """An ONNX graph in the making."""
+
+    def __init__(self, name):
+        self.name = name
+        self.random = np.random.RandomState(zlib.crc32(name.encode()) % 2**32)
+        self.nodes, self.weights, self.inputs, self.outputs = [], [], [], []
+
+    def values(self, *shape):
+        return self.random.randn(*shape).astype("float32")
+
+    def weight(self, shape, scale):
+        return self.constant((self.random.randn(*shape) * scale).astype("float32"))
+
+    def constant(self, value):
+        name = "w%d" % len(self.weights)
+        self.weights.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def input(self, name, shape, kind=FLOAT):
+        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return name
+
+    def output(self, name, shape, kind=FLOAT):
+        self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
+
+    def op(self, kind, *inputs, out=None, outputs=1, **attributes):
+        names = [out or "t%d_%d" % (len(self.nodes), i) for i in range(outputs)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def module(self, **options):
+        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = 8
+        onnx.checker.check_model(model)
+        return from_onnx(model, **options)
+
+    def dense(self, x, units_in, units, out=None):
+        product = self.op("MatMul", x, self.weight((units_in, units), units_in ** -0.5))
+        return self.op("Add", product, self.weight((units,), 0.1), out=out)
+
+    def conv(self, x, channels_in, channels, kernel, stride=1, groups=1):
+        weight = self.weight((channels, channels_in // groups, kernel, kernel),
+                             (2.0 * groups / (channels_in * kernel * kernel)) ** 0.5)
+        return self.op("Conv", x, weight, self.weight((channels,), 0.1), group=groups,
+                       strides=[stride] * 2, pads=[kernel // 2] * 4)
+
+
+def _mlp(name, rows):
+    g = Graph(name)
+    x = g.op("Relu", g.dense(g.input("x", [rows, 12]), 12, 16))
+    g.dense(x, 16, 5, out="y")
+    g.output("y", [rows, 5])
+    return g
+
+
+def mlp():
+    """Two layers on a batch of two."""
+    g = _mlp("mlp", 2)
+    return Case(g.module(), {"x": g.values(2, 12)}, [True], modes=("bytecode", "compiled"))
+
+
+def mlp_dynamic():
+    """The same for any number of rows."""
+    g = _mlp("mlp", "rows")
+    return Case(g.module(), {"x": g.values(3, 12)}, [True], modes=("bytecode", "compiled"))
+
+
+def mlp_params():
+    """The same with its parameters kept apart, as TVM's tutorial does."""
+    g = _mlp("mlp", 2)
+    module, params = relax.frontend.detach_params(g.module(keep_params_in_input=True))
+    return Case(module, {"x": g.values(2, 12)}, [True],
+                params=[p.numpy() for p in params["main"]])
+
+
+def cnn():
+    """As classifiers are: convolutions, a depthwise one, residual, poolings; logits too."""
+    g = Graph("cnn")
+    x = g.op("Relu", g.conv(g.input("x", [1, 3, 16, 16]), 3, 8, 3))
+    y = g.op("Relu", g.conv(x, 8, 8, 3, groups=8))
+    y = g.op("Clip", g.conv(y, 8, 8, 1), g.constant(np.float32(0)), g.constant(np.float32(6)))
+    x = g.op("MaxPool", g.op("Add", x, y), kernel_shape=[2, 2], strides=[2, 2])
+    x = g.op("Relu", g.conv(x, 8, 16, 3, stride=2))
+    x = g.op("Flatten", g.op("GlobalAveragePool", x))
+    logits = g.dense(x, 16, 10, out="logits")
+    g.op("Softmax", logits, axis=1, out="scores")
+    g.output("scores", [1, 10])
+    g.output("logits", [1, 10])
+    return Case(g.module(), {"x": g.values(1, 3, 16, 16)}, [False, True])
+
+
+def _transformer(name, length):
+    g, width, heads = Graph(name), 16, 2
+    x = g.input("x", [1, length, width])
+    shape = g.op("Shape", x)
+    pieces = [g.op("Slice", shape, *(g.constant(np.array([i])) for i in (0, 2))),
+              g.constant(np.array([heads, width // heads]))]
+    split = g.op("Concat", *pieces, axis=0)
+
+    def head(perm):
+        y = g.op("Reshape", g.dense(x, width, width), split)
+        return g.op("Transpose", y, perm=perm)
+    q, k, v = head([0, 2, 1, 3]), head([0, 2, 3, 1]), head([0, 2, 1, 3])
+    scores = g.op("Mul", g.op("MatMul", q, k), g.constant(np.float32((width // heads) ** -0.5)))
+    y = g.op("MatMul", g.op("Softmax", scores, axis=-1), v)
+    y = g.op("Reshape", g.op("Transpose", y, perm=[0, 2, 1, 3]), shape)
+    y = g.op("Add", x, g.dense(y, width, width))
+    y = g.op("LayerNormalization", y, g.constant(np.ones(width, "float32")),
+             g.constant(np.zeros(width, "float32")), axis=-1)
+    z = g.dense(y, width, 2 * width)
+    z = g.op("Mul", z, g.op("Sigmoid", z))
+    g.op("Add", y, g.dense(z, 2 * width, width), out="y")
+    g.output("y", [1, length, width])
+    return g
+
+
+def transformer():
+    """A layer of attention and a feed-forward one."""
+    g = _transformer("transformer", 6)
+    return Case(g.module(), {"x": g.values(1, 6, 16)}, [False])
+
+
+def transformer_dynamic():
+    """The same for any length: shapes are computed from shapes."""
+    g = _transformer("transformer", "length")
+    return Case(g.module(), {"x": g.values(1, 5, 16)}, [False], modes=("bytecode", "compiled"))
+
+
+def topk():
+    """What TVM leaves to a function of its runtime."""
+    g = Graph("topk")
+    values, indices = g.op("TopK", g.input("x", [3, 9]), g.constant(np.array([4])), outputs=2,
+                           axis=-1)
+    g.op("Identity", values, out="values")
+    g.op("Identity", indices, out="indices")
+    g.output("values", [3, 4])
+    g.output("indices", [3, 4], INT64)
+    x = g.values(3, 9)
+    x[1, 2] = x[1, 5]  # Of equal numbers, the first comes first.
+    return Case(g.module(), {"x": x}, [True, True])
+
+
+def several():
+    """Inputs and outputs of several types and ranks, an input that is looked up in a table."""
+    g = Graph("several")
+    picture, scale = g.input("picture", [1, 4, 5, 5]), g.input("scale", [4, 1, 1])
+    tokens = g.input("tokens", [2, 3], INT64)
+    numbers = g.input("bytes", [2, 7], TensorProto.UINT8)
+    table = g.weight((12, 4), 1.0)
+    scaled = g.op("Mul", picture, scale, out="scaled")
+    g.op("ReduceSum", g.op("Gather", table, tokens, axis=0), g.constant(np.array([1])), keepdims=0,
+         out="sums")
+    g.op("ArgMax", scaled, axis=1, keepdims=0, out="best")
+    g.op("Mul", g.op("Cast", numbers, to=TensorProto.INT32), g.constant(np.int32(-3)), out="whole")
+    g.op("Greater", scaled, g.constant(np.float32(0)), out="positive")
+    g.op("ReduceMax", scaled, keepdims=0, out="largest")
+    for name, shape, kind in (("scaled", [1, 4, 5, 5], FLOAT), ("sums", [2, 4], FLOAT),
+                              ("best", [1, 5, 5], INT64), ("whole", [2, 7], TensorProto.INT32),
+                              ("positive", [1, 4, 5, 5], TensorProto.BOOL), ("largest", [], FLOAT)):
+        g.output(name, shape, kind)
+    inputs = {"picture": g.values(1, 4, 5, 5), "scale": g.values(4, 1, 1),
+              "tokens": g.random.randint(0, 12, (2, 3)).astype("int64"),
+              "bytes": g.random.randint(0, 256, (2, 7)).astype("uint8")}
+    return Case(g.module(), inputs, [True] * 6)
+
+
+@I.ir_module
+class _Branch:
+    @R.function
+    def main(choice: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Tuple(
+            R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float32")):
+        if choice:
+            doubled = R.add(x, x)
+            pair = (doubled, x)
+        else:
+            squared = R.multiply(x, x)
+            pair = (x, squared)
+        return pair
+
+
+def branch():
+    """An If whose branches give tuples."""
+    x = np.arange(6, dtype="float32").reshape(2, 3) - 2
+    return Case(_Branch, {"choice": np.array(True), "x": x}, [True, True],
+                modes=("bytecode", "compiled"))
+
+
+def branch_else():
+    """The same, the other way."""
+    x = np.arange(6, dtype="float32").reshape(2, 3) - 2
+    return Case(_Branch, {"choice": np.array(False), "x": x}, [True, True])
+
+
+@I.ir_module
+class _Functions:
+    @R.function
+    def double(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        y: R.Tensor((4,), "float32") = R.add(x, x)
+        return y
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = _Functions
+        y: R.Tensor((4,), "float32") = cls.double(x)
+        z: R.Tensor((4,), "float32") = R.multiply(y, x)
+        return z
+
+
+def functions():
+    """A function that calls another one."""
+    return Case(_Functions, {"x": np.array([1, -2, 3, 0.5], "float32")}, [True])
+
+
+def functions_double():
+    """The other one by itself."""
+    return Case(_Functions, {"x": np.array([1, -2, 3, 0.5], "float32")}, [True], function="double")
+
+
+CASES = {make.__name__: make for make in (
+    mlp, mlp_dynamic, mlp_params, cnn, transformer, transformer_dynamic, topk, several, branch,
+    branch_else, functions, functions_double)}
