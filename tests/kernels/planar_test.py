@@ -32,7 +32,7 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
 
 
 def test_native(tmp_path):
-    check(planar, draw(1, [AVX512, AVX2, NEON64], 8, 3), tmp_path)
+    check(planar, draw(1, [AVX512, AVX2, NEON64], 4, 3), tmp_path)
 
 
 @pytest.mark.full

@@ -27,7 +27,7 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa,
 
 
 def test_native(tmp_path):
-    check(pointwise, draw(1, [AVX512, AVX2, NEON64], 8), tmp_path)
+    check(pointwise, draw(1, [AVX512, AVX2, NEON64], 4), tmp_path)
 
 
 @pytest.mark.full

@@ -113,7 +113,7 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Pooling, Isa, dic
 
 
 def test_native(tmp_path):
-    check(draw(1, [AVX512, AVX2, NEON64], 12), np.random.default_rng(2), tmp_path,
+    check(draw(1, [AVX512, AVX2, NEON64], 6), np.random.default_rng(2), tmp_path,
           layer_runner.Toolchain())
 
 

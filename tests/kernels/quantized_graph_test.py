@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from int8_reference import fused
 from layer_runner import AARCH64_DOT, NATIVE, run_layers
-from networks_test import TARGETS, compile_networks, run_networks
+from networks_test import BEST_FIRST, compile_networks, run_networks
 from quantized_networks import QUANTIZED
 from reference import correlate
 
@@ -124,7 +124,7 @@ def test_sums_maps_and_casts_give_the_graphs_bytes(tmp_path):
 _OFF = 0.2
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", BEST_FIRST)
 def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
     # Each on one target: which instructions multiply makes no difference to what is planned.
     chosen = ("signed", "joined") if target == "x86-64-v3" else ("unsigned", "one_scale")
@@ -167,6 +167,7 @@ def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels)
         assert answers["moved_bytes"]["kernels"]["int8_layers"] >= 3  # pooling too
 
 
+@pytest.mark.full
 def test_without_our_kernels_they_round_alike(tmp_path):
     models = {"n": QUANTIZED["joined"]()}
     answer = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v2", kernels="stock")["n"]

@@ -131,7 +131,7 @@ def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convo
 
 
 def test_native(tmp_path):
-    cases = draw(1, [AVX512, AVX2, NEON64], (2, 2, 4, 4, 4, 6))
+    cases = draw(1, [AVX512, AVX2, NEON64], (2, 4, 4, 6))
     check(cases, np.random.default_rng(2), tmp_path, layer_runner.Toolchain())
 
 

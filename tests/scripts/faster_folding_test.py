@@ -81,8 +81,10 @@ def save_attention(path):
 
 
 @pytest.mark.parametrize("save, target", [
-    (save_block, "llvm -mcpu=x86-64-v2"), (save_attention, "llvm -mcpu=x86-64-v2"),
-    (save_block, "llvm -mtriple=aarch64-linux-gnu -device=arm_cpu -mattr=+neon")])
+    (save_block, "llvm -mcpu=x86-64-v2"),
+    pytest.param(save_attention, "llvm -mcpu=x86-64-v2", marks=pytest.mark.full),
+    pytest.param(save_block, "llvm -mtriple=aarch64-linux-gnu -device=arm_cpu -mattr=+neon",
+                 marks=pytest.mark.full)])
 def test_files_are_those_of_tvm_alone(tmp_path, save, target):
     save(tmp_path / "block.onnx")
     for fast in (True, False):

@@ -150,6 +150,7 @@ def half_weights() -> TfliteNetwork:
     return n
 
 
+@pytest.mark.full
 def test_small_networks_give_what_litert_gives(tmp_path):
     networks = {"without_names": without_names(), "half_weights": half_weights(),
                 "signed": byte_network(), "unsigned": byte_network("uint8")}
@@ -172,6 +173,7 @@ def test_small_networks_give_what_litert_gives(tmp_path):
             assert scale is None or (apart > 1).mean() < 0.01
 
 
+@pytest.mark.full
 def test_mediapipes_transposed_convolution(tmp_path):
     """What LiteRT lacks, by its definition: every input adds its filter, two to the right."""
     n = TfliteNetwork(6)

@@ -159,6 +159,7 @@ def test_what_was_left_out_is_in_the_metadata(command, tmp_path: Path) -> None:
     assert command("compile_model", "net.onnx", "--check", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.full
 def test_without_an_emulator_compile_model_compiles_the_plan_again(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from run_model_tools.compiling.job import Job, compile_job
