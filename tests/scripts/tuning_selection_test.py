@@ -51,6 +51,18 @@ def test_native_goes_by_the_cpus_instructions(monkeypatch, flags, expected):
     assert tuning_selection.record_target(find_target("native"), flags) is None
 
 
+def test_native_leaves_out_what_was_measured_on_another_cpu(folder, monkeypatch):
+    monkeypatch.setattr(tuning_selection, "record_target", lambda target: "x86_64_v4")
+    monkeypatch.setattr(tuning_selection.cpu, "cpu_model", lambda: "GenuineIntel 6/143")
+    for name, cpu in (("resnet18.x86_64_v4.autotvm", "AuthenticAMD 25/17"),
+                      ("squeezenet1_1.x86_64_v4.autotvm", "GenuineIntel 6/143")):
+        (folder / name).write_text(f'# {{"cpu": "{cpu}"}}\n' + line([0.1]) + "\n")
+    unsaid = "resnet18.x86_64_v4.graph"
+    assert names(tuning_selection.choose("auto", None, find_target("native"), folder)) == [
+        unsaid, "squeezenet1_1.x86_64_v4.autotvm"]
+    assert len(names(tuning_selection.choose("auto", None, find_target("x86_64_v4"), folder))) == 3
+
+
 def test_the_key_depends_on_the_records(folder):
     target = find_target("x86_64_v4")
     first = tuning_selection.choose("auto", None, target, folder).key()

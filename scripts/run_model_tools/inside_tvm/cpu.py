@@ -37,6 +37,22 @@ def cpu_flags():
     return set()
 
 
+def cpu_model():
+    """What tells one micro-architecture from another: "AuthenticAMD 25/17", the vendor's name,
+    family and model of the first CPU in /proc/cpuinfo, or Arm's "0x41/0xd08"; "" where it says
+    neither."""
+    found = {}
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            found.setdefault(name.strip(), value.strip())
+    if "vendor_id" in found and "cpu family" in found:
+        return "%s %s/%s" % (found["vendor_id"], found["cpu family"], found.get("model", ""))
+    if "CPU implementer" in found:
+        return "%s/%s" % (found["CPU implementer"], found.get("CPU part", ""))
+    return ""
+
+
 def x86_level(flags):
     """The highest x86-64 level of which all flags are there."""
     name, needed = "x86-64", set()

@@ -122,4 +122,11 @@ def choose(tuning: str, records: Path | None, target: Target,
     if tuning == "none" or name is None or not folder.is_dir():
         return Selection()
     files = [parse_name(path) for path in sorted(folder.iterdir())]
-    return Selection(tuple(f for f in files if f is not None and f.target == name), False, boards)
+    return Selection(tuple(f for f in files if f is not None and f.target == name
+                           and (not target.is_native or _of_this_cpu(f.path))), False, boards)
+
+
+def _of_this_cpu(path: Path) -> bool:
+    """Whether a file's times are of a CPU like this machine's: what is fastest on one loses on
+    another that has the same instructions.  Files that do not say what they are of are believed."""
+    return tuning_records.read_header(path).get("cpu") in (None, cpu.cpu_model())

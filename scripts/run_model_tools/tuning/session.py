@@ -13,6 +13,7 @@ from run_model_tools import environment, tvm_process
 from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.files import locked
+from run_model_tools.inside_tvm.cpu import cpu_model
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.setup.pip_site import pip_site
 from run_model_tools.targets import Target
@@ -161,6 +162,8 @@ def header(job: TuningJob, kind: str, network: str | None) -> dict[str, Any]:
     """The first line of a file of records: where its times come from and what they are for."""
     made = {"family": job.family, "target": job.target.name, "kind": kind,
             "threads": job.threads, "measured_on": machine_name(job)}
+    if not job.tracker and cpu_model():
+        made["cpu"] = cpu_model()
     if kind != "autotvm":
         made["network"] = network
     if kind in ("auto_scheduler", "metaschedule") and job.layout:
@@ -177,8 +180,8 @@ def merge(path: Path, made: dict[str, Any], records: list[tuning_records.Record]
     """
     if path.exists():
         there = tuning_records.read_header(path)
-        differing = [key for key in ("threads", "measured_on", "network", "layout")
-                     if there.get(key) != made.get(key)]
+        differing = [key for key in ("threads", "measured_on", "cpu", "network", "layout")
+                     if there.get(key) != made.get(key) and (key != "cpu" or key in there)]
         if differing and not replace:
             raise ToolError(MISMATCH, (
                 f"{path} was made with {differing[0]} {there.get(differing[0])!r}, and these "
