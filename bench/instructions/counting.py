@@ -91,17 +91,22 @@ def build_plugin(folder: Path) -> Path:
 
 def build_trial(target: NamedTarget, folder: Path) -> Path:
     """bench/trial_run_model.cc for the target's preset, made in `folder`."""
-    library = ROOT / "build" / target.preset / "runtime" / "librun_model_runtime.a"
-    if not library.exists():
-        raise ToolError(MISSING_FILE, f"{library} is not there: cmake --preset {target.preset} and "
-                                      f"cmake --build --preset {target.preset} make it.")
+    libraries = [ROOT / "build" / target.preset / room / f"librun_model_{room}.a"
+                 for room in ("runtime", "base")]
+    for library in libraries:
+        if not library.exists():
+            raise ToolError(MISSING_FILE, (
+                f"{library} is not there: cmake --preset {target.preset} and cmake --build "
+                f"--preset {target.preset} make it."))
     program = folder / f"trial_{target.preset}"
     if not program.exists():
         sysroot = ROOT / "build" / "sysroot" / target.preset / "usr" / "include"
-        includes = [f"-I{path}" for path in (ROOT, sysroot) if path.exists()]
+        includes = [f"-I{path}" for path in (
+            ROOT, ROOT / "base" / "include", ROOT / "runtime" / "include", sysroot)
+            if path.exists()]
         flags = shlex.split(os.environ.get("CXXFLAGS", ""))
         subprocess.run([target.compiler, "-std=c++20", "-O2", *flags, *includes, "-o", str(program),
-                        str(ROOT / "bench" / "trial_run_model.cc"), str(library), "-ldl",
+                        str(ROOT / "bench" / "trial_run_model.cc"), *map(str, libraries), "-ldl",
                         "-pthread"], check=True)
     return program
 
