@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import onnx
@@ -10,6 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
+from run_model_tools.compiling import compile_model
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.verifying import relax_execution
+from run_model_tools.verifying.execution import Machine, NotRun
 from small_networks import save_classifier
 
 
@@ -95,3 +100,73 @@ def test_what_has_no_meaning_is_refused(folder, command, flags, said):
 def test_dynamic_is_not_for_graphs(folder, command):
     made = command("compile_model", "rows.onnx", "--dynamic", "--out", "refused", cwd=folder)
     assert made.returncode == 2 and "--compiler relax" in made.stderr
+
+
+def test_the_other_compiler_is_tried_and_the_report_says_so(folder, monkeypatch, capsys):
+    def fails(job):
+        raise ToolError(MALFORMED_FILE, "TVM cannot take it: at node 'n' (Odd).")
+    monkeypatch.setattr(compile_model, "compile_job", fails)
+    arguments = ["compile_model", str(folder / "tiny.onnx"), "--out", str(folder / "auto"),
+                 "--no-verify"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--compiler", "auto"])
+    with pytest.raises(SystemExit) as ended:
+        compile_model.main()
+    assert ended.value.code == 0
+    assert "since --compiler relay could not: TVM cannot take it: at node 'n'" in (
+        capsys.readouterr().out)
+    assert (folder / "auto/tiny/native/model.so").is_file()
+    # By itself it is TVM 0.18, and that is what is said.
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        compile_model.main()
+    assert ended.value.code == MALFORMED_FILE
+
+
+def test_constants_of_64_bits_stay_what_they_are(folder, command):
+    nodes = [helper.make_node("Add", ["x", "more"], ["a"]),
+             helper.make_node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
+             helper.make_node("Mul", ["b", "third"], ["y"])]
+    weights = [numpy_helper.from_array(np.array([1 << 40]), "more"),
+               numpy_helper.from_array(np.array([1 / 3]), "third")]
+    graph = helper.make_graph(
+        nodes, "wide", [helper.make_tensor_value_info("x", TensorProto.INT64, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [3])], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, str(folder / "wide.onnx"))
+    made = command("compile_model", "wide.onnx", "--compiler", "relax", "--out", "out", "--json",
+                   cwd=folder)
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["metadata"]["verification"]["relative_difference"] < 1e-12
+
+
+def test_under_an_emulator_run_model_runs_it(folder, command, tmp_path, monkeypatch):
+    """With a stand-in for run_model: that it gets the files and its answer is taken."""
+    made = command("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "emulated",
+                   "--no-verify", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    program = tmp_path / "host" / "bin" / "run_model"
+    monkeypatch.setattr(relax_execution, "BUILD_DIR", tmp_path)
+    x = np.zeros((1, 3, 8, 8), np.float32)
+
+    def run():
+        return relax_execution.run_executable(
+            folder / "emulated/tiny/native", Machine("env", ("env",)), [{"image": x}], ["image"],
+            None)
+    with pytest.raises(NotRun, match="has not been built"):
+        run()
+    program.parent.mkdir(parents=True)
+    program.write_text(f"""#!{sys.executable}
+import sys, numpy as np
+library, inputs, outputs = sys.argv[1], sys.argv[3], sys.argv[5]
+assert library.endswith("model.so") and np.load(inputs)["image"].shape == (1, 3, 8, 8)
+np.savez(outputs, output_0=np.arange(3))
+""")
+    program.chmod(0o755)
+    assert [a.tolist() for a in run()[0]] == [[0, 1, 2]]
+    program.write_text("#!/bin/sh\necho 'it is not for this' >&2; exit 6\n")
+    with pytest.raises(NotRun, match="not for this"):
+        run()
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    with pytest.raises(ToolError, match="crashed"):
+        run()

@@ -26,14 +26,13 @@ def read_onnx(tvm, request):
 def operators_instead_of_loops(tvm):
     """Has the importer write operators where it writes their loops, which nothing sees through
     (clamps and paddings), and the smaller of two numbers as that and not as one of a list."""
-    import numpy as np
     from tvm import relax, topi
     from tvm.relax.frontend.onnx import onnx_frontend
 
     def bound(operator):
         def make(data, other):
             if isinstance(other, (int, float)):
-                other = relax.const(np.array(other, str(data.ty.dtype)))
+                other = relax.const(other, str(data.ty.dtype))
             return operator(data, other)
         return make
 

@@ -37,6 +37,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
                     _reshape),
     "relax.permute_dims": lambda call, x: x.transpose(
         None if call.attrs.axes is None else [int(a) for a in call.attrs.axes]),
+    "relax.take": lambda call, x, indices: np.take(
+        x, indices, None if call.attrs.axis is None else int(call.attrs.axis)),
     "relax.broadcast_to": lambda call, x: np.broadcast_to(
         x, [int(e) for e in call.ty.shape.values]),
     **{f"relax.{name}": _plainly(getattr(np, name)) for name in (

@@ -23,6 +23,7 @@ from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer
 from run_model_tools.kernels.plan import Plan, RelayStep
 from run_model_tools.kernels.relax.ffi_functions import c_source
+from run_model_tools.kernels.relax.making import expression
 from run_model_tools.kernels.tensors import Tensor
 
 
@@ -47,7 +48,7 @@ def write_module(plan: Plan, isa: Isa, module: tvm.IRModule) -> tuple[tvm.IRModu
                 name = names.setdefault(layer.symbol(0), f"run_model_{layer.kind}_{len(names)}")
                 layers.setdefault(name, layer)
                 value = builder.emit(relax.call_dps_packed(
-                    name, relax.Tuple([*inputs, *map(relax.const, layer.constants)]),
+                    name, relax.Tuple([*inputs, *map(expression, layer.constants)]),
                     relax.TensorType(layer.output_shape, layer.output_dtype)))
                 if layer.output_shape != step.output.shape:
                     # What was fused goes over the same numbers in another shape.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from run_model_tools.kernels.relax.nodes import Call, Constant, Expr, Op, TensorType, constant
@@ -13,6 +14,11 @@ from run_model_tools.kernels.relax.nodes import Call, Constant, Expr, Op, Tensor
 
 def integers(values: Any) -> list[int]:
     return [int(v) for v in values]
+
+
+def expression(array: np.ndarray) -> Any:
+    """A constant of Relax's; by itself TVM makes 32 bits of the types of 64."""
+    return relax.const(array, str(array.dtype))
 
 
 def made(name: str, like: TensorType, arguments: list[Expr], write: Callable[..., Any],

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from run_model_tools.kernels.relax.making import integers, made, reshaped
+from run_model_tools.kernels.relax.making import expression, integers, made, reshaped
 from run_model_tools.kernels.relax.nodes import (
     Call,
     Constant,
@@ -104,7 +104,7 @@ def _bound(bounds: Callable[[float], tuple[float, float]]) -> Converter:
         low, high = bounds(number)
 
         def write(x: Any) -> Any:
-            bound = relax.const(np.float32(number))
+            bound = expression(np.float32(number).reshape(()))
             return node.write(x, bound) if at == 1 else node.write(bound, x)
         return made("nn.relu" if (low, high) == (0.0, math.inf) else "clip", node.checked_type,
                      [node.args[1 - at]], write, a_min=low, a_max=high)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
+from run_model_tools.kernels.relax.making import expression
 from run_model_tools.kernels.relax.nodes import Call, Constant
 from run_model_tools.kernels.tensors import Blocked
 
@@ -20,7 +21,7 @@ def again(call: Call, arguments: list[Any]) -> Any:
 
 def constant(value: Any) -> Any:
     """A constant's expression; anything else as it is."""
-    return relax.const(value.data.numpy()) if isinstance(value, Constant) else value
+    return expression(value.data.numpy()) if isinstance(value, Constant) else value
 
 
 def part(value: Any, index: int) -> Any:
@@ -55,4 +56,4 @@ def to_planar(value: Blocked, tensors: tuple[Any, ...]) -> Any:
         return whole
     if np.array_equal(order, np.arange(len(order))):
         return relax.op.strided_slice(whole, [1], [0], [len(order)])
-    return relax.op.take(whole, relax.const(order.astype(np.int64)), axis=1)
+    return relax.op.take(whole, expression(order.astype(np.int64)), axis=1)
