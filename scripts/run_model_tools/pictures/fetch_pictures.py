@@ -15,8 +15,16 @@ from PIL import Image
 from run_model_tools import environment
 from run_model_tools.errors import command
 from run_model_tools.files import put_or_compare
-from run_model_tools.pictures.originals import PICTURES, Picture, fetch_original, file_bytes
+from run_model_tools.pictures.originals import (
+    PICTURES,
+    Picture,
+    fetch_original,
+    file_bytes,
+    other_photographs,
+)
 from run_model_tools.progress import stage
+
+_LEAST_SIDE = 200
 
 README = """# Pictures
 
@@ -52,7 +60,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=environment.REPO_ROOT / "images")
     parser.add_argument("--check", action="store_true",
                         help="write nothing; fail where a file differs")
+    parser.add_argument("--others", type=Path, metavar="FOLDER",
+                        help="write other photographs of gcompris-qt-data there, and nothing else")
     args = parser.parse_args()
+    if args.others:
+        args.others.mkdir(parents=True, exist_ok=True)
+        for index, pixels in enumerate(other_photographs(_LEAST_SIDE)):
+            Image.fromarray(pixels).save(args.others / f"gcompris{index:03}.png")
+        return 0
     files = {}
     for picture in PICTURES:
         path = args.out / picture.file_name

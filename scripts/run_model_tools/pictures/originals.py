@@ -173,6 +173,18 @@ def remake(picture: Picture, original: bytes) -> np.ndarray:
     return np.asarray(result)
 
 
+def other_photographs(least: int) -> list[np.ndarray]:
+    """All pictures in colour of gcompris-qt-data, the one of most photographs, whose sides have
+    `least` pixels: to try networks on, not to be kept here."""
+    resource = debian_package.read_member(debian_package.fetch(GCOMPRIS), _GCOMPRIS_MEMBER)
+    found = []
+    for data in webp_files(resource):
+        with Image.open(io.BytesIO(data)) as image:
+            if image.mode == "RGB" and min(image.size) >= least:
+                found.append(np.asarray(image))
+    return found
+
+
 def file_bytes(picture: Picture, original: bytes, committed: bytes | None) -> bytes:
     """What belongs into images/: the committed bytes if they hold these very pixels.
 

@@ -15,6 +15,7 @@ import tvm
 from tvm.contrib import graph_executor
 
 from run_model_tools.kernels.int8.quantized import Quantization
+from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep
 from run_model_tools.kernels.relay import operators
@@ -81,8 +82,10 @@ def activations(plan: Plan) -> list[Tensor]:
 
 
 def observe(plan: Plan, isa: Isa, host: tvm.target.Target,
-            pictures: list[dict[str, np.ndarray]], build: Callable) -> dict[Tensor, Observed]:
-    """Runs the plan on each picture: {input: array}.
+            pictures: list[dict[str, np.ndarray]], build: Callable,
+            ) -> tuple[dict[Tensor, Observed], dict[Tensor, Moments]]:
+    """Runs the plan on each picture, {input: array}: what was seen of each activation, and of the
+    inputs of each convolution, by its output.
 
     `isa` is that of the plan, whose C code any CPU can run; `host` is this machine's target and
     `build(module, target)` gives the compiled factory.
@@ -94,12 +97,20 @@ def observe(plan: Plan, isa: Isa, host: tvm.target.Target,
     factory = build(module, host)
     executor = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
     seen = {tensor: Observed() for tensor in made}
+    steps = [step for step in plan.steps if isinstance(step, ConvolutionStep)]
+    moments = {step.output: Moments(step.convolution, len(pictures)) for step in steps}
     for picture in pictures:
         executor.set_input(**picture)
         executor.run()
-        for index, tensor in enumerate(made):
-            seen[tensor].add(executor.get_output(index).numpy())
-    return seen
+        values = {tensor: executor.get_output(i).numpy() for i, tensor in enumerate(made)}
+        for tensor, array in values.items():
+            seen[tensor].add(array)
+        values |= {tensor: np.asarray(picture[parameter.name_hint])
+                   for parameter, tensor in zip(plan.parameters, inputs)}
+        for step in steps:
+            moments[step.output].add([
+                values[t] for t in step.inputs[:len(step.convolution.input_shapes)]])
+    return seen, moments
 
 
 def observe_channels(pictures: list[np.ndarray]) -> tuple[Quantization, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 import numpy as np
@@ -13,6 +13,7 @@ from run_model_tools.kernels.int8 import convolution, depthwise
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
+from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.plan import (
@@ -33,6 +34,8 @@ class Quantizations:
 
     tensors: dict[Tensor, Quantization]
     pictures: dict[Tensor, tuple[Quantization, ...]]
+    moments: dict[Tensor, Moments] = field(default_factory=dict)
+    """Of the inputs of the convolutions, by what they make."""
 
 
 def quantize(plan: Plan, isa: Isa, known: Quantizations) -> tuple[Plan, dict[str, object]]:
@@ -47,7 +50,7 @@ def quantize(plan: Plan, isa: Isa, known: Quantizations) -> tuple[Plan, dict[str
 class _Quantizer:
     def __init__(self, plan: Plan, isa: Isa, known: Quantizations):
         self.plan, self.isa = plan, isa
-        self.known = Quantizations(dict(known.tensors), known.pictures)
+        self.known = Quantizations(dict(known.tensors), known.pictures, known.moments)
         self.result = Plan(plan.parameters, plan.parameter_tensors, [], [], plan.output_is_tuple)
         self.floats: dict[Tensor, Tensor] = {t: t for t in plan.parameter_tensors}
         self.bytes: dict[Tensor, Tensor] = {}
@@ -116,10 +119,12 @@ class _Quantizer:
                 return None
             if conv.residual:
                 channels = (*channels, self.known.tensors[step.inputs[-1]])
-            return QuantizedConvolution(conv, channels, output)
+            return QuantizedConvolution(conv, channels, output,
+                                        moments=self.known.moments.get(step.output))
         if any(t not in self.known.tensors for t in step.inputs):
             return None
-        return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output)
+        return QuantizedConvolution(conv, tuple(self.known.tensors[t] for t in step.inputs), output,
+                                    moments=self.known.moments.get(step.output))
 
     def _output(self, step: ConvolutionStep) -> Quantization:
         """How bytes stand for a convolution's result; where its clamp would fall on differing

@@ -7,12 +7,13 @@ scale for each output channel.  kernels/c/int8.h says what the C code does with 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
 
 LARGEST_WEIGHT = 127
@@ -79,6 +80,8 @@ class QuantizedConvolution:
     """Of each input tensor, the residual last; of a picture one for each channel."""
     output: Quantization | None
     """None: the output is float32."""
+    moments: Moments | None = field(default=None, kw_only=True)
+    """Of its inputs, by which weights are rounded; None: each to the nearest number."""
 
     @property
     def channel_inputs(self) -> list[Quantization]:
@@ -104,7 +107,7 @@ class QuantizedConvolution:
     def scaled_weight(self) -> np.ndarray:
         """float64 weights that take input steps (byte - zero point) instead of numbers."""
         conv = self.convolution
-        scales = np.array([q.scale for q in self.channel_inputs])
+        scales = self._input_scales
         weight = conv.weight.astype(np.float64)
         per_group = conv.output_channels // conv.groups
         depth = weight.shape[1]
@@ -123,7 +126,24 @@ class QuantizedConvolution:
     @cached_property
     def weight(self) -> np.ndarray:
         """int8, of the shape of the float32 weights."""
-        return np.rint(self.scaled_weight / self.weight_scales[:, None, None, None]).astype(np.int8)
+        steps = self.scaled_weight / self.weight_scales[:, None, None, None]
+        if self.moments is None:
+            return np.rint(steps).astype(np.int8)
+        return self.moments.rounded(steps, self._input_scales, LARGEST_WEIGHT)
+
+    @property
+    def _input_scales(self) -> np.ndarray:
+        return np.array([q.scale for q in self.channel_inputs])
+
+    @cached_property
+    def _mean_error(self) -> np.ndarray:
+        """float64 (output channels,): what rounding the weights takes from the usual sum."""
+        if self.moments is None:
+            return np.zeros(self.convolution.output_channels)
+        lost = self.scaled_weight - self.weight * self.weight_scales[:, None, None, None]
+        groups = self.convolution.groups
+        lost = lost.reshape(groups, len(lost) // groups, -1)
+        return (lost @ self.moments.means(self._input_scales)[:, :, None]).reshape(-1)
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -162,7 +182,7 @@ class QuantizedConvolution:
     @property
     def bias(self) -> np.ndarray:
         """float32 (output channels,): with the output's and the residual's zero points."""
-        bias = self.convolution.bias.astype(np.float64) / self._output_scales
+        bias = (self.convolution.bias.astype(np.float64) + self._mean_error) / self._output_scales
         bias = bias + self._output.zero_point
         if self.convolution.residual:
             bias = bias - self.residual_scale.astype(np.float64) * self.inputs[-1].zero_point

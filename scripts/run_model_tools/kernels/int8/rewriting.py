@@ -34,10 +34,10 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, pictures: dict[str, np
         raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
     count = min(len(array) for array in pictures.values())
     runs = [{name: array[i] for name, array in pictures.items()} for i in range(count)]
-    seen = calibration.observe(plan, isa, host, runs, build)
+    seen, moments = calibration.observe(plan, isa, host, runs, build)
     known = quantize.Quantizations(
         {tensor: one.quantization(_CHANNEL_SHARE) for tensor, one in seen.items()},
-        _of_pictures(plan, runs))
+        _of_pictures(plan, runs), moments)
     quantized, counts = quantize.quantize(plan, isa, known)
     if not counts["int8_layers"]:
         raise NotForUs("no layer of the network has a kernel of 8 bits")
