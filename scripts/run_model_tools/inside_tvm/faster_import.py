@@ -3,7 +3,8 @@
 The importer asks for the type, and tries to fold constants, of every new expression together with
 all of the network before it; and each sum of two extents of a shape is a module that LLVM compiles.
 For a transformer that is most of what compiling it takes.  Here types are inferred from those of an
-expression's arguments, expressions that were folded once are remembered, and NumPy computes shapes.
+expression's arguments, expressions that were folded once are remembered, and NumPy computes shapes;
+shapes become constants as numbers, for NumPy tries a dozen attributes of each of TVM's own integers.
 """
 
 from contextlib import contextmanager
@@ -24,11 +25,13 @@ def linear_importer(tvm):
     folder = _Folder(tvm, common.fold_constant)
     infer_type = _local_inference(tvm, common.infer_type)
     replaced = [(module, name, getattr(module, name)) for module in (common, importer)
-                for name in ("fold_constant", "infer_type")]
+                for name in ("fold_constant", "infer_type", "shape_of")]
+    shape_of = _plain_shapes(tvm, common.shape_of, infer_type)
     try:
         for module in (common, importer):
             module.fold_constant = folder.fold
             module.infer_type = infer_type
+            module.shape_of = shape_of
         yield
     finally:
         for module, name, original in replaced:
@@ -50,6 +53,21 @@ def _local_inference(tvm, original):
             return original(node, mod)
 
     return infer_type
+
+
+def _plain_shapes(tvm, original, infer_type):
+    """shape_of() whose constants are made of Python's integers."""
+    import numpy as np
+    from tvm import relay
+
+    def shape_of(x, dtype="int64", start=None, end=None):
+        extents = list(infer_type(x).checked_type.shape)
+        if not all(isinstance(extent, tvm.tir.IntImm) for extent in extents):
+            return original(x, dtype, start, end)
+        numbers = [int(extent) for extent in extents[start or 0:end or len(extents)]]
+        return relay.const(np.array(numbers, dtype), dtype)
+
+    return shape_of
 
 
 def _type_of(node):
