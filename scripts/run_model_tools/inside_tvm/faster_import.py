@@ -3,8 +3,8 @@
 The importer asks for the type, and tries to fold constants, of every new expression together with
 all of the network before it; and each sum of two extents of a shape is a module that LLVM compiles.
 For a transformer that is most of what compiling it takes.  Here types are inferred from those of an
-expression's arguments, expressions that were folded once are remembered, and NumPy computes shapes;
-shapes become constants as numbers, for NumPy tries a dozen attributes of each of TVM's own integers.
+expression's arguments, expressions that were folded once are remembered, and NumPy computes shapes,
+which become constants as numbers: NumPy tries a dozen attributes of each of TVM's own integers.
 """
 
 from contextlib import contextmanager
