@@ -170,3 +170,24 @@ np.savez(outputs, output_0=np.arange(3))
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
     with pytest.raises(ToolError, match="crashed"):
         run()
+
+
+def test_weights_kept_in_bytes_are_weights(folder, command):
+    """DequantizeLinear of a constant, one scale for each row: TVM gets the product's weights."""
+    random = np.random.default_rng(3)
+    weights = [numpy_helper.from_array(a, n) for n, a in (
+        ("w", random.integers(-127, 128, (16, 8), np.int8)),
+        ("s", random.uniform(0.01, 0.02, 8).astype(np.float32)), ("z", np.zeros(8, np.int8)))]
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], axis=1),
+             helper.make_node("MatMul", ["x", "d"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "bytes", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, str(folder / "bytes.onnx"))
+    made = command("compile_model", "bytes.onnx", "--compiler", "relax", "--out", "out", "--json",
+                   cwd=folder)
+    assert made.returncode == 0, made.stderr
+    metadata = json.loads(made.stdout)["metadata"]
+    assert metadata["verification"]["done"] and metadata["kernels"].get("left_to_tvm") == {}

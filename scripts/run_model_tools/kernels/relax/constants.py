@@ -25,6 +25,16 @@ def _reshape(call: Any, x: np.ndarray) -> np.ndarray:
     return x.reshape([int(e) for e in call.ty.shape.values])
 
 
+def _dequantize(call: Any, x: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    def spread(values: np.ndarray) -> np.ndarray:
+        shape = [1] * x.ndim
+        if values.size > 1:
+            shape[int(call.attrs.axis)] = -1
+        return values.reshape(shape)
+    steps = x.astype(np.int32) - spread(zero).astype(np.int32)
+    return (steps * spread(scale)).astype(str(call.ty.dtype))
+
+
 def _plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """For functions that give what NumPy gives of operands of one type."""
     def compute(call: Any, *values: np.ndarray) -> np.ndarray:
@@ -39,6 +49,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         None if call.attrs.axes is None else [int(a) for a in call.attrs.axes]),
     "relax.take": lambda call, x, indices: np.take(
         x, indices, None if call.attrs.axis is None else int(call.attrs.axis)),
+    "relax.dequantize": _dequantize,
     "relax.broadcast_to": lambda call, x: np.broadcast_to(
         x, [int(e) for e in call.ty.shape.values]),
     **{f"relax.{name}": _plainly(getattr(np, name)) for name in (
