@@ -1,5 +1,6 @@
 #include <run_model/metadata.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -20,10 +21,12 @@ constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 MetadataTensor parse_tensor(const JsonField& field) {
   MetadataTensor tensor;
   tensor.name = field.member("name").string();
-  tensor.shape = shape_field(field.member("shape"));
+  tensor.shape = shape_field(field.member("shape"), -1);
+  std::vector<std::int64_t> least = tensor.shape;
+  std::replace(least.begin(), least.end(), std::int64_t{-1}, std::int64_t{1});
   try {
     tensor.dtype = parse_dtype(field.member("dtype").string());
-    tensor_bytes(tensor.shape, tensor.dtype);
+    tensor_bytes(least, tensor.dtype);
   } catch (const Error& error) {
     field.fail(std::string("is unusable: ") + error.what());
   }

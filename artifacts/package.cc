@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include <run_model/npz.h>
 #include "artifacts/archive_package.h"
 #include "artifacts/checksum.h"
 #include "artifacts/package_finder.h"
@@ -69,7 +70,7 @@ void verify_files(const Package& package) {
     }
   }
   for (const std::filesystem::path* file :
-       {&package.files.library, &package.files.graph, &package.files.params}) {
+       {&package.files.library, &package.files.graph, &package.files.params, &package.arrays}) {
     if (file->empty() || is_built_from_source(*file, *package.metadata)) continue;
     verify_file(*file, *package.metadata, package.metadata_path);
   }
@@ -83,6 +84,12 @@ void verify(const Package& package, const PackageLocation& location) {
   }
 }
 
+void read_arrays(Package& package) {
+  for (NamedTensor& named : read_npz(package.arrays)) {
+    package.files.arrays.push_back({std::move(named.name), std::move(named.tensor)});
+  }
+}
+
 }  // namespace
 
 Package open_package(const PackageRequest& request) {
@@ -91,7 +98,8 @@ Package open_package(const PackageRequest& request) {
   package.model = request.model;
   package.target = location.target;
   if (location.archive.empty()) {
-    package.files = {location.library, location.graph, location.params};
+    package.files = {location.library, location.graph, location.params, {}};
+    package.arrays = location.arrays;
   } else {
     UnpackedArchive archive = unpack_archive(location.archive);
     package.files = std::move(archive.files);
@@ -114,6 +122,8 @@ Package open_package(const PackageRequest& request) {
   if (!files.graph.empty()) check_piece_kind(files.graph, PieceKind::kGraph);
   if (!files.params.empty()) check_piece_kind(files.params, PieceKind::kParams);
   if (package.metadata && request.verify) verify(package, location);
+  // A graph has its parameters elsewhere: the file beside it is not its own.
+  if (files.graph.empty() && !package.arrays.empty()) read_arrays(package);
   return package;
 }
 

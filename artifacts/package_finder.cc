@@ -70,6 +70,8 @@ PackageLocation locate(const Names& names) {
   location.library = if_there(names.library);
   location.graph = if_there(names.graph);
   location.params = if_there(names.params);
+  fs::path library_stem = names.library;
+  location.arrays = if_there(with_suffix(library_stem.replace_extension(), "_params.npz"));
   const bool pieces =
       !location.library.empty() || !location.graph.empty() || !location.params.empty();
   if (!pieces) location.archive = if_there(names.archive);

@@ -13,6 +13,9 @@ struct PackageLocation {
   std::filesystem::path library;
   std::filesystem::path graph;
   std::filesystem::path params;
+  // STEM_params.npz beside STEM.so, as TVM's tutorials keep the parameters of its executables
+  // apart.
+  std::filesystem::path arrays;
   std::filesystem::path metadata;
   // A metadata.json beside a library of another name than model.so: it is this artifact's only if
   // it lists the library, as for compile_model's model_single.so.

@@ -155,11 +155,11 @@ double positive_number(const JsonField& field) {
   return value;
 }
 
-std::vector<std::int64_t> shape_field(const JsonField& field) {
+std::vector<std::int64_t> shape_field(const JsonField& field, std::int64_t least) {
   std::vector<std::int64_t> shape;
   if (field.array_size() > kMaxDimensions) field.fail("has too many dimensions");
   for (std::size_t i = 0; i < field.array_size(); ++i) {
-    shape.push_back(field.at(i).integer(0, kMaxInt64));
+    shape.push_back(field.at(i).integer(least, kMaxInt64));
   }
   return shape;
 }

@@ -77,7 +77,7 @@ inline std::string one_of(const JsonField& field, std::initializer_list<std::str
 double positive_number(const JsonField& field);
 
 // A list of dimensions, each at least 0, at most 32 of them.
-std::vector<std::int64_t> shape_field(const JsonField& field);
+std::vector<std::int64_t> shape_field(const JsonField& field, std::int64_t least = 0);
 
 // 64 lower-case hexadecimal digits.
 std::string sha256_field(const JsonField& field);

@@ -50,6 +50,14 @@ DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, std::string_view g
     : GraphExecutor(std::move(library), graph_json, options),
       nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
 
+const std::vector<NodeInfo>& DebugExecutor::nodes() const {
+  if (generation_ != impl().generation()) {
+    nodes_ = describe_nodes(graph(), impl().entries().plan().joined);
+    generation_ = impl().generation();
+  }
+  return nodes_;
+}
+
 const Graph& DebugExecutor::graph() const { return impl().graph(); }
 
 void DebugExecutor::run_node(std::size_t index) { impl().run_node(index); }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <run_model/graph_executor.h>
@@ -19,12 +21,14 @@ class GraphExecutor::Impl {
  public:
   Impl(LoadedModel model, const ExecutorOptions& options);
 
-  const Graph& graph() const { return model_.graph; }
-  const EntryStorage& entries() const { return entries_; }
-  const NodeCalls& calls() const { return calls_; }
+  const Graph& graph() const { return now_->model.graph; }
+  const EntryStorage& entries() const { return now_->entries; }
+  const NodeCalls& calls() const { return now_->calls; }
+  // Another number whenever the model was made anew, for inputs of other shapes.
+  std::size_t generation() const { return generation_; }
   const std::vector<TensorInfo>& arguments() const { return arguments_; }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
-  const std::vector<TensorInfo>& outputs() const { return outputs_; }
+  const std::vector<TensorInfo>& outputs();
   MemoryAccount memory() const;
 
   std::size_t input_index(std::string_view name) const;
@@ -43,15 +47,47 @@ class GraphExecutor::Impl {
   void run_node(std::size_t index);
 
  private:
+  // A model and all that running it takes. NodeCalls points into the others.
+  struct Prepared {
+    Prepared(LoadedModel loaded, MemoryPlanning planning)
+        : model(std::move(loaded)),
+          entries(model.graph, model.plan, model.params, planning, model.convention),
+          calls(model, entries) {}
+
+    LoadedModel model;
+    EntryStorage entries;
+    NodeCalls calls;
+    std::vector<std::vector<std::int64_t>> shapes;  // of the inputs it was made for, by argument
+  };
+  // An input that waits for others, which it contradicts until they are given too.
+  struct Waiting {
+    Tensor tensor;
+    bool in_place = false;
+  };
+
   void describe_interface();
+  void describe_outputs();
+  bool takes_shape(std::size_t argument, const Tensor& tensor, bool in_place);
+  void switch_to_shapes();
+  void hand_over(Prepared& from);
+  void check_waiting() const;
+  void run_calls();
   std::size_t argument_entry(std::size_t argument) const;
   std::shared_ptr<ThreadPool> pool() const;
   void check_all_set() const;
 
-  LoadedModel model_;
+  MemoryPlanning planning_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;  // the one in use last
+  Prepared* now_;
+  std::size_t generation_ = 0;
   std::shared_ptr<ThreadPool> threads_;  // null: the process-wide one
-  EntryStorage entries_;
-  NodeCalls calls_;
+  bool require_inputs_;
+
+  // Of models whose inputs may have several shapes, by argument: the shapes that were given last,
+  // the tensors that wait, and those that are read where the caller has them.
+  std::vector<std::vector<std::int64_t>> shapes_;
+  std::vector<Waiting> waiting_;
+  std::vector<Tensor> in_place_;
 
   std::vector<TensorInfo> arguments_;
   std::vector<bool> set_;  // by argument

@@ -1,5 +1,6 @@
 #include <run_model/graph_executor.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -7,6 +8,8 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/executor_impl.h"
+#include "runtime/relax/interpreter.h"
+#include "runtime/relax/relax_source.h"
 
 namespace run_model {
 namespace {
@@ -32,6 +35,17 @@ void check_buffer_alignment(const TensorInfo& info, const Tensor& tensor) {
               "make it with Tensor::empty, or let set_input copy it");
 }
 
+// As TensorInfo has them.
+std::vector<std::string> symbols_of(const RelaxInput& input) {
+  std::vector<std::string> symbols;
+  if (input.is_static()) return symbols;
+  for (const RelaxDimension& dim : input.dims) {
+    const bool unnamed = dim.number < 0 && dim.symbol.empty();
+    symbols.push_back(unnamed ? "?" : dim.symbol);
+  }
+  return symbols;
+}
+
 void copy(const Tensor& source, const Tensor& target) {
   if (target.nbytes() > 0) std::memmove(target.data(), source.data(), target.nbytes());
 }
@@ -39,41 +53,152 @@ void copy(const Tensor& source, const Tensor& target) {
 }  // namespace
 
 GraphExecutor::Impl::Impl(LoadedModel model, const ExecutorOptions& options)
-    : model_(std::move(model)),
+    : planning_(options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler),
       threads_(options.threads),
-      entries_(model_.graph, model_.plan, model_.params,
-               options.plan_memory ? MemoryPlanning::kTight : MemoryPlanning::kCompiler,
-               model_.convention),
-      calls_(model_, entries_) {
+      require_inputs_(options.require_inputs) {
+  prepared_.push_back(std::make_unique<Prepared>(std::move(model), planning_));
+  now_ = prepared_.back().get();
   if (threads_ == nullptr) ThreadPool::shared();  // started now rather than in the first run
+  if (now_->model.relax != nullptr) {
+    shapes_ = now_->shapes = now_->model.relax->least_shapes();
+    waiting_.resize(shapes_.size());
+    in_place_.resize(shapes_.size());
+  }
   describe_interface();
-  if (!options.require_inputs) set_.assign(arguments_.size(), true);
 }
 
 void GraphExecutor::Impl::describe_interface() {
-  const Graph& graph = model_.graph;
+  const Graph& graph = now_->model.graph;
+  const std::vector<bool> was_set = std::move(set_);
+  set_.clear();
+  arguments_.clear();
+  inputs_.clear();
+  input_arguments_.clear();
   std::vector<bool> is_param(graph.entries.size(), false);
-  for (const BoundParam& param : model_.params.params) is_param[param.entry] = true;
+  for (const BoundParam& param : now_->model.params.params) is_param[param.entry] = true;
   placed_by_caller_ = is_param;
   for (std::size_t number : graph.inputs) {
     const std::size_t entry = graph.nodes[number].first_output;
+    const std::size_t argument = arguments_.size();
     arguments_.push_back(
-        {graph.nodes[number].name, graph.entries[entry].shape, graph.entries[entry].dtype});
-    set_.push_back(is_param[entry]);
+        {graph.nodes[number].name, graph.entries[entry].shape, graph.entries[entry].dtype, {}});
+    if (argument < shapes_.size()) {
+      arguments_.back().symbols = symbols_of(now_->model.relax->inputs()[argument]);
+    }
+    const bool set = is_param[entry] || !require_inputs_;
+    set_.push_back(set || (argument < was_set.size() && was_set[argument]));
     placed_by_caller_[entry] = true;
     if (is_param[entry]) continue;
     inputs_.push_back(arguments_.back());
-    input_arguments_.push_back(arguments_.size() - 1);
+    input_arguments_.push_back(argument);
   }
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const GraphEntry& entry = graph.entries[graph.outputs[i]];
-    outputs_.push_back({"output_" + std::to_string(i), entry.shape, entry.dtype});
+  describe_outputs();
+}
+
+void GraphExecutor::Impl::describe_outputs() {
+  outputs_.clear();
+  if (now_->model.interpreter != nullptr) {
+    for (const Tensor& output : now_->model.interpreter->outputs()) {
+      outputs_.push_back(
+          {"output_" + std::to_string(outputs_.size()), output.shape(), output.dtype(), {}});
+    }
   }
-  output_memory_.resize(outputs_.size());
+  for (const std::size_t number : now_->model.graph.outputs) {
+    const GraphEntry& entry = now_->model.graph.entries[number];
+    outputs_.push_back({"output_" + std::to_string(outputs_.size()), entry.shape, entry.dtype, {}});
+  }
+  output_memory_.assign(outputs_.size(), nullptr);
+}
+
+const std::vector<TensorInfo>& GraphExecutor::Impl::outputs() {
+  if (now_->model.interpreter != nullptr && outputs_.empty()) run_calls();
+  return outputs_;
+}
+
+// Whether the tensor can go into the model as it is now; where it has to wait for others, it is
+// kept. Throws Error(kMismatch) for a tensor that the input can never be.
+bool GraphExecutor::Impl::takes_shape(std::size_t argument, const Tensor& tensor, bool in_place) {
+  const TensorInfo& info = arguments_.at(argument);
+  if (argument >= shapes_.size() || info.symbols.empty()) {
+    check_form(info, tensor, "input ");
+    return true;
+  }
+  const RelaxSource& source = *now_->model.relax;
+  const std::string problem =
+      tensor.defined() ? misfit_of_input(source.inputs()[argument], tensor.dtype(), tensor.shape())
+                       : "an empty tensor was given";
+  if (!problem.empty()) throw Error(ErrorKind::kMismatch, problem);
+  shapes_[argument] = tensor.shape();
+  set_[argument] = true;
+  waiting_[argument] = {};
+  if (source.misfit(shapes_).empty()) {
+    switch_to_shapes();
+    return true;
+  }
+  waiting_[argument] = {in_place ? tensor : tensor.clone(), in_place};
+  return false;
+}
+
+// The models for a few shapes are kept, so that going back to one of them takes no memory.
+void GraphExecutor::Impl::switch_to_shapes() {
+  constexpr std::size_t kMostPrepared = 4;
+  if (now_->shapes != shapes_) {
+    const auto known = std::find_if(
+        prepared_.begin(), prepared_.end(),
+        [&](const std::unique_ptr<Prepared>& each) { return each->shapes == shapes_; });
+    Prepared& before = *now_;
+    if (known != prepared_.end()) {
+      std::rotate(known, known + 1, prepared_.end());
+    } else {
+      auto made = std::make_unique<Prepared>(now_->model.relax->model_for(shapes_), planning_);
+      made->shapes = shapes_;
+      prepared_.push_back(std::move(made));
+    }
+    now_ = prepared_.back().get();
+    ++generation_;
+    describe_interface();
+    hand_over(before);
+    if (prepared_.size() > kMostPrepared) prepared_.erase(prepared_.begin());
+  }
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    const Waiting waiting = std::exchange(waiting_[i], {});
+    if (!waiting.tensor.defined()) continue;
+    if (waiting.in_place) {
+      set_argument_zero_copy(i, waiting.tensor);
+    } else {
+      set_argument(i, waiting.tensor);
+    }
+  }
+}
+
+// Inputs that were set and have the same shape as before keep their values.
+void GraphExecutor::Impl::hand_over(Prepared& from) {
+  for (const std::size_t i : input_arguments_) {
+    const std::size_t entry = argument_entry(i);
+    const bool same = !waiting_[i].tensor.defined() && from.shapes[i] == shapes_[i];
+    if (same && in_place_[i].defined()) {
+      now_->entries.move_to(entry, in_place_[i]);
+      continue;
+    }
+    in_place_[i] = {};
+    now_->entries.move_home(entry);
+    const Graph& graph = from.model.graph;
+    if (same) {
+      copy(from.entries.tensor(graph.nodes[graph.inputs[i]].first_output),
+           now_->entries.tensor(entry));
+    }
+  }
+}
+
+void GraphExecutor::Impl::check_waiting() const {
+  for (const Waiting& waiting : waiting_) {
+    if (!waiting.tensor.defined()) continue;
+    throw Error(ErrorKind::kMismatch, now_->model.relax->misfit(shapes_));
+  }
 }
 
 std::size_t GraphExecutor::Impl::argument_entry(std::size_t argument) const {
-  return model_.graph.nodes[model_.graph.inputs.at(argument)].first_output;
+  return now_->model.graph.nodes[now_->model.graph.inputs.at(argument)].first_output;
 }
 
 std::size_t GraphExecutor::Impl::input_index(std::string_view name) const {
@@ -89,62 +214,73 @@ std::size_t GraphExecutor::Impl::input_index(std::string_view name) const {
 
 Tensor GraphExecutor::Impl::input(std::size_t index) {
   const std::size_t argument = argument_of_input(index);
-  entries_.move_home(argument_entry(argument));
+  now_->entries.move_home(argument_entry(argument));
+  if (argument < in_place_.size()) in_place_[argument] = {};
   set_[argument] = true;
-  return entries_.tensor(argument_entry(argument));
+  return now_->entries.tensor(argument_entry(argument));
 }
 
 void GraphExecutor::Impl::set_input(std::size_t index, const Tensor& tensor) {
-  check_form(inputs_.at(index), tensor, "input ");
-  copy(tensor, input(index));
+  if (takes_shape(argument_of_input(index), tensor, false)) copy(tensor, input(index));
 }
 
 Tensor GraphExecutor::Impl::argument(std::size_t index) {
   const std::size_t entry = argument_entry(index);
-  entries_.make_writable(entry);
+  now_->entries.make_writable(entry);
   set_[index] = true;
-  return entries_.tensor(entry);
+  return now_->entries.tensor(entry);
 }
 
 void GraphExecutor::Impl::set_argument(std::size_t index, const Tensor& tensor) {
-  check_form(arguments_.at(index), tensor, "input ");
-  copy(tensor, argument(index));
+  if (takes_shape(index, tensor, false)) copy(tensor, argument(index));
 }
 
 void GraphExecutor::Impl::set_argument_zero_copy(std::size_t index, const Tensor& tensor) {
-  check_form(arguments_.at(index), tensor, "input ");
-  check_buffer_alignment(arguments_[index], tensor);
-  entries_.move_to(argument_entry(index), tensor);
+  if (tensor.defined()) check_buffer_alignment(arguments_.at(index), tensor);
+  if (!takes_shape(index, tensor, true)) return;
+  now_->entries.move_to(argument_entry(index), tensor);
+  if (index < in_place_.size()) in_place_[index] = tensor;
   set_[index] = true;
 }
 
 Tensor GraphExecutor::Impl::output(std::size_t index) const {
-  return entries_.tensor(model_.graph.outputs.at(index));
+  if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
+  return now_->entries.tensor(now_->model.graph.outputs.at(index));
 }
 
 void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& tensor) {
+  if (now_->model.interpreter != nullptr) {
+    throw Error(ErrorKind::kMismatch,
+                "the memory of an interpreted model's outputs cannot be chosen",
+                "copy them with output()");
+  }
   check_form(outputs_.at(index), tensor, "output ");
   check_buffer_alignment(outputs_[index], tensor);
-  const std::size_t entry = model_.graph.outputs[index];
-  if (placed_by_caller_[model_.plan.alias_of[entry]]) {
+  const std::size_t entry = now_->model.graph.outputs[index];
+  if (placed_by_caller_[now_->model.plan.alias_of[entry]]) {
     throw Error(ErrorKind::kMismatch, "output " + std::to_string(index) +
                                           " is an input or a parameter itself: nothing writes it");
   }
   for (std::size_t other = 0; other < outputs_.size(); ++other) {
     const void* memory = output_memory_[other];
     if (other == index || memory == nullptr || memory == tensor.data()) continue;
-    if (model_.plan.alias_of[model_.graph.outputs[other]] != model_.plan.alias_of[entry]) continue;
+    if (now_->model.plan.alias_of[now_->model.graph.outputs[other]] !=
+        now_->model.plan.alias_of[entry])
+      continue;
     throw Error(ErrorKind::kMismatch,
                 "output " + std::to_string(index) + " is the same tensor as output " +
                     std::to_string(other) + ", which is written to other memory already",
                 "give both the same memory, or copy one of them");
   }
-  entries_.move_to(entry, tensor);
+  now_->entries.move_to(entry, tensor);
   output_memory_[index] = tensor.data();
 }
 
 MemoryAccount GraphExecutor::Impl::memory() const {
-  return {model_.params.bytes_in_place, model_.params.bytes_copied, entries_.plan().bytes};
+  const LoadedModel& model = now_->model;
+  std::size_t activations = model.interpreter != nullptr ? model.interpreter->held_bytes() : 0;
+  for (const auto& prepared : prepared_) activations += prepared->entries.plan().bytes;
+  return {model.params.bytes_in_place, model.params.bytes_copied, activations};
 }
 
 void GraphExecutor::Impl::set_threads(std::shared_ptr<ThreadPool> threads) {
@@ -157,16 +293,23 @@ std::shared_ptr<ThreadPool> GraphExecutor::Impl::pool() const {
 
 void GraphExecutor::Impl::run() {
   check_all_set();
+  check_waiting();
+  run_calls();
+}
+
+void GraphExecutor::Impl::run_calls() {
   const std::shared_ptr<ThreadPool> threads = pool();
   CurrentPool use(*threads);
-  calls_.run_all();
+  now_->calls.run_all();
+  if (now_->model.interpreter != nullptr) describe_outputs();
 }
 
 void GraphExecutor::Impl::run_node(std::size_t index) {
   check_all_set();
+  check_waiting();
   const std::shared_ptr<ThreadPool> threads = pool();
   CurrentPool use(*threads);
-  calls_.run(index);
+  now_->calls.run(index);
 }
 
 void GraphExecutor::Impl::check_all_set() const {
@@ -183,13 +326,12 @@ void GraphExecutor::Impl::check_all_set() const {
 }
 
 GraphExecutor::GraphExecutor(const ModelFiles& files, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(load_model(files, options.on_loaded), options)) {}
+    : impl_(std::make_unique<Impl>(load_model(files, options), options)) {}
 GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(load_model(std::move(library), options.on_loaded), options)) {}
+    : impl_(std::make_unique<Impl>(load_model(std::move(library), options), options)) {}
 GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                              const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(load_model(std::move(library), graph_json, options.on_loaded),
-                                   options)) {}
+    : impl_(std::make_unique<Impl>(load_model(std::move(library), graph_json, options), options)) {}
 
 GraphExecutor::~GraphExecutor() = default;
 GraphExecutor::GraphExecutor(GraphExecutor&&) noexcept = default;

@@ -12,7 +12,7 @@
 #include "runtime/model_library.h"
 #include "runtime/param_binding.h"
 #include "runtime/params_file.h"
-#include "runtime/relax/relax_model.h"
+#include "runtime/relax/relax_source.h"
 
 namespace run_model {
 namespace {
@@ -41,10 +41,9 @@ ReadParams params_from_library(const Module& library, const EmbeddedGraph& embed
   return {embedded.params, embedded.file, source};
 }
 
-// The library as one that holds a Relax executable, or null.
-const ModelLibrary* relax_library(const Module& library) {
+bool holds_relax(const Module& library) {
   const ModelLibrary* model = as_model_library(library);
-  return model != nullptr && model->relax_executable() != nullptr ? model : nullptr;
+  return model != nullptr && model->relax_executable() != nullptr;
 }
 
 const EmbeddedGraph& graph_of_library(const Module& library) {
@@ -58,40 +57,29 @@ const EmbeddedGraph& graph_of_library(const Module& library) {
   return *embedded;
 }
 
-// The function `main` of the executable in the library, as a graph.
-LoadedModel load_relax(std::shared_ptr<Module> module, const ModelLibrary& library,
-                       const std::function<void()>& on_loaded) {
-  const std::string source = library_name(library);
-  const RelaxExecutable& executable = *library.relax_executable();
-  const RelaxFunction& function = choose_function(executable, "", source);
-  const std::vector<RelaxInput> inputs = input_forms(executable, function);
-  std::vector<std::vector<std::int64_t>> shapes;
-  for (const RelaxInput& input : inputs) {
-    if (!input.is_static()) {
-      throw Error(ErrorKind::kIncompatible,
-                  source + " takes " + in_quotes(input.name) + " as " + form_name(input) +
-                      ", whose dimensions are not all numbers",
-                  "export it for one shape");
-    }
-    std::vector<std::int64_t>& shape = shapes.emplace_back();
-    for (const RelaxDimension& dim : input.dims) shape.push_back(dim.number);
-  }
-  RelaxTrace trace = trace_function(executable, function, inputs, shapes, library);
-  LoadedModel model{std::move(module), std::move(trace.graph), {}, {}, {}};
-  model.convention.strides = true;
-  if (executable.bool_is_a_type) model.convention.bool_type = kFfiBoolType;
-  model.plan = plan_storage(model.graph, source);
-  if (on_loaded) on_loaded();
-  model.params = bind_params(model.graph, trace.constants, executable.file, source);
-  return model;
+LoadedModel load_relax(std::shared_ptr<Module> library, const std::vector<NamedArray>& arrays,
+                       const ExecutorOptions& options) {
+  const auto source = std::make_shared<RelaxSource>(std::move(library), options.function, arrays);
+  if (options.on_loaded) options.on_loaded();
+  return source->model_for(source->least_shapes());
+}
+
+// What only libraries with an executable have.
+void refuse_relax_options(const ExecutorOptions& options, const std::string& source) {
+  if (options.function.empty()) return;
+  throw Error(ErrorKind::kMismatch,
+              source + " holds a graph, which has no functions by name, expected " +
+                  in_quotes(options.function),
+              "leave the function's name out");
 }
 
 LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
                          const std::string& graph_source, const ReadParams& read,
-                         const std::function<void()>& on_loaded) {
-  LoadedModel model{std::move(library), std::move(graph), {}, {}, {}};
+                         const ExecutorOptions& options) {
+  refuse_relax_options(options, library_name(*library));
+  LoadedModel model{std::move(library), std::move(graph), {}, {}, {}, {}, {}};
   model.plan = plan_storage(model.graph, graph_source);
-  if (on_loaded) on_loaded();
+  if (options.on_loaded) options.on_loaded();
   model.params = bind_params(model.graph, read.params, read.file, read.source);
   bind_linked_params(model.module, model.graph, model.params);
   return model;
@@ -99,7 +87,7 @@ LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
 
 }  // namespace
 
-LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded) {
+LoadedModel load_model(const ModelFiles& files, const ExecutorOptions& options) {
   // Data files come first: loading a library can already run code of it.
   Graph graph;
   std::string graph_source;
@@ -112,8 +100,9 @@ LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_
   if (!files.params.empty()) params = params_from_file(files.params);
 
   std::shared_ptr<Module> library = Module::open(files.library);
-  const ModelLibrary* relax = relax_library(*library);
-  if (files.graph.empty() && relax != nullptr) return load_relax(library, *relax, on_loaded);
+  if (files.graph.empty() && holds_relax(*library)) {
+    return load_relax(std::move(library), files.arrays, options);
+  }
   if (files.graph.empty()) {
     graph_source = "the graph inside " + library_name(*library);
     graph = parse_graph(graph_of_library(*library).graph_json, graph_source);
@@ -122,22 +111,20 @@ LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_
     const EmbeddedGraph* embedded = embedded_graph(*library);
     if (embedded != nullptr) params = params_from_library(*library, *embedded);
   }
-  return fit_together(std::move(library), std::move(graph), graph_source, params, on_loaded);
+  return fit_together(std::move(library), std::move(graph), graph_source, params, options);
 }
 
-LoadedModel load_model(std::shared_ptr<Module> library, const std::function<void()>& on_loaded) {
-  if (const ModelLibrary* relax = relax_library(*library)) {
-    return load_relax(library, *relax, on_loaded);
-  }
+LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options) {
+  if (holds_relax(*library)) return load_relax(std::move(library), {}, options);
   const std::string source = "the graph inside " + library_name(*library);
   const EmbeddedGraph& embedded = graph_of_library(*library);
   Graph graph = parse_graph(embedded.graph_json, source);
   const ReadParams params = params_from_library(*library, embedded);
-  return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
+  return fit_together(std::move(library), std::move(graph), source, params, options);
 }
 
 LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,
-                       const std::function<void()>& on_loaded) {
+                       const ExecutorOptions& options) {
   const std::string source = "the graph for " + library_name(*library);
   Graph graph = parse_graph(graph_json, source);
   ReadParams params;
@@ -145,7 +132,7 @@ LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_j
   if (embedded != nullptr && embedded->graph_json == graph_json) {
     params = params_from_library(*library, *embedded);
   }
-  return fit_together(std::move(library), std::move(graph), source, params, on_loaded);
+  return fit_together(std::move(library), std::move(graph), source, params, options);
 }
 
 }  // namespace run_model

@@ -1,7 +1,6 @@
 // Brings the pieces of a compiled model together and checks them against each other.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -14,26 +13,29 @@
 
 namespace run_model {
 
+class RelaxInterpreter;
+class RelaxSource;
+
 struct LoadedModel {
   std::shared_ptr<Module> module;
   Graph graph;
   StoragePlan plan;
   ParamBinding params;
   TensorConvention convention;
+  std::shared_ptr<RelaxSource> relax;             // what it was made of; null for graphs
+  std::shared_ptr<RelaxInterpreter> interpreter;  // null unless it is interpreted
 };
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.
 // Whether the library has the graph's functions is left to the caller, who looks them up anyway.
-// `on_loaded`, if set, is called before the parameters are bound. Throws as GraphExecutor's
-// constructor does.
-LoadedModel load_model(const ModelFiles& files, const std::function<void()>& on_loaded = {});
+// Throws as GraphExecutor's constructor does.
+LoadedModel load_model(const ModelFiles& files, const ExecutorOptions& options = {});
 
 // Takes the graph and the parameters from the library, a single-file export.
-LoadedModel load_model(std::shared_ptr<Module> library,
-                       const std::function<void()>& on_loaded = {});
+LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options = {});
 
 // Takes the graph from `graph_json`, and the parameters from the library where it is its own graph.
 LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,
-                       const std::function<void()>& on_loaded = {});
+                       const ExecutorOptions& options = {});
 
 }  // namespace run_model

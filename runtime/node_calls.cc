@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "runtime/call_context.h"
 #include "runtime/model_library.h"
+#include "runtime/relax/interpreter.h"
 #include "runtime/relax/runtime_functions.h"
 
 namespace run_model {
@@ -71,6 +72,7 @@ NodeCalls::Call NodeCalls::prepare_call(std::size_t number) {
     prepare_ffi_call(node, call);
     return call;
   }
+  call.interpreted = node.kind == NodeKind::kMachine;
   call.first_argument = values_.size();
   call.num_arguments = static_cast<int>(node.inputs.size() + node.num_outputs);
   for (std::size_t entry : node.inputs) add_argument(entry, node.flatten);
@@ -163,6 +165,10 @@ void NodeCalls::execute_now(const Call& call) {
     return;
   }
   PackedValue* arguments = values_.data() + call.first_argument;
+  if (call.interpreted) {
+    interpret(model_.graph.nodes[call.node]);
+    return;
+  }
   if (call.function == nullptr) {
     const std::size_t entry = model_.graph.nodes[call.node].first_output;
     std::memmove(entries_.data(entry), static_cast<DLTensor*>(arguments[0].v_handle)->data,
@@ -175,6 +181,13 @@ void NodeCalls::execute_now(const Call& call) {
                                    call.num_arguments, &result, &result_type_code, nullptr);
   if (status != 0) [[unlikely]]
     throw_failure(call);
+}
+
+void NodeCalls::interpret(const GraphNode& node) {
+  std::vector<Tensor> inputs;
+  inputs.reserve(node.inputs.size());
+  for (const std::size_t entry : node.inputs) inputs.push_back(entries_.tensor(entry));
+  model_.interpreter->run(inputs);
 }
 
 void NodeCalls::throw_missing(const GraphNode& node) const {

@@ -33,6 +33,7 @@ class NodeCalls {
     // Null both: copy the first argument to the second.
     PackedFunction function = nullptr;
     FfiFunction ffi = nullptr;
+    bool interpreted = false;
     std::size_t node = 0;            // in the graph
     std::size_t first_argument = 0;  // in values_ and type_codes_, or in ffi_values_
     int num_arguments = 0;
@@ -46,6 +47,7 @@ class NodeCalls {
   void execute(Call& call);
   void check_join(Call& call);
   void execute_now(const Call& call);
+  void interpret(const GraphNode& node);
   [[noreturn]] void throw_missing(const GraphNode& node) const;
   [[noreturn]] void throw_failure(const Call& call) const;
 

@@ -22,13 +22,14 @@ std::size_t round_up(std::size_t bytes) {
 }
 
 // Copies a tensor in steps, giving the source's pages back after each.
-void copy_and_release(char* target, const Param& param, const MappedFile& file) {
+void copy_and_release(char* target, const Param& param, const MappedFile* file) {
   constexpr std::size_t kStep = std::size_t{1} << 20;
   for (std::size_t done = 0; done < param.data.size(); done += kStep) {
     std::size_t bytes = std::min(kStep, param.data.size() - done);
     const std::byte* source = param.data.data() + done;
     std::memcpy(target + done, source, bytes);
-    file.release(static_cast<std::size_t>(source - file.bytes().data()), bytes);
+    if (file == nullptr) continue;
+    file->release(static_cast<std::size_t>(source - file->bytes().data()), bytes);
   }
 }
 
@@ -95,7 +96,7 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
   for (std::size_t i = 0; i < params.size(); ++i) {
     BoundParam& bound = binding.params[i];
     if (bound.data != nullptr) continue;
-    copy_and_release(next, params[i], *file);
+    copy_and_release(next, params[i], file.get());
     bound.data = next;
     bound.owner = storage_owner;
     bound.writable = true;

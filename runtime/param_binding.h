@@ -33,7 +33,7 @@ void check_form(const Param& param, const std::vector<std::int64_t>& shape, DLDa
                 const std::string& source);
 
 // Matches parameters to the graph's inputs by name and checks shape and element type. `file`
-// is the mapping that the data points into (null where there are no parameters). Data that is
+// is the mapping that the data points into (null where they lie in none). Data that is
 // aligned to kTensorAlignment is used where it lies; the rest is copied once, giving the file's
 // pages back on the way, so that the copy does not double the memory in use. Throws
 // Error(kMismatch) naming a parameter that the graph does not have or has in another form.

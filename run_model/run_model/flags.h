@@ -17,7 +17,7 @@ struct RunFlags {
   std::string inputs, outputs, save_inputs, fill_mode, dump_input;
   std::uint64_t seed = 0;
 
-  std::string target;
+  std::string target, function;
   bool verify = false, plan_memory = false, inspect = false;
 
   std::int32_t threads = 0, spin = 0;

@@ -94,6 +94,7 @@ std::vector<GraphExecutor> further_instances(const LoadedPackage& loaded, const 
     ExecutorOptions options;
     options.threads = start_threads(loaded.thread_plan);
     options.plan_memory = settings.plan_memory;
+    options.function = settings.function;
     executors.emplace_back(loaded.package.files, options);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       executors.back().set_input(k, inputs[k].tensor);

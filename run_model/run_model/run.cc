@@ -98,8 +98,9 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 PictureReport run_picture(const Settings& settings) {
   const std::filesystem::path labels_path = settings.labels;
   const std::vector<std::string> labels = read_labels(labels_path);
-  LoadedPackage loaded = load_package(package_request(settings), settings.threading,
-                                      {settings.print_memory, settings.plan_memory});
+  LoadedPackage loaded =
+      load_package(package_request(settings), settings.threading,
+                   {settings.print_memory, settings.plan_memory, settings.function});
   GraphExecutor& executor = loaded.executor;
   const Package& package = loaded.package;
 
@@ -141,6 +142,15 @@ PictureReport run_picture(const Settings& settings) {
 
 namespace {
 
+// The names of dimensions that may be any number, and the numbers of the others.
+std::vector<std::string> named_dimensions(const TensorInfo& input) {
+  std::vector<std::string> names = input.symbols;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) names[i] = std::to_string(input.shape[i]);
+  }
+  return names;
+}
+
 // By the ending, as numpy.load does by the content.
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
                                       const std::vector<TensorInfo>& inputs) {
@@ -155,7 +165,9 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
 }
 
 void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
-  if (tensor.shape() == input.shape && same_dtype(tensor.dtype(), input.dtype)) return;
+  // Shapes that are not fixed are the executor's to judge.
+  const bool same_shape = !input.symbols.empty() || tensor.shape() == input.shape;
+  if (same_shape && same_dtype(tensor.dtype(), input.dtype)) return;
   throw Error(ErrorKind::kMismatch, file + " gives the input " + in_quotes(input.name) + " as " +
                                         tensor_form_name(tensor.dtype(), tensor.shape()) +
                                         ", but the model takes " +
@@ -188,7 +200,19 @@ void set_inputs_from_file(GraphExecutor& executor, const Settings& settings) {
   }
 }
 
+// What is filled in has some shape, and the measurement means that one.
+void warn_of_symbols(const GraphExecutor& executor) {
+  for (const TensorInfo& input : executor.inputs()) {
+    if (input.symbols.empty()) continue;
+    LOG(WARNING) << "the model takes the input " << in_quotes(input.name) << " as "
+                 << dtype_name(input.dtype) << " [" << comma_list(named_dimensions(input))
+                 << "]: it is run on " << shape_name(input.shape)
+                 << "; --inputs gives it another shape";
+  }
+}
+
 void set_inputs(GraphExecutor& executor, const Settings& settings) {
+  if (settings.inputs.empty()) warn_of_symbols(executor);
   if (settings.fill_mode) {
     for (std::size_t i = 0; i < executor.inputs().size(); ++i) {
       fill_tensor(executor.input(i), *settings.fill_mode, settings.seed, executor.inputs()[i].name);
@@ -200,8 +224,9 @@ void set_inputs(GraphExecutor& executor, const Settings& settings) {
 }  // namespace
 
 TensorsReport run_tensors(const Settings& settings) {
-  LoadedPackage loaded = load_package(package_request(settings), settings.threading,
-                                      {settings.print_memory, settings.plan_memory});
+  LoadedPackage loaded =
+      load_package(package_request(settings), settings.threading,
+                   {settings.print_memory, settings.plan_memory, settings.function});
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

@@ -112,11 +112,11 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
 }
 
 void refuse_run_flags(const std::string& where) {
-  refuse_flags(
-      {"inputs",     "outputs",    "normalize",    "rgb",  "bgr",         "mean",       "std",
-       "mean_order", "resizer",    "jpeg_decoder", "fit",  "resize",      "crop",       "layout",
-       "topk",       "dump_input", "fill_mode",    "seed", "save_inputs", "plan_memory"},
-      where);
+  refuse_flags({"inputs",      "outputs",     "normalize", "rgb",          "bgr",       "mean",
+                "std",         "mean_order",  "resizer",   "jpeg_decoder", "fit",       "resize",
+                "crop",        "layout",      "topk",      "dump_input",   "fill_mode", "seed",
+                "save_inputs", "plan_memory", "function"},
+               where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
                 "cold_cache", "fps", "print_time", "times"},
@@ -202,6 +202,7 @@ Settings read_settings(std::span<const std::string> args) {
   settings.target = run_flags.target;
   settings.verify = run_flags.verify;
   settings.plan_memory = run_flags.plan_memory;
+  settings.function = run_flags.function;
   settings.json = run_flags.json;
   settings.topk = run_flags.topk;
   settings.print_memory = run_flags.print_memory;
@@ -210,8 +211,8 @@ Settings read_settings(std::span<const std::string> args) {
   settings.profile = read_profile_settings();
   settings.action = requested_action(arguments.positional.size(), settings);
   read_fill_flags(settings);
-  for (const char* name :
-       {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times"}) {
+  for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std",
+                           "save_inputs", "times", "function"}) {
     if (flag_is_set(name) && flag_value(name).empty()) {
       refuse(flag_spelling(name) + " is given an empty value");
     }

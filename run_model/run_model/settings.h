@@ -53,6 +53,7 @@ struct Settings {
   std::string target;
   bool verify = true;
   bool plan_memory = true;
+  std::string function;  // --function
   bool json = false;
   int topk = 5;
   bool print_memory = false;

@@ -16,6 +16,25 @@
 namespace run_model {
 namespace {
 
+// -1 stands for a dimension that may be any number.
+bool same_shape(const TensorInfo& info, const std::vector<std::int64_t>& described) {
+  if (info.symbols.empty()) return info.shape == described;
+  bool same = info.shape.size() == described.size();
+  for (std::size_t i = 0; same && i < described.size(); ++i) {
+    same = info.symbols[i].empty() ? info.shape[i] == described[i] : described[i] == -1;
+  }
+  return same;
+}
+
+// The outputs of a model whose inputs are not fixed have the shapes that the inputs give them.
+bool fits_description(const TensorInfo& info, const std::vector<std::int64_t>& described) {
+  bool fits = info.shape.size() == described.size();
+  for (std::size_t i = 0; fits && i < described.size(); ++i) {
+    fits = described[i] == -1 || info.shape[i] == described[i];
+  }
+  return fits;
+}
+
 // A metadata file that was left beside another graph would give wrong preprocessing without a word.
 void check_metadata(const Package& package, const GraphExecutor& executor) {
   if (!package.metadata) return;
@@ -25,7 +44,7 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
     const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const TensorInfo& info) {
       return info.name == described.name;
     });
-    if (input != inputs.end() && input->shape == described.shape &&
+    if (input != inputs.end() && same_shape(*input, described.shape) &&
         same_dtype(input->dtype, described.dtype)) {
       continue;
     }
@@ -39,7 +58,7 @@ void check_metadata(const Package& package, const GraphExecutor& executor) {
   const std::vector<MetadataTensor>& outputs = package.metadata->outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool there = i < executor.outputs().size();
-    if (there && outputs[i].shape == executor.outputs()[i].shape &&
+    if (there && fits_description(executor.outputs()[i], outputs[i].shape) &&
         same_dtype(outputs[i].dtype, executor.outputs()[i].dtype)) {
       continue;
     }
@@ -75,6 +94,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   }
   options.threads = start_threads(plan);
   options.plan_memory = load.plan_memory;
+  options.function = load.function;
   if (load.watch_memory) options.on_loaded = [&] { memory.mark(kStageLoaded); };
   DebugExecutor executor(package.files, options);
   memory.mark(kStageParametersBound);

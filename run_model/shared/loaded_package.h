@@ -1,6 +1,8 @@
 // An artifact that is ready to run.
 #pragma once
 
+#include <string>
+
 #include <run_model/debug_executor.h>
 #include <run_model/package.h>
 #include "run_model/shared/memory_stages.h"
@@ -20,6 +22,7 @@ struct LoadedPackage {
 struct LoadOptions {
   bool watch_memory = false;  // mark the stages up to kStageParametersBound
   bool plan_memory = true;    // as in ExecutorOptions
+  std::string function{};     // likewise
 };
 
 // Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has

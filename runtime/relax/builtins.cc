@@ -447,7 +447,7 @@ constexpr LeftOut kLeftOut[] = {
 RelaxBuiltin find_builtin(std::string_view name) {
   const auto found = std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
                                   [&](const NamedBuiltin& b) { return b.name == name; });
-  return found == std::end(kBuiltins) ? nullptr : found->function;
+  return found == std::end(kBuiltins) ? find_run_function(name) : found->function;
 }
 
 std::string_view why_left_out(std::string_view name) {

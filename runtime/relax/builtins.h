@@ -38,6 +38,10 @@ using RelaxBuiltin = void (*)(RelaxCall& call);
 // Null for a name that is none, or that run_model leaves out.
 RelaxBuiltin find_builtin(std::string_view name);
 
+// The same of those that TVM has for operators whose result's shape depends on values
+// (run_functions.cc).
+RelaxBuiltin find_run_function(std::string_view name);
+
 // Why a builtin of TVM's is left out; empty for other names.
 std::string_view why_left_out(std::string_view name);
 

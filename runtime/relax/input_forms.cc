@@ -73,7 +73,6 @@ class FormReader {
 
   std::vector<RelaxInput> read() {
     forms_.resize(function_.parameters);
-    typed_.resize(function_.parameters);
     for (std::size_t i = 0; i < forms_.size(); ++i) {
       forms_[i].name = i < function_.parameter_names.size() ? function_.parameter_names[i]
                                                             : "input_" + std::to_string(i);
@@ -82,13 +81,6 @@ class FormReader {
       read_checks();
     } else {
       read_contexts();
-    }
-    for (std::size_t i = 0; i < forms_.size(); ++i) {
-      if (typed_[i]) continue;
-      throw Error(ErrorKind::kIncompatible,
-                  "function " + in_quotes(function_.name) + " takes " + in_quotes(forms_[i].name) +
-                      ", which is no tensor of a known element type and number of dimensions",
-                  "run_model calls functions that take tensors");
     }
     return std::move(forms_);
   }
@@ -151,7 +143,7 @@ class FormReader {
     RelaxInput& form = forms_[parameter];
     form.dtype = *dtype;
     form.dims.resize(static_cast<std::size_t>(*ndim));
-    typed_[parameter] = true;
+    form.known = true;
   }
 
   // (value, heap, n, n × (code, number), context)
@@ -208,13 +200,12 @@ class FormReader {
         form.dims[i].symbol = text;
       }
     }
-    typed_[parameter] = true;
+    form.known = true;
   }
 
   const RelaxExecutable& executable_;
   const RelaxFunction& function_;
   std::vector<RelaxInput> forms_;
-  std::vector<bool> typed_;
 };
 
 }  // namespace
@@ -227,6 +218,19 @@ bool RelaxInput::is_static() const {
 std::vector<RelaxInput> input_forms(const RelaxExecutable& executable,
                                     const RelaxFunction& function) {
   return FormReader(executable, function).read();
+}
+
+std::string misfit_of_input(const RelaxInput& input, DLDataType dtype,
+                            std::span<const std::int64_t> shape) {
+  const DLDataType wanted =
+      same_dtype(input.dtype, kFfiBoolType) ? DLDataType{kDLUInt, 1, 1} : input.dtype;
+  bool fits = same_dtype(wanted, dtype) && shape.size() == input.dims.size();
+  for (std::size_t i = 0; fits && i < shape.size(); ++i) {
+    fits = input.dims[i].number < 0 || input.dims[i].number == shape[i];
+  }
+  if (fits) return {};
+  return "input " + in_quotes(input.name) + " is " + form_name(input) + ", but " +
+         tensor_form_name(dtype, shape) + " was given";
 }
 
 std::string form_name(const RelaxInput& input) {

@@ -22,14 +22,19 @@ struct RelaxInput {
   std::string name;
   DLDataType dtype{};
   std::vector<RelaxDimension> dims;
+  bool known = false;  // false: no tensor, or nothing tells what it is
 
   bool is_static() const;
 };
 
-// The tensors that the function takes. Throws Error(kIncompatible) for a parameter that is none, or
-// whose form nothing tells.
+// All that the function takes.
 std::vector<RelaxInput> input_forms(const RelaxExecutable& executable,
                                     const RelaxFunction& function);
+
+// Empty where a tensor of that type and shape can be the input, symbols aside; otherwise a
+// sentence.
+std::string misfit_of_input(const RelaxInput& input, DLDataType dtype,
+                            std::span<const std::int64_t> shape);
 
 // "float32 [rows, 12]"
 std::string form_name(const RelaxInput& input);

@@ -19,7 +19,7 @@ inline constexpr int kMetadataSchema = 1;
 
 struct MetadataTensor {
   std::string name;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape;  // -1 for a dimension that may be any number
   DLDataType dtype{};
   std::string layout;  // "NCHW" or "NHWC"; empty where it does not apply
   // value = scale * (stored - zero_point), for integer outputs of quantised networks.

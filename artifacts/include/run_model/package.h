@@ -27,6 +27,7 @@ struct Package {
   std::string target;  // "native"; empty where nothing tells
   // Graph and params are empty for a single-file library. Valid as long as this object is.
   ModelFiles files;
+  std::filesystem::path arrays;         // where files.arrays were read from; empty: there are none
   std::filesystem::path metadata_path;  // empty: there is none
   std::optional<Metadata> metadata;
   // Of an archive: what `files` names, in memory.

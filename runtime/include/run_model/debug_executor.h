@@ -39,7 +39,7 @@ class DebugExecutor : public GraphExecutor {
 
   // The executable nodes in running order. run_node(i) runs just the i-th, on the storage as it
   // stands: run_node over all i equals run(). An index beyond them throws std::out_of_range.
-  const std::vector<NodeInfo>& nodes() const { return nodes_; }
+  const std::vector<NodeInfo>& nodes() const;
   void run_node(std::size_t index);
 
   // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index),
@@ -67,7 +67,8 @@ class DebugExecutor : public GraphExecutor {
   void load_params(std::span<const std::byte> bytes, const std::string& source);
 
  private:
-  std::vector<NodeInfo> nodes_;
+  mutable std::vector<NodeInfo> nodes_;
+  mutable std::size_t generation_ = 0;  // of the model that nodes_ are of
 };
 
 }  // namespace run_model

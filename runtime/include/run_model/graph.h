@@ -27,6 +27,7 @@ enum class NodeKind {
   kFunction,  // calls a compiled function
   kNop,       // "__nop": the output is the input under another shape
   kCopy,      // "__copy": the output is a copy of the input
+  kMachine,   // a whole function that is interpreted; what it gives are the model's outputs
 };
 
 // A tensor as an argument: the number of its entry.

@@ -21,6 +21,10 @@ struct TensorInfo {
   std::string name;  // outputs of TVM graphs have no name of their own: "output_0", "output_1" …
   std::vector<std::int64_t> shape;
   DLDataType dtype{};
+  // For inputs whose shape is not fixed: the name of each dimension that may be any number, the
+  // same wherever the name is used, and an empty one for the others. `shape` is then what the input
+  // has at present, 1 for such dimensions unless another tensor was set. Empty where all are fixed.
+  std::vector<std::string> symbols{};
 };
 
 // Bytes that the executor itself holds.
@@ -42,6 +46,14 @@ struct ExecutorOptions {
   bool plan_memory = true;
   // False: inputs that were never set are zero, and run() does not complain of them.
   bool require_inputs = true;
+  // Which function of a library of TVM 0.21 and later. Empty: "main".
+  std::string function{};
+};
+
+// A parameter that was read already.
+struct NamedArray {
+  std::string name;
+  Tensor tensor;
 };
 
 // Where a model's pieces are. `graph` and `params` stay empty for a single-file library.
@@ -49,6 +61,9 @@ struct ModelFiles {
   std::filesystem::path library;
   std::filesystem::path graph;
   std::filesystem::path params;
+  // Parameters of a library of TVM 0.21 and later that are kept apart: by the names of the
+  // function's parameters, or as p_0, p_1 … the last of them.
+  std::vector<NamedArray> arrays{};
 };
 
 // Parameters, nodes and the graph itself are DebugExecutor's (debug_executor.h).
@@ -72,6 +87,8 @@ class GraphExecutor {
   GraphExecutor& operator=(GraphExecutor&&) noexcept;
 
   // Inputs that the caller has to set (the graph's inputs without the parameters), and outputs.
+  // What the outputs of a model are whose course depends on its inputs shows when it runs: where
+  // outputs() is asked for before the first run, it is run on zeros.
   const std::vector<TensorInfo>& inputs() const;
   const std::vector<TensorInfo>& outputs() const;
 
@@ -79,7 +96,9 @@ class GraphExecutor {
   std::size_t input_index(std::string_view name) const;
 
   // Copies `tensor` into input `index`. Shape and element type must be equal to inputs()[index],
-  // else Error(kMismatch).
+  // dimensions with a symbol aside, else Error(kMismatch). Another number for a symbol gives the
+  // model new tensors: those that were given before, input() and output() among them, are not its
+  // own any more. Whether all inputs agree about a symbol is seen by run().
   void set_input(std::size_t index, const Tensor& tensor);
   void set_input(std::string_view name, const Tensor& tensor);
 
@@ -101,8 +120,8 @@ class GraphExecutor {
   // The pool for later runs. Null: the process-wide one.
   void set_threads(std::shared_ptr<ThreadPool> threads);
 
-  // Runs every node. Throws Error(kMismatch) naming the inputs that were never set, Error(kModel)
-  // when a compiled function reports failure.
+  // Runs every node. Throws Error(kMismatch) naming the inputs that were never set or contradict
+  // each other, Error(kModel) when a compiled function reports failure.
   void run();
 
   MemoryAccount memory() const;

@@ -3,56 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <map>
 #include <string>
 
-#include "runtime/relax/machine.h"
 #include "tests/error_matcher.h"
-#include "tests/runtime/relax/test_executable.h"
+#include "tests/runtime/relax/function_library.h"
 
 namespace run_model {
 namespace {
 
 using testing::ElementsAre;
-using testing_relax::con;
+using testing_relax::dynamic_executable;
 using testing_relax::ExecutableBuilder;
-using testing_relax::imm;
+using testing_relax::FunctionLibrary;
 using testing_relax::parse;
-using testing_relax::reg;
 using testing_relax::small_executable;
-
-// out = a + b, of float32.
-int add(void* /*self*/, const FfiAny* args, std::int32_t count, FfiAny* /*result*/) {
-  if (count < 3) return -1;
-  const auto values = [&](int i) { return static_cast<float*>(as_tensor(args[i])->data()); };
-  const std::int64_t size = as_tensor(args[2])->tensor.shape[0];
-  for (std::int64_t i = 0; i < size; ++i) values(2)[i] = values(0)[i] + values(1)[i];
-  return 0;
-}
-
-// The second number of a shape heap becomes twice the first.
-int twice(void* /*self*/, const FfiAny* args, std::int32_t /*count*/, FfiAny* /*result*/) {
-  auto* numbers = static_cast<std::int64_t*>(as_tensor(args[0])->data());
-  numbers[1] = 2 * numbers[0];
-  return 0;
-}
-
-class FunctionLibrary : public ModelLibrary {
- public:
-  const std::filesystem::path& path() const override { return path_; }
-  PackedFunction find(const std::string& /*name*/) const override { return nullptr; }
-  const std::optional<EmbeddedGraph>& embedded_graph() const override { return none_; }
-  bool speaks_ffi() const override { return true; }
-  FfiFunction find_ffi(const std::string& name) const override {
-    if (name == "add") return add;
-    return name == "twice" ? twice : nullptr;
-  }
-
- private:
-  std::filesystem::path path_ = "functions.so";
-  std::optional<EmbeddedGraph> none_;
-};
 
 RelaxTrace trace(const std::string& bytes, std::vector<std::vector<std::int64_t>> shapes = {{2}}) {
   static const FunctionLibrary library;
@@ -99,37 +63,6 @@ TEST(RelaxModelTest, NamesTheFunctionsThereAre) {
   EXPECT_EQ(choose_function(executable, "main", "").name, "main");
   EXPECT_THAT([&] { choose_function(executable, "add", "library 'm.so'"); },
               ThrowsError(ErrorKind::kMismatch, {"m.so", "'add'", "only 'main'"}));
-}
-
-// Two inputs of one symbolic dimension, and an output of twice as many elements.
-ExecutableBuilder dynamic_executable() {
-  ExecutableBuilder builder;
-  const std::int64_t heap = builder.packed("vm.builtin.alloc_shape_heap");
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t make = builder.packed("vm.builtin.make_shape");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t twice_number = builder.packed("twice");
-  const std::int64_t add_number = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t context =
-      builder.text("ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((rows,), "
-                   "dtype=\"float32\")) ");
-  builder.begin("main", {"x", "y"}, 8);
-  builder.call(2, heap, {reg(kRelaxMachine), imm(2)});
-  for (const std::int64_t input : {0, 1}) {
-    builder.call(kRelaxVoid, check, {reg(input), imm(1), con(float32), con(context)});
-    builder.call(kRelaxVoid, match,
-                 {reg(input), reg(2), imm(1), imm(input == 0 ? 1 : 3), imm(0), con(context)});
-  }
-  builder.call(kRelaxVoid, twice_number, {reg(2)});
-  builder.call(3, make, {reg(2), imm(1), imm(1), imm(1)});
-  builder.call(4, storage, {reg(kRelaxMachine), reg(3), imm(0), con(float32)});
-  builder.call(5, tensor, {reg(4), imm(0), reg(3), con(float32)});
-  builder.call(kRelaxVoid, add_number, {reg(0), reg(1), reg(5)});
-  builder.ret(5);
-  return builder;
 }
 
 TEST(RelaxModelTest, FollowsSymbolicDimensions) {

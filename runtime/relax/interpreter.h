@@ -1,0 +1,42 @@
+// Runs a function of a Relax executable as the virtual machine does: for models whose course
+// depends on the values of a run, and for those that are compiled as a whole.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <run_model/tensor.h>
+#include "runtime/model_library.h"
+#include "runtime/relax/executable.h"
+#include "runtime/relax/machine.h"
+
+namespace run_model {
+
+class RelaxInterpreter {
+ public:
+  // All must outlive the interpreter. Throws as RelaxMachine does.
+  RelaxInterpreter(const RelaxExecutable& executable, const RelaxFunction& function,
+                   const ModelLibrary& library);
+
+  // Computes the outputs of these inputs, in the order of the function's parameters.
+  void run(std::span<const Tensor> inputs);
+
+  // Of the last run; shapes and numbers among them as tensors of int64 or float64.
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+
+  const RelaxFunction& function() const { return function_; }
+
+  // Bytes held for tensors and constants.
+  std::size_t held_bytes() const { return machine_.held_bytes(); }
+
+ private:
+  void add_outputs(const FfiValue& result);
+
+  const RelaxExecutable& executable_;
+  const RelaxFunction& function_;
+  RelaxMachine machine_;
+  std::vector<Tensor> outputs_;
+};
+
+}  // namespace run_model

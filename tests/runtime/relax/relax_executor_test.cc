@@ -1,0 +1,142 @@
+// Executors of Relax executables.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <run_model/debug_executor.h>
+#include "runtime/relax/relax_source.h"
+#include "tests/error_matcher.h"
+#include "tests/runtime/relax/function_library.h"
+
+namespace run_model {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing_relax::branching_executable;
+using testing_relax::dynamic_executable;
+using testing_relax::ExecutableBuilder;
+using testing_relax::FunctionLibrary;
+using testing_relax::small_executable;
+
+DebugExecutor executor_of(const ExecutableBuilder& builder, const ExecutorOptions& options = {}) {
+  return DebugExecutor(std::make_shared<FunctionLibrary>(builder.bytes()), options);
+}
+
+Tensor floats(const std::vector<float>& values) {
+  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, {kDLFloat, 32, 1});
+  std::copy(values.begin(), values.end(), tensor.elements<float>().begin());
+  return tensor;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  const auto elements = tensor.elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+TEST(RelaxExecutorTest, RunsAStaticModelAsAGraph) {
+  DebugExecutor executor = executor_of(small_executable());
+  ASSERT_EQ(executor.inputs().size(), 1u);
+  EXPECT_EQ(executor.inputs()[0].name, "x");
+  EXPECT_TRUE(executor.inputs()[0].symbols.empty());
+  ASSERT_EQ(executor.nodes().size(), 1u);
+  EXPECT_EQ(executor.nodes()[0].function, "add");
+  EXPECT_EQ(executor.memory().params_mapped + executor.memory().params_copied, 8u);
+  executor.set_input("x", floats({1, 2}));
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)), ElementsAre(11, 22));
+  EXPECT_THAT([&] { executor.set_input("x", floats({1, 2, 3})); },
+              ThrowsError(ErrorKind::kMismatch, "float32 [2]"));
+}
+
+TEST(RelaxExecutorTest, RefusesAFunctionThatIsNotThere) {
+  ExecutorOptions options;
+  options.function = "other";
+  EXPECT_THAT([&] { executor_of(small_executable(), options); },
+              ThrowsError(ErrorKind::kMismatch, {"'other'", "only 'main'"}));
+}
+
+TEST(RelaxExecutorTest, TakesInputsOfAnyShapeThatFits) {
+  DebugExecutor executor = executor_of(dynamic_executable());
+  ASSERT_EQ(executor.inputs().size(), 2u);
+  EXPECT_THAT(executor.inputs()[1].symbols, ElementsAre("rows"));
+  for (const std::size_t size : {3, 5, 3, 1, 2, 4, 6, 7, 5}) {
+    executor.set_input("x", floats(std::vector<float>(size, 1)));
+    executor.set_input("y", floats(std::vector<float>(size, 10)));
+    executor.run();
+    ASSERT_EQ(executor.output(0).shape(), std::vector<std::int64_t>{2 * std::int64_t(size)});
+    const Tensor sum = executor.output(0);
+    std::vector<float> values = values_of(sum);
+    values.resize(size);  // the function writes no more
+    EXPECT_THAT(values, Each(11));
+    EXPECT_EQ(executor.inputs()[0].shape, std::vector<std::int64_t>{std::int64_t(size)});
+    EXPECT_EQ(executor.nodes().back().outputs[0].shape, sum.shape());
+  }
+}
+
+TEST(RelaxExecutorTest, TellsContradictionsBetweenInputs) {
+  DebugExecutor executor = executor_of(dynamic_executable());
+  executor.set_input("x", floats({1, 2, 3}));
+  executor.set_input("y", floats({1, 2}));
+  EXPECT_THAT([&] { executor.run(); },
+              ThrowsError(ErrorKind::kMismatch, {"'x' [3]", "'y' [2]", "rows"}));
+  // The one that fits mends it, and what waited is used.
+  executor.set_input("y", floats({10, 20, 30}));
+  executor.run();
+  EXPECT_THAT(values_of(executor.output(0)).front(), 11);
+  EXPECT_THAT([&] { executor.set_input("x", Tensor::empty({2, 2}, {kDLFloat, 32, 1})); },
+              ThrowsError(ErrorKind::kMismatch, "input 'x' is float32 [rows]"));
+}
+
+TEST(RelaxExecutorTest, ReadsInputsWhereTheyAreAlsoAfterAnotherShape) {
+  DebugExecutor executor = executor_of(dynamic_executable());
+  const Tensor x = floats({1, 2, 3}), y = floats({10, 20, 30});
+  executor.set_input_zero_copy(0, x);
+  executor.set_input_zero_copy(1, y);
+  executor.run();
+  EXPECT_EQ(values_of(executor.output(0))[2], 33);
+  x.elements<float>()[2] = 4;
+  executor.run();
+  EXPECT_EQ(values_of(executor.output(0))[2], 34);
+  for (std::size_t i = 0; i < 2; ++i) executor.set_input(i, floats({1, 1}));
+  executor.run();
+  for (std::size_t i = 0; i < 2; ++i) executor.set_input(i, floats({5, 5, 5}));
+  executor.run();
+  EXPECT_EQ(values_of(executor.output(0))[2], 10);
+  EXPECT_THAT(values_of(x), ElementsAre(1, 2, 4));
+}
+
+TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
+  DebugExecutor executor = executor_of(branching_executable());
+  ASSERT_EQ(executor.nodes().size(), 1u);
+  ASSERT_EQ(executor.outputs().size(), 1u);  // asked for before the first run
+  EXPECT_EQ(executor.outputs()[0].shape, std::vector<std::int64_t>{2});
+  Tensor choice = Tensor::empty({}, {kDLUInt, 1, 1});
+  executor.set_input("x", floats({1, 2}));
+  EXPECT_THAT([&] { executor.run(); }, ThrowsError(ErrorKind::kMismatch, "'choice'"));
+  for (const bool truth : {true, false, true}) {
+    *static_cast<std::uint8_t*>(choice.data()) = truth ? 1 : 0;
+    executor.set_input("choice", choice);
+    executor.run();
+    const float first = truth ? 2 : 11, second = truth ? 4 : 22;
+    EXPECT_THAT(values_of(executor.output(0)), ElementsAre(first, second));
+  }
+}
+
+TEST(RelaxSourceTest, TakesParametersThatAreKeptApart) {
+  const auto library = std::make_shared<FunctionLibrary>(dynamic_executable().bytes());
+  for (const char* name : {"p_0", "y"}) {
+    RelaxSource source(library, "", {{name, floats({1, 2, 3})}});
+    EXPECT_THAT(source.least_shapes()[1], ElementsAre(3));
+  }
+  EXPECT_THAT([&] { RelaxSource(library, "", {{"weights", floats({1})}}); },
+              ThrowsError(ErrorKind::kMismatch, {"'weights'", "'x', 'y'"}));
+  EXPECT_THAT([&] { RelaxSource(library, "", {{"y", Tensor::empty({1}, {kDLInt, 8, 1})}}); },
+              ThrowsError(ErrorKind::kMismatch, "float32 [rows]"));
+}
+
+}  // namespace
+}  // namespace run_model
