@@ -17,6 +17,7 @@
 #include "runtime/elf/host.h"
 #include "runtime/param_binding.h"
 #include "runtime/params_file.h"
+#include "runtime/relax/relax_model.h"
 #include "runtime/storage_plan.h"
 
 namespace run_model {
@@ -145,6 +146,24 @@ GraphFacts graph_facts(const Graph& graph, const std::vector<Param>& params,
   return facts;
 }
 
+std::optional<RelaxDescription> describe_relax(const ElfFile& elf, const MappedFile& file,
+                                               const std::string& function) {
+  const auto executable = relax_executable_of(elf, file.bytes());
+  if (!executable) return std::nullopt;
+  return describe_function(*executable, function, elf);
+}
+
+// Dimensions that may be any number are -1, as in metadata.json.
+void show_symbols(std::vector<TensorInfo>& shown, const std::vector<RelaxInput>& inputs) {
+  for (std::size_t i = 0; i < shown.size() && i < inputs.size(); ++i) {
+    for (std::size_t d = 0; d < inputs[i].dims.size(); ++d) {
+      shown[i].shape[d] = inputs[i].dims[d].number;
+      const std::string& symbol = inputs[i].dims[d].symbol;
+      shown[i].symbols.push_back(symbol);
+    }
+  }
+}
+
 // Functions that the graph calls and the library has not.
 void check_functions(const Graph& graph, const ElfFile& elf) {
   std::set<std::string> missing;
@@ -203,8 +222,19 @@ Inspection inspect(const Settings& settings) {
   std::optional<EmbeddedGraph> embedded;
   note_problem(problems, [&] { embedded = embedded_graph(elf, file); });
   inspection.library.single_file = embedded.has_value();
-  const Contents contents = read_contents(files, embedded);
+  Contents contents = read_contents(files, embedded);
+  std::optional<RelaxDescription> relax;
   if (!contents.graph) {
+    note_problem(problems, [&] { relax = describe_relax(elf, *file, settings.function); });
+  }
+  if (relax) {
+    inspection.library.single_file = true;
+    contents.graph = std::move(relax->graph);
+    contents.graph_source = elf.source();
+    contents.params = std::move(relax->constants);
+  }
+  if (!contents.graph) {
+    if (!problems.empty()) return inspection;
     problems.emplace_back("there is no graph, neither beside the library nor inside it");
     return inspection;
   }
@@ -213,6 +243,11 @@ Inspection inspect(const Settings& settings) {
   note_problem(problems, [&] { plan = plan_storage(*contents.graph, contents.graph_source); });
   inspection.graph =
       graph_facts(*contents.graph, contents.params, plan, elf.find(kLookupLinkedParam) != nullptr);
+  if (relax) {
+    // Names were looked up in following the executable, and its constants are its own.
+    show_symbols(inspection.graph.inputs, relax->inputs);
+    return inspection;
+  }
   note_problem(problems, [&] { check_functions(*contents.graph, elf); });
   note_problem(problems, [&] { check_params(*contents.graph, contents.params); });
   return inspection;

@@ -2,9 +2,42 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/call_context.h"
+#include "runtime/library_check.h"
 #include "runtime/relax/machine.h"
 
 namespace run_model {
+namespace {
+
+int refuse_to_run(void* /*self*/, const FfiAny* /*args*/, std::int32_t /*count*/,
+                  FfiAny* /*result*/) {
+  set_last_packed_error("the library is not loaded");
+  return -1;
+}
+
+// A library that is a file only: it has functions, but they cannot be called.
+class FileLibrary final : public ModelLibrary {
+ public:
+  explicit FileLibrary(const ElfFile& elf)
+      : elf_(elf),
+        path_(elf.source()),
+        prefix_(library_kind(elf) == LibraryKind::kTvm022 ? kFfiPrefix : "") {}
+
+  const std::filesystem::path& path() const override { return path_; }
+  PackedFunction find(const std::string& /*name*/) const override { return nullptr; }
+  const std::optional<EmbeddedGraph>& embedded_graph() const override { return no_graph_; }
+  FfiFunction find_ffi(const std::string& name) const override {
+    return elf_.find(prefix_ + name) != nullptr ? refuse_to_run : nullptr;
+  }
+
+ private:
+  const ElfFile& elf_;
+  std::filesystem::path path_;
+  std::string prefix_;
+  std::optional<EmbeddedGraph> no_graph_;
+};
+
+}  // namespace
 
 const RelaxFunction& choose_function(const RelaxExecutable& executable, const std::string& name,
                                      const std::string& source) {
@@ -35,6 +68,64 @@ RelaxTrace trace_function(const RelaxExecutable& executable, const RelaxFunction
   const std::vector<FfiAny> borrowed(arguments.begin(), arguments.end());
   const FfiValue result = machine.call(function, borrowed);
   return tracer.finish(result);
+}
+
+Graph graph_of_call(const RelaxFunction& function, const std::vector<RelaxInput>& inputs,
+                    const std::vector<std::vector<std::int64_t>>& shapes) {
+  constexpr DLDataType plain_bool{kDLUInt, 1, 1};
+  Graph graph;
+  GraphNode call;
+  call.name = call.function = function.name;
+  call.kind = NodeKind::kMachine;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    GraphEntry entry;
+    entry.shape = shapes[i];
+    entry.dtype = same_dtype(inputs[i].dtype, kFfiBoolType) ? plain_bool : inputs[i].dtype;
+    entry.bytes = tensor_bytes(entry.shape, entry.dtype);
+    entry.storage = graph.num_storages++;
+    GraphNode node;
+    node.name = inputs[i].name;
+    node.first_output = i;
+    graph.inputs.push_back(graph.nodes.size());
+    graph.nodes.push_back(std::move(node));
+    graph.entries.push_back(std::move(entry));
+    call.inputs.push_back(i);
+  }
+  call.first_output = inputs.size();
+  call.num_outputs = 0;
+  graph.nodes.push_back(std::move(call));
+  return graph;
+}
+
+RelaxDescription describe_function(const RelaxExecutable& executable, const std::string& name,
+                                   const ElfFile& elf) {
+  const RelaxFunction& function = choose_function(executable, name, elf.source());
+  RelaxDescription description;
+  description.inputs = input_forms(executable, function);
+  std::vector<std::vector<std::int64_t>> shapes;
+  bool known = true;
+  for (const RelaxInput& input : description.inputs) {
+    known = known && input.known;
+    std::vector<std::int64_t>& shape = shapes.emplace_back();
+    for (const RelaxDimension& dim : input.dims) shape.push_back(dim.number < 0 ? 1 : dim.number);
+  }
+  const FileLibrary library(elf);
+  try {
+    if (known) {
+      RelaxTrace trace =
+          trace_function(executable, function, description.inputs, shapes, library);
+      description.graph = std::move(trace.graph);
+      description.constants = std::move(trace.constants);
+      description.whole = true;
+      return description;
+    }
+  } catch (const NotTraceable&) {
+  } catch (const Error& error) {
+    // Shapes that the library's functions compute need its code.
+    if (error.kind() != ErrorKind::kModel) throw;
+  }
+  description.graph = graph_of_call(function, description.inputs, shapes);
+  return description;
 }
 
 }  // namespace run_model

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/elf/file.h"
 #include "runtime/model_library.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/input_forms.h"
@@ -23,5 +24,22 @@ RelaxTrace trace_function(const RelaxExecutable& executable, const RelaxFunction
                           const std::vector<RelaxInput>& inputs,
                           const std::vector<std::vector<std::int64_t>>& shapes,
                           const ModelLibrary& library);
+
+// A function that is interpreted, as a graph: its inputs and itself. What it gives shows when it
+// runs.
+Graph graph_of_call(const RelaxFunction& function, const std::vector<RelaxInput>& inputs,
+                    const std::vector<std::vector<std::int64_t>>& shapes);
+
+// What a file tells of a function without its code being run.
+struct RelaxDescription {
+  Graph graph;
+  std::vector<Param> constants;
+  std::vector<RelaxInput> inputs;
+  bool whole = false;  // false: what the function calls and gives depends on its inputs
+};
+
+// As trace_function(), for a library of any machine. Symbols are taken as 1.
+RelaxDescription describe_function(const RelaxExecutable& executable, const std::string& name,
+                                   const ElfFile& elf);
 
 }  // namespace run_model

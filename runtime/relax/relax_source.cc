@@ -24,33 +24,6 @@ std::optional<std::size_t> number_of_array(const std::string& name) {
   return error == std::errc() && last == end ? std::optional(number) : std::nullopt;
 }
 
-// A function that is interpreted, as a graph: its inputs and itself.
-Graph graph_of_call(const RelaxFunction& function, const std::vector<RelaxInput>& inputs,
-                    const std::vector<std::vector<std::int64_t>>& shapes) {
-  Graph graph;
-  GraphNode call;
-  call.name = call.function = function.name;
-  call.kind = NodeKind::kMachine;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    GraphEntry entry;
-    entry.shape = shapes[i];
-    entry.dtype = same_dtype(inputs[i].dtype, kFfiBoolType) ? kPlainBoolType : inputs[i].dtype;
-    entry.bytes = tensor_bytes(entry.shape, entry.dtype);
-    entry.storage = graph.num_storages++;
-    GraphNode node;
-    node.name = inputs[i].name;
-    node.first_output = i;
-    graph.inputs.push_back(graph.nodes.size());
-    graph.nodes.push_back(std::move(node));
-    graph.entries.push_back(std::move(entry));
-    call.inputs.push_back(i);
-  }
-  call.first_output = inputs.size();
-  call.num_outputs = 0;
-  graph.nodes.push_back(std::move(call));
-  return graph;
-}
-
 }  // namespace
 
 RelaxSource::RelaxSource(std::shared_ptr<Module> library, const std::string& function,
