@@ -112,11 +112,11 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
 }
 
 void refuse_run_flags(const std::string& where) {
-  refuse_flags({"inputs",      "outputs",     "normalize", "rgb",          "bgr",       "mean",
-                "std",         "mean_order",  "resizer",   "jpeg_decoder", "fit",       "resize",
-                "crop",        "layout",      "topk",      "dump_input",   "fill_mode", "seed",
-                "save_inputs", "plan_memory"},
-               where);
+  refuse_flags(
+      {"inputs",     "outputs",    "normalize",    "rgb",  "bgr",         "mean",       "std",
+       "mean_order", "resizer",    "jpeg_decoder", "fit",  "resize",      "crop",       "layout",
+       "topk",       "dump_input", "fill_mode",    "seed", "save_inputs", "plan_memory"},
+      where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
                 "cold_cache", "fps", "print_time", "times"},
@@ -135,7 +135,8 @@ void read_compare_arguments(const std::vector<std::string>& positional, Settings
   settings.second = positional[1];
   settings.compare = read_compare_settings();
   refuse_run_flags("with --compare, which runs nothing");
-  refuse_flags({"inspect", "target", "verify", "function"}, "with --compare, which loads no artifact");
+  refuse_flags({"inspect", "target", "verify", "function"},
+               "with --compare, which loads no artifact");
 }
 
 void read_inspect_arguments(const std::vector<std::string>& positional, Settings& settings) {

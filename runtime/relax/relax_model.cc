@@ -112,8 +112,7 @@ RelaxDescription describe_function(const RelaxExecutable& executable, const std:
   const FileLibrary library(elf);
   try {
     if (known) {
-      RelaxTrace trace =
-          trace_function(executable, function, description.inputs, shapes, library);
+      RelaxTrace trace = trace_function(executable, function, description.inputs, shapes, library);
       description.graph = std::move(trace.graph);
       description.constants = std::move(trace.constants);
       description.whole = true;

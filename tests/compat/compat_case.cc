@@ -34,8 +34,10 @@ fs::path artifact_of(const CompatCase& compat) {
 
 }  // namespace
 
-std::vector<CompatCase> read_manifest() {
-  const fs::path path = data_folder() / "manifest.json";
+namespace {
+
+std::vector<CompatCase> read_cases(const char* file_name) {
+  const fs::path path = data_folder() / file_name;
   std::ifstream stream(path);
   if (!stream) throw std::runtime_error("cannot read " + path.string());
   std::vector<CompatCase> cases;
@@ -47,7 +49,8 @@ std::vector<CompatCase> read_manifest() {
     entry.at("form").get_to(compat.form);
     entry.at("machine").get_to(compat.machine);
     entry.at("target").get_to(compat.target);
-    entry.at("function_prefix").get_to(compat.function_prefix);
+    compat.function_prefix = entry.value("function_prefix", "");
+    compat.function = entry.value("function", "");
     entry.at("tolerances").get_to(compat.tolerances);
     for (const auto& [file, sha256] : entry.at("files").items()) compat.files.push_back(file);
     cases.push_back(std::move(compat));
@@ -55,10 +58,18 @@ std::vector<CompatCase> read_manifest() {
   return cases;
 }
 
-std::vector<CompatCase> cases_of_this_machine() {
-  std::vector<CompatCase> cases = read_manifest();
+std::vector<CompatCase> of_this_machine(std::vector<CompatCase> cases) {
   std::erase_if(cases, [](const CompatCase& c) { return c.machine != RUN_MODEL_MACHINE; });
   return cases;
+}
+
+}  // namespace
+
+std::vector<CompatCase> read_manifest() { return read_cases("manifest.json"); }
+std::vector<CompatCase> read_relax_manifest() { return read_cases("relax_manifest.json"); }
+std::vector<CompatCase> cases_of_this_machine() { return of_this_machine(read_manifest()); }
+std::vector<CompatCase> relax_cases_of_this_machine() {
+  return of_this_machine(read_relax_manifest());
 }
 
 std::string compat_test_name(const CompatCase& compat) {
@@ -74,7 +85,8 @@ void PrintTo(const CompatCase& compat, std::ostream* out) {
 
 UnpackedCase::UnpackedCase(const CompatCase& compat, const fs::path& folder) {
   constexpr std::size_t kMaxArchiveBytes = std::size_t{16} << 20;
-  const fs::path path = data_folder() / (compat.release + ".zip");
+  const std::string prefix = compat.function.empty() ? "" : "relax-";
+  const fs::path path = data_folder() / (prefix + compat.release + ".zip");
   const std::vector<std::byte> bytes = read_file(path, kMaxArchiveBytes, "an archive");
   const ZipReader archive(bytes, path.string());
   std::vector<std::string> wanted = compat.files;
@@ -94,7 +106,7 @@ UnpackedCase::UnpackedCase(const CompatCase& compat, const fs::path& folder) {
 }
 
 std::string missing_for(const CompatCase& compat) {
-  if (compat.target.find("-mcpu=x86-64-v2") == std::string::npos) return "";
+  if (compat.target.find("x86-64-v2") == std::string::npos) return "";
   const std::vector<std::string> level = {"ssse3", "sse4.1", "sse4.2", "popcnt"};
   const std::vector<std::string> missing = missing_features(level, this_cpu());
   if (missing.empty()) return "";
