@@ -150,11 +150,17 @@ std::optional<RelaxDescription> describe_relax(const ElfFile& elf, const MappedF
                                                const std::string& function) {
   const auto executable = relax_executable_of(elf, file.bytes());
   if (!executable) return std::nullopt;
-  return describe_function(*executable, function, elf);
+  return describe_function(*executable, function, elf, file.path());
 }
 
 // Dimensions that may be any number are -1, as in metadata.json.
 void show_symbols(std::vector<TensorInfo>& shown, const std::vector<RelaxInput>& inputs) {
+  // What nothing is known of is among the parameters that are kept apart.
+  std::erase_if(shown, [&](const TensorInfo& info) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const RelaxInput& input) {
+      return !input.known && input.name == info.name;
+    });
+  });
   for (std::size_t i = 0; i < shown.size() && i < inputs.size(); ++i) {
     for (std::size_t d = 0; d < inputs[i].dims.size(); ++d) {
       shown[i].shape[d] = inputs[i].dims[d].number;

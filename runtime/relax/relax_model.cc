@@ -18,9 +18,9 @@ int refuse_to_run(void* /*self*/, const FfiAny* /*args*/, std::int32_t /*count*/
 // A library that is a file only: it has functions, but they cannot be called.
 class FileLibrary final : public ModelLibrary {
  public:
-  explicit FileLibrary(const ElfFile& elf)
+  FileLibrary(const ElfFile& elf, std::filesystem::path path)
       : elf_(elf),
-        path_(elf.source()),
+        path_(std::move(path)),
         prefix_(library_kind(elf) == LibraryKind::kTvm022 ? kFfiPrefix : "") {}
 
   const std::filesystem::path& path() const override { return path_; }
@@ -98,7 +98,7 @@ Graph graph_of_call(const RelaxFunction& function, const std::vector<RelaxInput>
 }
 
 RelaxDescription describe_function(const RelaxExecutable& executable, const std::string& name,
-                                   const ElfFile& elf) {
+                                   const ElfFile& elf, const std::filesystem::path& path) {
   const RelaxFunction& function = choose_function(executable, name, elf.source());
   RelaxDescription description;
   description.inputs = input_forms(executable, function);
@@ -109,7 +109,7 @@ RelaxDescription describe_function(const RelaxExecutable& executable, const std:
     std::vector<std::int64_t>& shape = shapes.emplace_back();
     for (const RelaxDimension& dim : input.dims) shape.push_back(dim.number < 0 ? 1 : dim.number);
   }
-  const FileLibrary library(elf);
+  const FileLibrary library(elf, path);
   try {
     if (known) {
       RelaxTrace trace = trace_function(executable, function, description.inputs, shapes, library);

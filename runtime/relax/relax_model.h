@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,6 @@ struct RelaxDescription {
 
 // As trace_function(), for a library of any machine. Symbols are taken as 1.
 RelaxDescription describe_function(const RelaxExecutable& executable, const std::string& name,
-                                   const ElfFile& elf);
+                                   const ElfFile& elf, const std::filesystem::path& path);
 
 }  // namespace run_model
