@@ -81,6 +81,7 @@ def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
         assert file["arr_0"].shape == (11, 3)
 
 
+@pytest.mark.full
 def test_a_wrong_artifact_is_not_written(folder, command):
     made = command("compile_model", "tiny.onnx", "--compiler", "relax", "--out", "wrong",
                    "--tolerance", "-1", cwd=folder)
@@ -122,6 +123,7 @@ def test_the_other_compiler_is_tried_and_the_report_says_so(folder, monkeypatch,
     assert ended.value.code == MALFORMED_FILE
 
 
+@pytest.mark.full
 def test_constants_of_64_bits_stay_what_they_are(folder, command):
     nodes = [helper.make_node("Add", ["x", "more"], ["a"]),
              helper.make_node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
@@ -172,6 +174,7 @@ np.savez(outputs, output_0=np.arange(3))
         run()
 
 
+@pytest.mark.full
 def test_weights_kept_in_bytes_are_weights(folder, command):
     """DequantizeLinear of a constant, one scale for each row: TVM gets the product's weights."""
     random = np.random.default_rng(3)

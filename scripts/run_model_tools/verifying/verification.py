@@ -50,7 +50,8 @@ class Subject:
     compilers: list[list[str]]
     """Of C code that is to run where the artifact does, the likeliest first."""
     host_plan: HostPlan
-    run: Runner = run_artifact
+    run: Runner | None = None
+    """None: run_artifact()."""
     other_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
     """Of a network for inputs of any shape: what else is tried than `shapes`."""
 
@@ -152,19 +153,20 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
 def _execute(subject: Subject,
              given: list[Tensors]) -> tuple[list[list[np.ndarray]], dict[str, Any]]:
     """The compiled network's outputs, and where they were computed."""
+    run = subject.run or run_artifact
     reasons = []
     library = subject.folder / artifact.LIBRARY
     if library.exists():
         for machine in machines(artifact.library_machine(library), subject.target):
             try:
-                return (subject.run(subject.folder, machine, subject.compilers, given),
+                return (run(subject.folder, machine, subject.compilers, given),
                         {"where": machine.where})
             except NotRun as error:
                 reasons.append(f"{machine.where}: {error}")
     with tempfile.TemporaryDirectory(prefix="run_model-") as name:
         folder = Path(name)
         how = subject.host_plan(folder)
-        results = subject.run(folder, Machine("native"), host_compilers(), given)
+        results = run(folder, Machine("native"), host_compilers(), given)
     return results, {"where": "host plan", "host_plan": how,
                      "not_executed_because": "; ".join(reasons) or "there is no emulator of it"}
 
