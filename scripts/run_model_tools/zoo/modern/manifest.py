@@ -58,6 +58,11 @@ class Network:
         return _TOLERANCES.get(self.facts.get("arithmetic", ""), 1e-3)
 
     @property
+    def ends_at(self) -> list[str]:
+        """Tensors up to which it is compiled (compile_model --outputs), if not to its end."""
+        return self.facts.get("ends_at", [])
+
+    @property
     def skeleton(self) -> Path:
         return FOLDER / f"{self.name}.onnx.xz"
 
