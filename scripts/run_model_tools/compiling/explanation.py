@@ -32,6 +32,8 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
             "name": node["name"], "function": attributes["func_name"],
             "outputs": [{"shape": shapes[row], "dtype": types[row]}
                         for row in range(rows[index], rows[index + 1])]}
+        if "onnx_nodes" in attributes:
+            described["onnx_nodes"] = json.loads(attributes["onnx_nodes"])
         if attributes["func_name"] == _NO_OPERATION:
             described["by"] = "nothing"
         elif "kernel" in attributes:
@@ -92,6 +94,8 @@ def as_text(explained: dict[str, Any]) -> list[str]:
                      "nothing": "costs nothing"}[node["by"]]
         shape = ", ".join("x".join(map(str, output["shape"])) for output in node["outputs"])
         lines.append(f"{node['name']}{' -> ' if shape else ''}{shape}: {words}")
+        if node.get("onnx_nodes"):
+            lines.append(f"    computes {', '.join(node['onnx_nodes'])}")
     sums = explained["sums"]
     lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "
                  f"multiply-adds), {sums['TVM']} TVM's, {sums['layout']} that move numbers only, "

@@ -9,6 +9,7 @@ from run_model_tools.inside_tvm import (
     bounded_code,
     faster_folding,
     faster_import,
+    node_names,
     own_kernels,
     pad_channels,
     result_or_error,
@@ -75,7 +76,8 @@ def compile_model(tvm, request):
         if request.get("single_file"):
             export(factory, os.path.join(directory, "model_single.so"), request)
     with open(os.path.join(directory, "model.json"), "w") as file:
-        file.write(own_kernels.annotate(rewritten, factory.get_graph_json()))
+        graph = request["node_names"].annotate(factory.get_graph_json(), read.names)
+        file.write(own_kernels.annotate(rewritten, graph))
     save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
         file.write(save(factory.get_params()))
@@ -95,11 +97,12 @@ def reading_once(tvm, request):
 
     Its argument is the number of lanes that an ONNX file's channels are made multiples of
     (pad_channels), 0 by default.  Importing takes a good part of the time, so what was imported is
-    given again where another time would make the same of it.
+    given again where another time would make the same of it.  `names` of the function are those of
+    an ONNX file's nodes.
     """
     from tvm import IRModule
 
-    plain = {}
+    plain, names = {}, set()
 
     def kept(make):
         if "main" not in plain:
@@ -114,12 +117,14 @@ def reading_once(tvm, request):
         import onnx
 
         model = onnx.load(request["onnx"])
+        names.update(node.name for node in model.graph.node)
         padded = pad_channels.pad_channels(model, lanes)
         # Of recurrent layers another thing is made while our kernels' converters are installed.
         if padded or any(node.op_type in ("LSTM", "GRU") for node in model.graph.node):
             return read_onnx(model, request)
         return kept(lambda: read_onnx(model, request))
 
+    read.names = names
     return read
 
 
@@ -240,7 +245,9 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
         # the loops that are left in their place.
         config["tir.disable_vectorize"] = True
     request["plain_schedules"] = notes = []
-    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config), \
+    recorder = request["node_names"] = node_names.Recorder(tvm)
+    with tvm.transform.PassContext(opt_level=request["opt_level"], config=config,
+                                   instruments=recorder.instruments), \
             bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):
         factory = build(tvm, mod, target, params=params, **options)
         linked = None

@@ -75,6 +75,9 @@ def _run_passes(tvm, relay, mod, target, passes):
         for name, item in passes:
             if name == "FoldConstant":
                 mod = fold_with_numpy(relay, mod)
+            # It makes blocks of branches, and where there are none forgets what was made of what.
+            if name == "ToBasicBlockNormalForm" and _is_plain(relay, mod):
+                continue
             mod = item(mod)
     return mod
 
@@ -95,7 +98,7 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, options):
         done = [n for n in names if n not in ("FoldConstant", "InferType")]
         with tvm.transform.PassContext(
                 opt_level=current.opt_level, config=dict(current.config.items()),
-                required_pass=list(current.required_pass),
+                required_pass=list(current.required_pass), instruments=current.instruments,
                 disabled_pass=[*current.disabled_pass, *done]):
             return relay.build(mod, target=target, **options)
 
@@ -154,13 +157,11 @@ def fold_with_numpy(relay, mod):
     """
     import tvm
 
+    if not _is_plain(relay, mod):
+        return mod
     main = mod["main"]
-    plain = (relay.Call, relay.Constant, relay.Tuple, relay.TupleGetItem, relay.Var, tvm.ir.Op)
     order = []
     relay.analysis.post_order_visit(main.body, order.append)
-    if not all(isinstance(node, plain) for node in order):
-        return mod
-
     changed = {}
 
     def now(node):
@@ -186,6 +187,16 @@ def fold_with_numpy(relay, mod):
     mod["main"] = relay.Function(main.params, now(main.body), main.ret_type, main.type_params,
                                  main.attrs, main.span)
     return relay.transform.InferType()(mod)
+
+
+def _is_plain(relay, mod):
+    """Whether a module is operators on tensors alone."""
+    import tvm
+
+    plain = (relay.Call, relay.Constant, relay.Tuple, relay.TupleGetItem, relay.Var, tvm.ir.Op)
+    order = []
+    relay.analysis.post_order_visit(mod["main"].body, order.append)
+    return all(isinstance(node, plain) for node in order)
 
 
 def evaluate(name, attrs, args):

@@ -8,6 +8,7 @@ from typing import Any, Callable
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.sources import Sources
 from run_model_tools.kernels.tensors import Tensor
 
 
@@ -135,6 +136,8 @@ class Plan:
     steps: list[Step] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     output_is_tuple: bool = False
+    sources: Sources = field(default_factory=Sources)
+    """Which nodes of the network's file the steps compute, where that is known."""
 
     def has_batches(self) -> bool:
         """Whether a step of ours computes more than one picture."""

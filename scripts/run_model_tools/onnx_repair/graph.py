@@ -72,7 +72,7 @@ class Graph:
         attrs = {key: value for key, value in attrs.items() if value is not None}
         names = [self._free(f"{self.source or op}") for _ in range(outputs)]
         node = helper.make_node(op, [i.name if i is not None else "" for i in inputs], names,
-                                name=names[0], **attrs)
+                                name=names[0], doc_string=self.source, **attrs)
         made = self._infer(node, [i for i in inputs if i is not None], names)
         given = [i for i in inputs if i is not None]
         if given and all(i.is_constant for i in given) and op not in _NEVER_FOLDED:

@@ -20,6 +20,9 @@ def to_dialect(model: onnx.ModelProto, importer: str = RELAY) -> onnx.ModelProto
     """Changes the model and gives it back."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node if importer == RELAY else ():
+        # Several may then have one name, which is that of the node that they were made of.
+        node.name = node.doc_string or node.name
+        node.ClearField("doc_string")
         if node.op_type in _REDUCTIONS and len(node.input) > 1:
             axes = numpy_helper.to_array(constants[node.input[1]])
             node.attribute.append(helper.make_attribute("axes", [int(a) for a in axes]))

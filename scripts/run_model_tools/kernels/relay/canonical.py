@@ -48,7 +48,8 @@ class _FenceScales(relay.ExprMutator):
         if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args):
             return new
         fenced = [relay.annotation.stop_fusion(a) for a in new.args]
-        return relay.annotation.stop_fusion(relay.Call(new.op, fenced, new.attrs, new.type_args))
+        fence = relay.Call(new.op, fenced, new.attrs, new.type_args, new.span)
+        return relay.annotation.stop_fusion(fence)
 
 
 class _RemoveFences(relay.ExprMutator):
@@ -132,7 +133,7 @@ class _OneRow(relay.ExprMutator):
                 arguments.append(self._row(argument))
             else:
                 return None
-        return relay.Call(new.op, arguments, new.attrs, new.type_args)
+        return relay.Call(new.op, arguments, new.attrs, new.type_args, new.span)
 
 
 def _slopes(alpha: relay.Expr, shape: tuple[int, ...]) -> np.ndarray | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm import relay
 
+from run_model_tools.inside_tvm.node_names import place_of
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer
@@ -22,10 +23,11 @@ def write_module(plan: Plan, isa: Isa,
     known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
     names: dict[str, str] = {}
     layers: dict[str, Layer] = {}
+    sources = plan.sources.of(plan.steps)
     for step in plan.steps:
         inputs = [known[tensor] for tensor in step.inputs]
         if isinstance(step, RelayStep):
-            known[step.output] = step.build(*inputs)
+            result = step.build(*inputs)
         else:
             layer = make_layer(step, isa)
             if layer.symbol(0) not in names:
@@ -36,10 +38,18 @@ def write_module(plan: Plan, isa: Isa,
             result = operators.call(layer, inputs, name)
             if layer.output_shape != step.output.shape:
                 # What was fused goes over the same numbers in another shape.
-                result = relay.reshape(result, step.output.shape)
-            known[step.output] = result
+                result = relay.reshape(_made_of(result, sources.get(step.output)),
+                                       step.output.shape)
+        known[step.output] = _made_of(result, sources.get(step.output))
     wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
     many = plan.output_is_tuple if outputs is None else True
     body = relay.Tuple(wanted) if many else wanted[0]
     module = tvm.IRModule.from_expr(relay.Function(plan.parameters, body))
     return relay.transform.InferType()(module), layers
+
+
+def _made_of(expr: relay.Expr, names: list[str] | None) -> relay.Expr:
+    """A call that says of which nodes it was made; anything else as it is."""
+    if not names or not isinstance(expr, relay.Call):
+        return expr
+    return relay.Call(expr.op, expr.args, expr.attrs, expr.type_args, place_of(relay, names))

@@ -11,6 +11,7 @@ from importlib import import_module
 
 import tvm
 
+from run_model_tools.inside_tvm.node_names import names_in
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
 from run_model_tools.kernels.plan import LayerStep, Plan
@@ -85,16 +86,30 @@ def _read(net: Network, function: relay.Function, expressions: bool) -> None:
         body, {call for epilogue in epilogues.values() for call in epilogue.calls})
     inner = {call for epilogue in epilogues.values() for call in epilogue.calls[:-1]}
     inner |= {call for region in regions.values() for call in region[:-1]}
+    waiting: dict[relay.Expr, list[str]] = {}
+    named: set[str] = set()
     for expr in post_order(body):
         # An operator has no type, and the inside of what goes together is computed at its end.
         if expr in inner or isinstance(expr, tvm.ir.Op) or expr == function:
             continue
+        together, made = [expr], len(net.plan.steps)
         if expr in epilogues:
+            together = epilogues[expr].calls
             net.values[expr] = _value_of_epilogue(net, epilogues[expr])
         elif expr in regions:
+            together = regions[expr]
             net.values[expr] = _value_of_region(net, regions[expr])
         else:
             net.values[expr] = _value(net, expr)
+        # What makes no step of its own becomes a part of those that read it.
+        names = [name for call in together for name in names_in(call)]
+        before = [name for call in together for argument in arguments(call)
+                  for name in waiting.get(argument, ()) if name not in named]
+        if len(net.plan.steps) > made:
+            net.plan.sources.add(net.plan.steps[made:], [*before, *names])
+            named.update(names)
+        else:
+            waiting[expr] = [*before, *names]
     value = net.values[body]
     net.plan.output_is_tuple = isinstance(value, list)
     for one in value if isinstance(value, list) else [value]:

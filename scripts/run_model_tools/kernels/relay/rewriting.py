@@ -46,7 +46,9 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     if plan.has_batches() and any(isinstance(step, (QuantizeStep, DequantizeStep))
                                   for step in plan.steps):
         raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
+    sources = plan.sources
     plan, of_bytes = use_bytes(plan, isa)
+    plan.sources = sources
     fuse(plan, isa)
     module, layers = write_module(plan, isa)
     operators.compile_all(layers.values(), target)
