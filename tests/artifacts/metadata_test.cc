@@ -97,7 +97,7 @@ TEST(MetadataTest, RefusesWrongValues) {
       {"/target/features", "avx2", "target.features"},
       {"/target/features/1", 2, "target.features[1]"},
       {"/inputs/0/shape", "x", "inputs[0].shape"},
-      {"/inputs/0/shape/0", -1, "inputs[0].shape[0]"},
+      {"/inputs/0/shape/0", -2, "inputs[0].shape[0]"},
       {"/inputs/0/shape", {4294967296, 4294967296}, "inputs[0]"},
       {"/inputs/0/shape", json(std::vector<int>(33, 1)), "too many dimensions"},
       {"/inputs/0/dtype", "floot", "floot"},
