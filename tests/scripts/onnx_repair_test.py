@@ -276,3 +276,24 @@ def test_references_for_what_onnx_runtime_lacks(tmp_path):
     np.testing.assert_array_equal(got, np.maximum(x, 0))
     assert who == "onnxruntime" and read_model(tmp_path / "new.onnx").opset == 23
     np.testing.assert_array_equal(run(repaired(old, {"x": x}), {"x": x})[0], x + 1)
+
+
+def test_nodes_may_stand_in_any_order():
+    """As converters to half precision leave them: casts at the end, also of what branches read."""
+    half = TensorProto.FLOAT16
+    branch = helper.make_graph([helper.make_node("Neg", ["wide"], ["b"])], "branch", [],
+                               [helper.make_tensor_value_info("b", FLOAT, [3])])
+    model = model_of(
+        [helper.make_node("If", ["always"], ["a"], then_branch=branch, else_branch=branch),
+         helper.make_node("Cast", ["narrow"], ["wide"], to=FLOAT),
+         helper.make_node("Mul", ["a", "wide"], ["y"]),
+         helper.make_node("Cast", ["x"], ["narrow"], to=half)],
+        {"x": (FLOAT, [3])}, {"y": FLOAT}, 13, {"always": np.array(True)})
+    x = np.float32([1, -2, 0.5])
+    (have,) = run(repaired(model, {"x": x}), {"x": x})
+    np.testing.assert_array_equal(have, -x * x)
+    circle = model_of([helper.make_node("Add", ["x", "b"], ["a"]),
+                       helper.make_node("Neg", ["a"], ["b"])],
+                      {"x": (FLOAT, [3])}, {"b": FLOAT}, 13)
+    with pytest.raises(ToolError, match="made by no node before"):
+        repaired(circle, {"x": x})

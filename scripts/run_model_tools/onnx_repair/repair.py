@@ -13,6 +13,7 @@ from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
+from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
@@ -45,7 +46,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
             scope[value.name] = _input(walk, path, value, shapes)
     opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
     opsets.setdefault("", 1)
-    nodes = needed(graph.node, [value.name for value in graph.output])
+    nodes = needed(in_order(graph.node), [value.name for value in graph.output])
     for index, node in enumerate(nodes):
         try:
             walk.run([node], scope, opsets)

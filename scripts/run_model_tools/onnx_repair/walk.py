@@ -13,6 +13,7 @@ from run_model_tools.onnx_repair import rules
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import Graph
 from run_model_tools.onnx_repair.inference import infer
+from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.values import COMPUTED, Node, Option, Sequence, Thing, Value
 
@@ -52,8 +53,8 @@ class Walk:
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, Thing | None],
             opsets: Mapping[str, int], prefix: str = "") -> None:
-        """Runs nodes in order; `scope` knows their inputs, and gets their outputs."""
-        for proto in nodes:
+        """Runs nodes; `scope` knows their inputs, and gets their outputs."""
+        for proto in in_order(nodes):
             self._count += 1
             if self._count > MOST_NODES:
                 raise self._refused(proto, opsets, Refused(
