@@ -377,7 +377,7 @@ void call_tir_dyn(RelaxCall& call) {
   if (call.args.size() < 2) call.fail("with too few arguments");
   const std::size_t last = call.args.size() - 1;
   const std::span<const std::int64_t> numbers = call.shape(last);
-  std::vector<FfiAny> arguments(call.args.begin() + 1, call.args.begin() + last);
+  std::vector<FfiAny> arguments(call.args.begin() + 1, call.args.end() - 1);
   for (const std::int64_t number : numbers) arguments.push_back(FfiValue::of_integer(number));
   call.result = call.machine.call(*function, arguments);
 }

@@ -56,7 +56,7 @@ class RelaxMachine {
   std::size_t held_bytes() const { return memory_->held_bytes(); }
 
  private:
-  FfiValue resolve(std::size_t function);
+  FfiValue resolve(std::size_t number);
   FfiValue constant(std::size_t number);
   FfiValue run(const RelaxFunction& function, std::span<const FfiAny> arguments);
   FfiValue run_compiled(const RelaxFunction& function, std::span<const FfiAny> arguments);

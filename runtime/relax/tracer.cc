@@ -30,7 +30,7 @@ FfiValue Tracer::add(std::span<const std::int64_t> shape, DLDataType dtype, std:
   return value;
 }
 
-GraphNode& Tracer::add_node(std::string name, NodeKind kind) {
+GraphNode& Tracer::add_node(const std::string& name, NodeKind kind) {
   GraphNode& node = trace_.graph.nodes.emplace_back();
   node.name = unused_name(name);
   node.kind = kind;

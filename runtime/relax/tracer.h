@@ -54,7 +54,7 @@ class Tracer {
   static constexpr std::size_t kUnwritten = static_cast<std::size_t>(-1);
 
   FfiValue add(std::span<const std::int64_t> shape, DLDataType dtype, std::size_t storage);
-  GraphNode& add_node(std::string name, NodeKind kind);
+  GraphNode& add_node(const std::string& name, NodeKind kind);
   void write(Traced& traced, GraphNode& node);
   Traced& traced_of(const FfiTensorObject& tensor) { return traced_[tensor.traced]; }
   std::size_t entry_of(const FfiTensorObject& tensor);

@@ -36,12 +36,12 @@ class FfiValue : public FfiAny {
   // Takes over the reference that an object is made with, or that compiled code hands out.
   static FfiValue adopt(FfiObject* object);
   static FfiValue adopt(const FfiAny& any);
-  static FfiValue of_integer(std::int64_t value);
-  static FfiValue of_bool(bool value);
-  static FfiValue of_real(double value);
-  static FfiValue of_dtype(DLDataType value);
+  static FfiValue of_integer(std::int64_t number);
+  static FfiValue of_bool(bool truth);
+  static FfiValue of_real(double number);
+  static FfiValue of_dtype(DLDataType dtype);
   static FfiValue of_shape(std::vector<std::int64_t> dims);
-  static FfiValue of_text(std::string_view value);
+  static FfiValue of_text(std::string_view text);
   static FfiValue of_array(std::vector<FfiValue> items);
 
   // Gives the reference away.
