@@ -91,6 +91,7 @@ def test_what_is_left_to_the_compiler_is_said(tmp_path):
     assert kernels["left_to_tvm"] == {"add": 1}
 
 
+@pytest.mark.full
 def test_nothing_is_left_of_activations_transposed_convolutions_and_rows(tmp_path):
     models = {name: NETWORKS[name]()
               for name in ("activations", "transposed_convolutions", "one_row", "explicit_padding")}

@@ -148,7 +148,7 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
             assert len(np.unique(b)) > 8
 
 
-@pytest.mark.parametrize("kernels", ["ours", "stock"])
+@pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.full)])
 def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels):
     models = {name: QUANTIZED[name]() for name in ("constants", "moved_bytes")}
     answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)
