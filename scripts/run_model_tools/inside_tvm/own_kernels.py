@@ -33,17 +33,9 @@ def rewrite(tvm, read, target, request):
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
     from run_model_tools.kernels import winograd_bytes
-    from run_model_tools.kernels.c_compiler import CompileError, find_clang
-    from run_model_tools.kernels.isa import isa_of
     from run_model_tools.kernels.relay import quantization, rewriting
 
-    try:
-        find_clang()
-    except CompileError as error:
-        raise Unusable(str(error)) from error
-    isa = isa_of(target)
-    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
-        raise Unusable("they were not measured to be faster on this target")
+    isa = usable_isa(wanted, target)
     with nullcontext() if isa is None else recurrent_operators.installed(isa):
         module = read()
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
@@ -55,6 +47,22 @@ def rewrite(tvm, read, target, request):
                 return rewriting.rewrite(mod, target)
         except rewriting.NotForUs as error:
             raise Unusable(str(error)) from error
+
+
+def usable_isa(wanted, target):
+    """The target's instruction set, None if it is none of ours.  Raises Unusable where there is no
+    compiler of the kernels, or where "auto" does not take them."""
+    from run_model_tools.kernels.c_compiler import CompileError, find_clang
+    from run_model_tools.kernels.isa import isa_of
+
+    try:
+        find_clang()
+    except CompileError as error:
+        raise Unusable(str(error)) from error
+    isa = isa_of(target)
+    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
+        raise Unusable("they were not measured to be faster on this target")
+    return isa
 
 
 def simplify(tvm, mod, target):

@@ -90,15 +90,19 @@ def run_artifact(folder: Path, machine: Machine, compilers: list[list[str]],
         command = [*machine.emulator, str(runner), str((folder / artifact.LIBRARY).resolve()),
                    str(scratch / "program"), str(folder / artifact.PARAMS), str(scratch / "inputs"),
                    str(scratch / "outputs"), str(_ENOUGH_SECONDS)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False,
-                                  errors="replace", timeout=_MOST_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise NotRun(f"it took more than {_MOST_SECONDS} seconds") from None
-        except OSError as error:
-            raise NotRun(f"{command[0]}: {error.strerror}") from None
-        _judge(done, machine)
+        _judge(run_program(command), machine)
         return program.split_outputs((scratch / "outputs").read_bytes())
+
+
+def run_program(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """The program after its end.  Raises NotRun where it does not start or does not end."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False,
+                              errors="replace", timeout=_MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise NotRun(f"it took more than {_MOST_SECONDS} seconds") from None
+    except OSError as error:
+        raise NotRun(f"{command[0]}: {error.strerror}") from None
 
 
 def _compile(scratch: Path, compilers: list[list[str]]) -> Path:

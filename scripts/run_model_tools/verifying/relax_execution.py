@@ -3,7 +3,6 @@ emulator in run_model, where it has been built for that machine."""
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from run_model_tools.compiling import artifact
 from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.targets import named_targets
-from run_model_tools.verifying.execution import Machine, NotRun
-
-_MOST_SECONDS = 900
+from run_model_tools.verifying.execution import Machine, NotRun, run_program
 
 
 def run_executable(folder: Path, machine: Machine, inputs: list[dict[str, np.ndarray]],
@@ -56,13 +53,7 @@ def _emulated(library: Path, machine: Machine, inputs: dict[str, np.ndarray],
     np.savez(scratch / "inputs.npz", **inputs)
     command = [*machine.emulator, str(program), str(library), "--inputs",
                str(scratch / "inputs.npz"), "--outputs", str(scratch / "outputs.npz")]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              errors="replace", timeout=_MOST_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise NotRun(f"it took more than {_MOST_SECONDS} seconds") from None
-    except OSError as error:
-        raise NotRun(f"{command[0]}: {error.strerror}") from None
+    done = run_program(command)
     said = done.stderr.strip()[-1000:]
     if done.returncode < 0:
         raise ToolError(FAILED_RUN, f"the compiled model crashed ({machine.where}, signal "

@@ -1,6 +1,6 @@
 """Whether a Relax module is compiled with the project's own kernels (run_model_tools.kernels)."""
 
-from run_model_tools.inside_tvm.own_kernels import FASTER_ON, Unusable
+from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
 
 
 def rewrite(tvm, module, target, request, folder):
@@ -14,30 +14,19 @@ def rewrite(tvm, module, target, request, folder):
     if request.get("dynamic"):
         raise Unusable("they are for networks of fixed shapes")
     from run_model_tools.kernels import winograd_bytes
-    from run_model_tools.kernels.c_compiler import CompileError, find_clang
     from run_model_tools.kernels.fusion import fuse
-    from run_model_tools.kernels.isa import isa_of
     from run_model_tools.kernels.layers_of_plan import report
-    from run_model_tools.kernels.plan import ProgramStep, RelayStep
     from run_model_tools.kernels.relax.emission import objects_of, write_module
     from run_model_tools.kernels.relax.importing import read_function
-    from run_model_tools.kernels.relay.reading import NotForUs, read_plan
+    from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan
 
-    try:
-        find_clang()
-    except CompileError as error:
-        raise Unusable(str(error)) from error
-    isa = isa_of(target)
-    if wanted == "auto" and isa is not None and isa.name not in FASTER_ON:
-        raise Unusable("they were not measured to be faster on this target")
+    usable_isa(wanted, target)
     with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
         try:
             isa, plan = read_plan({"main": read_function(module["main"])}, target)
+            expect_own_layer(plan)
         except NotForUs as error:
             raise Unusable(str(error)) from error
-        if all(isinstance(step, (RelayStep, ProgramStep)) for step in plan.steps):
-            raise Unusable("no layer of the network is one that they compute: pictures in float32 "
-                           "and products of matrices are what they are for")
         fuse(plan, isa)
         made, layers = write_module(plan, isa, module)
     objects = objects_of(layers, target, isa, folder)

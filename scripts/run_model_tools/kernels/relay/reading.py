@@ -14,7 +14,7 @@ import tvm
 from run_model_tools.inside_tvm.node_names import names_in
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
 from run_model_tools.kernels.isa import Isa, isa_of
-from run_model_tools.kernels.plan import LayerStep, Plan
+from run_model_tools.kernels.plan import LayerStep, Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.program_fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import arguments, operator, post_order, shape_of
@@ -70,6 +70,13 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
     _drop_unused(net.plan)
     fuse_programs(net.plan)
     return isa, net.plan
+
+
+def expect_own_layer(plan: Plan) -> None:
+    """Raises NotForUs where nothing but programs beside TVM's operators would be ours."""
+    if all(isinstance(step, (RelayStep, ProgramStep)) for step in plan.steps):
+        raise NotForUs("no layer of the network is one that they compute: pictures in float32 "
+                       "and products of matrices are what they are for")
 
 
 def _parameter(parameter: relay.Var) -> Tensor:
