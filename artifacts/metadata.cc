@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "postprocess/task_fields.h"
 
 namespace run_model {
 namespace {
@@ -132,6 +133,7 @@ Metadata parse_metadata(std::string_view text, const std::string& name) {
   if (const auto field = find_member(root, "preprocessing")) {
     metadata.preprocessing = preprocessing_field(*field);
   }
+  if (const auto tasks = find_member(root, "tasks")) metadata.tasks = tasks_field(*tasks);
   if (const auto source = find_member(root, "source")) {
     if (const auto digits = find_member(*source, "onnx_sha256")) {
       metadata.onnx_sha256 = sha256_field(*digits);

@@ -92,6 +92,10 @@ std::vector<std::string> JsonField::keys() const {
 
 bool JsonField::is_null() const { return value_->is_null(); }
 
+bool JsonField::is_string() const { return value_->is_string(); }
+
+bool JsonField::is_array() const { return value_->is_array(); }
+
 bool JsonField::boolean() const {
   if (!value_->is_boolean()) fail("is " + shown(*value_) + ", expected true or false");
   return value_->get<bool>();

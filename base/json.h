@@ -31,6 +31,8 @@ class JsonField {
   double number() const;                  // finite
   std::vector<std::string> keys() const;  // of an object
   bool is_null() const;
+  bool is_string() const;
+  bool is_array() const;
   bool boolean() const;
 
   // The message: "<source>: <path> <problem>".

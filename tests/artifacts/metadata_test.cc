@@ -27,6 +27,7 @@ json complete_metadata() {
     "preprocessing": {"resizer": "pil-bilinear", "fit": "crop", "resize": 256, "crop": 224,
                       "color_order": "BGR", "divide_by": 1.0, "mean": [104, 117, 123.5],
                       "std": [1, 1, 2]},
+    "tasks": [{"kind": "embedding", "output": "prob"}],
     "source": {"onnx_sha256":
       "9a4410c05a6fa5dcb7fd1fcaa0bcb3a675a0c3f5e7720c84b98a177ba069ed95"},
     "files": {"model.so": {"bytes": 7, "xxh3_64": "00000000000000ff"}}})");
@@ -64,6 +65,16 @@ TEST(MetadataTest, ReadsEveryField) {
   ASSERT_EQ(metadata.files.count("model.so"), 1U);
   EXPECT_EQ(metadata.files.at("model.so").bytes, 7U);
   EXPECT_EQ(metadata.files.at("model.so").xxh3_64, 255U);
+}
+
+TEST(MetadataTest, ReadsTasks) {
+  const Metadata metadata = parse(complete_metadata());
+  ASSERT_EQ(metadata.tasks.size(), 1U);
+  EXPECT_EQ(metadata.tasks[0].kind(), TaskKind::kEmbedding);
+  json unknown = complete_metadata();
+  unknown["tasks"][0]["normalise"] = true;
+  EXPECT_THAT([&] { parse(unknown); },
+              ThrowsError(ErrorKind::kFormat, "tasks[0].normalise is not a field"));
 }
 
 TEST(MetadataTest, OnlyTheSchemaIsRequired) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <run_model/preprocessing.h>
+#include <run_model/task.h>
 
 namespace run_model {
 
@@ -45,12 +46,13 @@ struct Metadata {
   std::vector<MetadataTensor> inputs;
   std::vector<MetadataTensor> outputs;
   std::optional<Preprocessing> preprocessing;
+  std::vector<Task> tasks;                    // what the outputs mean; empty where nothing says
   std::map<std::string, MetadataFile> files;  // by file name
 };
 
 // Only schema_version is required, so that a few lines written by hand are enough for an artifact
 // that was compiled elsewhere; whatever is present must be right, and inside "preprocessing"
-// nothing may be missing or unknown, because a guess there gives wrong answers. Throws
+// and "tasks" nothing may be missing or unknown, because a guess there gives wrong answers. Throws
 // Error(kFile), Error(kFormat) for malformed content, Error(kIncompatible) for another schema
 // version.
 Metadata read_metadata(const std::filesystem::path& path);

@@ -1,0 +1,199 @@
+#include "postprocess/detection_fields.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "postprocess/anchor_fields.h"
+#include "postprocess/field_values.h"
+#include "postprocess/task_names.h"
+
+namespace run_model {
+namespace {
+
+constexpr std::int64_t kMaxCount = 1'000'000;
+
+constexpr std::array<std::string_view, 13> kCommon{
+    "kind",       "form",       "labels",          "activation",
+    "score_clip", "background", "classes_per_box", "score_threshold",
+    "candidates", "nms",        "limit",           "clip",
+    "keypoints"};
+
+// The members of all forms, and those of this one.
+void refuse_unknown(const JsonField& task, std::initializer_list<std::string_view> of_form) {
+  std::vector<std::string_view> known(kCommon.begin(), kCommon.end());
+  known.insert(known.end(), of_form.begin(), of_form.end());
+  refuse_other_members(task, known);
+}
+
+void read_keypoints(const JsonField& task, DetectionTask& detection) {
+  const auto field = find_member(task, "keypoints");
+  if (!field) return;
+  constexpr std::array<std::string_view, 3> kKnown{"count", "values", "offset"};
+  refuse_other_members(*field, kKnown);
+  detection.keypoints = static_cast<std::size_t>(field->member("count").integer(1, 1000));
+  detection.values_per_keypoint = count_or(*field, "values", 2, 3);
+  if (detection.values_per_keypoint < 2) field->member("values").fail("is less than 2");
+  if (auto* ssd = std::get_if<SsdForm>(&detection.form)) {
+    ssd->keypoint_offset = count_or(*field, "offset", ssd->box_offset + 4, kMaxCount);
+  } else if (field->has("offset")) {
+    field->member("offset").fail("has a meaning with the form ssd only");
+  }
+}
+
+SsdForm ssd_form(const JsonField& task) {
+  refuse_unknown(task, {"boxes", "scores", "anchors", "x_scale", "y_scale", "w_scale", "h_scale",
+                        "box_format", "exponential", "size_limit", "box_offset"});
+  SsdForm form;
+  form.boxes = output_field(task.member("boxes"));
+  form.scores = output_field(task.member("scores"));
+  form.anchors = anchors_field(task.member("anchors"));
+  form.x_scale = positive_number(task.member("x_scale"));
+  form.y_scale = positive_number(task.member("y_scale"));
+  form.w_scale = positive_number(task.member("w_scale"));
+  form.h_scale = positive_number(task.member("h_scale"));
+  form.box_format = *kBoxFormats.find(one_of(task.member("box_format"), {"cxcywh", "cycxhw"}));
+  form.exponential = task.member("exponential").boolean();
+  if (const auto limit = find_member(task, "size_limit")) form.size_limit = positive_number(*limit);
+  form.box_offset = count_or(task, "box_offset", 0, kMaxCount);
+  return form;
+}
+
+YoloHeadsForm heads_form(const JsonField& task) {
+  refuse_unknown(task, {"outputs", "anchors", "coding", "scale_xy", "layout"});
+  YoloHeadsForm form;
+  form.outputs = list_field(task.member("outputs"), output_field);
+  const auto pair = [](const JsonField& field) {
+    return fixed_list_field<2>(field, positive_number);
+  };
+  const JsonField anchors = task.member("anchors");
+  form.anchors =
+      list_field(anchors, [&](const JsonField& field) { return list_field(field, pair); });
+  if (form.outputs.empty()) task.member("outputs").fail("is empty");
+  if (form.anchors.size() != form.outputs.size()) {
+    anchors.fail("has not one list for each of the outputs");
+  }
+  for (std::size_t i = 0; i < form.anchors.size(); ++i) {
+    if (form.anchors[i].empty()) anchors.at(i).fail("is empty");
+  }
+  const bool v5 = one_of(task.member("coding"), {"v3", "v5"}) == "v5";
+  form.coding = v5 ? YoloCoding::kV5 : YoloCoding::kV3;
+  if (const auto scale = find_member(task, "scale_xy")) {
+    if (v5) scale->fail("has a meaning with the coding v3 only");
+    form.scale_xy = positive_number(*scale);
+  }
+  form.channels_last = channels_last_field(task);
+  return form;
+}
+
+BoxesForm boxes_form(const JsonField& task) {
+  refuse_unknown(task, {"boxes", "scores", "classes", "count", "box_format", "units"});
+  BoxesForm form;
+  form.boxes = output_field(task.member("boxes"));
+  form.scores = output_field(task.member("scores"));
+  if (const auto classes = find_member(task, "classes")) form.classes = output_field(*classes);
+  if (const auto count = find_member(task, "count")) form.count = output_field(*count);
+  if (task.has("keypoints")) task.member("keypoints").fail("has no meaning with the form boxes");
+  return form;
+}
+
+void read_form(const JsonField& task, DetectionTask& detection) {
+  const std::string name = one_of(
+      task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows"});
+  if (name == "ssd") {
+    detection.form = ssd_form(task);
+    detection.activation = enum_field(task.member("activation"), kActivations);
+    return;
+  }
+  if (name == "yolo-heads") {
+    detection.form = heads_form(task);
+    detection.activation = enum_or(task, "activation", kActivations, Activation::kSigmoid);
+    return;
+  }
+  detection.activation = enum_or(task, "activation", kActivations, Activation::kNone);
+  if (name == "yolo-rows") {
+    refuse_unknown(task, {"output", "units", "objectness"});
+    detection.form =
+        YoloRowsForm{output_field(task.member("output")), flag_or(task, "objectness", true), false};
+  } else if (name == "yolo-v8") {
+    refuse_unknown(task, {"output", "units"});
+    detection.form = YoloRowsForm{output_field(task.member("output")), false, true};
+  } else {
+    if (name == "boxes") {
+      detection.form = boxes_form(task);
+    } else {
+      refuse_unknown(task, {"output", "box_format", "units"});
+      detection.form = BoxRowsForm{output_field(task.member("output"))};
+    }
+    detection.box_format = enum_field(task.member("box_format"), kBoxFormats);
+  }
+  detection.units = enum_field(task.member("units"), kUnits);
+}
+
+void read_suppression(const JsonField& task, DetectionTask& detection) {
+  const bool ready = std::holds_alternative<BoxesForm>(detection.form) ||
+                     std::holds_alternative<BoxRowsForm>(detection.form);
+  // Only what may be suppressed already can go without a word about it.
+  if (ready && !task.has("nms")) return;
+  const JsonField field = task.member("nms");
+  if (field.is_null()) return;
+  constexpr std::array<std::string_view, 3> kKnown{"iou", "mode", "per_class"};
+  refuse_other_members(field, kKnown);
+  Suppression suppression;
+  suppression.iou = share_field(field.member("iou"));
+  const auto mode = find_member(field, "mode");
+  if (mode && one_of(*mode, {"hard", "weighted"}) == "weighted") {
+    suppression.mode = SuppressionMode::kWeighted;
+  }
+  suppression.per_class = field.member("per_class").boolean();
+  detection.suppression = suppression;
+}
+
+}  // namespace
+
+OutputChoice output_field(const JsonField& field) {
+  OutputChoice choice;
+  if (field.is_string()) {
+    choice.name = field.string();
+    if (choice.name.empty()) field.fail("is empty, expected the name or number of an output");
+  } else {
+    choice.index = static_cast<std::size_t>(field.integer(0, kMaxCount));
+  }
+  return choice;
+}
+
+double share_field(const JsonField& field) {
+  const double value = field.number();
+  if (!(value >= 0.0 && value <= 1.0)) field.fail("is not from 0 to 1");
+  return value;
+}
+
+bool channels_last_field(const JsonField& task) {
+  return one_of(task.member("layout"), {"NCHW", "NHWC"}) == "NHWC";
+}
+
+DetectionTask detection_field(const JsonField& task) {
+  DetectionTask detection;
+  read_form(task, detection);
+  read_keypoints(task, detection);
+  if (const auto clip = find_member(task, "score_clip")) {
+    detection.score_clip = positive_number(*clip);
+  }
+  if (const auto background = find_member(task, "background")) {
+    detection.background = static_cast<std::size_t>(background->integer(0, kMaxCount));
+  }
+  const auto classes = find_member(task, "classes_per_box");
+  detection.every_class = classes && one_of(*classes, {"best", "every"}) == "every";
+  detection.score_threshold = share_field(task.member("score_threshold"));
+  detection.candidates = count_or(task, "candidates", 0, kMaxCount);
+  read_suppression(task, detection);
+  detection.limit = count_or(task, "limit", 100, kMaxCount);
+  if (detection.limit == 0) task.member("limit").fail("is 0, expected 1 or more");
+  if (const auto clip = find_member(task, "clip")) {
+    const std::string to = one_of(*clip, {"none", "input", "picture"});
+    if (to != "none") detection.clip = to == "input" ? BoxClip::kInput : BoxClip::kPicture;
+  }
+  return detection;
+}
+
+}  // namespace run_model

@@ -1,0 +1,189 @@
+// What a network's outputs mean: the description that metadata.json holds in "tasks", or a file of
+// its own. postprocess/README.md documents every member, default and formula.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace run_model {
+
+enum class TaskKind { kClassification, kDetection, kSegmentation, kLandmarks, kEmbedding };
+
+// "classification", "detection", "segmentation", "landmarks" or "embedding".
+std::string_view task_kind_name(TaskKind kind);
+
+// An output of the network, by name or by number.
+struct OutputChoice {
+  std::string name;       // empty: by number
+  std::size_t index = 0;  // where there is no name
+};
+
+enum class Activation { kNone, kSigmoid, kSoftmax };
+
+// Of coordinates: pixels of the network's input, or shares of its sides.
+enum class Units { kPixels, kNormalized };
+
+// How four numbers are a box; kYxyx is top, left, bottom, right, and c is a centre.
+enum class BoxFormat { kXyxy, kYxyx, kXywh, kCxcywh, kCycxhw };
+
+// Centre and sides as shares of the input's.
+struct Anchor {
+  double x = 0.0, y = 0.0, width = 0.0, height = 0.0;
+};
+
+// MediaPipe's SsdAnchorsCalculatorOptions. Either strides or feature_maps.
+struct MediapipeAnchors {
+  int input_width = 0, input_height = 0;
+  double min_scale = 0.0, max_scale = 0.0;
+  double anchor_offset_x = 0.5, anchor_offset_y = 0.5;
+  std::vector<int> strides;
+  std::vector<std::array<int, 2>> feature_maps;  // height, width
+  std::vector<double> aspect_ratios;
+  bool reduce_boxes_in_lowest_layer = false;
+  double interpolated_scale_aspect_ratio = 1.0;  // 0: no such anchor
+  bool fixed_anchor_size = false;
+};
+
+// torchvision's DefaultBoxGenerator.
+struct TorchvisionAnchors {
+  int input_width = 0, input_height = 0;         // only with steps
+  std::vector<std::array<int, 2>> feature_maps;  // height, width
+  std::vector<std::vector<double>> aspect_ratios;
+  double min_ratio = 0.15, max_ratio = 0.9;
+  std::vector<double> scales;  // instead of the two; one more than there are maps
+  std::vector<double> steps;   // empty: by the maps' sizes
+  bool clip = true;
+};
+
+using AnchorSource = std::variant<MediapipeAnchors, TorchvisionAnchors, std::vector<Anchor>>;
+
+// Boxes as differences from anchors.
+struct SsdForm {
+  OutputChoice boxes, scores;
+  AnchorSource anchors;
+  double x_scale = 1.0, y_scale = 1.0, w_scale = 1.0, h_scale = 1.0;
+  BoxFormat box_format = BoxFormat::kCxcywh;        // or kCycxhw; keypoints have the same order
+  bool exponential = false;                         // sides are exponents
+  double size_limit = 0.0;                          // of the exponents; 0: none
+  std::size_t box_offset = 0, keypoint_offset = 4;  // within an anchor's numbers
+};
+
+// A row for each candidate: four numbers of the box, an objectness if there is one, classes.
+struct YoloRowsForm {
+  OutputChoice output;
+  bool objectness = true;
+  bool candidates_last = false;  // 1 x (4 + C) x N, as YOLOv8 has it
+};
+
+enum class YoloCoding { kV3, kV5 };
+
+// Maps of a row for each cell and anchor, not decoded.
+struct YoloHeadsForm {
+  std::vector<OutputChoice> outputs;
+  std::vector<std::vector<std::array<double, 2>>> anchors;  // by output; pixels of the input
+  YoloCoding coding = YoloCoding::kV3;
+  double scale_xy = 1.0;  // of kV3: how far centres reach beyond their cell, YOLOv4's scale_x_y
+  bool channels_last = false;
+};
+
+// Boxes that are decoded, and maybe suppressed.
+struct BoxesForm {
+  OutputChoice boxes, scores;
+  std::optional<OutputChoice> classes, count;
+};
+
+// The same in one output, a row for each: box, score, class.
+struct BoxRowsForm {
+  OutputChoice output;
+};
+
+enum class SuppressionMode { kHard, kWeighted };
+
+struct Suppression {
+  double iou = 0.45;
+  SuppressionMode mode = SuppressionMode::kHard;
+  bool per_class = true;
+};
+
+enum class BoxClip { kNone, kInput, kPicture };
+
+struct DetectionTask {
+  std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm> form;
+  BoxFormat box_format = BoxFormat::kCxcywh;  // of rows and ready boxes
+  Units units = Units::kPixels;
+  Activation activation = Activation::kNone;
+  double score_clip = 0.0;  // of scores before the sigmoid; 0: none
+  std::optional<std::size_t> background;
+  bool every_class = false;  // a candidate counts for each class above the threshold
+  double score_threshold = 0.0;
+  std::size_t candidates = 0;  // of each class, before suppression; 0: all
+  std::optional<Suppression> suppression;
+  std::size_t limit = 100;
+  BoxClip clip = BoxClip::kNone;
+  std::size_t keypoints = 0;
+  std::size_t values_per_keypoint = 2;  // with 3, the last is the point's score
+};
+
+enum class SegmentationForm { kScores, kIndices, kMask };
+
+struct SegmentationTask {
+  OutputChoice output;
+  SegmentationForm form = SegmentationForm::kScores;
+  bool channels_last = false;  // of kScores
+  Activation activation = Activation::kNone;
+  double threshold = 0.5;  // of kMask
+  bool bilinear = true;    // false: each pixel takes the nearest class
+};
+
+enum class PointColumn { kX, kY, kZ, kScore, kVisibility, kPresence, kOther };
+
+struct LandmarksTask {
+  OutputChoice output;
+  std::vector<PointColumn> columns;
+  std::size_t points = 0;  // of the output's that count; 0: all
+  Units units = Units::kPixels;
+  Activation point_activation = Activation::kNone;  // of score, visibility and presence
+  std::optional<OutputChoice> confidence;
+  Activation confidence_activation = Activation::kNone;
+  double threshold = 0.5;
+  std::vector<std::array<std::size_t, 2>> connections;  // for drawing
+};
+
+struct ClassificationTask {
+  OutputChoice output;
+  // Nothing: a softmax unless the scores are a distribution already.
+  std::optional<Activation> activation;
+  bool binary = false;  // one score, that of the second of two classes
+};
+
+struct EmbeddingTask {
+  OutputChoice output;
+};
+
+struct Task {
+  std::variant<ClassificationTask, DetectionTask, SegmentationTask, LandmarksTask, EmbeddingTask>
+      what;
+  std::vector<std::string> labels;  // of classes or points; empty: none
+
+  TaskKind kind() const { return static_cast<TaskKind>(what.index()); }
+};
+
+// A task, a list of tasks, or an object that has one of these in "tasks", as metadata.json does.
+// Nothing may be unknown, and nothing be missing that has no documented default. Throws
+// Error(kFile), Error(kFormat).
+std::vector<Task> read_tasks(const std::filesystem::path& path);
+
+// The same from memory; `name` stands for the file in messages.
+std::vector<Task> parse_tasks(std::string_view text, const std::string& name);
+
+// Replaces the score threshold of detections and the thresholds of masks and landmarks' confidence.
+void set_score_threshold(Task& task, double threshold);
+
+}  // namespace run_model

@@ -1,0 +1,38 @@
+// The words that descriptions of tasks use.
+#pragma once
+
+#include <run_model/task.h>
+#include "base/enum_names.h"
+
+namespace run_model {
+
+inline constexpr auto kTaskKinds =
+    enum_names<TaskKind>({{TaskKind::kClassification, "classification"},
+                          {TaskKind::kDetection, "detection"},
+                          {TaskKind::kSegmentation, "segmentation"},
+                          {TaskKind::kLandmarks, "landmarks"},
+                          {TaskKind::kEmbedding, "embedding"}});
+
+inline constexpr auto kActivations = enum_names<Activation>({{Activation::kNone, "none"},
+                                                             {Activation::kSigmoid, "sigmoid"},
+                                                             {Activation::kSoftmax, "softmax"}});
+
+inline constexpr auto kUnits =
+    enum_names<Units>({{Units::kPixels, "pixels"}, {Units::kNormalized, "normalized"}});
+
+inline constexpr auto kBoxFormats = enum_names<BoxFormat>({{BoxFormat::kXyxy, "xyxy"},
+                                                           {BoxFormat::kYxyx, "yxyx"},
+                                                           {BoxFormat::kXywh, "xywh"},
+                                                           {BoxFormat::kCxcywh, "cxcywh"},
+                                                           {BoxFormat::kCycxhw, "cycxhw"}});
+
+inline constexpr auto kPointColumns =
+    enum_names<PointColumn>({{PointColumn::kX, "x"},
+                             {PointColumn::kY, "y"},
+                             {PointColumn::kZ, "z"},
+                             {PointColumn::kScore, "score"},
+                             {PointColumn::kVisibility, "visibility"},
+                             {PointColumn::kPresence, "presence"},
+                             {PointColumn::kOther, "other"}});
+
+}  // namespace run_model
