@@ -40,35 +40,45 @@ KERNEL void store(float* to, vec value) { *(vec_in_memory*)to = value; }
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
 
-/* Armv7's NEON has an instruction for both, which Clang takes from Arm's intrinsic only: for the
- * elementwise functions, which prefer a number to NaN, it calls fmaxf four times.  41 means
- * float32x4_t. */
+/* Where a comparison holds (all bits set) a, elsewhere b. */
+KERNEL vec chosen(ivec where, vec a, vec b) {
+  return (vec)((where & (ivec)a) | (~where & (ivec)b));
+}
+
 #if defined(__arm__) && defined(__ARM_NEON) && LANES == 4
 #define NEON_ARMV7 1
-#if defined(__clang__)
+#endif
+#if defined(__clang__) && defined(__ARM_NEON) && LANES == 4
+#define NEON_CLANG 1
 typedef signed char neon_bytes __attribute__((vector_size(16)));
 #endif
-#endif
 
+/* NaN if one of both is, as ONNX has it.  NEON has an instruction for that, which Clang takes from
+ * Arm's intrinsic only (41 means float32x4_t); x86's gives its second operand where one is NaN, so
+ * that a constant as `b` costs nothing more; RISC-V's prefers the number. */
 KERNEL vec maximum(vec a, vec b) {
-#if defined(NEON_ARMV7) && defined(__clang__)
+#if defined(NEON_CLANG)
   return (vec)__builtin_neon_vmaxq_v((neon_bytes)a, (neon_bytes)b, 41);
-#elif defined(__clang__)
-  return __builtin_elementwise_max(a, b);
-#else
-  for (int i = 0; i < LANES; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+#elif defined(__riscv)
+  for (int i = 0; i < LANES; i++) {
+    a[i] = a[i] == a[i] && b[i] == b[i] ? __builtin_fmaxf(a[i], b[i]) : a[i] + b[i];
+  }
   return a;
+#else
+  return chosen(b != b, b, chosen(b > a, b, a));
 #endif
 }
 
 KERNEL vec minimum(vec a, vec b) {
-#if defined(NEON_ARMV7) && defined(__clang__)
+#if defined(NEON_CLANG)
   return (vec)__builtin_neon_vminq_v((neon_bytes)a, (neon_bytes)b, 41);
-#elif defined(__clang__)
-  return __builtin_elementwise_min(a, b);
-#else
-  for (int i = 0; i < LANES; i++) a[i] = a[i] < b[i] ? a[i] : b[i];
+#elif defined(__riscv)
+  for (int i = 0; i < LANES; i++) {
+    a[i] = a[i] == a[i] && b[i] == b[i] ? __builtin_fminf(a[i], b[i]) : a[i] + b[i];
+  }
   return a;
+#else
+  return chosen(b != b, b, chosen(b < a, b, a));
 #endif
 }
 

@@ -12,15 +12,9 @@
 
 #include "vector.h"
 
-/* Where a comparison holds (all bits set) a, elsewhere b. */
-KERNEL vec chosen(ivec where, vec a, vec b) {
-  return (vec)((where & (ivec)a) | (~where & (ivec)b));
-}
+KERNEL vec at_least(vec x, float low) { return maximum(x, splat(low)); }
 
-/* Bounds that leave NaN as it is, unlike maximum() and minimum(). */
-KERNEL vec at_least(vec x, float low) { return chosen(x < splat(low), splat(low), x); }
-
-KERNEL vec at_most(vec x, float high) { return chosen(x > splat(high), splat(high), x); }
+KERNEL vec at_most(vec x, float high) { return minimum(x, splat(high)); }
 
 KERNEL vec absolute(vec x) { return (vec)((ivec)x & 0x7fffffff); }
 

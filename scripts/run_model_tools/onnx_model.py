@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
-from run_model_tools.onnx_repair.evaluation import session
+from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.source_model import ModelInput, SourceModel
@@ -133,4 +133,4 @@ def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
 
 def run_onnx(path: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
     """The model's outputs in ONNX Runtime and nowhere else."""
-    return session(str(path)).run(None, inputs)
+    return onnxruntime_process.run(str(path), inputs)

@@ -11,7 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools.errors import ToolError
 from run_model_tools.frozen_inputs import read_frozen
 from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
+from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.onnx_repair.repair import load, repair
 
@@ -276,6 +278,40 @@ def test_references_for_what_onnx_runtime_lacks(tmp_path):
     np.testing.assert_array_equal(got, np.maximum(x, 0))
     assert who == "onnxruntime" and read_model(tmp_path / "new.onnx").opset == 23
     np.testing.assert_array_equal(run(repaired(old, {"x": x}), {"x": x})[0], x + 1)
+
+
+def test_hardswish_overflows_no_sooner_than_its_result():
+    x = np.float32([3e38, -3e38, 6e37, 2, -3, 0.5])
+    model = model_of([helper.make_node("HardSwish", ["x"], ["y"])], {"x": (FLOAT, [6])},
+                     {"y": FLOAT}, 14)
+    made = repaired(model, {"x": x})
+    # TVM's importer computes x * (x + 3) / 6.
+    assert "HardSwish" not in {node.op_type for node in made.graph.node}
+    np.testing.assert_allclose(run(made, {"x": x})[0], [3e38, 0, 6e37, 5 / 3, 0, 0.875 / 3],
+                               rtol=1e-6, atol=1e-7)
+
+
+def test_a_crash_of_onnx_runtime_is_a_sentence():
+    """Of a Split with an output that has no name, between others, ONNX Runtime 1.20 dies."""
+    split = helper.make_node("Split", ["x"], ["a", "", "b"], axis=0, num_outputs=3)
+    model = model_of([split, helper.make_node("Sub", ["a", "b"], ["y"])],
+                     {"x": (FLOAT, [6])}, {"y": FLOAT}, 18)
+    x = np.float32([5, 4, 3, 2, 1, 1])
+    with pytest.raises(OnnxRuntimeFailed, match="crashed on it \\(SIG"):
+        onnxruntime_process.run(model.SerializeToString(), {"x": x})
+    np.testing.assert_array_equal(  # The next one is run by another process.
+        onnxruntime_process.run(repaired(model, {"x": x}).SerializeToString(), {"x": x})[0],
+        x[:2] - x[4:])
+
+
+def test_outputs_without_a_name_are_compared_all_the_same(tmp_path):
+    split = helper.make_node("Split", ["x"], ["a", "", "b"], axis=0, num_outputs=3)
+    onnx.save(model_of([split, helper.make_node("Sub", ["a", "b"], ["y"])],
+                       {"x": (FLOAT, [6])}, {"y": FLOAT}, 18), str(tmp_path / "split.onnx"))
+    x = np.float32([5, 4, 3, 2, 1, 1])
+    (got,), who = reference_outputs(tmp_path / "split.onnx", {"x": x})
+    np.testing.assert_array_equal(got, x[:2] - x[4:])
+    assert who == "onnxruntime"
 
 
 def test_nodes_may_stand_in_any_order():

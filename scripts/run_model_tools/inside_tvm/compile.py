@@ -9,6 +9,7 @@ from run_model_tools.inside_tvm import (
     bounded_code,
     faster_folding,
     faster_import,
+    nan_operators,
     node_names,
     own_kernels,
     pad_channels,
@@ -39,6 +40,7 @@ def compile_model(tvm, request):
     except Exception as error:
         raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
+    nan_operators.install(tvm)
     is_c = target.kind.name == "c"
     tell(request, "work", at="the network is read")
     read = reading_once(tvm, request)

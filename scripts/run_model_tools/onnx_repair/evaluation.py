@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from run_model_tools.onnx_repair import onnxruntime_process
+
 IR_VERSION = 10
 MOST_IN_ONE_FILE = 1_900_000_000
 """Protocol buffers end at 2 GiB; weights beyond that go to a file of their own."""
@@ -35,21 +37,8 @@ def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.nd
     return None
 
 
-def session(model: str | bytes, optimized: bool = True) -> Any:
-    """An onnxruntime.InferenceSession of a file or of a serialized model: on one thread, so that
-    sums are added in one order, and silent, since what goes wrong is raised."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    if not optimized:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
 def _as_written(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
-    return session(model.SerializeToString(), optimized=False).run(None, inputs)
+    return onnxruntime_process.run(model.SerializeToString(), inputs, optimized=False)
 
 
 def run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference, session
+from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference
 from run_model_tools.onnx_repair.outputs import with_outputs
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
@@ -37,14 +38,14 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
             onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
             return reference_outputs(Path(folder, "cut.onnx"), inputs)
     try:
-        return _onnxruntime(str(path), inputs), "onnxruntime"
+        return onnxruntime_process.run(str(path), inputs), "onnxruntime"
     except Exception as error:
         reason = _first_line(error)
     try:
         model = onnx.load(str(path))
-        if _made_older(model):
+        if _made_plainer(model):
             try:
-                return _onnxruntime(model.SerializeToString(), inputs), "onnxruntime"
+                return onnxruntime_process.run(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
                 reason = _first_line(error)
         return run_reference(model, inputs), "onnx.reference"
@@ -53,21 +54,19 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
                           f"evaluator ({_first_line(error)})") from None
 
 
-def _onnxruntime(model: str | bytes, inputs: dict[str, np.ndarray]) -> list[Any]:
-    opened = session(model)
-    # Inputs that no node uses may be left out of what is run.
-    known = {item.name for item in opened.get_inputs()}
-    known.update(item.name for item in opened.get_overridable_initializers())
-    return opened.run(None, {name: array for name, array in inputs.items() if name in known})
-
-
-def _made_older(model: onnx.ModelProto) -> bool:
-    """Writes the newest known versions over newer ones; says whether there were any."""
+def _made_plainer(model: onnx.ModelProto) -> bool:
+    """Writes the newest known versions over newer ones, and names outputs that are left out before
+    others, on which ONNX Runtime crashes (Split); says whether there were any."""
     changed = model.ir_version > _NEWEST_IR
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:
         if imported.domain in ("", "ai.onnx") and imported.version > _NEWEST_OPSET:
             imported.version, changed = _NEWEST_OPSET, True
+    for place, node in enumerate(model.graph.node):
+        if node.op_type == "Split" and "" in node.output:
+            node.output[:] = [name or f"unnamed_{place}_{index}"
+                              for index, name in enumerate(node.output)]
+            changed = True
     return changed
 
 

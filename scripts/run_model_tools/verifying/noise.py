@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from run_model_tools.onnx_repair.evaluation import session
+from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying.comparison import JITTER
 
@@ -105,8 +105,9 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
     large = sum(array.nbytes for array in originals) > _MOST_BYTES
     random = np.random.default_rng(22)
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
-        changed = Path(folder, "changed.onnx")
-        for _ in range(SAMPLES):
+        for sample in range(SAMPLES):
+            # Names of their own, by which the reference tells files apart.
+            changed = Path(folder, f"changed_{sample}.onnx")
             for tensor, array in zip(weights, originals):
                 tensor.CopyFrom(numpy_helper.from_array(_jittered(array, random), tensor.name))
             # Equal scales stay equal, or what moves numbers only would not be taken for that.
@@ -128,11 +129,9 @@ def _unoptimized(model: SourceModel,
                  inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
     """What the graph says operator by operator, where ONNX Runtime has each of them."""
     try:
-        opened = session(str(model.path), optimized=False)
-        known = {item.name for item in opened.get_inputs()}
-        given = {**inputs, **getattr(model, "frozen", {})}
-        yield opened.run(None, {name: a for name, a in given.items() if name in known})
-    except Exception:  # It has a dozen classes of its own.
+        yield onnxruntime_process.run(str(model.path), {**inputs, **getattr(model, "frozen", {})},
+                               optimized=False)
+    except onnxruntime_process.OnnxRuntimeFailed:
         return
 
 

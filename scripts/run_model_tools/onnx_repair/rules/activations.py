@@ -28,7 +28,9 @@ def parametric(walk: Walk, node: Node) -> Value:
 
 @rule("HardSwish")
 def hard_swish(walk: Walk, node: Node) -> Value:
-    return walk.graph.op("HardSwish", node.tensor(0))
+    """As ONNX has it: x * (x + 3) / 6, as the importer does, overflows before the result does."""
+    x = node.tensor(0)
+    return walk.graph.op("Mul", x, walk.graph.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
 
 
 @rule("Swish")

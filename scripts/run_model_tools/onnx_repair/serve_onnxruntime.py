@@ -1,0 +1,73 @@
+"""Runs models in ONNX Runtime for onnxruntime_process.py, request after request.
+
+A request is {"model": path or bytes, "inputs", "optimized"}, an answer {"outputs"} or {"error"},
+both pickled.  Nothing of run_model_tools is imported, so that its path needs not be known.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from typing import Any, BinaryIO
+
+
+def session(model: str | bytes, optimized: bool) -> Any:
+    """On one thread, so that sums are added in one order, and silent, since what goes wrong is
+    raised."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+class Sessions:
+    """Keeps the last file's: a network is usually run on several inputs."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._session: Any = None
+
+    def of(self, model: str | bytes, optimized: bool) -> Any:
+        if isinstance(model, bytes):
+            return session(model, optimized)
+        status = os.stat(model)
+        key = (model, optimized, status.st_ino, status.st_size, status.st_mtime_ns)
+        if key != self._key:
+            self._key, self._session = None, None  # Two large ones need not be there at once.
+            self._session, self._key = session(model, optimized), key
+        return self._session
+
+
+def answer(sessions: Sessions, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        opened = sessions.of(request["model"], request["optimized"])
+        known = {item.name for item in opened.get_inputs()}
+        known.update(item.name for item in opened.get_overridable_initializers())
+        given = {name: array for name, array in request["inputs"].items() if name in known}
+        return {"outputs": opened.run(None, given)}
+    except Exception as error:  # It has a dozen classes of its own.
+        return {"error": str(error).strip() or type(error).__name__}
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    sessions = Sessions()
+    while True:
+        try:
+            request = pickle.load(requests)
+        except EOFError:
+            return
+        pickle.dump(answer(sessions, request), answers, pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # This folder, whose modules are none of ONNX Runtime's.
+    # Whatever a library prints must not get among the answers.
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, stream)

@@ -1,0 +1,93 @@
+"""A NaN goes through what chooses between numbers, in TVM's schedules and in our kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools import tvm_process
+
+NODE = helper.make_node
+# ONNX's definition of a maximal pooling does not say what it makes of one.
+OF_ONE = [
+    (NODE("Relu", ["a"], ["relu"]), lambda a: np.maximum(a, 0)),
+    (NODE("Clip", ["a", "low", "high"], ["clip"]), lambda a: np.clip(a, -1, 2)),
+    (NODE("Max", ["a", "low"], ["above"]), lambda a: np.maximum(a, -1)),
+    (NODE("Min", ["high", "a"], ["below"]), lambda a: np.minimum(2, a)),
+    (NODE("ReduceMax", ["a", "axes"], ["most"], keepdims=0), lambda a: a.max((1, 3))),
+    (NODE("ReduceMin", ["a", "axes"], ["least"], keepdims=1),
+     lambda a: a.min((1, 3), keepdims=True)),
+    (NODE("LeakyRelu", ["a"], ["leaky"], alpha=0.5), lambda a: np.where(a < 0, a / 2, a)),
+]
+OF_TWO = [
+    (NODE("Max", ["a", "y"], ["larger"]), np.maximum),
+    (NODE("Max", ["y", "a"], ["larger_too"]), np.maximum),
+    (NODE("Min", ["a", "y"], ["smaller"]), np.minimum),
+    (NODE("Max", ["a", "row"], ["broadcast"]), lambda a, y: np.maximum(a, ROW)),
+]
+ROW = np.array([[1], [np.nan], [0], [-1], [0], [2]], np.float32)
+
+
+def model() -> onnx.ModelProto:
+    """After a convolution whose kernel is one, so that our kernels have a layer."""
+    kernel = np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)
+    constants = {"w": kernel, "low": np.float32(-1), "high": np.float32(2),
+                 "axes": np.array([1, 3]), "row": ROW}
+    graph = helper.make_graph(
+        [NODE("Conv", ["x", "w"], ["a"]), *(node for node, _ in (*OF_ONE, *OF_TWO))], "nan",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 16, 6, 6]) for n in "xy"],
+        [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)
+         for node, _ in (*OF_ONE, *OF_TWO)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[np.ndarray]]:
+    """By "stock" and "ours"."""
+    folder = tmp_path_factory.mktemp("nan")
+    onnx.save(model(), str(folder / "model.onnx"))
+    np.savez(folder / "in.npz", **dict(zip("xy", given())))
+    requests, runs = [], []
+    for kernels in ("stock", "ours"):
+        directory = folder / kernels
+        directory.mkdir()
+        requests.append({"onnx": str(folder / "model.onnx"), "target": "llvm -mcpu=x86-64-v3",
+                         "shapes": dict.fromkeys("xy", (1, 16, 6, 6)), "opt_level": 3,
+                         "kernels": kernels, "directory": str(directory)})
+        runs.append({"directory": str(directory), "inputs": str(folder / "in.npz"),
+                     "outputs": str(directory / "out.npz")})
+    answers = tvm_process.call("compile_many", None, requests=requests)["results"]
+    assert [answer["kernels"]["method"] for answer in answers] == ["stock", "ours"]
+    tvm_process.call("run_many", None, requests=runs)
+    return {kernels: _arrays(folder / kernels / "out.npz") for kernels in ("stock", "ours")}
+
+
+def _arrays(path: Path) -> list[np.ndarray]:
+    with np.load(path) as file:
+        return [file[name] for name in file.files]
+
+
+def given() -> tuple[np.ndarray, np.ndarray]:
+    """With NaNs in the last channel only of x, which the convolution carries to that row and column
+    of every channel."""
+    random = np.random.default_rng(4)
+    x, y = (3 * random.standard_normal((1, 16, 6, 6)).astype(np.float32) for _ in range(2))
+    x[0, 15, 2, 3] = x[0, 15, 5, 0] = np.nan
+    y[0, 3, 2, 3] = y[0, 4, 1, 1] = y[0, 15, 0, 5] = np.nan
+    return x, y
+
+
+@pytest.mark.parametrize("kernels", ["stock", "ours"])
+def test_a_nan_goes_through(outputs, kernels):
+    x, y = given()
+    # 0 * NaN is NaN in the sum of every channel.
+    x = np.where(np.isnan(x).any(1, keepdims=True), np.float32(np.nan), x)
+    wanted = [function(x) for _, function in OF_ONE] + [function(x, y) for _, function in OF_TWO]
+    for (node, _), want, have in zip((*OF_ONE, *OF_TWO), wanted, outputs[kernels], strict=True):
+        assert np.isnan(want).any() and not np.isnan(want).all()
+        np.testing.assert_allclose(have, want, rtol=1e-6, err_msg=node.output[0])
