@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <run_model/error.h>
 
@@ -85,6 +86,17 @@ std::size_t Connection::read_some(std::span<std::byte> into) {
 
 void Connection::read(std::span<std::byte> into) {
   while (!into.empty()) into = into.subspan(read_some(into));
+}
+
+void Connection::peek(std::span<std::byte> into) {
+  if (kBufferBytes - begin_ < into.size()) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  while (end_ - begin_ < into.size()) {
+    end_ += receive_more(socket_, buffer_.get() + end_, kBufferBytes - end_);
+  }
+  std::memcpy(into.data(), buffer_.get() + begin_, into.size());
 }
 
 void Connection::write(std::initializer_list<std::span<const std::byte>> pieces) {

@@ -1,6 +1,7 @@
 // A connected stream socket, read through a buffer, and the frames that come on it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,8 @@ class Disconnected : public std::runtime_error {
 
 class Connection {
  public:
+  static constexpr std::size_t kMostPeekedBytes = 64;
+
   // Does not close `socket`. spin_microseconds: see wait().
   Connection(int socket, int spin_microseconds);
 
@@ -33,6 +36,9 @@ class Connection {
 
   // Reads at least one byte (`into` is not empty).
   std::size_t read_some(std::span<std::byte> into);
+
+  // What the next read() gives, up to kMostPeekedBytes of it; read() gives it again.
+  void peek(std::span<std::byte> into);
 
   // Sends all pieces, one after another.
   void write(std::initializer_list<std::span<const std::byte>> pieces);
@@ -68,6 +74,16 @@ class FrameReader {
   }
 
   void read(std::span<std::byte> into);
+
+  // As many of the next numbers as there are, at most N; read() gives them again.
+  template <typename T, std::size_t N>
+  std::span<T> peek(std::array<T, N>& numbers) {
+    static_assert(sizeof(numbers) <= Connection::kMostPeekedBytes);
+    const auto found = std::span(numbers).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(N, left_ / sizeof(T))));
+    connection_.peek(std::as_writable_bytes(found));
+    return found;
+  }
 
   // As Connection::read_some, but not beyond the frame; at least one byte must be left.
   std::size_t read_some(std::span<std::byte> into);

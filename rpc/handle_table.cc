@@ -4,33 +4,15 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include <run_model/packed_function.h>
 
 namespace run_model::rpc {
 namespace {
 
-// In the order of Entry's alternatives.
+// In the order of HandleKind.
 constexpr std::array<const char*, 5> kKinds = {"a function", "a module", "an object", "a tensor",
                                                "allocated memory"};
 
 std::string number(Handle handle) { return std::to_string(handle); }
-
-// Which alternative a client means by the type code with which it frees a handle.
-std::size_t kind_of(int type_code) {
-  switch (type_code) {
-    case kTypePackedFunctionHandle:
-      return 0;
-    case kTypeModuleHandle:
-      return 1;
-    case kTypeObjectHandle:
-      return 2;
-    case kTypeNDArrayHandle:
-      return 3;
-    default:
-      throw Error(ErrorKind::kMismatch, "handles of type code " + std::to_string(type_code) +
-                                            " cannot be freed, expected 8, 9, 10 or 13");
-  }
-}
 
 }  // namespace
 
@@ -89,20 +71,16 @@ const Tensor& HandleTable::memory(Handle handle) const {
   return entry_of<Memory>(handle).tensor;
 }
 
-void HandleTable::free(Handle handle, int type_code) {
-  const std::size_t kind = kind_of(type_code);
+void HandleTable::free(Handle handle, std::optional<HandleKind> kind) {
   const Entry& found = entry(handle);
-  if (found.index() != kind) {
-    throw Error(ErrorKind::kMismatch, "handle " + number(handle) + " is " +
-                                          kKinds.at(found.index()) + ", but was to be freed as " +
-                                          kKinds.at(kind));
+  const auto index = static_cast<HandleKind>(found.index());
+  if (kind ? index != *kind : index == HandleKind::kMemory) {
+    throw Error(ErrorKind::kMismatch,
+                "handle " + number(handle) + " is " + kKinds.at(found.index()) +
+                    ", but was to be freed as " +
+                    (kind ? kKinds.at(static_cast<std::size_t>(*kind)) : "something else"));
   }
   // What it refers to may free others on its way out: the table is in order before.
-  const auto node = entries_.extract(handle);
-}
-
-void HandleTable::free_memory(Handle handle) {
-  entry_of<Memory>(handle);
   const auto node = entries_.extract(handle);
 }
 

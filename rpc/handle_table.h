@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -15,6 +16,9 @@
 namespace run_model::rpc {
 
 using Handle = std::uint64_t;
+
+// What handles are of; clients free memory by another request than all else.
+enum class HandleKind { kFunction, kModule, kObject, kArray, kMemory };
 
 // All functions throw Error(kMismatch) for a handle that is unknown or of another kind.
 class HandleTable {
@@ -34,9 +38,8 @@ class HandleTable {
   // The memory behind a tensor that the client passes, be it allocated or returned.
   const Tensor& memory(Handle handle) const;
 
-  // Forgets what the client calls a function, module, object or array by `type_code`.
-  void free(Handle handle, int type_code);
-  void free_memory(Handle handle);
+  // Forgets what has to be of that kind; of any but memory where none is said.
+  void free(Handle handle, std::optional<HandleKind> kind);
 
  private:
   struct Array {
@@ -45,6 +48,7 @@ class HandleTable {
   struct Memory {
     Tensor tensor;
   };
+  // In the order of HandleKind.
   using Entry = std::variant<FunctionPointer, std::shared_ptr<RemoteModule>,
                              std::shared_ptr<RemoteObject>, Array, Memory>;
 

@@ -10,7 +10,8 @@
 namespace run_model::rpc {
 
 // Functions of the library; of a single-file export also what TVM's executor factory offers:
-// its name ("default") and "debug_create" make executors, "get_graph_json" gives the graph.
+// its name ("default") and "debug_create" make executors, "get_graph_json" gives the graph. A
+// library of TVM 0.21 and later that holds a Relax executable has "vm_load_executable" for that.
 class LibraryModule : public RemoteModule {
  public:
   explicit LibraryModule(std::shared_ptr<Module> library) : library_(std::move(library)) {}
@@ -23,9 +24,5 @@ class LibraryModule : public RemoteModule {
  private:
   std::shared_ptr<Module> library_;
 };
-
-// Function `name` of the library, with its arguments converted to TVM's calling convention. Null
-// where the library has none.
-FunctionPointer compiled_function(const std::shared_ptr<Module>& library, const std::string& name);
 
 }  // namespace run_model::rpc

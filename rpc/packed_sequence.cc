@@ -14,16 +14,21 @@ constexpr std::size_t kLongBytes = 4096;
 
 class AnswerWriter {
  public:
-  explicit AnswerWriter(RequestCode code) { number(static_cast<std::int32_t>(code)); }
+  AnswerWriter(RequestCode code, Encoding encoding, std::int32_t values) : encoding_(encoding) {
+    put(answer_.head, static_cast<std::int32_t>(code));
+    put(answer_.head, values);
+  }
+
+  Encoding encoding() const { return encoding_; }
+
+  // Before each value.
+  void begin(WireType type) {
+    put(encoding_ == Encoding::kTvm08 ? answer_.head : values_, type_code(encoding_, type));
+  }
 
   template <typename T>
   void number(T value) {
-    append(std::as_bytes(std::span(&value, 1)));
-  }
-
-  void codes(std::initializer_list<std::int32_t> codes) {
-    number(static_cast<std::int32_t>(codes.size()));
-    for (const std::int32_t code : codes) number(code);
+    put(values_, value);
   }
 
   // At most one of an answer's values is long, its last.
@@ -32,13 +37,13 @@ class AnswerWriter {
     if (bytes.data.size() >= kLongBytes) {
       answer_.tail = bytes;
     } else {
-      append(bytes.data);
+      append(values_, bytes.data);
     }
   }
 
   void content(const std::string& text) {
     number(static_cast<std::uint64_t>(text.size()));
-    append(std::as_bytes(std::span(text)));
+    append(values_, std::as_bytes(std::span(text)));
   }
 
   void device(Device device) {
@@ -61,40 +66,50 @@ class AnswerWriter {
     number(std::uint64_t{0});
   }
 
-  Answer finish() { return std::move(answer_); }
-
- private:
-  void append(std::span<const std::byte> bytes) {
-    const std::size_t before = answer_.head.size();
-    answer_.head.resize(before + bytes.size());
-    if (!bytes.empty()) std::memcpy(answer_.head.data() + before, bytes.data(), bytes.size());
+  Answer finish() {
+    append(answer_.head, values_);
+    return std::move(answer_);
   }
 
-  Answer answer_;
+ private:
+  static void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+    const std::size_t before = to.size();
+    to.resize(before + bytes.size());
+    if (!bytes.empty()) std::memcpy(to.data() + before, bytes.data(), bytes.size());
+  }
+
+  template <typename T>
+  static void put(std::vector<std::byte>& to, T value) {
+    append(to, std::as_bytes(std::span(&value, 1)));
+  }
+
+  Encoding encoding_;
+  Answer answer_;  // its head: the codes that come before all values
+  std::vector<std::byte> values_;
 };
 
-// The type code of a call's result; the handles of what it refers to are sent as opaque ones.
-std::int32_t result_code(const Value& value) {
+// What a call's result is; the handles of what it refers to are sent as opaque ones.
+WireType result_type(const Value& value) {
   struct Visitor {
-    std::int32_t operator()(std::monostate) const { return kTypeNull; }
-    std::int32_t operator()(std::int64_t) const { return kTypeInt; }
-    std::int32_t operator()(double) const { return kTypeFloat; }
-    std::int32_t operator()(const Bool&) const { return kTypeBool; }
-    std::int32_t operator()(const std::string&) const { return kTypeString; }
-    std::int32_t operator()(const Bytes&) const { return kTypeBytes; }
-    std::int32_t operator()(const DLDataType&) const { return kTypeDataType; }
-    std::int32_t operator()(const Device&) const { return kTypeDevice; }
-    std::int32_t operator()(const OpaqueHandle&) const { return kTypeOpaqueHandle; }
-    std::int32_t operator()(const TensorArgument&) const { return kTypeNDArrayHandle; }
-    std::int32_t operator()(const ArrayResult&) const { return kTypeNDArrayHandle; }
-    std::int32_t operator()(const FunctionPointer& function) const {
-      return function != nullptr ? kTypePackedFunctionHandle : kTypeNull;
+    WireType operator()(std::monostate) const { return WireType::kNull; }
+    WireType operator()(std::int64_t) const { return WireType::kInteger; }
+    WireType operator()(double) const { return WireType::kReal; }
+    WireType operator()(const Bool&) const { return WireType::kBool; }
+    WireType operator()(const std::string&) const { return WireType::kText; }
+    WireType operator()(const Bytes&) const { return WireType::kBytes; }
+    WireType operator()(const DLDataType&) const { return WireType::kDataType; }
+    WireType operator()(const Device&) const { return WireType::kDevice; }
+    WireType operator()(const OpaqueHandle&) const { return WireType::kOpaque; }
+    WireType operator()(const TensorArgument&) const { return WireType::kArray; }
+    WireType operator()(const ArrayResult&) const { return WireType::kArray; }
+    WireType operator()(const FunctionPointer& function) const {
+      return function != nullptr ? WireType::kFunction : WireType::kNull;
     }
-    std::int32_t operator()(const std::shared_ptr<RemoteModule>& module) const {
-      return module != nullptr ? kTypeModuleHandle : kTypeNull;
+    WireType operator()(const std::shared_ptr<RemoteModule>& module) const {
+      return module != nullptr ? WireType::kModule : WireType::kNull;
     }
-    std::int32_t operator()(const std::shared_ptr<RemoteObject>& object) const {
-      return object != nullptr ? kTypeObjectHandle : kTypeNull;
+    WireType operator()(const std::shared_ptr<RemoteObject>& object) const {
+      return object != nullptr ? WireType::kObject : WireType::kNull;
     }
   };
   return std::visit(Visitor{}, value);
@@ -103,7 +118,6 @@ std::int32_t result_code(const Value& value) {
 // Writes what a value that refers to nothing consists of.
 struct PlainWriter {
   AnswerWriter& writer;
-  void operator()(std::monostate) const {}
   void operator()(std::int64_t value) const { writer.number(value); }
   void operator()(double value) const { writer.number(value); }
   void operator()(const Bool& value) const { writer.number(std::int64_t{value.value}); }
@@ -120,6 +134,13 @@ struct PlainWriter {
     throw Error(ErrorKind::kInternal, "a handle was to be sent as a plain value");
   }
 };
+
+void write_plain(AnswerWriter& writer, const Value& value) {
+  const WireType type = result_type(value);
+  writer.begin(type);
+  // A null function is a null too.
+  if (type != WireType::kNull) std::visit(PlainWriter{writer}, value);
+}
 
 Handle handle_of(const Value& value, HandleTable& handles) {
   if (const auto* function = std::get_if<FunctionPointer>(&value)) return handles.add(*function);
@@ -195,131 +216,126 @@ TensorArgument find_tensor(const TensorHeader& header, const HandleTable& handle
           header.byte_offset};
 }
 
-SequenceReader::SequenceReader(FrameReader& frame, const HandleTable& handles)
-    : frame_(frame), handles_(handles) {
+SequenceReader::SequenceReader(FrameReader& frame, const HandleTable& handles, Encoding encoding)
+    : frame_(frame), handles_(handles), encoding_(encoding) {
   const auto count = frame.number<std::int32_t>();
   if (count < 0 || count > kMostArguments) {
     throw Error(ErrorKind::kFormat, "a request has " + std::to_string(count) +
                                         " arguments, expected at most " +
                                         std::to_string(kMostArguments));
   }
-  codes_.resize(static_cast<std::size_t>(count));
+  size_ = static_cast<std::size_t>(count);
+  if (encoding_ == Encoding::kTvm021) return;
+  codes_.resize(size_);
   frame.read(std::as_writable_bytes(std::span(codes_)));
 }
 
+WireType SequenceReader::take() {
+  const bool codes_first = encoding_ == Encoding::kTvm08;
+  const std::int32_t code = codes_first ? codes_.at(position_) : frame_.number<std::int32_t>();
+  ++position_;
+  const std::optional<WireType> type = wire_type(encoding_, code);
+  if (!type) {
+    throw Error(ErrorKind::kFormat, "an argument has the unknown type code " +
+                                        std::to_string(code) + ", expected one of TVM " +
+                                        (codes_first ? "0.8 to 0.20" : "0.21 or later"));
+  }
+  if (*type != WireType::kObject) return *type;
+  const auto index = frame_.number<std::uint32_t>();
+  if (!codes_first) return object_type(index);
+  if (index != kRemoteObjectIndex) {
+    throw Error(ErrorKind::kMismatch, "an object of type index " + std::to_string(index) +
+                                          " was passed, but only objects of this session can be");
+  }
+  return *type;
+}
+
 Value SequenceReader::next() {
-  const std::int32_t code = codes_.at(position_++);
-  switch (code) {
-    case kTypeInt:
-    case kTypeUInt:
+  switch (take()) {
+    case WireType::kInteger:
       return frame_.number<std::int64_t>();
-    case kTypeFloat:
+    case WireType::kReal:
       return frame_.number<double>();
-    case kTypeBool:
+    case WireType::kBool:
       return Bool{frame_.number<std::int64_t>() != 0};
-    case kTypeOpaqueHandle:
+    case WireType::kOpaque:
       return OpaqueHandle{frame_.number<std::uint64_t>()};
-    case kTypeNull:
-      return {};
-    case kTypeDataType: {
+    case WireType::kDataType: {
       const DLDataType dtype = read_dtype(frame_);
       frame_.number<std::int32_t>();
       return dtype;
     }
-    case kTypeDevice:
+    case WireType::kDevice:
       return read_device(frame_);
-    case kTypeTensorHandle:
+    case WireType::kTensor:
       return find_tensor(read_tensor_header(frame_), handles_);
-    case kTypeModuleHandle:
+    case WireType::kModule:
       return handles_.module(frame_.number<std::uint64_t>());
-    case kTypePackedFunctionHandle:
+    case WireType::kFunction:
       return handles_.function(frame_.number<std::uint64_t>());
-    case kTypeObjectHandle:
-    case kTypeObjectRValueReference: {
-      const auto index = frame_.number<std::uint32_t>();
-      if (index != kRemoteObjectIndex) {
-        throw Error(ErrorKind::kMismatch,
-                    "an object of type index " + std::to_string(index) +
-                        " was passed, but only objects of this session can be");
-      }
+    case WireType::kObject:
       return handles_.object(frame_.number<std::uint64_t>());
-    }
-    case kTypeString:
+    case WireType::kText:
       return read_text(frame_);
-    case kTypeBytes:
+    case WireType::kBytes:
       return read_bytes(frame_);
-    default:
-      throw Error(ErrorKind::kFormat,
-                  "an argument has the unknown type code " + std::to_string(code) +
-                      ", expected one of TVM 0.8 to 0.20",
-                  "TVM 0.21 and later number them differently and need another server");
+    case WireType::kNull:
+    case WireType::kArray:
+      break;
   }
+  return {};
 }
 
 std::vector<Value> SequenceReader::rest() {
   std::vector<Value> values;
-  values.reserve(size() - position_);
-  while (position_ < size()) values.push_back(next());
+  // Of those whose codes have come: memory follows what has come.
+  values.reserve(codes_.empty() ? 0 : size_ - position_);
+  while (position_ < size_) values.push_back(next());
   return values;
 }
 
-std::uint64_t SequenceReader::next_length() {
-  ++position_;
-  const auto length = frame_.number<std::uint64_t>();
-  frame_.check(length);
-  return length;
-}
+Answer empty_answer() { return AnswerWriter(RequestCode::kReturn, Encoding::kTvm08, 0).finish(); }
 
-Answer null_answer() {
-  AnswerWriter writer(RequestCode::kReturn);
-  writer.codes({kTypeNull});
-  return writer.finish();
-}
+Answer null_answer(Encoding encoding) { return system_answer({}, encoding); }
 
-Answer exception_answer(const std::string& message, std::int32_t text_code) {
-  AnswerWriter writer(RequestCode::kException);
-  writer.codes({text_code});
+Answer exception_answer(const std::string& message, Encoding encoding) {
+  AnswerWriter writer(RequestCode::kException, encoding, 1);
+  writer.begin(WireType::kText);
   writer.content(message);
   return writer.finish();
 }
 
-Answer system_answer(const Value& value) {
-  AnswerWriter writer(RequestCode::kReturn);
-  writer.codes({result_code(value)});
-  std::visit(PlainWriter{writer}, value);
+Answer system_answer(const Value& value, Encoding encoding) {
+  AnswerWriter writer(RequestCode::kReturn, encoding, 1);
+  write_plain(writer, value);
   return writer.finish();
 }
 
-Answer call_answer(const Value& value, HandleTable& handles) {
-  const std::int32_t code = result_code(value);
-  AnswerWriter writer(RequestCode::kReturn);
-  switch (code) {
-    case kTypeNDArrayHandle: {
+Answer call_answer(const Value& value, HandleTable& handles, Encoding encoding) {
+  const WireType type = result_type(value);
+  AnswerWriter writer(RequestCode::kReturn, encoding, type == WireType::kArray ? 3 : 2);
+  writer.begin(WireType::kInteger);
+  writer.number(std::int64_t{result_code(encoding, type)});
+  switch (type) {
+    case WireType::kArray: {
       const auto* array = std::get_if<ArrayResult>(&value);
       const Tensor& tensor =
           array != nullptr ? array->tensor : std::get<TensorArgument>(value).tensor;
       const Handle handle = handles.add_array(tensor);
-      writer.codes({kTypeInt, kTypeTensorHandle, kTypeOpaqueHandle});
-      writer.number(std::int64_t{code});
+      writer.begin(WireType::kTensor);
       writer.tensor(handle, tensor);
+      writer.begin(WireType::kOpaque);
       writer.number(handle);
       break;
     }
-    case kTypePackedFunctionHandle:
-    case kTypeModuleHandle:
-    case kTypeObjectHandle:
-      writer.codes({kTypeInt, kTypeOpaqueHandle});
-      writer.number(std::int64_t{code});
+    case WireType::kFunction:
+    case WireType::kModule:
+    case WireType::kObject:
+      writer.begin(WireType::kOpaque);
       writer.number(handle_of(value, handles));
       break;
-    case kTypeNull:
-      writer.codes({kTypeInt, kTypeNull});
-      writer.number(std::int64_t{code});
-      break;
     default:
-      writer.codes({kTypeInt, code});
-      writer.number(std::int64_t{code});
-      std::visit(PlainWriter{writer}, value);
+      write_plain(writer, value);
   }
   return writer.finish();
 }

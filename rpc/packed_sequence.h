@@ -1,8 +1,9 @@
 // Sequences of arguments and results, and tensors, as frames hold them (protocol.h).
 //
-// Values by type code: int, unsigned and float 8 bytes; data type u8 code, u8 bits, u16 lanes and 4
-// bytes of padding; device two i32; function, module and opaque handles u64; text and bytes u64
-// length and content; tensor as in protocol.h; object u32 index and u64 handle; null nothing.
+// Values by type: int, unsigned, bool and float 8 bytes; data type u8 code, u8 bits, u16 lanes and
+// 4 bytes of padding; device two i32; function, module and opaque handles u64; text and bytes u64
+// length and content; tensor as in protocol.h; object u32 index and u64 handle, or, from TVM 0.21
+// on, the content of a text or bytes; null nothing.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <run_model/packed_function.h>
 #include <run_model/rpc/value.h>
 #include "rpc/connection.h"
+#include "rpc/encoding.h"
 #include "rpc/handle_table.h"
 
 namespace run_model::rpc {
@@ -37,22 +38,22 @@ TensorArgument find_tensor(const TensorHeader& header, const HandleTable& handle
 // Reads a sequence value by value.
 class SequenceReader {
  public:
-  // Reads the type codes.
-  SequenceReader(FrameReader& frame, const HandleTable& handles);
+  SequenceReader(FrameReader& frame, const HandleTable& handles, Encoding encoding);
 
-  std::size_t size() const { return codes_.size(); }
-  const std::vector<std::int32_t>& codes() const { return codes_; }
+  std::size_t size() const { return size_; }
 
   Value next();
   std::vector<Value> rest();
 
-  // Instead of next(), for a text or bytes: the length; the content is left to the caller to read.
-  std::uint64_t next_length();
+  // Instead of next(): what the next value is, which the caller then reads from the frame.
+  WireType take();
 
  private:
   FrameReader& frame_;
   const HandleTable& handles_;
-  std::vector<std::int32_t> codes_;
+  Encoding encoding_;
+  std::size_t size_;
+  std::vector<std::int32_t> codes_;  // where they come before the values
   std::size_t position_ = 0;
 };
 
@@ -63,13 +64,15 @@ struct Answer {
   Bytes tail;
 };
 
+// kReturn of nothing at all, the same in both encodings: for the session's start.
+Answer empty_answer();
 // kReturn of a null.
-Answer null_answer();
-// kException. `text_code` is the type code of a text: kTextOfTvm021 for clients that know no other.
-Answer exception_answer(const std::string& message, std::int32_t text_code = kTypeString);
+Answer null_answer(Encoding encoding);
+// kException.
+Answer exception_answer(const std::string& message, Encoding encoding);
 // kReturn of what a system request gives: one value, which is null, an integer, a text or a handle.
-Answer system_answer(const Value& value);
+Answer system_answer(const Value& value, Encoding encoding);
 // kReturn of a call's result: its type code and the result. What it refers to gets handles.
-Answer call_answer(const Value& value, HandleTable& handles);
+Answer call_answer(const Value& value, HandleTable& handles, Encoding encoding);
 
 }  // namespace run_model::rpc

@@ -1,7 +1,7 @@
-// TVM's RPC protocol as releases 0.8 to 0.20 speak it.
+// TVM's RPC protocol, whose requests are the same from 0.8 on.
 //
-// Read from TVM's rpc_reference.h, rpc_endpoint.cc and python/tvm/rpc/base.py (v0.18.0) and
-// compared with those of 0.8 to 0.20. All numbers are little-endian. After the handshake
+// Read from TVM's rpc_reference.h, rpc_endpoint.cc and python/tvm/rpc/base.py (v0.18.0, v0.27.0)
+// and compared with those of 0.8 to 0.26. All numbers are little-endian. After the handshake
 // (server/handshake.h) either side sends frames:
 //   u64 bytes that follow, i32 code, content by code
 // The client asks and waits for one answer, kReturn, kException or (to kCopyFromRemote) kCopyAck:
@@ -11,7 +11,8 @@
 //   kCopyFromRemote     tensor, u64 bytes -> kCopyAck: the bytes
 //   kCopyToRemote       tensor, u64 bytes, the bytes -> null
 //   the other requests  sequence -> sequence of one result
-// sequence: i32 n, n x i32 type code, n values (packed_sequence.h)
+// sequence: i32 n, and n values, each with an i32 type code (packed_sequence.h): all codes before
+//           all values up to 0.20, each before its own since 0.21 (encoding.h)
 // tensor:   u64 memory handle, i32 device type, i32 device number, i32 n,
 //           u8 type, u8 bits, u16 lanes, n x i64 dimension, u64 byte offset
 #pragma once
@@ -50,12 +51,8 @@ enum class RequestCode : std::int32_t {
 inline constexpr std::int32_t kTypeObjectRValueReference = 14;
 inline constexpr std::int32_t kTypeBool = 15;  // from TVM 0.18 on
 
-// TVM's type index of objects that live on the other side (RPCObjectRef).
+// TVM's type index of objects that live on the other side (RPCObjectRef), up to 0.20.
 inline constexpr std::uint32_t kRemoteObjectIndex = 9;
-
-// The type code of a text in the encoding of TVM 0.21 and later, which have the same version
-// number.
-inline constexpr std::int32_t kTextOfTvm021 = 8;
 
 // Far more than any function or tensor has; what a sequence may make the server allocate before its
 // content has arrived.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include <run_model/error.h>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "rpc/connection.h"
 #include "rpc/device_attributes.h"
+#include "rpc/encoding.h"
 #include "rpc/handle_table.h"
 #include "rpc/packed_sequence.h"
 #include "rpc/protocol.h"
@@ -29,10 +31,8 @@ constexpr std::uint64_t kMostSkippedBytes = std::uint64_t{1} << 36;
 // What messages call requests that have no function's name.
 const std::string kConstructor = "session constructor";
 const std::string kFindFunction = "get_function";
+const std::string kAllocation = "allocation";
 const std::string kSystemRequest = "system request";
-
-// A request in the encoding of TVM 0.21 and later.
-class Tvm021Client : public std::exception {};
 
 class Session {
  public:
@@ -62,7 +62,6 @@ class Session {
   // Null to go on.
   const SessionEnd* serve_frame() {
     static constexpr SessionEnd kShutdown = SessionEnd::kShutdown;
-    static constexpr SessionEnd kBroken = SessionEnd::kBroken;
     std::uint64_t bytes = 0;
     connection_.read(std::as_writable_bytes(std::span(&bytes, 1)));
     if (bytes == 0) return nullptr;
@@ -73,14 +72,6 @@ class Session {
       serve_request(code, frame);
     } catch (const Disconnected&) {
       throw;
-    } catch (const Tvm021Client&) {
-      const std::string message =
-          "this server speaks the RPC encoding of TVM 0.8 to 0.20, the client that of TVM 0.21 or "
-          "later; "
-          "use the TVM that compiles for the graph executor (0.19 or older) on the host";
-      log(message);
-      send(exception_answer(message, kTextOfTvm021));
-      return &kBroken;
     } catch (const std::bad_alloc&) {
       fail(frame, "there is not enough memory for this request within the session's limit");
     } catch (const std::exception& error) {
@@ -92,13 +83,13 @@ class Session {
   void fail(FrameReader& frame, const std::string& message) {
     if (frame.left() > 0) {
       if (frame.left() > kMostSkippedBytes) {
-        send(exception_answer(message));
+        send(exception_answer(message, encoding_));
         throw Disconnected(message);
       }
       frame.skip_rest();
     }
     log("error: " + message);
-    send(exception_answer(message));
+    send(exception_answer(message, encoding_));
   }
 
   void serve_request(RequestCode code, FrameReader& frame) {
@@ -134,13 +125,12 @@ class Session {
                   "the protocol version is " + std::to_string(length) + " bytes long");
     }
     const std::string version = frame.text(length);
-    const std::vector<Value> values = SequenceReader(frame, handles_).rest();
-    frame.check_end();
+    const std::vector<Value> values = read_sequence(RequestCode::kInitServer, frame);
     if (initialized_) throw Error(ErrorKind::kMismatch, "the session has been initialised before");
     if (version != kProtocolVersion) {
       throw Error(ErrorKind::kMismatch, "the client speaks version " + in_quotes(version) +
                                             " of TVM's RPC protocol, this server speaks " +
-                                            in_quotes(kProtocolVersion) + " (TVM 0.8 to 0.20)");
+                                            in_quotes(kProtocolVersion) + " (TVM 0.8 or later)");
     }
     const Arguments arguments(kConstructor, values);
     if (!values.empty() && arguments.text(0) != "rpc.LocalSession") {
@@ -150,38 +140,41 @@ class Session {
                   "connect to the device that is meant directly");
     }
     initialized_ = true;
-    send(null_answer());
+    send(empty_answer());
   }
 
   void call_function(FrameReader& frame) {
     const FunctionPointer function = handles_.function(frame.number<std::uint64_t>());
     progress_.set_doing("the function " + function->name());
-    SequenceReader sequence(frame, handles_);
+    SequenceReader sequence(frame, handles_, encoding_);
     if (const auto* streamed = dynamic_cast<const StreamedFunction*>(function.get())) {
       return call_streamed(*streamed, frame, sequence);
     }
     check_frame_bytes(frame.left());
     const std::vector<Value> arguments = sequence.rest();
     frame.check_end();
-    send(call_answer(function->call(arguments), handles_));
+    send(call_answer(function->call(arguments), handles_, encoding_));
   }
 
   void call_streamed(const StreamedFunction& function, FrameReader& frame,
                      SequenceReader& sequence) {
-    const auto& codes = sequence.codes();
-    if (codes.size() != 2 || codes[0] != kTypeString ||
-        (codes[1] != kTypeBytes && codes[1] != kTypeString)) {
+    const auto check = [&](bool fits) {
+      if (fits) return;
       throw Error(ErrorKind::kMismatch,
                   "the function " + in_quotes(function.name()) +
                       " takes a text and bytes, but was given other arguments");
-    }
-    const std::uint64_t name_bytes = sequence.next_length();
+    };
+    check(sequence.size() == 2 && sequence.take() == WireType::kText);
+    const auto name_bytes = frame.number<std::uint64_t>();
+    frame.check(name_bytes);
     if (name_bytes > kMostNameBytes) {
       throw Error(ErrorKind::kFormat,
                   "a name of " + std::to_string(name_bytes) + " bytes was given");
     }
     const std::string name = frame.text(name_bytes);
-    const std::uint64_t length = sequence.next_length();
+    const WireType content = sequence.take();
+    check(content == WireType::kBytes || content == WireType::kText);
+    const auto length = frame.number<std::uint64_t>();
     if (length != frame.left()) {
       throw Error(ErrorKind::kFormat, "an upload says it has " + std::to_string(length) +
                                           " bytes, but " + std::to_string(frame.left()) +
@@ -190,7 +183,7 @@ class Session {
     const Value result = function.call_streamed(
         name, length, [&frame](std::span<std::byte> into) { return frame.read_some(into); });
     log(function.name() + " " + in_quotes(name) + ", " + std::to_string(length) + " bytes");
-    send(call_answer(result, handles_));
+    send(call_answer(result, handles_, encoding_));
   }
 
   void copy_from(FrameReader& frame) {
@@ -219,7 +212,7 @@ class Session {
     }
     const Tensor memory = part_of(header, bytes);
     frame.read({static_cast<std::byte*>(memory.data()), memory.nbytes()});
-    send(null_answer());
+    send(null_answer(encoding_));
   }
 
   // `bytes` of a tensor's memory from its byte offset on: tensors are copied in pieces, which move
@@ -233,37 +226,33 @@ class Session {
   }
 
   void find_function(FrameReader& frame) {
-    SequenceReader sequence(frame, handles_);
-    if (sequence.codes() == std::vector<std::int32_t>{kTextOfTvm021}) throw Tvm021Client();
-    const std::vector<Value> values = sequence.rest();
-    frame.check_end();
+    const std::vector<Value> values = read_sequence(RequestCode::kGetGlobalFunc, frame);
     const Arguments arguments(kFindFunction, values);
     const std::string& name = arguments.text(0);
     progress_.set_doing("looking for the function " + name);
     const FunctionPointer function =
         options_.functions != nullptr ? options_.functions->find(name) : nullptr;
-    send(system_answer(OpaqueHandle{function != nullptr ? handles_.add(function) : 0}));
+    send(system_answer(OpaqueHandle{function != nullptr ? handles_.add(function) : 0}, encoding_));
   }
 
   void allocate_tensor(FrameReader& frame) {
     progress_.set_doing("an allocation");
-    // The tensor has no memory yet: it stands for a shape and an element type.
-    const auto count = frame.number<std::int32_t>();
-    std::array<std::int32_t, 2> codes{};
-    if (count == 2) frame.read(std::as_writable_bytes(std::span(codes)));
-    if (codes[0] != kTypeTensorHandle || (codes[1] != kTypeNull && codes[1] != kTypeString)) {
+    tell_encoding(RequestCode::kDevAllocDataWithScope, frame);
+    SequenceReader sequence(frame, handles_, encoding_);
+    if (sequence.size() != 2 || sequence.take() != WireType::kTensor) {
       throw Error(ErrorKind::kFormat, "an allocation needs a tensor and a memory scope");
     }
+    // The tensor has no memory yet: it stands for a shape and an element type.
     const TensorHeader header = read_tensor_header(frame);
-    if (codes[1] == kTypeString) {
-      const std::string scope = frame.text(frame.number<std::uint64_t>());
-      if (!scope.empty() && scope != "global") {
-        throw Error(ErrorKind::kMismatch, "the CPU has no memory scope " + in_quotes(scope));
-      }
-    }
+    const std::vector<Value> scope = sequence.rest();
     frame.check_end();
+    const Arguments arguments(kAllocation, scope);
+    if (!arguments.is_null(0) && !arguments.text(0).empty() && arguments.text(0) != "global") {
+      throw Error(ErrorKind::kMismatch,
+                  "the CPU has no memory scope " + in_quotes(arguments.text(0)));
+    }
     const Tensor memory = new_memory(tensor_bytes(header.shape, header.dtype));
-    send(system_answer(OpaqueHandle{handles_.add_memory(memory)}));
+    send(system_answer(OpaqueHandle{handles_.add_memory(memory)}, encoding_));
   }
 
   // At least one byte, so that its address is its own.
@@ -278,51 +267,89 @@ class Session {
   }
 
   void serve_system_request(RequestCode code, FrameReader& frame) {
-    const std::vector<Value> values = SequenceReader(frame, handles_).rest();
-    frame.check_end();
-    const Arguments arguments(kSystemRequest, values);
+    const std::vector<Value> values = read_sequence(code, frame);
+    send(system_answer(system_result(code, Arguments(kSystemRequest, values)), encoding_));
+  }
+
+  Value system_result(RequestCode code, const Arguments& arguments) {
     switch (code) {
       case RequestCode::kFreeHandle:
         // Freeing nothing is allowed.
-        if (!arguments.is_null(0)) {
-          const auto type_code = static_cast<int>(arguments.integer(1));
-          if (const Handle handle = handle_in(arguments, 0); handle != 0)
-            handles_.free(handle, type_code);
+        if (arguments.is_null(0)) return {};
+        if (const Handle handle = handle_in(arguments, 0); handle != 0) {
+          handles_.free(handle, freed_kind(arguments));
         }
-        return send(system_answer({}));
+        return {};
       case RequestCode::kDevFreeData:
         arguments.cpu(0);
-        handles_.free_memory(handle_in(arguments, 1));
-        return send(system_answer({}));
+        handles_.free(handle_in(arguments, 1), HandleKind::kMemory);
+        return {};
       case RequestCode::kDevAllocData: {
         arguments.cpu(0);
         progress_.set_doing("an allocation");
         const auto bytes = static_cast<std::uint64_t>(arguments.integer(1));
         // Tensor's own alignment is that of the strictest release of TVM.
         arguments.integer_within(2, 0, static_cast<std::int64_t>(kTensorAlignment));
-        return send(system_answer(OpaqueHandle{handles_.add_memory(new_memory(bytes))}));
+        return OpaqueHandle{handles_.add_memory(new_memory(bytes))};
       }
       case RequestCode::kDevGetAttr:
-        return send(system_answer(attribute(arguments)));
+        return attribute(arguments);
       case RequestCode::kCopyAmongRemote:
         copy_among(arguments.tensor(0), arguments.tensor(1));
-        return send(system_answer({}));
+        return {};
       case RequestCode::kDevSetDevice:
       case RequestCode::kDevStreamSync:
       case RequestCode::kDevFreeStream:
       case RequestCode::kDevSetStream:
         arguments.cpu(0);
-        return send(system_answer({}));
+        return {};
       case RequestCode::kDevCreateStream:
       case RequestCode::kDevGetCurrentStream:
         // The CPU has one stream, which TVM calls null.
         arguments.cpu(0);
-        return send(system_answer(OpaqueHandle{0}));
+        return OpaqueHandle{0};
       default:
         throw Error(ErrorKind::kFormat, "the request code " +
                                             std::to_string(static_cast<int>(code)) +
-                                            " is unknown, expected one of TVM 0.8 to 0.20");
+                                            " is unknown, expected one of TVM 0.8 or later");
     }
+  }
+
+  // Clients of TVM up to 0.20 say by a type code what they free.
+  std::optional<HandleKind> freed_kind(const Arguments& arguments) const {
+    if (encoding_ == Encoding::kTvm021) return std::nullopt;
+    switch (const std::int64_t type_code = arguments.integer(1)) {
+      case kTypePackedFunctionHandle:
+        return HandleKind::kFunction;
+      case kTypeModuleHandle:
+        return HandleKind::kModule;
+      case kTypeObjectHandle:
+        return HandleKind::kObject;
+      case kTypeNDArrayHandle:
+        return HandleKind::kArray;
+      default:
+        throw Error(ErrorKind::kMismatch, "handles of type code " + std::to_string(type_code) +
+                                              " cannot be freed, expected 8, 9, 10 or 13");
+    }
+  }
+
+  // All values of a request that is nothing but a sequence.
+  std::vector<Value> read_sequence(RequestCode code, FrameReader& frame) {
+    tell_encoding(code, frame);
+    std::vector<Value> values = SequenceReader(frame, handles_, encoding_).rest();
+    frame.check_end();
+    return values;
+  }
+
+  // The first request that shows it tells which encoding the client speaks.
+  void tell_encoding(RequestCode code, FrameReader& frame) {
+    if (encoding_told_) return;
+    std::array<std::int32_t, kTellingWords> words{};
+    const std::optional<Encoding> encoding = encoding_of(code, frame.peek(words));
+    if (!encoding) return;
+    encoding_told_ = true;
+    encoding_ = *encoding;
+    progress_.set_encoding(encoding_);
   }
 
   static Handle handle_in(const Arguments& arguments, std::size_t i) {
@@ -371,6 +398,8 @@ class Session {
   SessionProgress own_progress_;
   SessionProgress& progress_;
   bool initialized_ = false;
+  Encoding encoding_ = Encoding::kTvm08;
+  bool encoding_told_ = false;
 };
 
 }  // namespace

@@ -42,8 +42,9 @@ std::vector<NodeInfo> describe_nodes(const Graph& graph, const std::vector<bool>
 DebugExecutor::DebugExecutor(const ModelFiles& files, const ExecutorOptions& options)
     : GraphExecutor(files, options),
       nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
-DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options)
-    : GraphExecutor(std::move(library), options),
+DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options,
+                             const std::vector<NamedArray>& arrays)
+    : GraphExecutor(std::move(library), options, arrays),
       nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
 DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                              const ExecutorOptions& options)
@@ -59,6 +60,10 @@ const std::vector<NodeInfo>& DebugExecutor::nodes() const {
 }
 
 const Graph& DebugExecutor::graph() const { return impl().graph(); }
+
+const std::vector<std::int64_t>& DebugExecutor::output_tuples() const {
+  return impl().output_tuples();
+}
 
 void DebugExecutor::run_node(std::size_t index) { impl().run_node(index); }
 

@@ -29,6 +29,7 @@ class GraphExecutor::Impl {
   const std::vector<TensorInfo>& arguments() const { return arguments_; }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs();
+  const std::vector<std::int64_t>& output_tuples() const;
   MemoryAccount memory() const;
 
   std::size_t input_index(std::string_view name) const;

@@ -115,6 +115,12 @@ const std::vector<TensorInfo>& GraphExecutor::Impl::outputs() {
   return outputs_;
 }
 
+const std::vector<std::int64_t>& GraphExecutor::Impl::output_tuples() const {
+  const LoadedModel& model = now_->model;
+  return model.interpreter != nullptr ? model.interpreter->output_tuples()
+                                      : model.graph.output_tuples;
+}
+
 // Whether the tensor can go into the model as it is now; where it has to wait for others, it is
 // kept. Throws Error(kMismatch) for a tensor that the input can never be.
 bool GraphExecutor::Impl::takes_shape(std::size_t argument, const Tensor& tensor, bool in_place) {
@@ -327,8 +333,9 @@ void GraphExecutor::Impl::check_all_set() const {
 
 GraphExecutor::GraphExecutor(const ModelFiles& files, const ExecutorOptions& options)
     : impl_(std::make_unique<Impl>(load_model(files, options), options)) {}
-GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(load_model(std::move(library), options), options)) {}
+GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options,
+                             const std::vector<NamedArray>& arrays)
+    : impl_(std::make_unique<Impl>(load_model(std::move(library), options, arrays), options)) {}
 GraphExecutor::GraphExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                              const ExecutorOptions& options)
     : impl_(std::make_unique<Impl>(load_model(std::move(library), graph_json, options), options)) {}

@@ -114,8 +114,9 @@ LoadedModel load_model(const ModelFiles& files, const ExecutorOptions& options) 
   return fit_together(std::move(library), std::move(graph), graph_source, params, options);
 }
 
-LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options) {
-  if (holds_relax(*library)) return load_relax(std::move(library), {}, options);
+LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options,
+                       const std::vector<NamedArray>& arrays) {
+  if (holds_relax(*library)) return load_relax(std::move(library), arrays, options);
   const std::string source = "the graph inside " + library_name(*library);
   const EmbeddedGraph& embedded = graph_of_library(*library);
   Graph graph = parse_graph(embedded.graph_json, source);

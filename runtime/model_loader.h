@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include <run_model/graph.h>
 #include <run_model/graph_executor.h>
@@ -31,8 +32,10 @@ struct LoadedModel {
 // Throws as GraphExecutor's constructor does.
 LoadedModel load_model(const ModelFiles& files, const ExecutorOptions& options = {});
 
-// Takes the graph and the parameters from the library, a single-file export.
-LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options = {});
+// Takes the graph and the parameters from the library, a single-file export. `arrays` as in
+// ModelFiles.
+LoadedModel load_model(std::shared_ptr<Module> library, const ExecutorOptions& options = {},
+                       const std::vector<NamedArray>& arrays = {});
 
 // Takes the graph from `graph_json`, and the parameters from the library where it is its own graph.
 LoadedModel load_model(std::shared_ptr<Module> library, std::string_view graph_json,

@@ -18,9 +18,8 @@ constexpr int kPiecesAtATime = 16;
 
 }  // namespace
 
-Farewell::Farewell(OwnedFd socket, const std::string& text, TimePoint deadline)
-    : socket_(std::move(socket)), deadline_(deadline) {
-  if (!text.empty()) frame_ = exception_frame(text);
+Farewell::Farewell(OwnedFd socket, ByteVector frame, TimePoint deadline)
+    : socket_(std::move(socket)), frame_(std::move(frame)), deadline_(deadline) {
   send_rest();
 }
 
@@ -59,8 +58,9 @@ void Farewell::drain() {
   }
 }
 
-ByteVector exception_frame(std::string_view text) {
-  const Answer answer = exception_answer(std::string(text));
+ByteVector exception_frame(std::string_view text, Encoding encoding) {
+  if (text.empty()) return {};
+  const Answer answer = exception_answer(std::string(text), encoding);
   ByteVector frame;
   append_number<std::uint64_t>(frame, answer.head.size());
   frame.insert(frame.end(), answer.head.begin(), answer.head.end());

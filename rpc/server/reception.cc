@@ -190,7 +190,8 @@ void Reception::drop(Client& client, const std::string& why) {
 void Reception::refuse(Client& client, TimePoint now) {
   drop(client, client.handshake.why_refused());
   if (refused_.size() >= kMostRefused) refused_.erase(refused_.begin());
-  refused_.push_back(std::make_unique<Farewell>(std::move(client.socket), "", now + kRefusalTime));
+  refused_.push_back(
+      std::make_unique<Farewell>(std::move(client.socket), ByteVector(), now + kRefusalTime));
 }
 
 void Reception::start(Client& client, TimePoint now) {

@@ -57,8 +57,11 @@ void SessionTable::start(OwnedFd socket, const std::string& peer, const ClientKe
     event.warning = true;
     event.message = std::string("cannot be served: ") + error.what();
     log_(event);
+    // Nothing has shown yet how the client speaks.
     say_farewell(std::move(socket),
-                 "the server cannot start a session: " + std::string(error.what()), now);
+                 exception_frame("the server cannot start a session: " + std::string(error.what()),
+                                 Encoding::kTvm08),
+                 now);
   }
 }
 
@@ -99,9 +102,10 @@ void SessionTable::end_orphans() {
   orphans_->end_all_but(processes);
 }
 
-void SessionTable::say_farewell(OwnedFd socket, const std::string& text, TimePoint now) {
+void SessionTable::say_farewell(OwnedFd socket, ByteVector frame, TimePoint now) {
   if (farewells_.size() >= kMostFarewells) farewells_.erase(farewells_.begin());
-  farewells_.push_back(std::make_unique<Farewell>(std::move(socket), text, now + kFarewellTime));
+  farewells_.push_back(
+      std::make_unique<Farewell>(std::move(socket), std::move(frame), now + kFarewellTime));
 }
 
 void SessionTable::end_of(SessionWatch& session, TimePoint now) {
@@ -111,7 +115,8 @@ void SessionTable::end_of(SessionWatch& session, TimePoint now) {
           "left something in " + path_in_quotes(folder) + " that cannot be removed"});
   }
   if (session.is_client_there()) {
-    say_farewell(session.take_socket(), session.last_words(), now);
+    say_farewell(session.take_socket(), exception_frame(session.last_words(), session.encoding()),
+                 now);
   }
 }
 

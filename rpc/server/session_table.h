@@ -33,7 +33,7 @@ class SessionTable {
   void stop();
 
  private:
-  void say_farewell(OwnedFd socket, const std::string& text, TimePoint now);
+  void say_farewell(OwnedFd socket, ByteVector frame, TimePoint now);
   void end_of(SessionWatch& session, TimePoint now);
   void end_orphans();
 

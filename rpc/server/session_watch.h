@@ -35,9 +35,10 @@ class SessionWatch {
   // The process and all that it started are gone.
   bool is_over() const { return over_; }
 
-  // Then: what to tell the client, which may be nothing; whether it may be waiting to be told; and
-  // its socket.
+  // Then: what to tell the client, which may be nothing, and how; whether it may be waiting to be
+  // told; and its socket.
   const std::string& last_words() const { return last_words_; }
+  Encoding encoding() const { return process_->progress().encoding(); }
   bool is_client_there() const { return client_there_; }
   OwnedFd take_socket() { return std::move(socket_); }
   std::uint64_t number() const { return event_.session; }

@@ -160,7 +160,7 @@ constexpr Manual kServerManual{
     .program = "rpc_server",
     .summary = "run models on this board for TVM's Python on another machine",
     .description =
-        R"(rpc_server lets TVM's own Python (0.8 to 0.20) upload, run and time models on this
+        R"(rpc_server lets TVM's own Python (0.8 or later) upload, run and time models on this
 board. The board needs no TVM: this one file is all. On the host:
 
   remote = tvm.rpc.connect("BOARD", 9090)

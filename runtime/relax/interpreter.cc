@@ -35,10 +35,13 @@ void RelaxInterpreter::run(std::span<const Tensor> inputs) {
   }
   const std::vector<FfiAny> borrowed(arguments.begin(), arguments.end());
   outputs_.clear();  // their memory serves this run
+  output_tuples_.clear();
   add_outputs(machine_.call(function_, borrowed));
 }
 
 void RelaxInterpreter::add_outputs(const FfiValue& result) {
+  const FfiArrayObject* const array = as_array(result);
+  output_tuples_.push_back(array != nullptr ? array->size : -1);
   if (const FfiTensorObject* tensor = as_tensor(result)) {
     DLDataType dtype = tensor->tensor.dtype;
     if (same_dtype(dtype, kFfiBoolType)) dtype = kPlainBool;
@@ -47,7 +50,7 @@ void RelaxInterpreter::add_outputs(const FfiValue& result) {
                                     std::make_shared<FfiValue>(result)));
     return;
   }
-  if (const FfiArrayObject* array = as_array(result)) {
+  if (array != nullptr) {
     for (const FfiValue& item : array->items) add_outputs(item);
     return;
   }

@@ -25,6 +25,9 @@ class RelaxInterpreter {
   // Of the last run; shapes and numbers among them as tensors of int64 or float64.
   const std::vector<Tensor>& outputs() const { return outputs_; }
 
+  // How they lie in tuples, as Graph::output_tuples.
+  const std::vector<std::int64_t>& output_tuples() const { return output_tuples_; }
+
   const RelaxFunction& function() const { return function_; }
 
   // Bytes held for tensors and constants.
@@ -37,6 +40,7 @@ class RelaxInterpreter {
   const RelaxFunction& function_;
   RelaxMachine machine_;
   std::vector<Tensor> outputs_;
+  std::vector<std::int64_t> output_tuples_;
 };
 
 }  // namespace run_model

@@ -185,12 +185,14 @@ void Tracer::add_outputs(const FfiAny& result) {
       throw Error(ErrorKind::kFormat, "the model gives a tensor that nothing has written");
     }
     trace_.graph.outputs.push_back(entry);
+    trace_.graph.output_tuples.push_back(-1);
     return;
   }
   const FfiArrayObject* array = as_array(result);
   if (array == nullptr) {
     throw NotTraceable("the model gives " + std::string(ffi_type_name(result)));
   }
+  trace_.graph.output_tuples.push_back(array->size);
   for (const FfiValue& item : array->items) add_outputs(item);
 }
 

@@ -17,6 +17,7 @@
 
 #include <run_model/packed_function.h>
 #include <run_model/rpc/session.h>
+#include "rpc/encoding.h"
 #include "rpc/protocol.h"
 
 namespace run_model::rpc {
@@ -41,6 +42,9 @@ class FrameBuilder {
     for (const std::int32_t code : codes) number(code);
     return *this;
   }
+  // The type of the next value, as TVM 0.21 and later write it; the sequence begins with its count.
+  FrameBuilder& count(std::int32_t values) { return number(values); }
+  FrameBuilder& type(WireType type) { return number(type_code(Encoding::kTvm021, type)); }
   FrameBuilder& device(std::int32_t type = kDLCPU) { return number(type).number(std::int32_t{0}); }
   FrameBuilder& tensor(std::uint64_t memory, std::initializer_list<std::int64_t> shape,
                        DLDataType dtype, std::uint64_t byte_offset = 0,

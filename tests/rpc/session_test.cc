@@ -415,19 +415,6 @@ TEST_F(SessionTest, SessionConstructorsAreRefusedByName) {
               HasSubstr("'rpc.PopenSession' is not offered"));
 }
 
-// TVM 0.21 and later write each type index before its value; their text has the index 8.
-TEST_F(SessionTest, ClientsOfTvm021AreToldInTheirOwnEncoding) {
-  SessionThread session(functions_);
-  session.initialize();
-  AnswerParts answer = session.ask(FrameBuilder(RequestCode::kGetGlobalFunc)
-                                       .number(std::int32_t{1})
-                                       .number(std::int32_t{8})
-                                       .text("tvm.rpc.server.upload"));
-  ASSERT_EQ(answer.code(), RequestCode::kException);
-  EXPECT_THAT(answer.codes(), testing::ElementsAre(8));
-  EXPECT_THAT(answer.text(), HasSubstr("TVM 0.21 or later"));
-}
-
 TEST_F(SessionTest, EndsTellWhy) {
   SessionThread polite(functions_);
   polite.send(FrameBuilder(RequestCode::kShutdown).frame());

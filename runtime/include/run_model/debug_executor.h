@@ -30,12 +30,17 @@ class DebugExecutor : public GraphExecutor {
  public:
   // As GraphExecutor's.
   explicit DebugExecutor(const ModelFiles& files, const ExecutorOptions& options = {});
-  explicit DebugExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options = {});
+  explicit DebugExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options = {},
+                         const std::vector<NamedArray>& arrays = {});
   DebugExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                 const ExecutorOptions& options = {});
 
   // The graph as it was read: nodes()[i] is its i-th node that is no input.
   const Graph& graph() const;
+
+  // How outputs() lie in tuples, as Graph::output_tuples; of a model whose course depends on its
+  // inputs, those of the last run.
+  const std::vector<std::int64_t>& output_tuples() const;
 
   // The executable nodes in running order. run_node(i) runs just the i-th, on the storage as it
   // stands: run_node over all i equals run(). An index beyond them throws std::out_of_range.

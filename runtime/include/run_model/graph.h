@@ -64,6 +64,10 @@ struct Graph {
   std::vector<std::size_t> inputs;   // nodes of kind kInput in the order of the model's arguments
   std::vector<std::size_t> outputs;  // entries
   std::size_t num_storages = 0;      // storage numbers are below this
+  // How the outputs lie in the tuples that a function of TVM 0.21 and later gives: -1 for an
+  // output, for a tuple the number of its fields, which follow. Empty for graphs, which give a
+  // list.
+  std::vector<std::int64_t> output_tuples;
 };
 
 // Parses and checks a graph. Everything in it is consistent afterwards: indices are in range, nodes

@@ -78,8 +78,9 @@ class GraphExecutor {
 
   // The same of a library that is loaded already: of the graph in a single-file export, or of
   // `graph_json`. There are parameters where the graph is the one in the library; else all that the
-  // graph takes is an input.
-  explicit GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options = {});
+  // graph takes is an input. `arrays` as in ModelFiles.
+  explicit GraphExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options = {},
+                         const std::vector<NamedArray>& arrays = {});
   GraphExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                 const ExecutorOptions& options = {});
   ~GraphExecutor();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/rpc/frame_client.h"
@@ -34,13 +35,94 @@ inline FrameBuilder call(std::uint64_t function) {
   return FrameBuilder(RequestCode::kCallFunc).number(function);
 }
 
+// The same as TVM 0.21 and later write it.
+inline std::string find_now(const char* name) {
+  return FrameBuilder(RequestCode::kGetGlobalFunc)
+      .count(1)
+      .type(WireType::kText)
+      .text(name)
+      .frame();
+}
+
+inline std::string free_now(std::uint64_t handle) {
+  return FrameBuilder(RequestCode::kFreeHandle)
+      .count(1)
+      .type(WireType::kOpaque)
+      .number(handle)
+      .frame();
+}
+
+// A text or bytes as an object, by its index.
+inline FrameBuilder& object(FrameBuilder& frame, std::int32_t index, const char* content) {
+  return frame.number(index).number(index).text(content);
+}
+
+inline std::vector<std::string> seeds_of_tvm021() {
+  const std::string end = FrameBuilder(RequestCode::kShutdown).frame();
+  FrameBuilder upload = call(1);
+  object(upload.count(2).type(WireType::kText).text("a"), 66, "content");
+  FrameBuilder texts = call(1);
+  object(object(texts.count(2), 65, "text"), 66, "bytes");
+  return {
+      start() + find_now("echo") +
+          call(1)
+              .count(3)
+              .type(WireType::kInteger)
+              .number(std::int64_t{1})
+              .type(WireType::kReal)
+              .number(2.0)
+              .type(WireType::kNull)
+              .frame() +
+          texts.frame() +
+          call(1).count(1).type(WireType::kFunction).number(std::uint64_t{1}).frame() +
+          free_now(1) + end,
+      start() +
+          FrameBuilder(RequestCode::kDevAllocDataWithScope)
+              .count(2)
+              .type(WireType::kTensor)
+              .tensor(0, {4, 4}, kSeedFloats)
+              .type(WireType::kNull)
+              .frame() +
+          FrameBuilder(RequestCode::kCopyToRemote)
+              .tensor(1, {4}, kSeedFloats)
+              .number(std::uint64_t{16})
+              .raw("0123456789abcdef")
+              .frame() +
+          find_now("array") +
+          call(2).count(1).type(WireType::kTensor).tensor(1, {2, 2}, kSeedFloats).frame() +
+          FrameBuilder(RequestCode::kCopyFromRemote)
+              .tensor(3, {2, 2}, kSeedFloats)
+              .number(std::uint64_t{16})
+              .frame() +
+          free_now(3) +
+          FrameBuilder(RequestCode::kDevFreeData)
+              .count(2)
+              .type(WireType::kDevice)
+              .device()
+              .type(WireType::kOpaque)
+              .number(std::uint64_t{1})
+              .frame() +
+          end,
+      start() +
+          FrameBuilder(RequestCode::kDevGetAttr)
+              .count(2)
+              .type(WireType::kDevice)
+              .device()
+              .type(WireType::kInteger)
+              .number(std::int64_t{5})
+              .frame() +
+          find_now("tvm.rpc.server.upload") + upload.frame() + find_now("tvm.rpc.server.download") +
+          call(2).count(1).type(WireType::kText).text("a").frame() + end,
+  };
+}
+
 }  // namespace session_seed
 
 // Each is the bytes of one client, from its first request on.
 inline std::vector<std::string> session_seeds() {
   using namespace session_seed;
   const std::string end = FrameBuilder(RequestCode::kShutdown).frame();
-  return {
+  std::vector<std::string> seeds{
       start() + end,
       start() + find("echo") +
           call(1).codes({kTypeInt, kTypeFloat}).number(std::int64_t{1}).number(2.0).frame() +
@@ -95,6 +177,8 @@ inline std::vector<std::string> session_seeds() {
               .frame() +
           FrameBuilder(RequestCode::kDevCreateStream).codes({kTypeDevice}).device().frame() + end,
   };
+  for (std::string& seed : seeds_of_tvm021()) seeds.push_back(std::move(seed));
+  return seeds;
 }
 
 }  // namespace run_model::rpc

@@ -18,6 +18,9 @@ enum class SessionPhase : std::uint32_t {
   kAnswering,  // part of the answer may have been sent: nothing else may be written to the socket
 };
 
+// Which releases of TVM write values as a client does.
+enum class Encoding : std::uint32_t { kTvm08, kTvm021 };  // 0.8 to 0.20, 0.21 and later
+
 // What a session is doing, readable from the process that watches over it.
 //
 // Lies in memory that the session's process shares with its parent; has no pointers. One process
@@ -32,6 +35,10 @@ class SessionProgress {
   std::uint32_t requests() const { return requests_.load(std::memory_order_relaxed); }
   void begin_request() { requests_.fetch_add(1, std::memory_order_relaxed); }
 
+  // Which one the client speaks, as far as it has shown: kTvm08 until then.
+  Encoding encoding() const { return encoding_.load(std::memory_order_relaxed); }
+  void set_encoding(Encoding encoding) { encoding_.store(encoding, std::memory_order_relaxed); }
+
   // What the request is: "function run of GraphExecutor". Cut to what fits.
   void set_doing(std::string_view text);
   std::string doing() const;
@@ -39,6 +46,7 @@ class SessionProgress {
  private:
   std::atomic<SessionPhase> phase_{SessionPhase::kWaiting};
   std::atomic<std::uint32_t> requests_{0};
+  std::atomic<Encoding> encoding_{Encoding::kTvm08};
   std::array<char, 240> doing_{};
 };
 
