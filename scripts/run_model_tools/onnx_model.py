@@ -17,7 +17,11 @@ from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolE
 from run_model_tools.files import sha256_of, sources_hash
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
-from run_model_tools.onnx_repair.reference import reference_outputs
+from run_model_tools.onnx_repair.reference import (
+    NoReference,
+    reference_outputs,
+    repaired_outputs,
+)
 from run_model_tools.source_model import ModelInput, SourceModel
 
 
@@ -53,7 +57,13 @@ class OnnxModel(SourceModel):
         return self.run_by(inputs)[0]
 
     def run_by(self, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
-        return reference_outputs(self.path, {**inputs, **self.frozen}, self.cut)
+        try:
+            return reference_outputs(self.path, {**inputs, **self.frozen}, self.cut)
+        except NoReference as error:
+            try:
+                return repaired_outputs(self.path, inputs, self.frozen, self.cut)
+            except (NoReference, ToolError):
+                raise error from None
 
 
 def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,

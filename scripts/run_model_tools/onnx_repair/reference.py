@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +13,18 @@ import onnx
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference
+from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.outputs import with_outputs
+from run_model_tools.onnx_repair.repair import load, repair
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and no other sense.
 _NEWEST_OPSET = 21
 _NEWEST_IR = 10
+
+
+REPAIRED = "onnxruntime, of the repaired model"
+"""What repaired_outputs() is called in reports."""
 
 
 class NoReference(Exception):
@@ -37,6 +44,8 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
             large = ended.ByteSize() > MOST_IN_ONE_FILE
             onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
             return reference_outputs(Path(folder, "cut.onnx"), inputs)
+    if _leaves_out_masks(path):
+        raise NoReference("ONNX Runtime 1.20 leaves out the mask of MultiHeadAttention")
     try:
         return onnxruntime_process.run(str(path), inputs), "onnxruntime"
     except Exception as error:
@@ -54,15 +63,42 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
                           f"evaluator ({_first_line(error)})") from None
 
 
+def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str, np.ndarray],
+                     cut: Sequence[str] = ()) -> tuple[list[Any], str]:
+    """What ONNX Runtime makes of the model's repaired form, which shows all mistakes but those of
+    the repair; raises NoReference."""
+    shapes = {name: array.shape for name, array in inputs.items()}
+    model = in_float32(repair(load(path, cut), shapes, frozen, str(path)))
+    if model.ByteSize() > MOST_IN_ONE_FILE:
+        raise NoReference("its repaired form is too large")
+    try:
+        return onnxruntime_process.run(model.SerializeToString(), inputs), REPAIRED
+    except onnxruntime_process.OnnxRuntimeFailed as error:
+        raise NoReference(_first_line(error)) from None
+
+
+def _leaves_out_masks(path: Path) -> bool:
+    """Whether ONNX Runtime 1.20 takes the model for another one without a word."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content.find(b"MultiHeadAttention") < 0:
+            return False
+    return any(node.op_type == "MultiHeadAttention" and len(node.input) > 4 and node.input[4]
+               for node in onnx.load(str(path), load_external_data=False).graph.node)
+
+
 def _made_plainer(model: onnx.ModelProto) -> bool:
-    """Writes the newest known versions over newer ones, and names outputs that are left out before
-    others, on which ONNX Runtime crashes (Split); says whether there were any."""
+    """Writes the newest known versions over newer ones; drops outputs without a name at the end,
+    and names Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
+    """
     changed = model.ir_version > _NEWEST_IR
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:
         if imported.domain in ("", "ai.onnx") and imported.version > _NEWEST_OPSET:
             imported.version, changed = _NEWEST_OPSET, True
     for place, node in enumerate(model.graph.node):
+        while not node.domain and node.output and not node.output[-1]:
+            node.output.pop()
+            changed = True
         if node.op_type == "Split" and "" in node.output:
             node.output[:] = [name or f"unnamed_{place}_{index}"
                               for index, name in enumerate(node.output)]

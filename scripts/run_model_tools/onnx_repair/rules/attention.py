@@ -24,8 +24,8 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
         raise Refused("its output of products before the softmax is used")
     flat = q.rank == 3
     if flat:
-        q = _heads(walk, q, node.attrs["q_num_heads"])
-        k, v = (_heads(walk, t, node.attrs["kv_num_heads"]) for t in (k, v))
+        q = in_heads(walk, q, node.attrs["q_num_heads"])
+        k, v = (in_heads(walk, t, node.attrs["kv_num_heads"]) for t in (k, v))
     if past_k is not None and past_v is not None:
         k, v = concatenated(walk, [past_k, k], 2), concatenated(walk, [past_v, v], 2)
     presents = [k, v]
@@ -53,7 +53,7 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
     return [y, *presents]
 
 
-def _heads(walk: Walk, x: Value, count: int) -> Value:
+def in_heads(walk: Walk, x: Value, count: int) -> Value:
     """[batch, length, heads * size] -> [batch, heads, length, size]."""
     return transposed(walk, reshaped(walk, x, (*x.shape[:2], count, x.shape[2] // count)),
                       [0, 2, 1, 3])
@@ -74,7 +74,7 @@ def rotary_embedding(walk: Walk, node: Node) -> Value:
     x, cosine, sine, places = node.tensor(0), node.tensor(1), node.tensor(2), node.get(3)
     flat = x.rank == 3
     if flat:
-        x = _heads(walk, x, node.attrs["num_heads"])
+        x = in_heads(walk, x, node.attrs["num_heads"])
     if places is not None:
         cosine, sine = (graph.op("Gather", t, places, axis=0) for t in (cosine, sine))
     # [batch, 1, length, pairs]

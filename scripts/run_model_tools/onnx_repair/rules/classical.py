@@ -1,12 +1,15 @@
-"""Operators of ai.onnx.ml that are a step before or after a network."""
+"""Operators of ai.onnx.ml that are a step before or after a network, or a network of one layer."""
 
 from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto
 
+from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -34,3 +37,78 @@ def scaler(walk: Walk, node: Node) -> Value:
     x = cast(walk, node.tensor(0), TensorProto.FLOAT)
     offset, scale = (np.array(node.attrs[key], np.float32) for key in ("offset", "scale"))
     return graph.op("Mul", graph.op("Sub", x, offset), scale)
+
+
+@rule("LinearRegressor", domain=_DOMAIN)
+def linear_regressor(walk: Walk, node: Node) -> Value:
+    return _transformed(walk, node, _linear(walk, node, node.attrs.get("targets", 1)))
+
+
+@rule("LinearClassifier", domain=_DOMAIN)
+def linear_classifier(walk: Walk, node: Node) -> list[Value | None]:
+    graph = walk.graph
+    labels = node.attrs.get("classlabels_ints") or node.attrs.get("classlabels_strings") or []
+    x = node.tensor(0)
+    if len(labels) < 2 or len(node.attrs["coefficients"]) != len(labels) * x.shape[-1]:
+        raise Refused("it has not as many rows of coefficients as classes")
+    scores = _linear(walk, node, len(labels))
+    label = None
+    if node.wanted[0] and "classlabels_ints" in node.attrs:
+        best = graph.op("ArgMax", scores, axis=1, keepdims=0)
+        label = graph.op("Gather", graph.constant(np.array(labels, np.int64)), best, axis=0)
+    return [label, _transformed(walk, node, scores)][:node.outputs]
+
+
+def _linear(walk: Walk, node: Node, rows: int) -> Value:
+    """The products with each row of coefficients, and what is added to them."""
+    x = cast(walk, node.tensor(0), TensorProto.FLOAT)
+    if x.rank == 1:
+        x = reshaped(walk, x, (1, x.size))
+    weights = np.array(node.attrs["coefficients"], np.float32).reshape(rows, -1)
+    made = walk.graph.op("MatMul", x, np.ascontiguousarray(weights.T))
+    bias = np.array(node.attrs.get("intercepts", [0.0] * rows), np.float32)
+    return walk.graph.op("Add", made, bias)
+
+
+def _transformed(walk: Walk, node: Node, scores: Value) -> Value:
+    how = node.attrs.get("post_transform", "NONE")
+    if how == "SOFTMAX":
+        return walk.graph.op("Softmax", scores, axis=-1)
+    if how == "LOGISTIC":
+        return walk.graph.op("Sigmoid", scores)
+    if how != "NONE":
+        raise Refused(f"its results are transformed by {how}")
+    return scores
+
+
+@rule("Normalizer", domain=_DOMAIN)
+def normalizer(walk: Walk, node: Node) -> Value:
+    """Rows of nothing but zeros stay so."""
+    graph = walk.graph
+    x = cast(walk, node.tensor(0), TensorProto.FLOAT)
+    axes = [x.rank - 1]
+    norm = node.attrs.get("norm", "MAX")
+    if norm == "MAX":
+        size = reduce(walk, "ReduceMax", x, axes)
+    elif norm == "L1":
+        size = reduce(walk, "ReduceSum", graph.op("Abs", x), axes)
+    else:
+        size = graph.op("Sqrt", reduce(walk, "ReduceSum", graph.op("Mul", x, x), axes))
+    return graph.op("Div", x, graph.op("Where", graph.op("Equal", size, 0), graph.like(1, x), size))
+
+
+@rule("Imputer", domain=_DOMAIN)
+def imputer(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    kind = "float" if x.is_float else "int64"
+    value = np.array(node.attrs[f"imputed_value_{kind}s"], x.dtype)
+    missing = node.attrs.get(f"replaced_value_{kind}", 0)
+    found = (walk.graph.op("IsNaN", x) if missing != missing
+             else walk.graph.op("Equal", x, walk.graph.like(missing, x)))
+    return walk.graph.op("Where", found, walk.graph.constant(value), x)
+
+
+@rule("FeatureVectorizer", domain=_DOMAIN)
+def feature_vectorizer(walk: Walk, node: Node) -> Value:
+    rows = [x if x.rank > 1 else reshaped(walk, x, (1, x.size)) for x in node.tensors()]
+    return concatenated(walk, [cast(walk, row, TensorProto.FLOAT) for row in rows], 1)

@@ -1,0 +1,140 @@
+"""Transformers as ONNX Runtime's optimiser writes them (com.microsoft): embeddings, attention."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.attention import in_heads
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_DOMAIN = "com.microsoft"
+_UNSEEN = -10000.0
+"""What is added to scores of places that the mask leaves out, unless the node says."""
+
+
+@rule("EmbedLayerNormalization", domain=_DOMAIN)
+def embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
+    graph = walk.graph
+    ids, segments, words = node.tensor(0), node.get(1), node.tensor(2)
+    positions, of_segments, scale, shift = (node.tensor(3), node.get(4), node.tensor(5),
+                                            node.tensor(6))
+    mask, places = node.get(7), node.get(8)
+    total = graph.op("Gather", words, ids, axis=0)
+    if places is None:
+        places = graph.constant(np.arange(ids.shape[1])[None])
+    total = graph.op("Add", total, graph.op("Gather", positions, places, axis=0))
+    if segments is not None and of_segments is not None:
+        total = graph.op("Add", total, graph.op("Gather", of_segments, segments, axis=0))
+    y = walk.node_in("LayerNormalization", 17, [total, scale, shift], 1,
+                     epsilon=float(node.attrs.get("epsilon", 1e-12)))
+    if mask is None:
+        lengths = graph.constant(np.zeros(ids.shape[0], np.int32))
+    else:
+        lengths = reduce(walk, "ReduceSum", mask, [1], keepdims=False)
+    return [y, lengths, total][:max(node.outputs, 1)]
+
+
+@rule("Attention", domain=_DOMAIN)
+def attention(walk: Walk, node: Node) -> list[Value | None]:
+    """Queries, keys and values by one product with the weights of all three."""
+    if node.get(4) is not None or any(node.wanted[1:]):
+        raise Refused("it has keys and values of earlier steps")
+    if node.attrs.get("do_rotary", 0):
+        raise Refused("it turns queries and keys by their places")
+    x, weights, bias = node.tensor(0), node.tensor(1), node.get(2)
+    made = product(walk, x, weights)
+    if bias is not None:
+        made = walk.graph.op("Add", made, bias)
+    sizes = node.attrs.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
+    q, k, v = (in_heads(walk, part, node.attrs["num_heads"]) for part in walk.graph.ops(
+        "Split", [made, np.array(sizes)], 3, axis=2))
+    return [_attended(walk, node, q, k, v, node.get(3), node.get(5))]
+
+
+@rule("MultiHeadAttention", domain=_DOMAIN)
+def multi_head_attention(walk: Walk, node: Node) -> list[Value | None]:
+    graph = walk.graph
+    q, k, v, bias = node.tensor(0), node.get(1), node.get(2), node.get(3)
+    past_k, past_v = node.get(6), node.get(7)
+    heads = node.attrs["num_heads"]
+    if k is None or v is None or q.rank != 3:
+        raise Refused("its queries, keys and values are packed into one")
+    if bias is not None:
+        wide = [q.shape[2], k.shape[2] if k.rank == 3 else 0, v.shape[2] if v.rank == 3 else 0]
+        parts = graph.ops("Split", [bias, np.array([n for n in wide if n])],
+                          sum(n > 0 for n in wide), axis=0)
+        q = graph.op("Add", q, parts[0])
+        if k.rank == 3:
+            k = graph.op("Add", k, parts[1])
+        if v.rank == 3:
+            v = graph.op("Add", v, parts[-1])
+    q, k, v = (t if t.rank == 4 else in_heads(walk, t, heads) for t in (q, k, v))
+    if past_k is not None and past_v is not None:
+        k, v = concatenated(walk, [past_k, k], 2), concatenated(walk, [past_v, v], 2)
+    results: list[Value | None] = [_attended(walk, node, q, k, v, node.get(4), node.get(5)), k, v]
+    return results[:max(node.outputs, 1)]
+
+
+@rule("RotaryEmbedding", domain=_DOMAIN)
+def rotary_embedding(walk: Walk, node: Node) -> Value:
+    x, places, cosine, sine = (node.tensor(i) for i in range(4))
+    if node.attrs.get("is_packed_batching", 0) or float(node.attrs.get("scale", 1.0)) != 1:
+        raise Refused("it packs batches, or scales")
+    width = node.attrs.get("rotary_embedding_dim", 0)
+    heads = node.attrs.get("num_heads", 0)
+    if x.rank == 3 and not heads:
+        heads = x.shape[2] // (2 * cosine.shape[1])
+    if places.size == 1:  # Where the first one is.
+        steps = np.arange(x.shape[-2], dtype=places.dtype)
+        places = walk.graph.op("Add", reshaped(walk, places, (1, 1)), steps[None])
+        places = walk.graph.op("Expand", places, np.array([x.shape[0], x.shape[-2]]))
+    return walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, places], 1,
+                        interleaved=node.attrs.get("interleaved", 0), rotary_embedding_dim=width,
+                        num_heads=heads)
+
+
+def _attended(walk: Walk, node: Node, q: Value, k: Value, v: Value, mask: Value | None,
+              added: Value | None) -> Value:
+    """[batch, length, heads * size] of what is [batch, heads, length, size]."""
+    graph = walk.graph
+    scale = float(node.attrs.get("scale") or 0) or 1 / math.sqrt(q.shape[-1])
+    scores = graph.op("MatMul", graph.op("Mul", q, scale), transposed(walk, k, [0, 1, 3, 2]))
+    unseen = float(node.attrs.get("mask_filter_value", _UNSEEN))
+    if mask is not None:
+        hidden = graph.op("Where", _seen(walk, mask, q.shape[0], k.shape[2]),
+                          graph.like(0, q), graph.like(unseen, q))
+        scores = graph.op("Add", scores, hidden)
+    if added is not None:
+        scores = graph.op("Add", scores, added)
+    if node.attrs.get("unidirectional", 0):
+        queries, keys = scores.shape[-2:]
+        earlier = np.tri(queries, keys, keys - queries, dtype=np.bool_)
+        scores = graph.op("Where", graph.constant(earlier), scores,
+                          graph.like(float(np.finfo(q.dtype).min), q))
+    y = transposed(walk, graph.op("MatMul", graph.op("Softmax", scores, axis=-1), v),
+                   [0, 2, 1, 3])
+    return reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
+
+
+def _seen(walk: Walk, mask: Value, batch: int, keys: int) -> Value:
+    """Which keys count, by a mask of numbers for each of them or by how many do of a batch."""
+    graph = walk.graph
+    if mask.shape == (batch,):
+        return graph.op("Less", np.arange(keys, dtype=mask.dtype).reshape(1, 1, 1, keys),
+                        reshaped(walk, mask, (batch, 1, 1, 1)))
+    seen = graph.op("Greater", cast(walk, mask, TensorProto.INT32), 0)
+    if mask.shape == (batch, keys):
+        return reshaped(walk, seen, (batch, 1, 1, keys))
+    if mask.rank == 3 and mask.shape[0] == batch and mask.shape[2] == keys:
+        return reshaped(walk, seen, (batch, 1, *mask.shape[1:]))
+    raise Refused(f"its mask has the shape {list(mask.shape)}")

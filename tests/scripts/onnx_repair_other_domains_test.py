@@ -1,0 +1,117 @@
+"""Operators that are none of ONNX's own: transformers as ONNX Runtime's optimiser writes them, and
+steps before and after networks as scikit-learn's converter does."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx_repair_operators_test import attention, matches, one
+from onnx_repair_test import noise, repaired, run
+
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_repair.reference import REPAIRED
+
+MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
+X, W, B = noise(2, 5, 8), noise(8, 24), noise(24)
+
+
+@pytest.mark.parametrize("more, attrs", [
+    ([], {}), ([None, None, noise(1, 2, 5, 5)], {"scale": 0.3}),
+    ([np.array([3, 5], np.int32)], {"unidirectional": 1}),
+    ([np.array([[1, 1, 0, 0, 1], [1] * 5], np.int32)], {}),
+    ([np.tri(5, 5, 1, np.int32)[None].repeat(2, 0)], {"mask_filter_value": -50.0})])
+def test_attention(more, attrs):
+    matches("Attention", [X, W, B, *more], domain=MICROSOFT, constants=(1, 2), num_heads=2, **attrs)
+
+
+def test_attention_with_values_of_another_size():
+    matches("Attention", [X, noise(8, 28), noise(28)], domain=MICROSOFT, constants=(1, 2),
+            num_heads=2, qkv_hidden_sizes=[8, 8, 12])
+
+
+@pytest.mark.parametrize("arrays", [
+    [noise(1, 5, 8), noise(1, 7, 8), noise(1, 7, 12), noise(28), None, noise(1, 2, 5, 7)],
+    [noise(1, 5, 8), noise(1, 2, 7, 4), noise(1, 2, 7, 4)]])
+def test_attention_to_other_keys(arrays):
+    matches("MultiHeadAttention", arrays, domain=MICROSOFT, num_heads=2)
+
+
+def test_attention_to_earlier_keys():
+    arrays = [noise(1, 1, 8), noise(1, 1, 8), noise(1, 1, 8), None, None, None, noise(1, 2, 3, 4),
+              noise(1, 2, 3, 4)]
+    matches("MultiHeadAttention", arrays, outputs=3, domain=MICROSOFT, num_heads=2)
+
+
+def test_a_mask_that_onnx_runtime_leaves_out_is_taken(tmp_path):
+    """ONNX Runtime 1.20 computes without a key_padding_mask; later ones do not."""
+    q, k, v, mask = noise(1, 5, 8), noise(1, 7, 8), noise(1, 7, 8), np.array([[1] * 4 + [0] * 3],
+                                                                             np.int32)
+    model, inputs = one("MultiHeadAttention", [q, k, v, None, mask], domain=MICROSOFT, num_heads=2)
+    heads = [np.moveaxis(t.reshape(1, -1, 2, 4), 2, 1) for t in (q, k, v)]
+    want = np.moveaxis(attention(*heads, mask[:, None, None] > 0), 1, 2).reshape(1, 5, 8)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    onnx.save(model, str(tmp_path / "mask.onnx"))
+    (have,), who = read_model(tmp_path / "mask.onnx").run_by(inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    assert who == REPAIRED
+
+
+def test_what_nobody_here_knows_is_compared_with_its_repaired_form(tmp_path):
+    x, scale = noise(2, 8), noise(8)
+    model, inputs = one("RMSNormalization", [x, scale], opset=23)
+    onnx.save(model, str(tmp_path / "rms.onnx"))
+    (have,), who = read_model(tmp_path / "rms.onnx").run_by(inputs)
+    np.testing.assert_allclose(
+        have, x / np.sqrt(np.mean(x * x, -1, keepdims=True) + 1e-5) * scale, rtol=1e-5)
+    assert who == REPAIRED
+
+
+def test_embeddings():
+    ids, segments = np.array([[1, 2, 3], [4, 0, 0]], np.int32), np.array([[0, 0, 1]] * 2, np.int32)
+    tables = [noise(9, 8), noise(5, 8), noise(2, 8), noise(8), noise(8)]
+    mask = np.array([[1, 1, 1], [1, 0, 0]], np.int32)
+    for of_segments, counted in ((segments, mask), (None, None)):
+        arrays = [ids, of_segments, *tables[:2], tables[2] if of_segments is not None else None,
+                  *tables[3:], counted]
+        matches("EmbedLayerNormalization", arrays, outputs=2, domain=MICROSOFT, constants=(2, 3))
+
+
+@pytest.mark.parametrize("x, places, attrs", [
+    (noise(1, 5, 16), np.array([2]), {"interleaved": 1}),
+    (noise(1, 2, 5, 8), np.array([[0, 3, 1, 2, 9]]), {})])
+def test_turned_places(x, places, attrs):
+    matches("RotaryEmbedding", [x, places, noise(10, 4), noise(10, 4)], domain=MICROSOFT, **attrs)
+
+
+@pytest.mark.parametrize("how", ["NONE", "SOFTMAX", "LOGISTIC"])
+def test_linear_models(how):
+    rows = [float(number) for number in noise(12)]
+    matches("LinearClassifier", [noise(4, 4)], outputs=2, domain=ML, coefficients=rows,
+            intercepts=[0.1, 0.2, 0.3], classlabels_ints=[7, 9, 8], post_transform=how)
+    matches("LinearRegressor", [noise(4, 4)], domain=ML, coefficients=rows, targets=3,
+            intercepts=[0.1, 0.2, 0.3])
+
+
+def test_linear_models_of_another_form_are_refused():
+    model, inputs = one("LinearClassifier", [noise(2, 4)], outputs=2, domain=ML, intercepts=[0.1],
+                        coefficients=[1.0, 2.0, 3.0, 4.0], classlabels_ints=[0, 1])
+    with pytest.raises(ToolError, match="not as many rows of coefficients as classes"):
+        repaired(model, inputs)
+
+
+@pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])
+def test_rows_are_normalised(norm):
+    matches("Normalizer", [np.float32([[1, -2, 3, -4], [-1, -2, -3, -0.5], [0, 0, 0, 0]])],
+            domain=ML, norm=norm)
+
+
+def test_missing_numbers_are_filled_in():
+    x = np.float32([[1, np.nan, 2], [np.nan, 1, 1]])
+    matches("Imputer", [x], domain=ML, imputed_value_floats=[5.0, 6.0, 7.0],
+            replaced_value_float=float("nan"))
+    matches("Imputer", [np.array([[1, 0, 2]])], domain=ML, imputed_value_int64s=[5, 6, 7],
+            replaced_value_int64=0)
+    matches("FeatureVectorizer", [noise(2, 3), noise(2, 1)], domain=ML, inputdimensions=[3, 1])
