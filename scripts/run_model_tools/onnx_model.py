@@ -34,6 +34,8 @@ class OnnxModel(SourceModel):
     """Constants in the place of inputs, which are not among `inputs`."""
     cut: tuple[str, ...] = ()
     """Tensors of the graph that are the outputs, instead of its own."""
+    shapes: tuple[tuple[int | None, ...] | None, ...] = ()
+    """Of the outputs, as far as the file says."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
@@ -41,6 +43,10 @@ class OnnxModel(SourceModel):
 
     def source(self) -> dict[str, Any]:
         return {"onnx_sha256": self.sha256, "onnx_opset": self.opset}
+
+    @property
+    def output_shapes(self) -> list[tuple[int | None, ...] | None]:
+        return list(self.shapes) or super().output_shapes
 
     def why_not_run(self) -> str | None:
         return None
@@ -100,7 +106,15 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
                      [sha256_of(file) for file in files], opset=opset, frozen=dict(frozen),
-                     cut=tuple(cut))
+                     cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output))
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int | None, ...] | None:
+    """A tensor's shape as the file states it; None where it does not."""
+    tensor = value.type.tensor_type
+    return None if not tensor.HasField("shape") else tuple(
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
+        for d in tensor.shape.dim)
 
 
 def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:
@@ -109,16 +123,12 @@ def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:
         raise ToolError(MALFORMED_FILE, (
             f"{path} cannot be compiled: its input '{value.name}' is no tensor but a {kind}; "
             "export the network with tensors as inputs."))
-    tensor = value.type.tensor_type
-    shape = None if not tensor.HasField("shape") else tuple(
-        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
-        for d in tensor.shape.dim)
     try:
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
     except KeyError:
         raise ToolError(MALFORMED_FILE, f"{path} does not say of what type its input "
                                         f"'{value.name}' is.") from None
-    return ModelInput(value.name, shape, dtype)
+    return ModelInput(value.name, _shape(value), dtype)
 
 
 def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:

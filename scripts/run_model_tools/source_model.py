@@ -75,6 +75,11 @@ class SourceModel(ABC):
         return {self.file_format: str(self.path.resolve())}
 
     @property
+    def output_shapes(self) -> list[tuple[int | None, ...] | None]:
+        """Of each output, as far as the file says."""
+        return [None] * len(self.outputs)
+
+    @property
     def output_scales(self) -> list[Scale | None]:
         """Of each output, where it holds whole numbers that stand for others."""
         return [None] * len(self.outputs)

@@ -98,7 +98,8 @@ def test_unreachable_index_is_explained(tmp_path):
     repository = tmp_path / "repository"
     shutil.copytree(ROOT / "scripts", repository / "scripts")
     (repository / "artifacts").mkdir()
-    shutil.copy(ROOT / "artifacts" / "zoo.json", repository / "artifacts")
+    for name in ("zoo.json", "tasks.json"):
+        shutil.copy(ROOT / "artifacts" / name, repository / "artifacts")
     (repository / "build").mkdir()
     (repository / "build" / "venv").symlink_to(ROOT / "build" / "venv")
     environment = {k: v for k, v in os.environ.items() if k != "RUN_MODEL_ZOO_CACHE"}

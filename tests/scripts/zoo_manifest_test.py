@@ -21,7 +21,8 @@ def test_the_manifest_is_as_its_schema_says():
     assert errors(CONTENTS, SCHEMA, SCHEMA) == []
 
 
-@pytest.mark.parametrize("change", ["lacks", "unknown", "hash", "kind", "accuracy", "version"])
+@pytest.mark.parametrize("change", ["lacks", "unknown", "hash", "kind", "accuracy", "version",
+                                    "task", "pictures"])
 def test_the_schema_refuses(change):
     broken = copy.deepcopy(CONTENTS)
     first = broken["models"][0]
@@ -35,6 +36,8 @@ def test_the_schema_refuses(change):
         first["sources"][0]["kind"] = "ftp"
     elif change == "accuracy":
         broken["models"][1]["accuracy"]["top1"] = 175
+    elif change in ("task", "pictures"):
+        del next(m for m in broken["models"] if "task" in m)[change]
     else:
         broken["schema_version"] = 2
     assert errors(broken, SCHEMA, SCHEMA)
@@ -53,34 +56,43 @@ def test_the_networks_of_the_design_are_there():
 @pytest.mark.parametrize("model", read_manifest(), ids=lambda model: model.name)
 def test_each_entry_fits_the_rest_of_the_repository(model):
     for source in model.sources:
-        assert source.format == "onnx" or model.architecture in BUILDERS
+        assert source.format in ("onnx", "tflite") or model.architecture in BUILDERS
         # Torchvision's file names hold the first digits of the file's hash.
         if source.url and "-" in source.file_name and source.file_name.endswith(".pth"):
             assert source.sha256.startswith(source.file_name[:-4].rsplit("-", 1)[1])
-    assert (ROOT / model.labels).is_file()
     assert model.is_committed == (ROOT / model.golden).is_dir() or not model.is_committed
+    if model.tasks is not None:
+        assert all((ROOT / "images" / name).is_file() for name in model.facts["pictures"])
+        return
+    assert (ROOT / model.labels).is_file()
     assert model.preprocessing.crop == model.facts["input"]["shape"][2]
 
 
 @pytest.mark.parametrize("model", [m for m in read_manifest() if m.is_committed],
                          ids=lambda model: model.name)
 def test_committed_results_are_the_manifests(model):
-    """Of every picture in images/, for the ONNX file and preprocessing that the manifest states."""
-    pictures = {p.name for p in (ROOT / "images").iterdir() if p.suffix in (".png", ".jpg")}
+    """Of every picture in images/, or those that the manifest names, for the file, preprocessing
+    and tasks that it states."""
+    pictures = set(model.facts.get("pictures", ())) or {
+        p.name for p in (ROOT / "images").iterdir() if p.suffix in (".png", ".jpg")}
     folder = ROOT / model.golden
     found = {}
     for path in folder.glob("*.json"):
         case = json.loads(path.read_text())
         found[case["picture"]["file"]] = case
-        assert case["onnx_sha256"] == model.onnx_sha256
+        assert case[f"{model.file_format}_sha256"] == model.sha256
         assert case["preprocessing"] == model.preprocessing.to_json()
         facts = model.facts
+        if model.tasks is not None:
+            assert case["tasks"] == model.tasks
+            assert [r["kind"] for r in case["results"]] == [t["kind"] for t in model.tasks]
+            continue
         assert case["input"]["name"] == facts["input"]["name"]
         assert case["output"]["name"] == facts["output"]["name"]
         assert case["output"]["kind"] == facts["output"]["kind"]
         assert np.load(path.with_suffix(".npy")).shape == tuple(facts["output"]["shape"])
     assert set(found) == pictures
-    assert len(found) >= 10
+    assert model.tasks is not None or len(found) >= 10
 
 
 def test_models_are_chosen_by_name():
@@ -118,4 +130,4 @@ def test_seeded_models_are_remade_bit_for_bit(tmp_path):
     assert zoo.make(model, None, tmp_path).state == "made"
     described = json.loads((tmp_path / "seeded_shufflenet_v1.model.json").read_text())
     assert described["preprocessing"] == model.preprocessing.to_json()
-    assert described["onnx_sha256"] == model.onnx_sha256
+    assert described["onnx_sha256"] == model.sha256

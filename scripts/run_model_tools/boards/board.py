@@ -91,6 +91,8 @@ def _add_cases(files: dict[str, Path], model: str, golden: list[Path], images: P
             raise ToolError(MISSING_FILE, f"{picture}, the picture of {case}, is not there: name "
                                           "the folder that has it with --images.")
         files[f"images/{picture.name}"] = picture
+        # Results with tasks have no array.
         for file in (case, case.with_suffix(".npy")):
-            files[f"artifacts/golden/{model}/{file.name}"] = file
+            if file.is_file() or file == case:
+                files[f"artifacts/golden/{model}/{file.name}"] = file
     return len(cases)

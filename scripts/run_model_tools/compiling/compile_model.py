@@ -31,6 +31,8 @@ from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.source_model import SourceModel, parse_shape, resolve_shapes
 from run_model_tools.targets import find_target
+from run_model_tools.tasks import presets
+from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tflite.model import is_tflite, read_tflite
 from run_model_tools.tuning import selection
 from run_model_tools.verifying import verification
@@ -130,6 +132,7 @@ def parse_arguments() -> argparse.Namespace:
                              "run_model --profile shows")
     parser.add_argument("--report", type=Path, metavar="FILE.json",
                         help="also write the report to a file, with all that --explain says")
+    presets.add_flags(parser)
     preprocessing.add_flags(parser)
     return parser.parse_args()
 
@@ -172,7 +175,11 @@ def make_job(args: argparse.Namespace) -> Job:
         if item not in [i.name for i in model.inputs]:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
-    described, labels = preprocessing.from_flags(args, args.model)
+    tasks, default = presets.from_flags(args, args.model)
+    if tasks:
+        check_fit(tasks, [Output(*one) for one in zip(model.outputs, model.output_shapes)],
+                  str(args.model))
+    described, labels = preprocessing.from_flags(args, args.model, default)
     if args.dynamic and args.compiler != "relax":
         raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
                                "shapes; add --compiler relax or leave it out.")
@@ -186,7 +193,8 @@ def make_job(args: argparse.Namespace) -> Job:
         name=name, model=model, target=target, out=args.out,
         shapes=shapes, dynamic=args.dynamic, examples=examples,
         compiler="relax" if args.compiler == "relax" else "relay",
-        preprocessing=described, labels=labels, layouts=layouts, opt_level=args.opt_level,
+        preprocessing=described, labels=labels, tasks=tasks, layouts=layouts,
+        opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision == "int8" else args.kernels,
         optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
@@ -257,6 +265,8 @@ def print_report(job: Job, report: dict) -> None:
                   + (f" {item['layout']}" if "layout" in item else ""))
     if metadata["preprocessing"] is None:
         print("  preprocessing: none stated")
+    for task in metadata.get("tasks", ()):
+        print("  task: " + " ".join(task[k] for k in ("kind", "form") if k in task))
     print(f"  {describe_kernels(metadata.get('kernels'))}")
     if metadata.get("kernels", {}).get("method") != "ours":
         print(f"  {describe_tuning(metadata.get('tuning'))}")

@@ -34,6 +34,7 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
 from run_model_tools.source_model import SourceModel
 from run_model_tools.targets import Target
+from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tuning.selection import Selection
 from run_model_tools.verifying import verification
 from run_model_tools.verifying.execution import NotRun
@@ -54,6 +55,8 @@ class Job:
     shapes: dict[str, tuple[int, ...]]
     preprocessing: Preprocessing | None = None
     labels: str | None = None
+    tasks: list[dict[str, Any]] | None = None
+    """What the outputs mean (tasks/description.py)."""
     layouts: dict[str, str] = field(default_factory=dict)
     opt_level: int = 3
     records: Selection = Selection()
@@ -127,6 +130,8 @@ class Job:
                  self.records.key(), self.kernels,
                  None if self.kernels == "stock" or self.is_c else _kernel_sources(),
                  tvm_process.identity(self.tvm_python), cpu, platform.machine()]
+        if self.tasks is not None:
+            parts += ["tasks", self.tasks]
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration)]
         if self.optimize_for != winograd_bytes.SPEED:
@@ -342,7 +347,18 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
             metadata["target"]["features"] = features
     if job.labels:
         metadata["labels"] = job.labels
+    describe_tasks(job, metadata)
     return metadata
+
+
+def describe_tasks(job: Job, metadata: dict[str, Any]) -> None:
+    """Adds "tasks", which have to fit the outputs that the artifact turned out to have."""
+    if job.tasks is None:
+        return
+    check_fit(job.tasks, [
+        Output(item["name"], tuple(None if d < 0 else d for d in item["shape"]))
+        for item in metadata["outputs"]], str(job.model.path))
+    metadata["tasks"] = job.tasks
 
 
 def _write_flat(job: Job, metadata: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from run_model_tools.compiling.job import (
     NOT_ASKED_FOR,
     Job,
     check_compiler,
+    describe_tasks,
     linker_of,
 )
 from run_model_tools.compiling.open_shapes import shapes_to_try
@@ -98,6 +99,7 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
     }
     if job.labels:
         metadata["labels"] = job.labels
+    describe_tasks(job, metadata)
     return metadata
 
 

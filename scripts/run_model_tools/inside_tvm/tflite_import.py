@@ -10,11 +10,10 @@ import numpy as np
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.tflite.file import Malformed, read_file
 from run_model_tools.tflite.model import input_names
+from run_model_tools.tflite.standard_operators import TRANSPOSED, transposed_options
 
 # Operators that only say how numbers are stored: the importer sees numbers.
 _REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")
-# MediaPipe's transposed convolution: padding, then strides (TfLiteTransposeConvParams).
-_TRANSPOSED = "Convolution2DTransposeBias"
 _WHOLE = ("int8", "uint8", "int16")
 
 
@@ -175,15 +174,15 @@ def _converter_class(relay, frontend):
         def __init__(self, file, names, table):
             super().__init__(file.model, file.model.Subgraphs(0), table)
             self.file, self.names = file, names
-            self.convert_map[_TRANSPOSED] = self.convert_transposed_with_bias
+            self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
             self.quantize_exprs = {}
 
         def get_op_code_str(self, op):
             # Read once more, since the importer hands operators on and not their numbers.
             code = self.model.OperatorCodes(op.OpcodeIndex())
             custom = code.CustomCode()
-            if custom is not None and custom.decode("utf-8", "replace") == _TRANSPOSED:
-                return _TRANSPOSED
+            if custom is not None and custom.decode("utf-8", "replace") == TRANSPOSED:
+                return TRANSPOSED
             return super().get_op_code_str(op)
 
         def check_unsupported_ops(self):
@@ -250,22 +249,20 @@ def _converter_class(relay, frontend):
 
         def convert_transposed_with_bias(self, op):
             data, weight, bias = self.get_input_tensors(op)
-            options = np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes()
-            if len(options) < 12:
-                raise Refusal("model", "an operator %s has no options" % _TRANSPOSED)
-            padding, stride_x, stride_y = np.frombuffer(options[:12], np.int32)
+            same, stride_x, stride_y = transposed_options(
+                np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes())
             filters = self.get_tensor_value(weight)
             outputs, height, width, _ = filters.shape
             shape = [int(d) for d in self.file.tensors[op.Outputs(0)].shape]
             pads = (0, 0, 0, 0)
-            if padding == 1:
-                y = frontend.get_pad_value(shape[1], height, int(stride_y))
-                x = frontend.get_pad_value(shape[2], width, int(stride_x))
+            if same:
+                y = frontend.get_pad_value(shape[1], height, stride_y)
+                x = frontend.get_pad_value(shape[2], width, stride_x)
                 pads = (y[0], x[0], y[1], x[1])
             made = relay.nn.conv2d_transpose(
                 self.get_expr(data.tensor_idx),
                 relay.const(np.ascontiguousarray(filters.transpose(3, 0, 1, 2))),
-                strides=(int(stride_y), int(stride_x)), padding=pads, channels=int(outputs),
+                strides=(stride_y, stride_x), padding=pads, channels=int(outputs),
                 kernel_size=(int(height), int(width)), data_layout="NHWC", kernel_layout="IOHW",
                 out_dtype="float32")
             return relay.nn.bias_add(made, relay.const(self.get_tensor_value(bias)), axis=3)

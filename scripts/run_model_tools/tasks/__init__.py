@@ -1,0 +1,1 @@
+"""What a network's outputs mean: "tasks" of metadata.json, as postprocess/README.md says it."""

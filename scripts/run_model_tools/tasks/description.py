@@ -1,0 +1,122 @@
+"""What a list of tasks may say: the rules of run_model's own reader, before compiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from run_model_tools.tasks.detection import ACTIVATIONS, UNITS, check_detection, output_field
+from run_model_tools.tasks.fields import Field
+
+KINDS = ("classification", "detection", "segmentation", "landmarks", "embedding")
+POINT_COLUMNS = ("x", "y", "z", "score", "visibility", "presence", "other")
+_MOST_TASKS = 16
+_MOST_LABELS = 100_000
+_MOST_LABEL_BYTES = 1024
+_MOST_POINTS = 100_000
+
+
+def check_tasks(value: Any, source: str) -> list[dict[str, Any]]:
+    """The tasks of a task, a list of them, or an object with "tasks"; raises ToolError (4)."""
+    root = Field(value, source)
+    if isinstance(value, dict) and "tasks" in value:
+        root = root.member("tasks")
+    tasks = root.items() if isinstance(root.value, list) else [root]
+    if not 1 <= len(tasks) <= _MOST_TASKS:
+        root.fail(f"has {len(tasks)} tasks, where 1 to {_MOST_TASKS} are expected")
+    for task in tasks:
+        _CHECKS[task.member("kind").one_of(*KINDS)](task)
+        _check_labels(task)
+    return [task.value for task in tasks]
+
+
+def _check_labels(task: Field) -> None:
+    labels = task.find("labels")
+    if not labels:
+        return
+    if not 1 <= len(labels.items()) <= _MOST_LABELS:
+        labels.fail(f"has {len(labels.items())} labels, where 1 to {_MOST_LABELS} are expected")
+    for label in labels.items():
+        text = label.text()
+        if any(ord(c) < 0x20 or ord(c) == 0x7F for c in text) or (
+                len(text.encode()) > _MOST_LABEL_BYTES):
+            label.fail("is no label: it has control characters or more than 1024 bytes")
+
+
+def _only_with(task: Field, keys: tuple[str, ...], what: str) -> None:
+    for key in keys:
+        if key in task.object():
+            task.member(key).fail(f"has a meaning with {what} only")
+
+
+def _check_classification(task: Field) -> None:
+    task.refuse_others(("kind", "output", "labels", "activation", "binary"))
+    output_field(task.member("output"))
+    activation, binary = task.find("activation"), task.find("binary")
+    name = activation.one_of(*ACTIVATIONS) if activation else "softmax"
+    if binary and binary.boolean() and name == "softmax":
+        task.fail("is binary, for which \"activation\" has to be sigmoid or none")
+
+
+def _check_segmentation(task: Field) -> None:
+    task.refuse_others(("kind", "output", "form", "layout", "activation", "threshold", "labels",
+                        "resample"))
+    output_field(task.member("output"))
+    form = task.member("form").one_of("scores", "indices", "mask")
+    if form == "scores":
+        task.member("layout").one_of("NCHW", "NHWC")
+    else:
+        _only_with(task, ("layout",), "the form scores")
+    if form == "mask":
+        task.member("activation").one_of("none", "sigmoid")
+        threshold = task.find("threshold")
+        if threshold:
+            threshold.share()
+    else:
+        _only_with(task, ("activation", "threshold"), "the form mask")
+    resample = task.find("resample")
+    if resample and resample.one_of("bilinear", "nearest") == "bilinear" and form == "indices":
+        resample.fail("is 'bilinear', and numbers of classes cannot be interpolated")
+
+
+def _check_landmarks(task: Field) -> None:
+    task.refuse_others(("kind", "output", "columns", "points", "units", "point_activation",
+                        "confidence", "confidence_activation", "threshold", "labels",
+                        "connections"))
+    output_field(task.member("output"))
+    columns = task.member("columns")
+    names = columns.list_of(lambda column: column.one_of(*POINT_COLUMNS))
+    for name in ("x", "y"):
+        if names.count(name) != 1:
+            columns.fail(f"does not have '{name}' once")
+    for name in names:
+        if name != "other" and names.count(name) > 1:
+            columns.fail(f"has '{name}' more than once")
+    points, activation = task.find("points"), task.find("point_activation")
+    if points:
+        points.whole(0, _MOST_POINTS)
+    task.member("units").one_of(*UNITS)
+    if activation:
+        activation.one_of("none", "sigmoid")
+    confidence = task.find("confidence")
+    if confidence:
+        output_field(confidence)
+        task.member("confidence_activation").one_of("none", "sigmoid")
+        threshold = task.find("threshold")
+        if threshold:
+            threshold.share()
+    else:
+        _only_with(task, ("confidence_activation", "threshold"), "a confidence")
+    connections = task.find("connections")
+    if connections:
+        connections.list_of(
+            lambda pair: pair.exactly(2, lambda point: point.whole(0, _MOST_POINTS)))
+
+
+def _check_embedding(task: Field) -> None:
+    task.refuse_others(("kind", "output"))
+    output_field(task.member("output"))
+
+
+_CHECKS = {"classification": _check_classification, "detection": check_detection,
+           "segmentation": _check_segmentation, "landmarks": _check_landmarks,
+           "embedding": _check_embedding}

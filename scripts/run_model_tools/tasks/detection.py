@@ -1,0 +1,224 @@
+"""What a description of detections may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from run_model_tools.tasks.fields import Field
+
+FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows")
+ACTIVATIONS = ("none", "sigmoid", "softmax")
+UNITS = ("pixels", "normalized")
+BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
+_COMMON = ("kind", "form", "labels", "activation", "score_clip", "background", "classes_per_box",
+           "score_threshold", "candidates", "nms", "limit", "clip", "keypoints")
+
+
+def output_field(field: Field) -> None:
+    """An output by its name or number."""
+    if isinstance(field.value, str):
+        if not field.value:
+            field.fail("is empty, where the name or number of an output is expected")
+    else:
+        field.whole()
+
+
+def check_detection(task: Field) -> None:
+    form = task.member("form").one_of(*FORMS)
+    _FORMS[form](task)
+    _check_keypoints(task, form)
+    for key, check in (("score_clip", Field.positive), ("background", Field.whole),
+                       ("candidates", Field.whole)):
+        given = task.find(key)
+        if given:
+            check(given)
+    for key, words in (("classes_per_box", ("best", "every")),
+                       ("clip", ("none", "input", "picture"))):
+        given = task.find(key)
+        if given:
+            given.one_of(*words)
+    task.member("score_threshold").share()
+    _check_nms(task, form)
+    limit = task.find("limit")
+    if limit:
+        limit.whole(1)
+
+
+def _check_ssd(task: Field) -> None:
+    task.refuse_others((*_COMMON, "boxes", "scores", "anchors", "x_scale", "y_scale", "w_scale",
+                        "h_scale", "box_format", "exponential", "size_limit", "box_offset"))
+    output_field(task.member("boxes"))
+    output_field(task.member("scores"))
+    _check_anchors(task.member("anchors"))
+    for key in ("x_scale", "y_scale", "w_scale", "h_scale"):
+        task.member(key).positive()
+    task.member("box_format").one_of("cxcywh", "cycxhw")
+    task.member("exponential").boolean()
+    limit, offset = task.find("size_limit"), task.find("box_offset")
+    if limit:
+        limit.positive()
+    if offset:
+        offset.whole()
+    task.member("activation").one_of(*ACTIVATIONS)
+
+
+def _check_heads(task: Field) -> None:
+    task.refuse_others((*_COMMON, "outputs", "anchors", "coding", "scale_xy", "layout"))
+    outputs = task.member("outputs").list_of(output_field, 1)
+    anchors = task.member("anchors")
+    lists = anchors.list_of(
+        lambda one: one.list_of(lambda pair: pair.exactly(2, Field.positive), 1))
+    if len(lists) != len(outputs):
+        anchors.fail("has not one list for each of the outputs")
+    coding = task.member("coding").one_of("v3", "v5")
+    scale = task.find("scale_xy")
+    if scale:
+        if coding == "v5":
+            scale.fail("has a meaning with the coding v3 only")
+        scale.positive()
+    task.member("layout").one_of("NCHW", "NHWC")
+    _check_activation(task)
+
+
+def _check_rows(task: Field) -> None:
+    task.refuse_others((*_COMMON, "output", "units", "objectness"))
+    objectness = task.find("objectness")
+    if objectness:
+        objectness.boolean()
+    _check_one_output(task)
+
+
+def _check_v8(task: Field) -> None:
+    task.refuse_others((*_COMMON, "output", "units"))
+    _check_one_output(task)
+
+
+def _check_boxes(task: Field) -> None:
+    task.refuse_others((*_COMMON, "boxes", "scores", "classes", "count", "box_format", "units"))
+    for key in ("boxes", "scores"):
+        output_field(task.member(key))
+    for key in ("classes", "count"):
+        given = task.find(key)
+        if given:
+            output_field(given)
+    if "keypoints" in task.object():
+        task.member("keypoints").fail("has no meaning with the form boxes")
+    task.member("box_format").one_of(*BOX_FORMATS)
+    task.member("units").one_of(*UNITS)
+    _check_activation(task)
+
+
+def _check_box_rows(task: Field) -> None:
+    task.refuse_others((*_COMMON, "output", "box_format", "units"))
+    task.member("box_format").one_of(*BOX_FORMATS)
+    _check_one_output(task)
+
+
+_FORMS = {"ssd": _check_ssd, "yolo-rows": _check_rows, "yolo-heads": _check_heads,
+          "yolo-v8": _check_v8, "boxes": _check_boxes, "box-rows": _check_box_rows}
+
+
+def _check_one_output(task: Field) -> None:
+    output_field(task.member("output"))
+    task.member("units").one_of(*UNITS)
+    _check_activation(task)
+
+
+def _check_activation(task: Field) -> None:
+    activation = task.find("activation")
+    if activation:
+        activation.one_of(*ACTIVATIONS)
+
+
+def _check_keypoints(task: Field, form: str) -> None:
+    keypoints = task.find("keypoints")
+    if not keypoints:
+        return
+    keypoints.refuse_others(("count", "values", "offset"))
+    keypoints.member("count").whole(1, 1000)
+    values, offset = keypoints.find("values"), keypoints.find("offset")
+    if values:
+        values.whole(2, 3)
+    if "offset" in keypoints.object() and form != "ssd":
+        keypoints.member("offset").fail("has a meaning with the form ssd only")
+    if offset:
+        offset.whole()
+
+
+def _check_nms(task: Field, form: str) -> None:
+    # Only what may be suppressed already can go without a word about it.
+    if form in ("boxes", "box-rows") and "nms" not in task.object():
+        return
+    nms = task.member("nms")
+    if nms.value is None:
+        return
+    nms.refuse_others(("iou", "mode", "per_class"))
+    nms.member("iou").share()
+    nms.member("per_class").boolean()
+    mode = nms.find("mode")
+    if mode:
+        mode.one_of("hard", "weighted")
+
+
+def _check_anchors(anchors: Field) -> None:
+    generator = anchors.member("generator").one_of("mediapipe", "torchvision", "list")
+    if generator == "mediapipe":
+        _check_mediapipe_anchors(anchors)
+    elif generator == "torchvision":
+        _check_torchvision_anchors(anchors)
+    else:
+        anchors.refuse_others(("generator", "boxes"))
+        for box in anchors.member("boxes").items():
+            if min(box.exactly(4, Field.number)[2:]) <= 0:
+                box.fail("has a side that is not more than 0")
+
+
+def _size(field: Field) -> None:
+    field.exactly(2, Field.side)
+
+
+def _check_mediapipe_anchors(anchors: Field) -> None:
+    flags = ("reduce_boxes_in_lowest_layer", "fixed_anchor_size")
+    numbers = ("anchor_offset_x", "anchor_offset_y", "interpolated_scale_aspect_ratio")
+    anchors.refuse_others(("generator", "input_width", "input_height", "min_scale", "max_scale",
+                           "num_layers", "strides", "feature_maps", "aspect_ratios", *flags,
+                           *numbers))
+    for key in ("input_width", "input_height"):
+        anchors.member(key).side()
+    for key in ("min_scale", "max_scale"):
+        anchors.member(key).positive()
+    strides = anchors.member("strides").list_of(Field.side, 1)
+    layers, maps = anchors.find("num_layers"), anchors.find("feature_maps")
+    if layers and layers.whole(1, 65535) != len(strides):
+        layers.fail(f"is not the number of strides, {len(strides)}")
+    if maps and len(maps.list_of(_size)) != len(strides):
+        maps.fail("has not one size for each of the strides")
+    anchors.member("aspect_ratios").list_of(Field.positive)
+    _check_all(anchors, flags, Field.boolean)
+    _check_all(anchors, numbers, Field.number)
+
+
+def _check_torchvision_anchors(anchors: Field) -> None:
+    anchors.refuse_others(("generator", "input_width", "input_height", "feature_maps",
+                           "aspect_ratios", "min_ratio", "max_ratio", "scales", "steps", "clip"))
+    maps = len(anchors.member("feature_maps").list_of(_size, 1))
+    ratios = anchors.member("aspect_ratios")
+    if len(ratios.list_of(lambda one: one.list_of(Field.positive))) != maps:
+        ratios.fail("has not one list for each of the feature maps")
+    _check_all(anchors, ("min_ratio", "max_ratio"), Field.number)
+    _check_all(anchors, ("clip",), Field.boolean)
+    scales, steps = anchors.find("scales"), anchors.find("steps")
+    if scales and len(scales.list_of(Field.positive)) != maps + 1:
+        scales.fail("has not one number more than there are feature maps")
+    if steps:
+        if len(steps.list_of(Field.positive)) != maps:
+            steps.fail("has not one number for each feature map")
+        for key in ("input_width", "input_height"):
+            anchors.member(key).side()
+
+
+def _check_all(owner: Field, keys: tuple[str, ...], check: Callable[[Field], object]) -> None:
+    for key in keys:
+        given = owner.find(key)
+        if given:
+            check(given)

@@ -1,0 +1,232 @@
+"""Whether a description of tasks is of this network: its outputs by name, number and shape.
+
+Checked before minutes of compiling with what the model's file says of its outputs, and afterwards
+with what the artifact has. An extent of None, or no shape at all, is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NoReturn, Optional
+
+from run_model_tools.errors import MISMATCH, ToolError
+from run_model_tools.tasks.anchors import anchors_of
+
+Shape = Optional[tuple[Optional[int], ...]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One of a network's outputs."""
+
+    name: str
+    shape: Shape
+
+
+def check_fit(tasks: list[dict[str, Any]], outputs: Sequence[Output], what: str) -> None:
+    """Raises ToolError (6) where a task cannot be one of a network with these outputs.
+
+    what: the model, for the message.
+    """
+    for i, task in enumerate(tasks):
+        _Fit(task, outputs, f"{what}: task {i} ({task['kind']})").check()
+
+
+class _Fit:
+    def __init__(self, task: dict[str, Any], outputs: Sequence[Output], what: str) -> None:
+        self._task, self._outputs, self._what = task, outputs, what
+
+    def check(self) -> None:
+        kind = self._task["kind"]
+        form = self._task.get("form", "").replace("-", "_")
+        getattr(self, f"_{kind}_{form}" if form else f"_{kind}")()
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise ToolError(MISMATCH, f"{self._what} does not fit the network: {problem}.")
+
+    def _output(self, choice: str | int) -> Output:
+        if isinstance(choice, int):
+            if choice < len(self._outputs):
+                return self._outputs[choice]
+        else:
+            for i, output in enumerate(self._outputs):
+                if choice in (output.name, f"output_{i}"):
+                    return output
+        there = ", ".join(f"'{o.name}'" for o in self._outputs)
+        return self._refuse(f"it has no output {choice!r}; its outputs are {there}")
+
+    def _refuse_shape(self, output: Output, expected: str) -> NoReturn:
+        shape = "x".join("?" if d is None else str(d) for d in output.shape or ())
+        self._refuse(f"its output '{output.name}' is {shape}, where {expected} is expected")
+
+    def _classification(self) -> None:
+        output = self._output(self._task["output"])
+        size = _size(output.shape)
+        if self._task.get("binary") and size not in (None, 1):
+            self._refuse_shape(output, "one number, which a binary one has,")
+        self._check_labels(output, 2 if self._task.get("binary") else size)
+
+    def _embedding(self) -> None:
+        self._output(self._task["output"])
+
+    def _keypoint_values(self) -> int:
+        keypoints = self._task.get("keypoints") or {}
+        return keypoints.get("count", 0) * keypoints.get("values", 2)
+
+    def _check_labels(self, output: Output, classes: int | None) -> None:
+        labels = self._task.get("labels")
+        if labels and classes is not None and classes != len(labels):
+            self._refuse(f"its output '{output.name}' has {classes} classes, and there are "
+                         f"{len(labels)} labels")
+
+    def _detection_ssd(self) -> None:
+        boxes, scores = self._output(self._task["boxes"]), self._output(self._task["scores"])
+        count = len(anchors_of(self._task["anchors"]))
+        offset = self._task.get("box_offset", 0)
+        values = offset + 4
+        if self._keypoint_values():
+            start = self._task["keypoints"].get("offset", offset + 4)
+            values = max(values, start + self._keypoint_values())
+        rows = self._rows(boxes)
+        if rows is not None and (rows[0] != count or rows[1] < values):
+            self._refuse_shape(boxes, f"{count}x{values} or more (an anchor's box and keypoints)")
+        size = _size(scores.shape)
+        if size is not None and (size % count or size == 0):
+            self._refuse_shape(scores, f"numbers for {count} anchors")
+        self._check_labels(scores, None if size is None else size // count)
+
+    def _detection_yolo_rows(self) -> None:
+        output = self._output(self._task["output"])
+        before = 4 + int(self._task.get("objectness", True))
+        rows = self._rows(output)
+        if rows is None:
+            return
+        classes = rows[1] - before - self._keypoint_values()
+        if classes < 0 or (classes == 0 and before == 4):
+            self._refuse_shape(output, f"rows of {before} numbers, then classes"
+                               + (" and keypoints" if self._keypoint_values() else ""))
+        self._check_labels(output, max(classes, 1))
+
+    def _detection_yolo_v8(self) -> None:
+        output = self._output(self._task["output"])
+        rows = self._rows(output)
+        if rows is None:
+            return
+        classes = rows[0] - 4 - self._keypoint_values()
+        if classes < 1:
+            self._refuse_shape(output, "4 rows of boxes and one for each class, a column for each "
+                                       "candidate,")
+        self._check_labels(output, classes)
+
+    def _detection_yolo_heads(self) -> None:
+        found = set()
+        for choice, anchors in zip(self._task["outputs"], self._task["anchors"]):
+            output = self._output(choice)
+            if output.shape is None:
+                continue
+            if None in output.shape:
+                continue
+            values = self._head_values(output, len(anchors))
+            found.add(values - 5 - self._keypoint_values())
+            self._check_labels(output, max(values - 5 - self._keypoint_values(), 1))
+        if len(found) > 1:
+            self._refuse("its outputs have different numbers of classes: "
+                         + ", ".join(map(str, sorted(found))))
+
+    def _head_values(self, output: Output, anchors: int) -> int:
+        """The numbers of an anchor in each cell: of A(5+C)xHxW, AxHxWx(5+C) or HxWxA(5+C)."""
+        shape = [d for d in output.shape or () if d != 1]
+        if self._task["layout"] == "NCHW" and len(shape) == 4 and shape[0] == anchors:
+            values, rest = shape[3] or 0, 0
+        elif len(shape) == 3:
+            values, rest = divmod(shape[-1 if self._task["layout"] == "NHWC" else 0] or 0, anchors)
+        else:
+            values, rest = 0, 0
+        if values < 5 or rest:
+            self._refuse_shape(output, f"a map of {anchors} times 5 or more channels "
+                                       f"({self._task['layout']})")
+        return values
+
+    def _detection_boxes(self) -> None:
+        boxes, scores = self._output(self._task["boxes"]), self._output(self._task["scores"])
+        for key in ("classes", "count"):
+            if self._task.get(key) is not None:
+                self._output(self._task[key])
+        rows, size = self._rows(boxes), _size(scores.shape)
+        if rows is None:
+            return
+        if rows[1] != 4:
+            self._refuse_shape(boxes, "rows of 4 numbers")
+        if size is not None and (size % rows[0] or size == 0):
+            self._refuse_shape(scores, f"numbers for {rows[0]} boxes")
+        if self._task.get("classes") is None and size is not None:
+            self._check_labels(scores, size // rows[0])
+
+    def _detection_box_rows(self) -> None:
+        output = self._output(self._task["output"])
+        rows = self._rows(output)
+        if rows is not None and rows[1] < 6 + self._keypoint_values():
+            self._refuse_shape(output, "rows of a box, a score and a class")
+
+    def _segmentation_scores(self) -> None:
+        output = self._output(self._task["output"])
+        if output.shape is None:
+            return
+        shape = [d for d in output.shape if d != 1]
+        if len(shape) != 3:
+            self._refuse_shape(output, f"a map for each of several classes ({self._task['layout']}"
+                                       "; one map is the form mask)")
+        self._check_labels(output, shape[-1 if self._task["layout"] == "NHWC" else 0])
+
+    def _segmentation_indices(self) -> None:
+        self._one_map("the class of each pixel")
+
+    def _segmentation_mask(self) -> None:
+        self._one_map("one map")
+        if len(self._task.get("labels") or []) > 2:
+            self._refuse("a mask is one class or none, and there are "
+                         f"{len(self._task['labels'])} labels")
+
+    def _one_map(self, expected: str) -> None:
+        output = self._output(self._task["output"])
+        if output.shape is not None and len([d for d in output.shape if d != 1]) != 2:
+            self._refuse_shape(output, expected)
+
+    def _rows(self, output: Output) -> tuple[int, int] | None:
+        """(rows, numbers in each), where these are known; dimensions of 1 may stand anywhere."""
+        if output.shape is None or None in output.shape:
+            return None
+        shape = [d or 0 for d in output.shape if d != 1]
+        if len(shape) not in (1, 2):
+            self._refuse_shape(output, "a table of two dimensions")
+        return (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
+
+    def _landmarks(self) -> None:
+        output, columns = self._output(self._task["output"]), len(self._task["columns"])
+        size, wanted = _size(output.shape), self._task.get("points") or 0
+        if size is not None and (size % columns or size < wanted * columns or size == 0):
+            self._refuse_shape(output, f"{columns} numbers for each of "
+                                       f"{f'{wanted} or more' if wanted else 'its'} points")
+        labels = self._task.get("labels")
+        points = wanted or (size // columns if size is not None else None)
+        if labels and points is not None and len(labels) != points:
+            self._refuse(f"it has {points} points, and there are {len(labels)} labels")
+        for pair in self._task.get("connections") or []:
+            if points is not None and max(pair) >= points:
+                self._refuse(f"it has {points} points, and a connection is of point {max(pair)}")
+        if self._task.get("confidence") is not None:
+            confidence = self._output(self._task["confidence"])
+            if _size(confidence.shape) not in (None, 1):
+                self._refuse_shape(confidence, "one number")
+
+
+def _size(shape: Shape) -> int | None:
+    """How many numbers there are, where every extent is known."""
+    return None if shape is None else _product(shape)
+
+
+def _product(extents: Sequence[int | None]) -> int | None:
+    known = [d for d in extents if d is not None]
+    return prod(known) if len(known) == len(extents) else None

@@ -1,0 +1,166 @@
+"""A .tflite file with MediaPipe's transposed convolution as the schema's own, for LiteRT to run.
+
+LiteRT knows a transposed convolution with a bias, and MediaPipe's Convolution2DTransposeBias is the
+same but for where the size of its output is said: here by the output itself, there by a constant.
+
+Offsets in a flatbuffer lead forwards only, so the tables that change go in front of the file, and
+refer to what they keep of it behind them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flatbuffers
+import numpy as np
+
+TRANSPOSED = "Convolution2DTransposeBias"
+_ALIGNMENT = 64
+_SAME = 1
+"""Of TfLitePadding, as MediaPipe's operator has it."""
+
+
+def transposed_options(options: bytes) -> tuple[bool, int, int]:
+    """(whether the padding is "same", stride along x, along y) of MediaPipe's operator."""
+    if len(options) < 12:
+        raise ValueError(f"an operator {TRANSPOSED} has no options")
+    padding, stride_x, stride_y = np.frombuffer(options[:12], np.int32)
+    return bool(padding == _SAME), int(stride_x), int(stride_y)
+
+
+def with_standard_operators(data: bytes) -> bytes:
+    """The same network with operators that LiteRT has in its main graph; other ones stay.
+
+    `data` is a file that file.read_file takes.
+    """
+    import tflite
+
+    model = tflite.Model.GetRootAs(data, 0)
+    graph = model.Subgraphs(0)
+    codes = [(model.OperatorCodes(i).CustomCode() or b"").decode("utf-8", "replace")
+             for i in range(model.OperatorCodesLength())]
+    if TRANSPOSED not in codes:
+        return data
+    front = _Front(model, graph)
+    front.code = front.add_code()
+    for index in range(graph.OperatorsLength()):
+        operator = graph.Operators(index)
+        if codes[operator.OpcodeIndex()] == TRANSPOSED:
+            front.replace(index, operator)
+    return front.finish(data)
+
+
+class _Front:
+    """The tables before the file: what is kept has its place in the file, what is new in here."""
+
+    def __init__(self, model: Any, graph: Any) -> None:
+        self._model, self._graph = model, graph
+        self._builder = flatbuffers.Builder(1 << 16)
+        self.code = -1
+        # Of each element: its place in the file, or (the builder's offset,) where it is new.
+        self._codes: list[int | tuple[int]] = [
+            model.OperatorCodes(i)._tab.Pos for i in range(model.OperatorCodesLength())]
+        self._buffers: list[int | tuple[int]] = [
+            model.Buffers(i)._tab.Pos for i in range(model.BuffersLength())]
+        self._tensors: list[int | tuple[int]] = [
+            graph.Tensors(i)._tab.Pos for i in range(graph.TensorsLength())]
+        self._operators: list[int | tuple[int]] = [
+            graph.Operators(i)._tab.Pos for i in range(graph.OperatorsLength())]
+
+    def add_code(self) -> int:
+        import tflite
+
+        b, number = self._builder, tflite.BuiltinOperator.TRANSPOSE_CONV
+        tflite.OperatorCodeStart(b)
+        tflite.OperatorCodeAddDeprecatedBuiltinCode(b, number)
+        tflite.OperatorCodeAddBuiltinCode(b, number)
+        tflite.OperatorCodeAddVersion(b, 3)  # the first one with a bias
+        self._codes.append((tflite.OperatorCodeEnd(b),))
+        return len(self._codes) - 1
+
+    def replace(self, index: int, operator: Any) -> None:
+        """Puts the standard operator in the place of the graph's one of this number."""
+        import tflite
+
+        b = self._builder
+        same, stride_x, stride_y = transposed_options(
+            np.asarray(operator.CustomOptionsAsNumpy(), np.uint8).tobytes())
+        tflite.TransposeConvOptionsStart(b)
+        tflite.TransposeConvOptionsAddPadding(
+            b, tflite.Padding.SAME if same else tflite.Padding.VALID)
+        tflite.TransposeConvOptionsAddStrideW(b, stride_x)
+        tflite.TransposeConvOptionsAddStrideH(b, stride_y)
+        options = tflite.TransposeConvOptionsEnd(b)
+        data, weights, bias = (operator.Inputs(i) for i in range(3))
+        shape = self._graph.Tensors(operator.Outputs(0)).ShapeAsNumpy()
+        inputs = b.CreateNumpyVector(
+            np.array([self._constant(np.asarray(shape, np.int32)), weights, data, bias], np.int32))
+        outputs = b.CreateNumpyVector(np.array([operator.Outputs(0)], np.int32))
+        tflite.OperatorStart(b)
+        tflite.OperatorAddOpcodeIndex(b, self.code)
+        tflite.OperatorAddInputs(b, inputs)
+        tflite.OperatorAddOutputs(b, outputs)
+        tflite.OperatorAddBuiltinOptionsType(b, tflite.BuiltinOptions.TransposeConvOptions)
+        tflite.OperatorAddBuiltinOptions(b, options)
+        self._operators[index] = (tflite.OperatorEnd(b),)
+
+    def _constant(self, values: np.ndarray) -> int:
+        """The number of a new tensor of whole numbers."""
+        import tflite
+
+        b = self._builder
+        stored = b.CreateByteVector(values.tobytes())
+        tflite.BufferStart(b)
+        tflite.BufferAddData(b, stored)
+        self._buffers.append((tflite.BufferEnd(b),))
+        shape, name = b.CreateNumpyVector(np.array(values.shape, np.int32)), b.CreateString("")
+        tflite.TensorStart(b)
+        tflite.TensorAddShape(b, shape)
+        tflite.TensorAddType(b, tflite.TensorType.INT32)
+        tflite.TensorAddBuffer(b, len(self._buffers) - 1)
+        tflite.TensorAddName(b, name)
+        self._tensors.append((tflite.TensorEnd(b),))
+        return len(self._tensors) - 1
+
+    def finish(self, data: bytes) -> bytes:
+        """The tables, and the file behind them."""
+        import tflite
+
+        b = self._builder
+        lists = [(elements, self._reserve(elements)) for elements in (
+            self._codes, self._buffers, self._tensors, self._operators)]
+        codes, buffers, tensors, operators = (place for _, place in lists)
+        inputs = b.CreateNumpyVector(np.asarray(self._graph.InputsAsNumpy(), np.int32))
+        outputs = b.CreateNumpyVector(np.asarray(self._graph.OutputsAsNumpy(), np.int32))
+        tflite.SubGraphStart(b)
+        tflite.SubGraphAddTensors(b, tensors)
+        tflite.SubGraphAddInputs(b, inputs)
+        tflite.SubGraphAddOutputs(b, outputs)
+        tflite.SubGraphAddOperators(b, operators)
+        places: list[int | tuple[int]] = [(tflite.SubGraphEnd(b),)]
+        places += [self._model.Subgraphs(i)._tab.Pos
+                   for i in range(1, self._model.SubgraphsLength())]
+        graphs = self._reserve(places)
+        lists.append((places, graphs))
+        tflite.ModelStart(b)
+        tflite.ModelAddVersion(b, self._model.Version())
+        tflite.ModelAddOperatorCodes(b, codes)
+        tflite.ModelAddSubgraphs(b, graphs)
+        tflite.ModelAddBuffers(b, buffers)
+        b.Finish(tflite.ModelEnd(b), b"TFL3")
+        front = bytearray(b.Output())
+        length = len(front)
+        front += bytes(-length % _ALIGNMENT)
+        for elements, vector in lists:
+            # The builder counts from the end; a vector's length comes before its elements.
+            start = length - vector + 4
+            for i, element in enumerate(elements):
+                place = start + 4 * i
+                target = (length - element[0] if isinstance(element, tuple)
+                          else len(front) + element)
+                front[place:place + 4] = (target - place).to_bytes(4, "little")
+        return bytes(front) + data
+
+    def _reserve(self, elements: list[int | tuple[int]]) -> int:
+        """A vector of as many offsets, which finish() writes when all places are known."""
+        return self._builder.CreateNumpyVector(np.zeros(len(elements), np.uint32))

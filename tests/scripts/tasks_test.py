@@ -1,0 +1,190 @@
+"""Descriptions of what outputs mean: what they may say, whose they can be, and presets."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+from run_model_tools.errors import ToolError
+from run_model_tools.tasks.anchors import anchors_of
+from run_model_tools.tasks.description import check_tasks
+from run_model_tools.tasks.fit import Output, check_fit
+from run_model_tools.tasks.presets import FILE, read_presets
+from small_networks import save_classifier
+
+FACE = read_presets()["face_detection"].tasks[0]
+FACE_OUTPUTS = [Output("regressors", (1, 896, 16)), Output("classificators", (1, 896, 1))]
+ROWS = {"kind": "detection", "form": "yolo-rows", "output": 0, "units": "pixels",
+        "score_threshold": 0.5, "nms": {"iou": 0.5, "per_class": True}, "labels": ["a", "b"]}
+HEADS = {"kind": "detection", "form": "yolo-heads", "outputs": [0], "anchors": [[[10, 13]] * 3],
+         "coding": "v5", "layout": "NCHW", "score_threshold": 0.5, "nms": None}
+BOXES = {"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s", "box_format": "xyxy",
+         "units": "pixels", "score_threshold": 0.1}
+MASK = {"kind": "segmentation", "output": 0, "form": "mask", "activation": "sigmoid"}
+MAPS = {"kind": "segmentation", "output": 0, "form": "scores", "layout": "NCHW"}
+INDICES = {"kind": "segmentation", "output": 0, "form": "indices"}
+POINTS = {"kind": "landmarks", "output": 0, "columns": ["x", "y", "z"], "units": "pixels",
+          "points": 4}
+BINARY = {"kind": "classification", "output": 0, "binary": True, "activation": "sigmoid"}
+
+
+def refused(call, *arguments) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        call(*arguments)
+    return caught.value
+
+
+@pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, MASK, MAPS, POINTS, BINARY,
+                                  {"kind": "embedding", "output": "e"}])
+def test_a_description_is_taken_alone_in_a_list_and_in_an_object(task):
+    assert check_tasks(task, "t") == check_tasks([task], "t") == check_tasks(
+        {"tasks": [task], "model": "m"}, "t") == [task]
+
+
+CHANGES = [
+    (FACE, "kind", "detect"), (FACE, "form", "sdd"), (FACE, "labels", []), (FACE, "color", 1),
+    (FACE, "labels", ["a\nb"]), (FACE, "x_scale", 0), (FACE, "x_scale", None),
+    (FACE, "activation", None), (FACE, "score_threshold", 1.5), (FACE, "nms", {"iou": 0.3}),
+    (FACE, "nms", {"iou": 0.3, "per_class": True, "mode": "soft"}), (FACE, "limit", 0),
+    (FACE, "boxes", -1), (FACE, "boxes", ""), (FACE, "boxes", True), (FACE, "exponential", 1),
+    (FACE, "keypoints", {"count": 0}), (FACE, "keypoints", {"count": 2, "values": 4}),
+    (FACE, "anchors", {"generator": "mediapipe"}),
+    (FACE, "anchors", {**FACE["anchors"], "num_layers": 3}),
+    (FACE, "anchors", {"generator": "list", "boxes": [[0.5, 0.5, 0, 1]]}),
+    (FACE, "anchors", {"generator": "torchvision", "feature_maps": [[2, 2]], "aspect_ratios": []}),
+    (ROWS, "units", "metres"), (ROWS, "score_threshold", float("nan")),
+    (ROWS, "keypoints", {"count": 2, "offset": 4}), (ROWS, "nms", "DELETE"),
+    (HEADS, "anchors", []), (HEADS, "scale_xy", 1.1), (HEADS, "layout", "DELETE"),
+    (BOXES, "keypoints", {"count": 2}), (BOXES, "box_format", "xxyy"),
+    (MASK, "layout", "NCHW"), (MASK, "activation", "softmax"), (MAPS, "threshold", 0.5),
+    (MAPS, "layout", "DELETE"), (INDICES, "resample", "bilinear"),
+    (POINTS, "columns", ["x", "z"]), (POINTS, "columns", ["x", "y", "y"]),
+    (POINTS, "threshold", 0.5), (POINTS, "confidence", 1), (POINTS, "connections", [[1, 2, 3]]),
+    (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE")]
+
+
+@pytest.mark.parametrize("task,key,value", CHANGES)
+def test_what_is_wrong_is_named_with_its_place(task, key, value):
+    changed = copy.deepcopy(task)
+    if value == "DELETE":
+        del changed[key]
+    else:
+        changed[key] = value
+    error = refused(check_tasks, {"tasks": [task, changed]}, "my.json")
+    assert error.code == 4 and "my.json: tasks[1]" in str(error) and key in str(error) or (
+        key == "activation" and "binary" in str(error))
+
+
+@pytest.mark.parametrize("value", [[], None, 3, "x", [FACE] * 17, {"tasks": {}}, {}])
+def test_no_tasks_at_all(value):
+    assert refused(check_tasks, value, "my.json").code == 4
+
+
+def test_what_fits():
+    check_fit([FACE], FACE_OUTPUTS, "m")
+    check_fit([{**FACE, "boxes": "output_0", "scores": 1}], FACE_OUTPUTS, "m")
+    check_fit([FACE], [Output("classificators", None), Output("regressors", (None, 896, None))],
+              "m")
+    check_fit([ROWS], [Output("y", (1, 300, 7))], "m")
+    check_fit([HEADS], [Output("y", (1, 21, 8, 8))], "m")
+    check_fit([HEADS], [Output("y", (1, 3, 8, 8, 7))], "m")
+    check_fit([BOXES], [Output("b", (3234, 4)), Output("s", (3234, 91))], "m")
+    check_fit([MASK], [Output("y", (1, 16, 16, 1))], "m")
+    check_fit([MAPS], [Output("y", (1, 21, 16, 16))], "m")
+    check_fit([POINTS], [Output("y", (1, 1, 1, 15))], "m")
+
+
+MISFITS = [
+    (FACE, [Output("boxes", (1, 896, 16))], "no output 'regressors'; its outputs are 'boxes'"),
+    (FACE, [Output("regressors", (1, 2016, 18)), FACE_OUTPUTS[1]], "1x2016x18, where 896x16"),
+    (FACE, [Output("regressors", (1, 896, 14)), FACE_OUTPUTS[1]], "896x16"),
+    (FACE, [FACE_OUTPUTS[0], Output("classificators", (1, 100))], "896 anchors"),
+    (FACE, [FACE_OUTPUTS[0], Output("classificators", (1, 896, 3))], "3 classes"),
+    (ROWS, [Output("y", (1, 300, 85))], "80 classes, and there are 2 labels"),
+    (ROWS, [Output("y", (1, 300, 4))], "rows of 5 numbers"),
+    (HEADS, [Output("y", (1, 8, 8, 21))], "3 times 5"),
+    (BOXES, [Output("b", (10, 5)), Output("s", (10,))], "rows of 4"),
+    (MASK, [Output("y", (1, 21, 16, 16))], "one map"),
+    (MAPS, [Output("y", (1, 1, 16, 16))], "the form mask"),
+    (POINTS, [Output("y", (1, 10))], "3 numbers for each of 4 or more"),
+    ({**POINTS, "connections": [[0, 4]]}, [Output("y", (1, 12))], "point 4"),
+    ({**POINTS, "output": 1}, [Output("y", (1, 12))], "no output 1"),
+    (BINARY, [Output("y", (1, 2))], "one number")]
+
+
+@pytest.mark.parametrize("task,outputs,words", MISFITS)
+def test_what_does_not_fit_is_refused(task, outputs, words):
+    error = refused(check_fit, [task], outputs, "net.onnx")
+    assert error.code == 6 and "net.onnx: task 0" in str(error) and words in str(error)
+
+
+def test_presets():
+    assert json.loads(FILE.read_text())["schema_version"] == 1
+    presets = read_presets()
+    assert {"face_detection", "selfie_segmentation", "yolov5", "yolov8",
+            "torchvision_segmentation", "torchvision_ssdlite"} <= set(presets)
+    # YOLO's rows on COCO, at 640x640.
+    check_fit(presets["yolov5"].tasks, [Output("output0", (1, 25200, 85))], "m")
+    check_fit(presets["yolov8"].tasks, [Output("output0", (1, 84, 8400))], "m")
+    check_fit(presets["torchvision_segmentation"].tasks, [Output("out", (1, 21, 520, 520))], "m")
+    check_fit(presets["torchvision_ssdlite"].tasks,
+              [Output("s", (3234, 91)), Output("b", (3234, 4))], "m")
+
+
+def test_mediapipes_anchors():
+    """896 of the short range: two on each place of 16x16, six on each of 8x8, all of size 1."""
+    anchors = anchors_of(FACE["anchors"])
+    assert anchors.shape == (896, 4) and (anchors[:, 2:] == 1).all()
+    np.testing.assert_allclose(anchors[:2, :2], 0.5 / 16)
+    np.testing.assert_allclose(anchors[2, :2], [1.5 / 16, 0.5 / 16])
+    np.testing.assert_allclose(anchors[512:518, :2], 0.5 / 8)
+    np.testing.assert_allclose(anchors[-1, :2], 7.5 / 8)
+
+
+def test_torchvisions_anchors():
+    """By hand: a map of 1x2, scales 0.2 and 0.8, an aspect ratio of 2, sides at most 1."""
+    anchors = anchors_of({"generator": "torchvision", "feature_maps": [[1, 2]],
+                          "aspect_ratios": [[2]], "scales": [0.2, 0.8]})
+    assert anchors.shape == (8, 4)
+    np.testing.assert_allclose(anchors[0], [0.25, 0.5, 0.2, 0.2])
+    np.testing.assert_allclose(anchors[1, 2:], [0.4, 0.4])
+    np.testing.assert_allclose(anchors[2, 2:], [0.2 * 2 ** 0.5, 0.2 / 2 ** 0.5])
+    np.testing.assert_allclose(anchors[7], [0.75, 0.5, 0.2 / 2 ** 0.5, 0.2 * 2 ** 0.5])
+
+
+def test_compile_model_refuses_before_it_compiles(command, tmp_path):
+    path = save_classifier(tmp_path / "tiny.onnx")
+    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "face_detection")
+    assert result.returncode == 6 and "no output 'regressors'" in result.stderr
+    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "faces")
+    assert result.returncode == 2 and "face_detection" in result.stderr
+    (tmp_path / "task.json").write_text(json.dumps({"kind": "classification", "output": "prob",
+                                                    "labels": ["a", "b"]}))
+    result = command("compile_model", path, "--out", tmp_path / "out", "--task",
+                     tmp_path / "task.json")
+    assert result.returncode == 6 and "3 classes, and there are 2 labels" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_compile_model_writes_tasks(command, tmp_path):
+    path = save_classifier(tmp_path / "tiny.onnx")
+    task = {"kind": "classification", "output": "prob", "labels": ["a", "b", "c"]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    arguments = ("compile_model", path, "--out", tmp_path / "out", "--json", "--no-verify")
+    result = command(*arguments, "--task", tmp_path / "task.json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["metadata"]["tasks"] == [task]
+    # The file beside the model says it too, and --task none that there are none.
+    (tmp_path / "tiny.model.json").write_text(json.dumps({"preprocessing": None, "tasks": [task]}))
+    again = json.loads(command(*arguments).stdout)
+    assert again["up_to_date"] and again["metadata"]["tasks"] == [task]
+    assert "tasks" not in json.loads(command(*arguments, "--task", "none").stdout)["metadata"]
+
+
+def test_the_document_names_every_preset():
+    text = (ROOT / "scripts" / "README.md").read_text()
+    assert all(f"`{name}`" in text for name in read_presets())
