@@ -14,6 +14,7 @@ from run_model_tools.zoo.networks import (
     shufflenet_v1,
     shufflenet_v2,
     squeezenet1_1,
+    yoeo,
 )
 
 # An architecture's name in the manifest -> what builds it from weights, under a model's name.
@@ -26,4 +27,5 @@ BUILDERS: dict[str, Callable[..., onnx.ModelProto]] = {
     "shufflenet_v1_x1_0_g3": partial(shufflenet_v1.build, width="1.0x"),
     "shufflenet_v2_x1_0": shufflenet_v2.build,
     "efficientnet_lite0": efficientnet_lite0.build,
+    "yoeo": yoeo.build,
 }

@@ -84,10 +84,14 @@ class Graph:
         return self._same_shape("Relu", [x], output or f"{x.name}.relu", rectified=True)
 
     def relu6(self, x: Tensor) -> Tensor:
-        limits = [self._constant("zero", np.array(0, np.float32)),
-                  self._constant("six", np.array(6, np.float32))]
+        limits = [self.constant("zero", np.array(0, np.float32)),
+                  self.constant("six", np.array(6, np.float32))]
         return self.add("Clip", [x.name, *limits],
                         Tensor(f"{x.name}.relu6", x.channels, x.size, True))
+
+    def leaky_relu(self, x: Tensor, output: str | None = None, slope: float = 0.1) -> Tensor:
+        return self._same_shape("LeakyRelu", [x], output or f"{x.name}.leaky", rectified=True,
+                                alpha=slope)
 
     def sum(self, a: Tensor, b: Tensor, output: str) -> Tensor:
         return self._same_shape("Add", [a, b], output, rectified=False)
@@ -118,6 +122,18 @@ class Graph:
         return self.add("MaxPool", [x.name], Tensor(output, x.channels, size, x.rectified),
                         kernel_shape=[3, 3], strides=[2, 2], **attributes)
 
+    def halve(self, output: str, x: Tensor) -> Tensor:
+        """The largest of each 2x2."""
+        return self.add("MaxPool", [x.name], Tensor(output, x.channels, x.size // 2, x.rectified),
+                        kernel_shape=[2, 2], strides=[2, 2])
+
+    def double(self, output: str, x: Tensor) -> Tensor:
+        """Each value four times."""
+        scales = self.constant("twice", np.array([1, 1, 2, 2], np.float32))
+        return self.add("Resize", [x.name, "", scales],
+                        Tensor(output, x.channels, x.size * 2, x.rectified), mode="nearest",
+                        coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
     def average_pool(self, output: str, x: Tensor) -> Tensor:
         """3x3 with stride 2 and a border of 1, whose zeros count (PyTorch's default)."""
         result = Tensor(output, x.channels, (x.size - 1) // 2 + 1, x.rectified)
@@ -140,20 +156,27 @@ class Graph:
 
     def model(self, output: Tensor) -> onnx.ModelProto:
         """The checked network, from its input float32 [1, 3, size, size] to `output`."""
+        return self.model_of([helper.make_tensor_value_info(output.name, TensorProto.FLOAT,
+                                                            [1, output.channels])])
+
+    def model_of(self, outputs: Sequence[onnx.ValueInfoProto]) -> onnx.ModelProto:
+        """The checked network with outputs of any type and shape."""
         self._weights.check_all_taken()
+        model = self.unchecked(outputs)
+        onnx.checker.check_model(model, full_check=True)
+        return model
+
+    def unchecked(self, outputs: Sequence[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
+        """What there is so far."""
         size = self.input.size
-        model = helper.make_model(
+        return helper.make_model(
             helper.make_graph(
                 self._nodes, self._name,
                 [helper.make_tensor_value_info(self.input.name, TensorProto.FLOAT,
                                                [1, 3, size, size])],
-                [helper.make_tensor_value_info(output.name, TensorProto.FLOAT,
-                                               [1, output.channels])],
-                self._initializers),
+                list(outputs), self._initializers),
             producer_name="run_model", ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)])
-        onnx.checker.check_model(model, full_check=True)
-        return model
 
     def add(self, op: str, inputs: Sequence[str], output: Tensor, **attributes: object) -> Tensor:
         """Any operator with one output."""
@@ -169,7 +192,7 @@ class Graph:
         return self.add(op, [x.name for x in xs], result, **attributes)
 
     def _reshape(self, x: Tensor, shape: Sequence[int], output: str) -> Tensor:
-        name = self._constant("shape_" + "x".join(map(str, shape)), np.array(shape, np.int64))
+        name = self.constant("shape_" + "x".join(map(str, shape)), np.array(shape, np.int64))
         return self.add("Reshape", [x.name, name],
                         Tensor(output, x.channels, x.size, x.rectified))
 
@@ -178,7 +201,7 @@ class Graph:
             self._weights.take(name, kind, shape), name))
         return name
 
-    def _constant(self, name: str, value: np.ndarray) -> str:
+    def constant(self, name: str, value: np.ndarray) -> str:
         if name not in self._constants:
             self._constants.add(name)
             self._initializers.append(numpy_helper.from_array(np.asarray(value), name))

@@ -1,0 +1,1 @@
+"""Data sets on disk, read into examples: pictures and what is true of them."""

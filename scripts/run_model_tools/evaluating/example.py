@@ -1,0 +1,79 @@
+"""What a data set says: pictures, and what is true of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+CLASSIFICATION, DETECTION, KEYPOINTS, SEGMENTATION = (
+    "classification", "detection", "keypoints", "segmentation")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something in a picture.
+
+    box: x0, y0, x1, y1 in pixels.  area: what decides whether it is small or large, by COCO's rules
+    that of its outline and not of its box.  crowd: a region with many of them, which no detection
+    has to find and none is wrong in.  keypoints: (x, y, visibility) of each, where they are wanted.
+    """
+
+    category: int
+    box: tuple[float, float, float, float]
+    area: float
+    crowd: bool = False
+    keypoints: tuple[tuple[float, float, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ClassTruth:
+    """index: of the network's class."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class ThingsTruth:
+    things: tuple[Thing, ...]
+
+
+@dataclass(frozen=True)
+class MaskTruth:
+    """A picture whose pixels are the numbers of areas; 255 is for those that do not count."""
+
+    path: Path
+
+
+Truth = Union[ClassTruth, ThingsTruth, MaskTruth]
+
+
+@dataclass(frozen=True)
+class Example:
+    """key: names the picture within its data set, on every machine."""
+
+    key: str
+    path: Path
+    truth: Truth
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """categories: numbers and names of the things that detections are looked up in; empty for other
+    kinds."""
+
+    kind: str
+    title: str
+    examples: Sequence[Example]
+    categories: dict[int, str] = field(default_factory=dict)
+
+    def fingerprint(self) -> str:
+        """Of the examples' names and truths: another data set has another one."""
+        digest = hashlib.sha256(self.kind.encode())
+        for example in self.examples:
+            truth = (example.truth.path.name if isinstance(example.truth, MaskTruth)
+                     else repr(example.truth))
+            digest.update(f"\0{example.key}\0{truth}".encode())
+        return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""From predictions and truths to figures; nothing here reads a file."""
