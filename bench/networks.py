@@ -105,19 +105,21 @@ def find_network(name: str, zoo: Path = ZOO) -> Network:
 
 def compile_network(network: Network, out: Path, *, kernels: str = "ours", tuned: bool = True,
                     records: Path | None = None, target: str = "native",
-                    seconds: float | None = None) -> Path:
+                    compiler: str = "relay", seconds: float | None = None) -> Path:
     """The artifact's folder below `out`, compiled for this machine unless that has been done.
 
     kernels: "ours", this project's, which not every CPU can run; "stock", TVM's schedules: tuned
     with the project's records, or with `records`; "auto": what compile_model takes by itself.
-    seconds: the most that compiling may take.
+    compiler: as compile_model's option. seconds: the most that compiling may take.
     """
     kind = {"ours": "ours", "auto": "auto", "stock": "tuned" if tuned else "untuned"}[kernels]
     if target != "native":
         kind += f"_{target}"
+    if compiler != "relay":
+        kind += f"_{compiler}"
     command = [ROOT / "scripts" / "compile_model", network.onnx, "--name", network.model,
                "--target", target, "--target-name", kind, "--no-verify", "--preprocessing",
-               "none", "--kernels", kernels, "--out", out]
+               "none", "--kernels", kernels, "--compiler", compiler, "--out", out]
     if not tuned:
         command += ["--tuning", "none"]
     elif records:

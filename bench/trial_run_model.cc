@@ -1,6 +1,7 @@
 // This runtime, as the benches run it:
 //   trial_run_model RUNS WARM_UP_RUNS ARTIFACT_FOLDER INPUT_NAME...    one trial (trial.h)
 //   trial_run_model serve INPUT OUTPUT ARTIFACT_FOLDER INPUT_NAME...   asked over a pipe (serve.h)
+#include <filesystem>
 #include <optional>
 
 #include <run_model/graph_executor.h>
@@ -16,8 +17,12 @@ class RunModelSubject {
       : folder_(arguments.at(0)), inputs_(arguments.begin() + 1, arguments.end()) {}
 
   void load() {
-    executor_.emplace(
-        ModelFiles{folder_ / "model.so", folder_ / "model.json", folder_ / "model.params"});
+    ModelFiles files{folder_ / "model.so", folder_ / "model.json", folder_ / "model.params"};
+    if (!exists(files.graph)) {  // a Relax executable
+      files.graph.clear();
+      files.params.clear();
+    }
+    executor_.emplace(files);
   }
 
   std::vector<std::span<std::byte>> inputs() {
