@@ -104,6 +104,7 @@ class GraphParser {
     node.flatten = number_in_string(attrs.member("flatten_data"), 1) == 1;
     if (attrs.has("multiply_adds")) node.multiply_adds = attrs.member("multiply_adds").string();
     if (attrs.has("kernel")) node.kernel = attrs.member("kernel").string();
+    if (attrs.has("onnx_nodes")) node.onnx_nodes = attrs.member("onnx_nodes").string();
     for (const std::string& key : attrs.keys()) {
       if (key == "hash" || key.find("layout") != std::string::npos) {
         node.labels.emplace_back(key, attrs.member(key).string());

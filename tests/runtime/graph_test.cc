@@ -61,11 +61,14 @@ TEST(GraphJson, KeepsWhatTheCompilerSaysForReports) {
   json& attributes = document["nodes"][2]["attrs"];
   attributes["multiply_adds"] = "115605504";
   attributes["kernel"] = R"({"kernel": "winograd"})";
+  attributes["onnx_nodes"] = R"(["conv", "relu"])";
   attributes["hash"] = "8f414479f84e59cc";
   attributes["data_layout"] = "NCHW";
   const Graph graph = parse(document);
   EXPECT_EQ(graph.nodes[2].multiply_adds, "115605504");
   EXPECT_EQ(graph.nodes[2].kernel, R"({"kernel": "winograd"})");
+  EXPECT_EQ(graph.nodes[2].onnx_nodes, R"(["conv", "relu"])");
+  EXPECT_EQ(graph.nodes[3].onnx_nodes, "");
   EXPECT_EQ(graph.nodes[3].multiply_adds, "");
   EXPECT_EQ(graph.nodes[3].kernel, "");
   EXPECT_THAT(graph.nodes[2].labels,

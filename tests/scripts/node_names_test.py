@@ -57,8 +57,11 @@ def test_each_node_says_what_it_computes(tmp_path, command, kernels):
     if kernels == "ours":
         by = {name: node["by"] for node in nodes for name in node.get("onnx_nodes", ())}
         assert by["second"] == by["product"] == "ours" and by["sums"] == "TVM"
+        left = next(node for node in nodes if "sums" in node.get("onnx_nodes", ()))
+        assert left["left_because"] == ["there is no kernel of ours for cumsum"]
     lines = explanation.as_text(json.loads(done.stdout)["explanation"])
     assert any("computes" in line and "swish" in line for line in lines)
+    assert any("not ours: " in line and "cumsum" in line for line in lines) == (kernels == "ours")
 
 
 def test_what_was_joined_is_part_of_what_read_it():

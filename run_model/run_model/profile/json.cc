@@ -24,6 +24,7 @@ Json node_json(const ProfiledNode& node, std::size_t index) {
   json.put("function", node.info.function);
   json.put("family", operator_family_key(node.family));
   json.put("kernel", text_or_null(node.kernel));
+  json.put("onnx_nodes", node.onnx_nodes);
   json.put("inputs", tensors_json(node.info.inputs));
   json.put("outputs", tensors_json(node.info.outputs));
   json.put("bytes_read", node.bytes_read);

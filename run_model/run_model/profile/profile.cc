@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <string>
 #include <unordered_set>
 
+#include <run_model/error.h>
 #include <run_model/graph.h>
+#include "base/json.h"
 #include "run_model/run_model/profile/live_memory.h"
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/stopwatch.h"
@@ -30,6 +33,21 @@ struct NodeRun {
     return nodes.empty() ? 0.0 : milliseconds(nodes.back().end - nodes.front().start);
   }
 };
+
+// The names in a JSON list; none where the text is no such list: what a report says besides is no
+// reason to refuse an artifact.
+std::vector<std::string> listed_names(const std::string& text) {
+  std::vector<std::string> names;
+  if (text.empty()) return names;
+  try {
+    const JsonDocument document(text, "onnx_nodes");
+    const JsonField list = document.root();
+    for (std::size_t i = 0; i < list.array_size(); ++i) names.push_back(list.at(i).string());
+  } catch (const Error&) {
+    names.clear();
+  }
+  return names;
+}
 
 void run_nodes(DebugExecutor& executor, NodeRun& run) {
   for (std::size_t i = 0; i < run.nodes.size(); ++i) {
@@ -128,6 +146,7 @@ std::vector<ProfiledNode> describe_nodes(const DebugExecutor& executor) {
     node.operations = stated_operations(in_graph.multiply_adds);
     if (!node.operations) node.operations = work.operations;
     node.kernel = in_graph.kernel;
+    node.onnx_nodes = listed_names(in_graph.onnx_nodes);
     node.reads_partially = reads_partially(name);
     if (memory[i].is_view) {
       node.family = OperatorFamily::kView;

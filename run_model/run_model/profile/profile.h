@@ -26,6 +26,7 @@ struct ProfiledNode {
   double cumulative_share = 0.0;             // of this node and all that take longer
   std::optional<OperationCount> operations;  // nothing where they cannot be told
   std::string kernel;  // which of this project's kernels, as GraphNode::kernel; else empty
+  std::vector<std::string> onnx_nodes;  // what it computes, by the names in the network's file
 
   // Sizes of the distinct tensors that the function reads and writes: what it has to move at least,
   // unless it reads only part of an input. What caches keep from going to memory is not known.

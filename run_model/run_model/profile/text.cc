@@ -157,8 +157,21 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
     }
     used += widest + 2;
   }
-  add("function", false, std::max<std::size_t>(width > used ? width - used : 0, 12),
-      [](std::size_t, Node n) { return short_function(n.info.function); });
+  // Where there is room for one name only, the network's own tells more.
+  const std::size_t rest = std::max<std::size_t>(width > used ? width - used : 0, 12);
+  const bool named =
+      std::ranges::any_of(profile.nodes, [](Node n) { return !n.onnx_nodes.empty(); });
+  if (wide || !named) {
+    add("function", false, named ? std::max<std::size_t>(rest / 2, 12) : rest,
+        [](std::size_t, Node n) { return short_function(n.info.function); });
+  }
+  if (named) {
+    add("computes", false, wide ? std::max<std::size_t>(rest - rest / 2 - 2, 12) : rest,
+        [](std::size_t, Node n) {
+          return n.onnx_nodes.empty() ? short_function(n.info.function)
+                                      : printable(comma_list(n.onnx_nodes));
+        });
+  }
   std::string text = table(columns);
   const std::size_t left_out = profile.nodes.size() - rows.size();
   if (left_out > 0) text += "… and " + plural(left_out, "more node") + "\n";

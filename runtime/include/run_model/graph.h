@@ -54,6 +54,7 @@ struct GraphNode {
   // nothing.
   std::string multiply_adds;  // of the layer's definition, as a decimal number
   std::string kernel;         // which kernel with which parameters, as JSON
+  std::string onnx_nodes;     // names of the ONNX file's nodes that it computes, as a JSON list
   // The compiler's "hash" of the function, and what it names a layout ("data_layout": "NCHW").
   std::vector<std::pair<std::string, std::string>> labels;
 };

@@ -17,8 +17,8 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
 
     A node is {"name", "function" (run_model --profile shows it too), "by", "outputs"}; one of ours
     has its "kernel" with parameters and "multiply_adds"; one of TVM's, the "operators" that were
-    fused into it.  "by" is "ours", "TVM", "layout" (of TVM's, but only moves numbers) or "nothing"
-    (a reshape, which is not run).
+    fused into it, and where others are ours, why these are not ("left_because").  "by" is "ours",
+    "TVM", "layout" (of TVM's, but only moves numbers) or "nothing" (a reshape, which is not run).
     """
     graph = json.loads(graph_text)
     rows = graph["node_row_ptr"]
@@ -44,6 +44,8 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
         else:
             operators = attributes["func_name"].partition(_FUSED)[2]
             described["operators"] = operators
+            if "left_because" in attributes:
+                described["left_because"] = json.loads(attributes["left_because"])
             described["by"] = "layout" if _only_moves(operators) else "TVM"
         nodes.append(described)
     counts = {by: sum(node["by"] == by for node in nodes)
@@ -64,6 +66,7 @@ def of_functions(kernels: dict[str, Any]) -> dict[str, Any]:
                       "kernel": kernel, **({} if adds is None else {"multiply_adds": int(adds)})})
     left = kernels.get("left_to_tvm", {})
     return {"nodes": nodes, "plain_schedules": [], "left_to_tvm": left,
+            "left_because": kernels.get("left_because", {}),
             "sums": {"ours": kernels.get("layers", 0), "TVM": sum(left.values()),
                      "layout": kernels.get("layout_changes", 0), "nothing": 0,
                      "multiply_adds_of_ours": sum(n.get("multiply_adds", 0) for n in nodes)}}
@@ -96,6 +99,8 @@ def as_text(explained: dict[str, Any]) -> list[str]:
         lines.append(f"{node['name']}{' -> ' if shape else ''}{shape}: {words}")
         if node.get("onnx_nodes"):
             lines.append(f"    computes {', '.join(node['onnx_nodes'])}")
+        lines += [f"    not ours: {reason}" for reason in node.get("left_because", ())]
+    lines += [f"not ours: {reason}" for reason in explained.get("left_because", {}).values()]
     sums = explained["sums"]
     lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "
                  f"multiply-adds), {sums['TVM']} TVM's, {sums['layout']} that move numbers only, "

@@ -10,6 +10,9 @@ import json
 SEPARATOR = "\n"
 """Between names in one place: of what our kernels compute together."""
 
+WHY = "why: "
+"""What begins a sentence among the names: why an operator is left to TVM."""
+
 
 class Recorder:
     """Sees modules on their way through TVM: `instruments` are for the PassContext."""
@@ -26,7 +29,8 @@ class Recorder:
         self.instruments = [Instrument()]
 
     def annotate(self, graph, known):
-        """The graph's JSON with "onnx_nodes", a list of names, among nodes' attributes.
+        """The graph's JSON with "onnx_nodes", a list of names, among nodes' attributes, and
+        "left_because", a list of sentences.
 
         known: the names that there are; the importer makes others for parameters.
         Where what was seen is not what the graph has, it comes back as it is.
@@ -36,9 +40,13 @@ class Recorder:
         for functions in reversed(self.seen):
             if _are_alike(functions, nodes):
                 for (_, names), node in zip(functions, nodes):
-                    names = [name for name in names if name in known]
-                    if names:
-                        node["attrs"]["onnx_nodes"] = json.dumps(names)
+                    of_file = [name for name in names if name in known]
+                    if of_file:
+                        node["attrs"]["onnx_nodes"] = json.dumps(of_file)
+                    why = [name[len(WHY):] for name in names
+                           if name.startswith(WHY) and name not in known]
+                    if why:
+                        node["attrs"]["left_because"] = json.dumps(why)
                 return json.dumps(described, indent=1)
         return graph
 

@@ -59,11 +59,17 @@ def _of_one(step: Step, isa: Isa) -> Layer:
 
 
 def report(plan: Plan, isa: Isa) -> dict[str, object]:
-    """How many layers run our kernels and which operators are left to TVM's schedules."""
+    """How many layers run our kernels and which operators are left to TVM's schedules, with why the
+    first of each is."""
     left = Counter(step.what for step in plan.steps
                    if isinstance(step, RelayStep) and step.what not in _LAYOUT)
     moved = sum(isinstance(step, RelayStep) and step.what in ("to_planar", "to_blocked")
                 for step in plan.steps)
+    why: dict[str, str] = {}
+    for step in plan.steps:
+        if isinstance(step, RelayStep) and step.why:
+            why.setdefault(step.what, step.why)
     ours = sum(not isinstance(step, RelayStep) for step in plan.steps)
     return {"instruction_set": isa.name, "lanes": isa.lanes, "layers": ours,
-            "left_to_tvm": dict(sorted(left.items())), "layout_changes": moved}
+            "left_to_tvm": dict(sorted(left.items())), "left_because": why,
+            "layout_changes": moved}

@@ -97,6 +97,8 @@ class RelayStep(Step):
     build: Callable[..., Any]
     what: str
     """The operator's name, for reports."""
+    why: str = field(default="", kw_only=True)
+    """Why none of our kernels computes it; nothing is said of what brings tensors to a layout."""
 
 
 OF_ANY_SHAPE = (ProductStep, ProgramStep, LayerStep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm import relay
 
-from run_model_tools.inside_tvm.node_names import place_of
+from run_model_tools.inside_tvm.node_names import WHY, place_of
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer
@@ -25,9 +25,12 @@ def write_module(plan: Plan, isa: Isa,
     layers: dict[str, Layer] = {}
     sources = plan.sources.of(plan.steps)
     for step in plan.steps:
+        names_of = sources.get(step.output, [])
         inputs = [known[tensor] for tensor in step.inputs]
         if isinstance(step, RelayStep):
             result = step.build(*inputs)
+            if step.why:
+                names_of = [*names_of, WHY + step.why]
         else:
             layer = make_layer(step, isa)
             if layer.symbol(0) not in names:
@@ -38,9 +41,9 @@ def write_module(plan: Plan, isa: Isa,
             result = operators.call(layer, inputs, name)
             if layer.output_shape != step.output.shape:
                 # What was fused goes over the same numbers in another shape.
-                result = relay.reshape(_made_of(result, sources.get(step.output)),
+                result = relay.reshape(_made_of(result, names_of),
                                        step.output.shape)
-        known[step.output] = _made_of(result, sources.get(step.output))
+        known[step.output] = _made_of(result, names_of)
     wanted = [known[tensor] for tensor in (plan.outputs if outputs is None else outputs)]
     many = plan.output_is_tuple if outputs is None else True
     body = relay.Tuple(wanted) if many else wanted[0]
@@ -48,7 +51,7 @@ def write_module(plan: Plan, isa: Isa,
     return relay.transform.InferType()(module), layers
 
 
-def _made_of(expr: relay.Expr, names: list[str] | None) -> relay.Expr:
+def _made_of(expr: relay.Expr, names: list[str]) -> relay.Expr:
     """A call that says of which nodes it was made; anything else as it is."""
     if not names or not isinstance(expr, relay.Call):
         return expr

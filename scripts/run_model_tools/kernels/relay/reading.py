@@ -17,6 +17,7 @@ from run_model_tools.kernels.isa import Isa, isa_of
 from run_model_tools.kernels.plan import LayerStep, Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.program_fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
+from run_model_tools.kernels.relay.declined import why_left
 from run_model_tools.kernels.relay.graph import arguments, operator, post_order, shape_of
 from run_model_tools.kernels.relay.readers import (
     channels,
@@ -149,7 +150,11 @@ def _value(net: Network, expr: relay.Expr) -> Value:
         value = READERS[name](net, expr)
     if value is None and name in VIEW_READERS:
         value = VIEW_READERS[name](net, expr)
-    return net.by_relay(expr) if value is None else value
+    return net.by_relay(expr, why_left(expr, _KNOWN)) if value is None else value
+
+
+_KNOWN = READERS.keys() | VIEW_READERS.keys() | EPILOGUE_READERS.keys() | (
+    QUANTIZATION_READERS.keys())
 
 
 def _made_layer(net: Network, expr: relay.Call) -> Tensor:

@@ -84,6 +84,20 @@ TEST(ProfileTextTest, SortsByTimeAndFitsTheWidth) {
   }
 }
 
+TEST(ProfileTextTest, NamesWhatNodesCompute) {
+  Profile profile = make_profile();
+  profile.nodes[0].onnx_nodes = {"/layer1/conv", kHostile};
+  for (const std::size_t width : {100, 200}) {
+    const std::string text = profile_text(profile, {}, width);
+    EXPECT_THAT(lines_of(text), Each(SizeIs(Le(width))));
+    EXPECT_THAT(text, HasSubstr("  computes\n"));
+    EXPECT_THAT(text, HasSubstr("  /layer1/conv, "));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    // Where there is room, TVM's function beside it.
+    EXPECT_EQ(text.find("nn_conv2d_add") != std::string::npos, width == 200);
+  }
+}
+
 TEST(ProfileTextTest, KeepsTheRunningOrderAndCutsTheTable) {
   ProfileSettings settings;
   settings.order = ProfileOrder::kRunning;
@@ -154,10 +168,11 @@ TEST(ProfileJsonTest, HoldsWhatIsKnownAndNullForTheRest) {
 TEST(ProfileCsvTest, QuotesNames) {
   Profile profile = make_profile();
   profile.nodes[1].info.function = "a,\"b\"\r\nc";
+  profile.nodes[0].onnx_nodes = {"conv", "relu"};
   const std::string csv = profile_csv(profile);
   EXPECT_THAT(csv, HasSubstr(",\"a,\"\"b\"\"\r\nc\","));
-  EXPECT_THAT(csv, HasSubstr(",\"{\"\"kernel\"\": \"\"direct\"\"}\"\r\n"));
-  EXPECT_TRUE(csv.ends_with(",\r\n"));  // the last node's kernel is not known
+  EXPECT_THAT(csv, HasSubstr(",\"{\"\"kernel\"\": \"\"direct\"\"}\",\"conv, relu\"\r\n"));
+  EXPECT_TRUE(csv.ends_with(",,\r\n"));  // what the last node computes, and by which kernel
 }
 
 TEST(ProfileTraceTest, HasMeasuredTimeStamps) {

@@ -78,11 +78,12 @@ TEST_F(ProfileProgramTest, OneNode) {
 // A function of the stand-in that says of itself what layers of this project's kernels say.
 TEST_F(ProfileProgramTest, WhatTheArtifactSaysOfAFunction) {
   const std::string kernel = R"({"kernel": "direct", "tile": [6, 2]})";
-  const auto profiled = [&](const char* multiply_adds) {
+  const auto profiled = [&](const char* multiply_adds, const char* names = R"(["a", "b"])") {
     json graph = json::parse(TemporaryFolder::read(artifact_.path("net_tvm.json")));
     json& attributes = graph["nodes"].back()["attrs"];
     attributes["multiply_adds"] = multiply_adds;
     attributes["kernel"] = kernel;
+    attributes["onnx_nodes"] = names;
     artifact_.folder().write("net_tvm.json", graph.dump());
     return profile().at("nodes").at(0);
   };
@@ -91,10 +92,15 @@ TEST_F(ProfileProgramTest, WhatTheArtifactSaysOfAFunction) {
   EXPECT_EQ(node.at("operations_rule"), "2 x multiply-adds of the layer's definition");
   EXPECT_TRUE(node.at("gflop_per_s").is_number());
   EXPECT_EQ(node.at("kernel"), kernel);
+  EXPECT_EQ(node.at("onnx_nodes"), (json{"a", "b"}));
   EXPECT_EQ(node.at("bytes_read"), 4 * (48 + 3));
   node = profiled("4.8e1");
   EXPECT_EQ(node.at("operations"), nullptr);
   EXPECT_EQ(node.at("operations_rule"), nullptr);
+  // What is no list of names is left out of the report.
+  for (const char* names : {"", "[", "{}", "[1]"}) {
+    EXPECT_EQ(profiled("48", names).at("onnx_nodes"), json::array()) << names;
+  }
 }
 
 TEST_F(ProfileProgramTest, CopiesAndViews) {

@@ -36,7 +36,7 @@ class Network:
 
     # What TVM computes.
 
-    def by_relay(self, call: relay.Call) -> Value:
+    def by_relay(self, call: relay.Call, why: str) -> Value:
         """The operator as it is, on tensors of the network's own layout."""
         arguments = [self.values[a] for a in call.args]
         flat: list[Tensor] = []
@@ -61,13 +61,13 @@ class Network:
             # Each part is a step of its own; TVM computes equal expressions once.
             return [self.add_relay(flat, shape_of_type(part), str(part.dtype),
                                    lambda *given, i=i: writing.part(build(*given), i),
-                                   operator(call)) for i, part in enumerate(kind.fields)]
-        return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call))
+                                   operator(call), why) for i, part in enumerate(kind.fields)]
+        return self.add_relay(flat, shape_of(call), str(kind.dtype), build, operator(call), why)
 
     def add_relay(self, inputs: Iterable[Tensor], shape: Iterable[int], dtype: str,
-                  build: Callable[..., relay.Expr], what: str) -> Tensor:
+                  build: Callable[..., relay.Expr], what: str, why: str = "") -> Tensor:
         output = Tensor(tuple(shape), dtype)
-        self.plan.steps.append(RelayStep(list(inputs), output, build, what))
+        self.plan.steps.append(RelayStep(list(inputs), output, build, what, why=why))
         return output
 
     def reshaped(self, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
