@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from robot_vision_tools.lessons import PAD, SIZE
+from robot_vision_tools import weights_file
+from robot_vision_tools.lessons import SIZE
+from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocess import preprocess
-from run_model_tools.pictures.preprocessing import Preprocessing
 
-PREPROCESSING = Preprocessing("pil-bilinear", "letterbox", "RGB", 255.0, (0.0,) * 3, (1.0,) * 3,
-                              pad=PAD)
 _NMS_OVERLAP = 0.5
 
 
@@ -29,6 +28,8 @@ class Seen:
 
 class Reference:
     def __init__(self, onnx: Path | bytes) -> None:
+        self._preprocessing = preprocessing.from_json(
+            weights_file.description()["preprocessing"], weights_file.NAME)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(
@@ -37,7 +38,7 @@ class Reference:
 
     def see(self, pixels: np.ndarray, threshold: float) -> Seen:
         shape = (1, 3, SIZE, SIZE)
-        tensor = preprocess(pixels, PREPROCESSING, shape, "float32", "NCHW").tensor
+        tensor = preprocess(pixels, self._preprocessing, shape, "float32", "NCHW").tensor
         rows, areas = self._session.run(None, {self._session.get_inputs()[0].name: tensor})
         height, width = pixels.shape[:2]
         scale = min(SIZE / width, SIZE / height)

@@ -14,7 +14,8 @@ import numpy as np
 
 from robot_vision_tools.field_picture import AREAS, CLASSES
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
-from run_model_tools.zoo.networks import yoeo
+from run_model_tools.tasks import presets
+from run_model_tools.zoo.networks import BUILDERS
 from run_model_tools.zoo.networks.weights import StateDict
 
 __all__ = ["AREAS", "CLASSES", "PATH", "description", "network", "to_bytes"]
@@ -46,22 +47,13 @@ def network(path: Path = PATH) -> bytes:
                                       f"{error.strerror or error}.") from None
     except (ValueError, AttributeError, zipfile.BadZipFile, KeyError) as error:
         raise ToolError(MALFORMED_FILE, f"{path} is no .npz of weights: {error}.") from None
-    model = yoeo.build(StateDict(weights, str(path)), name=NAME, width=yoeo.FIELD_WIDTH,
-                       classes=len(CLASSES), areas=len(AREAS), anchors=yoeo.FIELD_ANCHORS)
-    return model.SerializeToString()
+    return BUILDERS[NAME](StateDict(weights, str(path)), name=NAME).SerializeToString()
 
 
 def description() -> dict[str, Any]:
-    """yoeo_field.model.json: how a picture is prepared, and what the outputs mean."""
-    return {
-        "schema_version": 1, "model": NAME,
-        "preprocessing": {"resizer": "pil-bilinear", "fit": "letterbox", "pad": 114,
-                          "color_order": "RGB", "divide_by": 255.0, "mean": [0.0, 0.0, 0.0],
-                          "std": [1.0, 1.0, 1.0]},
-        "tasks": [
-            {"kind": "detection", "form": "yolo-rows", "output": yoeo.DETECTIONS,
-             "units": "pixels", "classes_per_box": "every", "score_threshold": 0.5,
-             "nms": {"iou": 0.5, "per_class": True}, "limit": 100, "labels": list(CLASSES)},
-            {"kind": "segmentation", "output": yoeo.SEGMENTATION, "form": "indices",
-             "labels": list(AREAS)}],
-    }
+    """yoeo_field.model.json: how a picture is prepared, and what the outputs mean, as
+    artifacts/tasks.json has it."""
+    preset = presets.find(NAME)
+    assert preset.preprocessing is not None
+    return {"schema_version": 1, "model": NAME, "preprocessing": preset.preprocessing.to_json(),
+            "tasks": preset.tasks}

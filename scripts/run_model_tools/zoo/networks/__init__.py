@@ -28,4 +28,5 @@ BUILDERS: dict[str, Callable[..., onnx.ModelProto]] = {
     "shufflenet_v2_x1_0": shufflenet_v2.build,
     "efficientnet_lite0": efficientnet_lite0.build,
     "yoeo": yoeo.build,
+    "yoeo_field": partial(yoeo.build, width=yoeo.FIELD_WIDTH, anchors=yoeo.FIELD_ANCHORS),
 }
