@@ -83,6 +83,9 @@ YoloHeadsForm heads_form(const JsonField& task) {
     form.scale_xy = positive_number(*scale);
   }
   form.channels_last = channels_last_field(task);
+  if (task.has("keypoints")) {
+    task.member("keypoints").fail("has no meaning with the form yolo-heads");
+  }
   return form;
 }
 

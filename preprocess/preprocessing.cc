@@ -115,7 +115,11 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
                geometry.resized_height,
                geometry.window,
                size.width,
-               size.height};
+               size.height,
+               static_cast<double>(geometry.resized_width) / image.width(),
+               static_cast<double>(geometry.resized_height) / image.height(),
+               static_cast<double>(geometry.pad_left - geometry.window.x),
+               static_cast<double>(geometry.pad_top - geometry.window.y)};
   }
 }
 

@@ -9,7 +9,8 @@ namespace {
 constexpr RunFlags& f = run_flags;
 
 constexpr Entry kUsages[] = {
-    {.name = "NAME ARTIFACTS IMAGE [LABELS [INPUT]] [flags]", .words = "classify a picture"},
+    {.name = "NAME ARTIFACTS IMAGE [LABELS [INPUT]] [flags]",
+     .words = "classify a picture, or find boxes, masks and landmarks in it"},
     {.name = "NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz", .words = "run on tensors"},
     {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
     {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},
@@ -24,12 +25,19 @@ constexpr Entry kArguments[] = {
 DIR/NAME/<target>/{model,mod}.{so,json,params}, DIR/NAME_tvm.{so,json,params}, one .so that holds
 graph and parameters too, or a package of tvmc (.tar, .tar.gz))",
      .more = "They are looked for in this order."},
-    {.name = "IMAGE", .words = "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA"},
+    {.name = "IMAGE",
+     .words =
+         "a picture: PNG, JPEG, BMP, GIF (first frame), PNM, PSD or TGA; a folder of pictures; "
+         "or -, for paths from standard input, one a line",
+     .more =
+         "Of a folder, files with the endings of pictures are taken in the order of their names. "
+         "What cannot be read is named and counted, and the rest is done."},
     {.name = "LABELS",
      .words = "a text file with one class name a line (default: the installed imagenet.txt)",
      .more =
          "The names are in the order of the network's outputs. A plain file name that is not in "
-         "the current folder is looked for among the installed lists, see FILES."},
+         "the current folder is looked for among the installed lists, see FILES. A model whose "
+         "tasks are described needs none; where its classes have no names, these are taken."},
     {.name = "INPUT", .words = "the model's input for the picture, where it has several"},
 };
 
@@ -95,6 +103,45 @@ constexpr Flag kPixelFlags[] = {
      .value = "NAME",
      .words = "NCHW or NHWC (default: by the input's shape)",
      .choices = "NCHW NHWC"},
+};
+
+constexpr Flag kTaskFlags[] = {
+    {.name = "task",
+     .storage = &f.task,
+     .value = "FILE",
+     .words = "what the outputs mean, as JSON (postprocess/README.md has the members)",
+     .kind = ValueKind::kFile},
+    {.name = "score_threshold",
+     .storage = &f.score_threshold,
+     .value = "X",
+     .words = "the least score of detections, masks' pixels and landmarks' confidence, 0 to 1"},
+    {.name = "draw",
+     .storage = &f.draw,
+     .value = "FILE.png",
+     .words = "draw what was found on the picture; of many pictures, into this folder",
+     .kind = ValueKind::kFile},
+    {.name = "save_mask",
+     .storage = &f.save_mask,
+     .value = "FILE.png",
+     .words =
+         "write the class of each pixel as grey (255: not seen; of two classes 0, 255 and 128); "
+         "of many pictures, into this folder",
+     .kind = ValueKind::kFile},
+    {.name = "coco",
+     .storage = &f.coco,
+     .value = "FILE.json",
+     .words = "write boxes, keypoints and masks of all pictures in COCO's format",
+     .kind = ValueKind::kFile},
+    {.name = "compare_with",
+     .storage = &f.compare_with,
+     .value = "PICTURE",
+     .words = "show how like the embedding of this picture is: the cosine of their angle",
+     .kind = ValueKind::kFile},
+    {.name = "given_outputs",
+     .storage = &f.given_outputs,
+     .value = "FILE.npz",
+     .words = "do not run the model: its outputs are in this file",
+     .kind = ValueKind::kFile},
 };
 
 constexpr Flag kTensorFlags[] = {
@@ -252,7 +299,8 @@ constexpr Flag kTimeFlags[] = {
      .storage = &f.fps,
      .value = "N",
      .words = "start N runs a second and sleep in between, as with a camera; runs that take too "
-              "long make starts be missed, which are counted"},
+              "long make starts be missed, which are counted",
+     .more = "With a folder of pictures, each of them is started so."},
     {.name = "times",
      .storage = &f.times,
      .value = "FILE",
@@ -350,7 +398,8 @@ constexpr Flag kOutputFlags[] = {
      .words = "number of classes to show (default: {})"},
     {.name = "json",
      .storage = &f.json,
-     .words = "one JSON object on standard output instead of text, also for errors"},
+     .words = "one JSON object on standard output instead of text, also for errors; of many "
+              "pictures one a line for each"},
     {.name = "v", .value = "N", .words = "log what is done to standard error, from 1 on"},
     {.name = "help", .words = "this text; --helpfull lists glog's flags too", .aliases = "h"},
     {.name = "helpfull"},
@@ -362,6 +411,7 @@ constexpr FlagGroup kGroups[] = {
                 "come first)",
      .more = "For artifacts without metadata.json, --normalize or --no-normalize must be given.",
      .flags = kPixelFlags},
+    {.heading = "Boxes, masks, landmarks", .flags = kTaskFlags},
     {.heading = "Tensors", .flags = kTensorFlags},
     {.heading = "Artifact and run", .flags = kArtifactFlags},
     {.heading = "Threads", .flags = kThreadFlags},
@@ -385,7 +435,8 @@ constexpr FlagGroup kGroups[] = {
 };
 
 constexpr ExitCode kExitCodes[] = {
-    {kExitWorse, "--compare: the second file is slower, or differs"}};
+    {kExitWorse, "--compare: the second file is slower, or differs"},
+    {kExitSomeFailed, "of many pictures, some could not be looked at"}};
 
 constexpr Entry kEnvironment[] = {
     {.name = "TVM_NUM_THREADS", .words = "The number of threads where --threads is not given."},
@@ -406,6 +457,8 @@ constexpr Entry kExamples[] = {
      .words = "A network without metadata, with the name of its input:"},
     {.name = "run_model caffenet models cat.jpg labels.txt --bgr --no-normalize --mean 104 117 123",
      .words = "A Caffe network:"},
+    {.name = "run_model face_detection artifacts images/astronaut.png --draw face.png",
+     .words = "Find faces, and draw them:"},
     {.name = "run_model detector artifacts --inputs in.npz --outputs out.npz --json",
      .words = "Any model, on tensors that Python has saved with numpy.savez:"},
     {.name = "run_model squeezenet1_1 artifacts --print-time --repeat 100",

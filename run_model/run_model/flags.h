@@ -14,6 +14,9 @@ struct RunFlags {
   std::string mean, std, mean_order, resizer, fit, layout, jpeg_decoder;
   std::int32_t resize = 0, crop = 0;
 
+  std::string task, draw, save_mask, coco, compare_with, given_outputs;
+  double score_threshold = 0;
+
   std::string inputs, outputs, save_inputs, fill_mode, dump_input;
   std::uint64_t seed = 0;
 
@@ -48,5 +51,8 @@ extern const Manual kRunManual;
 
 // Exit code of a comparison that found the second file slower or different.
 inline constexpr int kExitWorse = 9;
+
+// Exit code where some of many pictures could not be looked at.
+inline constexpr int kExitSomeFailed = 10;
 
 }  // namespace run_model

@@ -8,6 +8,7 @@
 #include "run_model/run_model/inspect.h"
 #include "run_model/run_model/report.h"
 #include "run_model/run_model/run.h"
+#include "run_model/run_model/run_pictures.h"
 #include "run_model/run_model/settings.h"
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/program.h"
@@ -40,6 +41,7 @@ std::string report_for(const Settings& settings) {
       const Inspection inspection = inspect(settings);
       return settings.json ? inspection_json(inspection) : inspection_text(inspection);
     }
+    case Action::kRunPictures:
     case Action::kCompare:
       break;
   }
@@ -55,6 +57,7 @@ int run_program(const char* program_name, std::span<const std::string> args) {
       print_help(kRunManual, settings.help);
       return 0;
     }
+    if (settings.action == Action::kRunPictures) return run_pictures(settings);
     const Result result = settings.action == Action::kCompare ? compare_files(settings)
                                                               : Result{report_for(settings)};
     write_standard_output(result.text);

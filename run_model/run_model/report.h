@@ -11,6 +11,7 @@
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
 #include <run_model/preprocessing.h>
+#include <run_model/task_result.h>
 #include "run_model/run_model/machine/context.h"
 #include "run_model/run_model/machine/sweep.h"
 #include "run_model/run_model/measure/timing.h"
@@ -24,10 +25,11 @@ namespace run_model {
 
 // Milliseconds.
 struct Timing {
-  double load = 0.0;        // finding, checking and loading the artifact
-  double decode = 0.0;      // from the picture's file to its pixels
-  double preprocess = 0.0;  // from the picture's file to the network's input
-  double run = 0.0;         // the first inference
+  double load = 0.0;         // finding, checking and loading the artifact
+  double decode = 0.0;       // from the picture's file to its pixels
+  double preprocess = 0.0;   // from the picture's file to the network's input
+  double run = 0.0;          // the first inference
+  double postprocess = 0.0;  // from its outputs to classes, boxes, masks …
 };
 
 struct RankedClass {
@@ -67,9 +69,16 @@ struct PictureReport {
   Preprocessing preprocessing;
   Layout layout = Layout::kNchw;
   TensorReport input;
+  // Of a classifier without tasks.
   TensorReport output;
   bool output_is_distribution = false;
-  std::vector<RankedClass> top;  // best first, never empty
+  std::vector<RankedClass> top;  // best first; empty: there are tasks
+  // Of a model with tasks, a result for each.
+  std::vector<TensorInfo> outputs;
+  std::vector<Task> tasks;
+  std::vector<TaskResult> results;
+  std::optional<double> cosine;  // of --compare-with
+  std::filesystem::path drawn;   // empty: nothing was
 };
 
 struct TensorsReport {

@@ -5,6 +5,7 @@
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/formats.h"
 #include "run_model/run_model/report.h"
+#include "run_model/run_model/results.h"
 
 namespace run_model {
 namespace {
@@ -81,6 +82,7 @@ void add_measurements(Json& json, const RunReport& report) {
     times.put("preprocess", timing.preprocess);
   }
   times.put("run", timing.run);
+  if (timing.postprocess > 0) times.put("postprocess", timing.postprocess);
   if (report.measurement) times.put("repeated", timing_json(*report.measurement));
   json.put("timing", std::move(times));
   if (report.memory.enabled()) json.put("memory", memory_json(report.memory));
@@ -96,6 +98,13 @@ std::string picture_report_json(const PictureReport& report) {
   Json json = run_report_start(report.run);
   json.put("image", image_json(report));
   json.put("input", input_json(report));
+  if (!report.results.empty()) {
+    json.put("outputs", tensors_json(report.outputs));
+    add_measurements(json, report.run);
+    json.put("results", results_json(report));
+    if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
+    return json.text();
+  }
   Json output = tensor_json(report.output.info);
   output.put("is_distribution", report.output_is_distribution);
   output.put("range", range_json(report.output.range));

@@ -7,6 +7,7 @@
 #include "run_model/run_model/machine/reports.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/formats.h"
+#include "run_model/run_model/results.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
@@ -25,8 +26,10 @@ std::string time_line(const RunReport& report) {
     text += ", preprocess " + milliseconds_text(timing.preprocess);
     if (report.measurement) text += " (decode " + milliseconds_text(timing.decode) + ")";
   }
-  return text + (report.measurement ? ", first run " : ", run ") + milliseconds_text(timing.run) +
-         " (" + std::to_string(report.threads) +
+  text += (report.measurement ? ", first run " : ", run ") + milliseconds_text(timing.run);
+  // What it takes to name classes is nothing.
+  if (timing.postprocess >= 0.005) text += ", postprocess " + milliseconds_text(timing.postprocess);
+  return text + " (" + std::to_string(report.threads) +
          (report.threads == 1 ? " thread)\n" : " threads)\n");
 }
 
@@ -113,6 +116,15 @@ std::string preprocessing_lines(const PictureReport& report) {
 std::string picture_report_text(const PictureReport& report) {
   std::string text = preprocessing_lines(report);
   text += "Input tensor range: " + range(report.input.range) + "\n";
+  if (!report.results.empty()) {
+    for (const TensorInfo& output : report.outputs) {
+      text += "Output " + output.name + ":" + dimensions(output.shape) + "\n";
+    }
+    text += run_report_text(report.run);
+    text += "\n===== Running " + report.run.package.model + " =====\n" + results_text(report);
+    if (!report.drawn.empty()) text += "Drawn: " + report.drawn.string() + "\n";
+    return text;
+  }
   text += "Output shape:" + dimensions(report.output.info.shape) + "\n";
   text += std::string(report.output_is_distribution ? "Output" : "Logits") +
           " range: " + range(report.output.range) + "\n";

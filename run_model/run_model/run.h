@@ -1,14 +1,10 @@
-// Running a model: on a picture, or on tensors from a file or filled ones.
+// Running a model on tensors from a file or filled ones.
 #pragma once
 
 #include "run_model/run_model/report.h"
 #include "run_model/run_model/settings.h"
 
 namespace run_model {
-
-// Loads the artifact and the labels, preprocesses the picture, runs the model once and ranks the
-// classes; writes the files of --dump-input and --outputs. Throws Error of any code but kInternal.
-PictureReport run_picture(const Settings& settings);
 
 // Loads the artifact, sets every input from the file of --inputs or as --fill-mode says, runs and
 // measures the model, and writes the outputs to the file of --outputs, if one is given. Throws

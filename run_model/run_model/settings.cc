@@ -75,11 +75,51 @@ std::filesystem::path find_labels(const std::filesystem::path& given) {
   return !error && is_there(installed) ? installed : given;
 }
 
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+void read_task_flags(Settings& settings) {
+  for (const char* name : {"task", "draw", "save_mask", "coco", "compare_with", "given_outputs"}) {
+    if (flag_is_set(name) && flag_value(name).empty()) {
+      refuse(flag_spelling(name) + " is given an empty value");
+    }
+    settings.needs_task = settings.needs_task || flag_is_set(name);
+  }
+  settings.task = run_flags.task;
+  settings.draw = run_flags.draw;
+  settings.save_mask = run_flags.save_mask;
+  settings.coco = run_flags.coco;
+  settings.compare_with = run_flags.compare_with;
+  settings.given_outputs = run_flags.given_outputs;
+  if (flag_is_set("score_threshold")) {
+    settings.needs_task = true;
+    settings.score_threshold = run_flags.score_threshold;
+    if (!(*settings.score_threshold >= 0 && *settings.score_threshold <= 1)) {
+      refuse("--score-threshold is not from 0 to 1");
+    }
+  }
+}
+
+// One report for each of many pictures has no room for what is measured of one.
+void read_many_pictures(Settings& settings) {
+  settings.action = Action::kRunPictures;
+  refuse_flags({"repeat",        "number",       "instances",    "warmup",       "warmup_seconds",
+                "min_seconds",   "max_seconds",  "until_ci",     "cold_cache",   "print_time",
+                "times",         "sweep",        "print_memory", "profile",      "profile_csv",
+                "profile_trace", "profile_html", "profile_json", "profile_sort", "profile_top",
+                "dump_input",    "outputs",      "save_inputs",  "given_outputs"},
+               "with many pictures");
+}
+
 void read_picture_arguments(const std::vector<std::string>& positional, Settings& settings) {
   settings.labels = find_labels(positional.size() > 3 ? positional[3] : kUsualLabels);
-  static constexpr std::string_view kArguments[] = {"NAME", "ARTIFACTS", "IMAGE", "LABELS"};
-  const bool labels_found = positional.size() == 3 && is_there(settings.labels);
-  if (positional.size() < std::size(kArguments) && !labels_found) {
+  settings.labels_given = positional.size() > 3;
+  settings.labels_found = settings.labels_given || is_there(settings.labels);
+  // Whether labels are needed is seen when the artifact's tasks are known.
+  static constexpr std::string_view kArguments[] = {"NAME", "ARTIFACTS", "IMAGE"};
+  if (positional.size() < std::size(kArguments)) {
     refuse("the argument " + std::string(kArguments[positional.size()]) + " is missing",
            "run_model NAME ARTIFACTS IMAGE LABELS [INPUT] classifies a picture, and --help shows "
            "more");
@@ -87,6 +127,16 @@ void read_picture_arguments(const std::vector<std::string>& positional, Settings
   if (positional.size() > 5) refuse("there is no use for the argument " + in_quotes(positional[5]));
   settings.image = positional[2];
   if (positional.size() == 5) settings.input_name = positional[4];
+  read_task_flags(settings);
+  if (settings.image == "-" || is_folder(settings.image)) {
+    read_many_pictures(settings);
+  } else if (!settings.given_outputs.empty()) {
+    refuse_flags(
+        {"repeat", "number", "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds",
+         "until_ci", "cold_cache", "print_time", "times", "sweep", "fps", "profile", "profile_csv",
+         "profile_trace", "profile_html", "profile_json", "outputs"},
+        "with --given-outputs, which runs nothing");
+  }
 }
 
 // A library, an archive or a folder, which a model's name alone is not.
@@ -105,6 +155,9 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
   if (positional.size() > 2) {
     refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
+  refuse_flags(
+      {"task", "score_threshold", "draw", "save_mask", "coco", "compare_with", "given_outputs"},
+      "without a picture");
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
                 "fit", "resize", "crop", "layout", "topk", "dump_input"},
                flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
@@ -112,11 +165,21 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
 }
 
 void refuse_run_flags(const std::string& where) {
-  refuse_flags(
-      {"inputs",     "outputs",    "normalize",    "rgb",  "bgr",         "mean",       "std",
-       "mean_order", "resizer",    "jpeg_decoder", "fit",  "resize",      "crop",       "layout",
-       "topk",       "dump_input", "fill_mode",    "seed", "save_inputs", "plan_memory"},
-      where);
+  refuse_flags({"task",          "score_threshold",
+                "draw",          "save_mask",
+                "coco",          "compare_with",
+                "given_outputs", "inputs",
+                "outputs",       "normalize",
+                "rgb",           "bgr",
+                "mean",          "std",
+                "mean_order",    "resizer",
+                "jpeg_decoder",  "fit",
+                "resize",        "crop",
+                "layout",        "topk",
+                "dump_input",    "fill_mode",
+                "seed",          "save_inputs",
+                "plan_memory"},
+               where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
                 "cold_cache", "fps", "print_time", "times"},
@@ -226,6 +289,7 @@ Settings read_settings(std::span<const std::string> args) {
   if (positional.size() > 1) settings.artifacts = positional[1];
   switch (settings.action) {
     case Action::kRunPicture:
+    case Action::kRunPictures:
       read_picture_arguments(positional, settings);
       refuse_flags({"atol", "rtol", "noise"}, "without --compare");
       settings.preprocessing = read_preprocessing_flags();

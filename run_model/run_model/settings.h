@@ -17,7 +17,7 @@
 
 namespace run_model {
 
-enum class Action { kRunPicture, kRunTensors, kInspect, kCompare };
+enum class Action { kRunPicture, kRunPictures, kRunTensors, kInspect, kCompare };
 
 // The preprocessing flags as given; what is not given comes from the artifact's metadata or from
 // defaults, see preprocessing_choice.h.
@@ -42,6 +42,12 @@ struct Settings {
   std::filesystem::path artifacts;
   std::filesystem::path image;
   std::filesystem::path labels;
+  bool labels_given = false, labels_found = false;  // as an argument; or there by the usual name
+  std::filesystem::path task;                       // --task
+  bool needs_task = false;                          // a flag has a meaning with one only
+  std::optional<double> score_threshold;
+  std::filesystem::path draw, save_mask, coco;
+  std::filesystem::path compare_with, given_outputs;
   std::string input_name;  // empty: the model's only input
   PreprocessingFlags preprocessing;
   std::filesystem::path inputs;       // --inputs

@@ -68,6 +68,10 @@ struct PreprocessReport {
   Region crop;  // within the resized picture
   int input_width = 0;
   int input_height = 0;
+  // The way there and back, in pixels whose corners are whole numbers:
+  // place in the input = place in the picture * scale + offset.
+  double scale_x = 1.0, scale_y = 1.0;
+  double offset_x = 0.0, offset_y = 0.0;
 };
 
 // The side to which TVM-Prep and torchvision resize before a crop of `side`: 256 for 224.

@@ -46,7 +46,7 @@ std::uint64_t positions(Shape shape, Channels where) {
 }
 
 // A way to understand the inputs of a convolution.
-struct Fit {
+struct Reading {
   std::uint64_t weights = 0;    // elements
   std::uint64_t positions = 0;  // at which each of them is used
   std::int64_t groups = 1;
@@ -78,19 +78,19 @@ std::int64_t group_channels(Shape weights, Shape out, Channels where, std::int64
   return weights[rank - 1] == out_channels ? weights[rank - 2] : 0;  // HWIO
 }
 
-std::optional<Fit> fit_convolution(Shape data, Shape weights, Shape out, Channels where) {
+std::optional<Reading> fit_convolution(Shape data, Shape weights, Shape out, Channels where) {
   if (data.size() != out.size() || data[0] != out[0]) return std::nullopt;
   const std::int64_t in_channels = channels(data, where), out_channels = channels(out, where);
   const std::int64_t of_group = group_channels(weights, out, where, in_channels);
   if (!divides(of_group, in_channels)) return std::nullopt;
   const std::int64_t groups = in_channels / of_group;
   if (!divides(groups, out_channels)) return std::nullopt;
-  return Fit{elements(weights), positions(out, where), groups, in_channels,
+  return Reading{elements(weights), positions(out, where), groups, in_channels,
              elements(weights) == static_cast<std::uint64_t>(out_channels)};
 }
 
 // Weights that auto_scheduler or MetaSchedule have laid out anew: only their number tells.
-std::optional<Fit> fit_rewritten(Shape data, Shape weights, Shape out, Channels where) {
+std::optional<Reading> fit_rewritten(Shape data, Shape weights, Shape out, Channels where) {
   if (data.size() != out.size() || data[0] != out[0] || weights.size() <= out.size() + 1) {
     return std::nullopt;
   }
@@ -98,11 +98,11 @@ std::optional<Fit> fit_rewritten(Shape data, Shape weights, Shape out, Channels 
   const Count pairs =
       product({static_cast<std::uint64_t>(in_channels), static_cast<std::uint64_t>(out_channels)});
   if (!pairs || elements(weights) % *pairs != 0) return std::nullopt;
-  return Fit{elements(weights), positions(out, where), 1, in_channels, false};
+  return Reading{elements(weights), positions(out, where), 1, in_channels, false};
 }
 
 // IOHW or HWOI and the like: each weight is used at each position of the input.
-std::optional<Fit> fit_transposed(Shape data, Shape weights, Shape out, Channels where) {
+std::optional<Reading> fit_transposed(Shape data, Shape weights, Shape out, Channels where) {
   const std::size_t rank = out.size();
   if (where == Channels::kBlocked || data.size() != rank || weights.size() != rank ||
       data[0] != out[0]) {
@@ -115,12 +115,12 @@ std::optional<Fit> fit_transposed(Shape data, Shape weights, Shape out, Channels
                          divides(weights[at], out_channels);
   if (!in_first && !out_first) return std::nullopt;
   const std::int64_t groups = out_channels / weights[in_first ? at + 1 : at];
-  return Fit{elements(weights), positions(data, where), groups, in_channels, false};
+  return Reading{elements(weights), positions(data, where), groups, in_channels, false};
 }
 
 // Transformed weights of tiles of alpha x alpha (alpha = tile + 2) for kernels of 3x3, the only
 // ones that TVM's schedules for CPUs transform.
-std::optional<Fit> fit_winograd(Shape data, Shape weights, Shape out, Channels where) {
+std::optional<Reading> fit_winograd(Shape data, Shape weights, Shape out, Channels where) {
   if (data.size() != out.size() || data[0] != out[0] || weights.size() < 4) return std::nullopt;
   const std::int64_t in_channels = channels(data, where), out_channels = channels(out, where);
   const Count pairs =
@@ -128,13 +128,13 @@ std::optional<Fit> fit_winograd(Shape data, Shape weights, Shape out, Channels w
   if (!pairs || elements(weights) % *pairs != 0) return std::nullopt;
   const std::uint64_t tile = elements(weights) / *pairs;
   if (tile != 16 && tile != 36 && tile != 64) return std::nullopt;
-  return Fit{9 * *pairs, positions(out, where), 1, in_channels, false};
+  return Reading{9 * *pairs, positions(out, where), 1, in_channels, false};
 }
 
-using Fitter = std::optional<Fit> (*)(Shape, Shape, Shape, Channels);
+using Fitter = std::optional<Reading> (*)(Shape, Shape, Shape, Channels);
 
 // The arguments of the main operator come one after the other: the data closest before the weights.
-std::optional<Fit> nearest_fit(Fitter fit, const NodeInfo& node, std::size_t weights, Shape out,
+std::optional<Reading> nearest_fit(Fitter fit, const NodeInfo& node, std::size_t weights, Shape out,
                                Channels where) {
   std::vector<std::size_t> order;
   for (std::size_t i = weights; i > 0; --i) order.push_back(i - 1);
@@ -149,10 +149,10 @@ std::optional<Fit> nearest_fit(Fitter fit, const NodeInfo& node, std::size_t wei
 }
 
 // All ways to understand the node's inputs, those with a parameter for weights if there are any.
-std::vector<Fit> fits(Fitter fit, const NodeInfo& node, const std::vector<bool>& is_parameter,
+std::vector<Reading> fits(Fitter fit, const NodeInfo& node, const std::vector<bool>& is_parameter,
                       std::span<const Channels> layouts) {
   const Shape out = node.outputs.front().shape;
-  std::vector<Fit> of_parameters, of_others;
+  std::vector<Reading> of_parameters, of_others;
   for (std::size_t weights = 0; weights < node.inputs.size(); ++weights) {
     if (elements(node.inputs[weights].shape) == 0) continue;
     for (const Channels where : layouts) {
@@ -160,8 +160,8 @@ std::vector<Fit> fits(Fitter fit, const NodeInfo& node, const std::vector<bool>&
       if (found) (is_parameter[weights] ? of_parameters : of_others).push_back(*found);
     }
   }
-  std::vector<Fit> all = of_parameters.empty() ? of_others : of_parameters;
-  if (node.inputs.size() > 2) std::erase_if(all, [](const Fit& one) { return one.weak; });
+  std::vector<Reading> all = of_parameters.empty() ? of_others : of_parameters;
+  if (node.inputs.size() > 2) std::erase_if(all, [](const Reading& one) { return one.weak; });
   return all;
 }
 
@@ -173,16 +173,16 @@ std::optional<OperationCount> agreed(const std::vector<Count>& counts, std::stri
   return OperationCount{*counts.front(), rule};
 }
 
-OperatorFamily refined(OperatorFamily family, const std::vector<Fit>& all) {
+OperatorFamily refined(OperatorFamily family, const std::vector<Reading>& all) {
   if (family != OperatorFamily::kConv2d) return family;
-  const auto kind = [](const Fit& fit) {
+  const auto kind = [](const Reading& fit) {
     if (fit.groups == 1) return OperatorFamily::kConv2d;
     return fit.groups == fit.data_channels ? OperatorFamily::kConv2dDepthwise
                                            : OperatorFamily::kConv2dGrouped;
   };
   const OperatorFamily first = kind(all.front());
   const bool same =
-      std::all_of(all.begin(), all.end(), [&](const Fit& fit) { return kind(fit) == first; });
+      std::all_of(all.begin(), all.end(), [&](const Reading& fit) { return kind(fit) == first; });
   return same ? first : family;
 }
 
@@ -191,7 +191,7 @@ Work convolution(OperatorFamily family, std::string_view anchor, const NodeInfo&
   static constexpr std::array<Channels, 2> kPlain = {Channels::kFirst, Channels::kLast};
   static constexpr std::array<Channels, 1> kOnlyBlocked = {Channels::kBlocked};
   const std::size_t rank = node.outputs.front().shape.size();
-  std::vector<Fit> all;
+  std::vector<Reading> all;
   std::string_view rule = "2 x weights x output positions";
   if (anchor.ends_with("_NCHWc")) {
     if (rank == 5) all = fits(fit_convolution, node, is_parameter, kOnlyBlocked);
@@ -207,7 +207,7 @@ Work convolution(OperatorFamily family, std::string_view anchor, const NodeInfo&
   }
   if (all.empty()) return {family, std::nullopt};
   std::vector<Count> counts;
-  for (const Fit& one : all) counts.push_back(product({2, one.weights, one.positions}));
+  for (const Reading& one : all) counts.push_back(product({2, one.weights, one.positions}));
   return {refined(family, all), agreed(counts, rule)};
 }
 

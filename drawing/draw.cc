@@ -1,0 +1,100 @@
+#include <run_model/draw.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <run_model/error.h>
+#include "drawing/canvas.h"
+
+namespace run_model {
+namespace {
+
+// Bright, and far from each other where they follow each other.
+constexpr std::array<Color, 20> kPalette{{
+    {230, 25, 75},   {60, 180, 75},   {0, 130, 200},   {255, 225, 25},  {245, 130, 48},
+    {145, 30, 180},  {70, 240, 240},  {240, 50, 230},  {210, 245, 60},  {250, 190, 212},
+    {0, 128, 128},   {220, 190, 255}, {170, 110, 40},  {255, 250, 200}, {128, 0, 0},
+    {170, 255, 195}, {128, 128, 0},   {255, 215, 180}, {0, 0, 128},     {128, 128, 128},
+}};
+
+std::string scored(const std::string& name, double score) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), " %.2f", score);
+  return name + text.data();
+}
+
+void draw_detections(Canvas& canvas, const DetectionResult& result) {
+  // The best last, so that it is on top.
+  for (auto found = result.detections.rbegin(); found != result.detections.rend(); ++found) {
+    const Color color = class_color(found->class_index);
+    const Box& box = found->box;
+    canvas.frame(box.left, box.top, box.right, box.bottom, color);
+    for (const Keypoint& point : found->keypoints) {
+      canvas.dot(point.x, point.y, 1.5 * canvas.line_width() + 1, color);
+    }
+    const std::string name =
+        found->label.empty() ? std::to_string(found->class_index) : found->label;
+    canvas.label(box.left - canvas.line_width() / 2.0, box.top, scored(name, found->score), color);
+  }
+}
+
+bool has_background(const Task& task) {
+  if (std::get<SegmentationTask>(task.what).form == SegmentationForm::kMask) return true;
+  static constexpr std::array<std::string_view, 4> kNames{"background", "_background_",
+                                                          "__background__", "unlabeled"};
+  return !task.labels.empty() &&
+         std::find(kNames.begin(), kNames.end(), task.labels.front()) != kNames.end();
+}
+
+void draw_mask(Canvas& canvas, const Task& task, const SegmentationResult& result) {
+  const bool background = has_background(task);
+  std::size_t pixel = 0;
+  for (int y = 0; y < result.height; ++y) {
+    for (int x = 0; x < result.width; ++x, ++pixel) {
+      const std::uint8_t found = result.classes[pixel];
+      if (found == SegmentationResult::kUnseen || (found == 0 && background)) continue;
+      canvas.blend(x, y, class_color(found));
+    }
+  }
+}
+
+void draw_landmarks(Canvas& canvas, const LandmarksTask& task, const LandmarksResult& result) {
+  if (!result.present) return;
+  const Color lines = class_color(2), dots = class_color(0);
+  for (const auto& [from, to] : task.connections) {
+    const Landmark &a = result.points[from], &b = result.points[to];
+    canvas.line(a.x, a.y, b.x, b.y, lines);
+  }
+  // Hundreds of points are a face, and need smaller ones.
+  const double radius =
+      result.points.size() > 100 ? canvas.line_width() * 0.75 : 1.5 * canvas.line_width() + 1;
+  for (const Landmark& point : result.points) canvas.dot(point.x, point.y, radius, dots);
+}
+
+}  // namespace
+
+Color class_color(std::size_t index) { return kPalette[index % kPalette.size()]; }
+
+void draw_result(Image& image, const Task& task, const TaskResult& result) {
+  Canvas canvas(image);
+  if (const auto* detections = std::get_if<DetectionResult>(&result)) {
+    draw_detections(canvas, *detections);
+  } else if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
+    if (segmentation->width != image.width() || segmentation->height != image.height()) {
+      throw Error(ErrorKind::kMismatch, "the mask is not of the picture that it is drawn on");
+    }
+    draw_mask(canvas, task, *segmentation);
+  } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
+    draw_landmarks(canvas, std::get<LandmarksTask>(task.what), *landmarks);
+  } else if (const auto* classes = std::get_if<ClassificationResult>(&result)) {
+    if (classes->classes.empty()) return;
+    const ClassificationResult::Class& best = classes->classes.front();
+    const std::string name = best.label.empty() ? std::to_string(best.index) : best.label;
+    canvas.label(0, canvas.text_height(), scored(name, best.probability), class_color(best.index));
+  }
+}
+
+}  // namespace run_model

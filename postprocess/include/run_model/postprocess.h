@@ -1,0 +1,33 @@
+// From a network's outputs to what they say of the picture.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <run_model/preprocessing.h>
+#include <run_model/task.h>
+#include <run_model/task_result.h>
+#include <run_model/tensor.h>
+
+namespace run_model {
+
+struct NetworkOutput {
+  std::string name;   // as metadata.json has it
+  std::string alias;  // as the executor has it: "output_0"; either may be empty
+  Tensor tensor;
+  // Of integers: value = scale * (stored - zero_point).
+  double scale = 1.0;
+  std::int64_t zero_point = 0;
+};
+
+// Applies `task`; the result is of the task's kind. `picture` is what preprocess() has reported.
+// `classes` limits how many a classification lists. Nothing but the arguments counts, and the same
+// arguments give the same result. Throws Error(kMismatch) where the outputs are not of the task's
+// form, Error(kModel) where they hold NaN, infinity, boxes with negative sides, or scores beyond
+// 0 to 1.
+TaskResult postprocess(const Task& task, std::span<const NetworkOutput> outputs,
+                       const PreprocessReport& picture, std::size_t classes = 5);
+
+}  // namespace run_model

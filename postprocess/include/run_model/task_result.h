@@ -1,0 +1,85 @@
+// What a network has found in a picture. All coordinates are pixels of the picture, which begins at
+// its left top corner; the corners of pixels are whole numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <run_model/task.h>
+
+namespace run_model {
+
+struct Box {
+  double left = 0.0, top = 0.0, right = 0.0, bottom = 0.0;
+};
+
+// The area of the intersection divided by that of the union; 0 where the union has none.
+double intersection_over_union(const Box& a, const Box& b);
+
+struct Keypoint {
+  double x = 0.0, y = 0.0;
+  std::optional<double> score;
+};
+
+struct Detection {
+  Box box;
+  std::size_t class_index = 0;
+  std::string label;  // empty: the task has none
+  double score = 0.0;
+  std::vector<Keypoint> keypoints;
+};
+
+struct DetectionResult {
+  std::vector<Detection> detections;  // the best first
+};
+
+struct SegmentationResult {
+  // Of pixels that the network has not seen, because the picture was cropped.
+  static constexpr std::uint8_t kUnseen = 255;
+
+  int width = 0, height = 0;          // the picture's
+  std::vector<std::uint8_t> classes;  // row by row
+  std::size_t class_count = 0;
+};
+
+struct Landmark {
+  double x = 0.0, y = 0.0;
+  std::optional<double> z{}, score{}, visibility{}, presence{};
+};
+
+struct LandmarksResult {
+  std::optional<double> confidence;
+  bool present = true;           // the confidence is enough
+  std::vector<Landmark> points;  // also where it is not
+};
+
+struct ClassificationResult {
+  struct Class {
+    std::size_t index = 0;
+    std::string label;
+    double probability = 0.0;
+  };
+  std::vector<Class> classes;  // the best first
+};
+
+struct EmbeddingResult {
+  std::vector<double> values;
+};
+
+using TaskResult = std::variant<ClassificationResult, DetectionResult, SegmentationResult,
+                                LandmarksResult, EmbeddingResult>;
+
+// The pixels of each class as run lengths in COCO's compressed form, column by column, which
+// pycocotools.mask.decode takes with "size": [height, width]. By class; empty for one that has no
+// pixel.
+std::vector<std::string> coco_run_lengths(const SegmentationResult& segmentation);
+
+// The cosine of the angle between two embeddings, -1 to 1. Throws Error(kMismatch) where their
+// lengths differ, Error(kModel) where one is zero.
+double cosine_similarity(const EmbeddingResult& a, const EmbeddingResult& b);
+
+}  // namespace run_model

@@ -1,0 +1,146 @@
+#include "postprocess/output_values.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <run_model/dtype.h>
+#include <run_model/error.h>
+#include "base/text.h"
+
+namespace run_model {
+namespace {
+
+// What the rounding of float16 can bring a probability beyond 1.
+constexpr float kShareSlack = 1e-3F;
+
+constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+
+bool is_number(DLDataType type) {
+  const bool known = type.code == kDLInt || type.code == kDLUInt || type.code == kDLFloat ||
+                     type.code == kDLBfloat;
+  return known && type.lanes == 1;
+}
+
+// By the exponent's bits, which a compiler makes vector instructions of.
+bool all_finite(std::span<const float> values) {
+  std::uint32_t largest = 0;
+  for (const float value : values) {
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU);
+  }
+  return largest < 0x7F800000U;
+}
+
+}  // namespace
+
+const NetworkOutput& find_output(std::span<const NetworkOutput> outputs,
+                                 const OutputChoice& choice) {
+  if (choice.name.empty()) {
+    if (choice.index < outputs.size()) return outputs[choice.index];
+    throw Error(ErrorKind::kMismatch, "the task asks for output " + std::to_string(choice.index) +
+                                          ", but the model has " + std::to_string(outputs.size()) +
+                                          ", counted from 0");
+  }
+  for (const NetworkOutput& output : outputs) {
+    if (output.name == choice.name) return output;
+  }
+  for (const NetworkOutput& output : outputs) {
+    if (output.alias == choice.name) return output;
+  }
+  throw Error(ErrorKind::kMismatch,
+              "the task asks for the output " + in_quotes(choice.name) +
+                  ", but the model's outputs are " +
+                  comma_list(outputs,
+                             [](const NetworkOutput& output) {
+                               return in_quotes(output.name.empty() ? output.alias : output.name);
+                             }),
+              "correct the name in the description of the task");
+}
+
+std::string output_text(const NetworkOutput& output) {
+  return "the output " + in_quotes(output.name.empty() ? output.alias : output.name);
+}
+
+OutputValues::OutputValues(const NetworkOutput& output) : output_(&output) {
+  if (!is_number(output.tensor.dtype())) {
+    throw Error(ErrorKind::kMismatch, output_text(output) + " is of " +
+                                          dtype_name(output.tensor.dtype()) +
+                                          ", and numbers were expected");
+  }
+  for (const std::int64_t dimension : output.tensor.shape()) {
+    if (dimension != 1) dimensions_.push_back(static_cast<std::size_t>(dimension));
+  }
+  if (same_dtype(output.tensor.dtype(), kFloat32)) {
+    const std::span<float> elements = output.tensor.elements<float>();
+    values_ = {elements.data(), elements.size()};
+  } else {
+    const bool integer =
+        output.tensor.dtype().code == kDLInt || output.tensor.dtype().code == kDLUInt;
+    const double scale = integer ? output.scale : 1.0;
+    const double zero = integer ? static_cast<double>(output.zero_point) : 0.0;
+    const std::vector<double> stored = to_doubles(output.tensor);
+    converted_.resize(stored.size());
+    std::transform(stored.begin(), stored.end(), converted_.begin(),
+                   [&](double value) { return static_cast<float>(scale * (value - zero)); });
+    values_ = converted_;
+  }
+  if (!all_finite(values_)) {
+    const auto bad = std::find_if_not(values_.begin(), values_.end(),
+                                      [](float value) { return std::isfinite(value); });
+    fail_value(std::string("holds ") + (std::isnan(*bad) ? "NaN" : "infinity") + " at element " +
+                   std::to_string(bad - values_.begin()),
+               "check that the preprocessing and the parameters are the model's own");
+  }
+}
+
+OutputValues::Table OutputValues::table(std::optional<std::size_t> rows,
+                                        std::optional<std::size_t> columns,
+                                        const std::string& expected) const {
+  const auto fits = [&](std::size_t r, std::size_t c) {
+    return (!rows || *rows == r) && (!columns || *columns == c);
+  };
+  std::optional<Table> table;
+  if (dimensions_.size() == 2 && fits(dimensions_[0], dimensions_[1])) {
+    table = Table{dimensions_[0], dimensions_[1]};
+  } else if (dimensions_.size() == 1 && fits(dimensions_[0], 1) && (rows || columns)) {
+    table = Table{dimensions_[0], 1};
+  } else if (dimensions_.size() == 1 && fits(1, dimensions_[0])) {
+    table = Table{1, dimensions_[0]};
+  } else if (dimensions_.empty() && fits(1, 1)) {
+    table = Table{1, 1};
+  }
+  if (!table) fail_shape(expected);
+  return *table;
+}
+
+void OutputValues::fail_shape(const std::string& expected) const {
+  throw Error(ErrorKind::kMismatch,
+              output_text(*output_) + " has the shape " + shape_name(output_->tensor.shape()) +
+                  ", expected " + expected,
+              "correct the description of the task, or compile the model that it describes");
+}
+
+void OutputValues::fail_value(const std::string& problem, const std::string& hint) const {
+  throw Error(ErrorKind::kModel, output_text(*output_) + " " + problem, hint);
+}
+
+void OutputValues::check_shares(std::span<const float> values, const std::string& what) const {
+  float least = 0.0F, most = 0.0F;
+  for (const float value : values) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  if (least < -kShareSlack || most > 1.0F + kShareSlack) {
+    fail_value(
+        "holds " + what + " of " + std::to_string(least < -kShareSlack ? least : most) +
+            ", expected 0 to 1",
+        "\"activation\" may have to be sigmoid or softmax, and integers may lack their scale "
+        "in metadata.json");
+  }
+}
+
+double sigmoid(double value) { return 1.0 / (1.0 + std::exp(-value)); }
+
+double clamped_share(double value) { return std::clamp(value, 0.0, 1.0); }
+
+}  // namespace run_model

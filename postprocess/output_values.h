@@ -1,0 +1,64 @@
+// The numbers of a network's output, of whatever element type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <run_model/postprocess.h>
+#include <run_model/task.h>
+
+namespace run_model {
+
+// Throws Error(kMismatch) listing the outputs where there is no such one.
+const NetworkOutput& find_output(std::span<const NetworkOutput> outputs,
+                                 const OutputChoice& choice);
+
+// The output as messages name it: "the output 'scores'".
+std::string output_text(const NetworkOutput& output);
+
+class OutputValues {
+ public:
+  // Reads float32 in place, so `output` has to stay. Throws Error(kMismatch) for an element type
+  // that holds no numbers, Error(kModel) where one is NaN or infinite.
+  explicit OutputValues(const NetworkOutput& output);
+  OutputValues(const OutputValues&) = delete;
+  OutputValues& operator=(const OutputValues&) = delete;
+
+  const float* data() const { return values_.data(); }
+  std::size_t size() const { return values_.size(); }
+  std::span<const float> values() const { return values_; }
+
+  // Without dimensions of 1.
+  const std::vector<std::size_t>& dimensions() const { return dimensions_; }
+
+  // Rows and columns of a table; what is given has to be so, and dimensions of 1 may stand
+  // anywhere. `expected` says in the message what was. Throws Error(kMismatch).
+  struct Table {
+    std::size_t rows = 0, columns = 0;
+  };
+  Table table(std::optional<std::size_t> rows, std::optional<std::size_t> columns,
+              const std::string& expected) const;
+
+  [[noreturn]] void fail_shape(const std::string& expected) const;
+  [[noreturn]] void fail_value(const std::string& problem, const std::string& hint) const;
+
+  // Throws Error(kModel) unless all of them are from 0 to 1, give or take rounding.
+  void check_shares(std::span<const float> values, const std::string& what) const;
+
+ private:
+  const NetworkOutput* output_;
+  std::vector<float> converted_;
+  std::span<const float> values_;
+  std::vector<std::size_t> dimensions_;
+};
+
+double sigmoid(double value);
+
+// From 0 to 1, for what rounding has brought a little beyond.
+double clamped_share(double value);
+
+}  // namespace run_model

@@ -1,0 +1,45 @@
+// What was found in a picture, as JSON, as text, and in COCO's format.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run_model/run_model/report.h"
+#include "run_model/shared/json.h"
+
+namespace run_model {
+
+// The name of a class of a mask; empty where it has none.
+std::string segment_label(const Task& task, std::size_t index);
+
+// A list with an object for each task, documented in run_model/README.md.
+Json results_json(const PictureReport& report);
+
+// A table for each task.
+std::string results_text(const PictureReport& report);
+
+// On one line: "2 detections: face 0.97, face 0.81".
+std::string results_summary(const PictureReport& report);
+
+// Pictures and what was found in them, as COCO's annotation files have it.
+class CocoFile {
+ public:
+  void add(const PictureReport& report);
+  std::string text() const;
+
+ private:
+  struct Picture {
+    std::string file_name;
+    int width = 0, height = 0;
+    std::vector<Json> annotations;  // without the numbers that depend on all pictures
+  };
+
+  void add_category(std::size_t index, const std::string& label);
+
+  std::vector<Picture> pictures_;
+  std::vector<std::pair<std::size_t, std::string>> categories_;  // ascending
+};
+
+}  // namespace run_model

@@ -1,0 +1,113 @@
+#include <string>
+#include <utility>
+
+#include "run_model/run_model/results.h"
+
+namespace run_model {
+namespace {
+
+void add_detections(const DetectionResult& result, Json& json) {
+  Json list = Json::array();
+  for (const Detection& detection : result.detections) {
+    const Box& box = detection.box;
+    Json item = Json::object();
+    item.put("box", Json::array({box.left, box.top, box.right, box.bottom}));
+    item.put("class", detection.class_index);
+    item.put("label", text_or_null(detection.label));
+    item.put("score", detection.score);
+    if (!detection.keypoints.empty()) {
+      Json points = Json::array();
+      for (const Keypoint& point : detection.keypoints) {
+        Json numbers = Json::array({point.x, point.y});
+        if (point.score) numbers.add(*point.score);
+        points.add(std::move(numbers));
+      }
+      item.put("keypoints", std::move(points));
+    }
+    list.add(std::move(item));
+  }
+  json.put("detections", std::move(list));
+}
+
+void add_segmentation(const Task& task, const SegmentationResult& result, Json& json) {
+  std::vector<std::size_t> pixels(256, 0);
+  for (const std::uint8_t found : result.classes) ++pixels[found];
+  const std::vector<std::string> lengths = coco_run_lengths(result);
+  Json classes = Json::array();
+  for (std::size_t c = 0; c < lengths.size(); ++c) {
+    if (lengths[c].empty()) continue;
+    Json run_lengths = Json::object(
+        {{"size", Json::array({result.height, result.width})}, {"counts", lengths[c]}});
+    classes.add(Json::object({{"class", c},
+                              {"label", text_or_null(segment_label(task, c))},
+                              {"pixels", pixels[c]},
+                              {"rle", std::move(run_lengths)}}));
+  }
+  json.put("width", result.width);
+  json.put("height", result.height);
+  json.put("unseen", pixels[SegmentationResult::kUnseen]);
+  json.put("classes", std::move(classes));
+}
+
+void add_landmarks(const LandmarksResult& result, Json& json) {
+  Json points = Json::array();
+  for (const Landmark& point : result.points) {
+    Json numbers = Json::array({point.x, point.y});
+    if (point.z) numbers.add(*point.z);
+    points.add(std::move(numbers));
+  }
+  json.put("present", result.present);
+  json.put("score", result.confidence);
+  json.put("points", std::move(points));
+  Json scores = Json::object();
+  const auto put_scores = [&](const char* name, std::optional<double> Landmark::* member) {
+    if (result.points.empty() || !(result.points.front().*member)) return;
+    Json list = Json::array();
+    for (const Landmark& point : result.points) list.add(point.*member);
+    scores.put(name, std::move(list));
+  };
+  put_scores("score", &Landmark::score);
+  put_scores("visibility", &Landmark::visibility);
+  put_scores("presence", &Landmark::presence);
+  json.put("point_scores", std::move(scores));
+}
+
+void add_classes(const ClassificationResult& result, Json& json) {
+  Json top = Json::array();
+  for (const ClassificationResult::Class& found : result.classes) {
+    top.add(Json::object({{"index", found.index},
+                          {"label", text_or_null(found.label)},
+                          {"probability", found.probability}}));
+  }
+  json.put("top", std::move(top));
+}
+
+void add_members(const PictureReport& report, const Task& task, const TaskResult& result,
+                 Json& json) {
+  if (const auto* detections = std::get_if<DetectionResult>(&result)) {
+    add_detections(*detections, json);
+  } else if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
+    add_segmentation(task, *segmentation, json);
+  } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
+    add_landmarks(*landmarks, json);
+  } else if (const auto* classes = std::get_if<ClassificationResult>(&result)) {
+    add_classes(*classes, json);
+  } else {
+    json.put("values", std::get<EmbeddingResult>(result).values);
+    if (report.cosine) json.put("cosine", *report.cosine);
+  }
+}
+
+}  // namespace
+
+Json results_json(const PictureReport& report) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    Json item = Json::object({{"kind", task_kind_name(report.tasks[i].kind())}});
+    add_members(report, report.tasks[i], report.results[i], item);
+    list.add(std::move(item));
+  }
+  return list;
+}
+
+}  // namespace run_model

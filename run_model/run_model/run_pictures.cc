@@ -1,0 +1,257 @@
+#include "run_model/run_model/run_pictures.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <run_model/draw.h>
+#include <run_model/error.h>
+#include <run_model/png_file.h>
+#include "base/text.h"
+#include "base/write_file.h"
+#include "run_model/run_model/flags.h"
+#include "run_model/run_model/picture_runner.h"
+#include "run_model/run_model/results.h"
+#include "run_model/shared/manual.h"
+#include "run_model/shared/program.h"
+#include "run_model/shared/stopwatch.h"
+
+namespace run_model {
+namespace {
+
+namespace fs = std::filesystem;
+
+void draw(const PictureReport& report, Image& image, const fs::path& path) {
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    draw_result(image, report.tasks[i], report.results[i]);
+  }
+  write_png(path, image);
+}
+
+// The first segmentation.
+void save_mask(const PictureReport& report, const fs::path& path) {
+  for (const TaskResult& result : report.results) {
+    if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
+      write_mask_png(path, *segmentation);
+      return;
+    }
+  }
+  throw Error(ErrorKind::kUsage, "--save-mask is for models with a segmentation",
+              "the tasks of this one have none");
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  write_file(path, {std::as_bytes(std::span(text))});
+}
+
+bool is_picture_name(const fs::path& path) {
+  static constexpr std::array<std::string_view, 12> kEndings{".png", ".jpg", ".jpeg", ".jpe",
+                                                             ".bmp", ".gif", ".pnm",  ".ppm",
+                                                             ".pgm", ".pbm", ".psd",  ".tga"};
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+// The pictures of a folder in the order of their names.
+std::vector<fs::path> pictures_of(const fs::path& folder) {
+  std::vector<fs::path> pictures;
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const fs::path& path = entries->path();
+    std::error_code ignored;
+    if (is_picture_name(path) && !fs::is_directory(path, ignored)) pictures.push_back(path);
+  }
+  if (error) {
+    throw Error(ErrorKind::kFile,
+                "cannot read the folder " + path_in_quotes(folder) + ": " + error.message());
+  }
+  if (pictures.empty()) {
+    throw Error(ErrorKind::kFile, "the folder " + path_in_quotes(folder) + " holds no pictures",
+                "their names have to end in .png, .jpg, .bmp, .gif, .ppm, .pgm, .psd or .tga");
+  }
+  std::sort(pictures.begin(), pictures.end());
+  return pictures;
+}
+
+// One path after the other.
+class PictureList {
+ public:
+  explicit PictureList(const fs::path& image) : from_input_(image == "-") {
+    if (!from_input_) pictures_ = pictures_of(image);
+  }
+
+  bool next(fs::path& path) {
+    if (!from_input_) {
+      if (position_ == pictures_.size()) return false;
+      path = pictures_[position_++];
+      return true;
+    }
+    std::string line;
+    while (std::getline(std::cin, line)) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      if (line.empty()) continue;
+      path = line;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  bool from_input_;
+  std::vector<fs::path> pictures_;
+  std::size_t position_ = 0;
+};
+
+// Files in the folder of --draw or --save-mask, by the pictures' names.
+class OutputFolder {
+ public:
+  explicit OutputFolder(fs::path folder) : folder_(std::move(folder)) {
+    if (folder_.empty()) return;
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    if (!fs::is_directory(folder_, error)) {
+      throw Error(ErrorKind::kFile, path_in_quotes(folder_) + " is no folder and cannot become one",
+                  "what is drawn of many pictures goes to a folder");
+    }
+  }
+
+  bool wanted() const { return !folder_.empty(); }
+
+  // a.png for a.jpg, and a-2.png for the second of that name.
+  fs::path file_for(const fs::path& picture) {
+    const std::string stem = picture.stem().string();
+    std::string name = stem + ".png";
+    for (int i = 2; !taken_.insert(name).second; ++i)
+      name = stem + "-" + std::to_string(i) + ".png";
+    return folder_ / name;
+  }
+
+ private:
+  fs::path folder_;
+  std::set<std::string> taken_;
+};
+
+// Starts on a grid of time, as a camera has them. Those that have passed are left out.
+class Pace {
+ public:
+  explicit Pace(double fps) : period_(fps > 0 ? 1.0 / fps : 0.0) {}
+
+  void wait() {
+    if (!(period_ > 0)) return;
+    const double now = stopwatch_.total_seconds();
+    if (now < next_) std::this_thread::sleep_for(std::chrono::duration<double>(next_ - now));
+    while (next_ <= stopwatch_.total_seconds()) next_ += period_;
+  }
+
+ private:
+  struct Clock {
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    double total_seconds() const {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+  };
+
+  Clock stopwatch_;
+  double period_;
+  double next_ = 0.0;
+};
+
+Json line_json(const PictureReport& report) {
+  Json json = Json::object({{"schema_version", kReportSchema}, {"image", report.image.string()}});
+  json.put("width", report.sides.original_width);
+  json.put("height", report.sides.original_height);
+  if (report.results.empty()) {
+    Json top = Json::array();
+    for (const RankedClass& ranked : report.top) {
+      top.add(Json::object(
+          {{"index", ranked.index}, {"label", ranked.label}, {"probability", ranked.probability}}));
+    }
+    json.put("top", std::move(top));
+  } else {
+    json.put("results", results_json(report));
+  }
+  if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
+  const Timing& timing = report.run.timing;
+  json.put("timing", Json::object({{"decode", timing.decode},
+                                   {"preprocess", timing.preprocess},
+                                   {"run", timing.run},
+                                   {"postprocess", timing.postprocess}}));
+  return json;
+}
+
+Json failure_json(const fs::path& path, const Error& error) {
+  return Json::object({{"schema_version", kReportSchema},
+                       {"image", path.string()},
+                       {"error", Json::object({{"code", exit_code(error.kind())},
+                                               {"name", error_kind_name(error.kind())},
+                                               {"message", error.what()}})}});
+}
+
+}  // namespace
+
+PictureReport run_picture(const Settings& settings) {
+  PictureRunner runner(settings);
+  Picture picture;
+  PictureReport report = runner.run(settings.image, true, &picture);
+  if (!settings.save_mask.empty()) save_mask(report, settings.save_mask);
+  if (!settings.draw.empty()) {
+    draw(report, picture.image, settings.draw);
+    report.drawn = settings.draw;
+  }
+  if (!settings.coco.empty()) {
+    CocoFile coco;
+    coco.add(report);
+    write_text(settings.coco, coco.text());
+  }
+  return report;
+}
+
+int run_pictures(const Settings& settings) {
+  PictureRunner runner(settings);
+  PictureList pictures(settings.image);
+  OutputFolder drawn(settings.draw), masks(settings.save_mask);
+  Pace pace(settings.measure.fps);
+  CocoFile coco;
+  std::size_t done = 0, failed = 0;
+  for (fs::path path; pictures.next(path);) {
+    pace.wait();
+    ++done;
+    Picture picture;
+    PictureReport report;
+    try {
+      report = runner.run(path, false, &picture);
+    } catch (const Error& error) {
+      ++failed;
+      if (settings.json) write_standard_output(failure_json(path, error).compact() + "\n");
+      std::fprintf(stderr, "run_model: %s: %s\n", path_in_quotes(path).c_str(), error.what());
+      continue;
+    }
+    if (masks.wanted()) save_mask(report, masks.file_for(path));
+    if (drawn.wanted()) {
+      report.drawn = drawn.file_for(path);
+      draw(report, picture.image, report.drawn);
+    }
+    if (!settings.coco.empty()) coco.add(report);
+    write_standard_output(settings.json ? line_json(report).compact() + "\n"
+                                        : path.string() + ": " + results_summary(report) + "\n");
+  }
+  if (!settings.coco.empty()) write_text(settings.coco, coco.text());
+  if (failed > 0) {
+    std::fprintf(stderr, "run_model: %zu of %zu pictures could not be looked at\n", failed, done);
+  }
+  return failed > 0 ? kExitSomeFailed : 0;
+}
+
+}  // namespace run_model

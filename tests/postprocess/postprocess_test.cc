@@ -1,0 +1,243 @@
+#include <run_model/postprocess.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <run_model/error.h>
+#include "tests/error_matcher.h"
+
+namespace run_model {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+NetworkOutput output(const std::string& name, std::vector<std::int64_t> shape,
+                     const std::vector<float>& values) {
+  NetworkOutput result;
+  result.name = name;
+  result.tensor = Tensor::empty(std::move(shape), DLDataType{kDLFloat, 32, 1});
+  std::copy(values.begin(), values.end(), result.tensor.elements<float>().begin());
+  return result;
+}
+
+template <typename T>
+NetworkOutput stored(const std::string& name, std::vector<std::int64_t> shape, DLDataType type,
+                     const std::vector<T>& values, double scale, std::int64_t zero_point) {
+  NetworkOutput result{name, "", Tensor::empty(std::move(shape), type), scale, zero_point};
+  std::copy(values.begin(), values.end(), result.tensor.elements<T>().begin());
+  return result;
+}
+
+// A picture of 200 x 100 squashed into an input of 100 x 100.
+PreprocessReport squashed() {
+  PreprocessReport picture;
+  picture.original_width = 200;
+  picture.original_height = picture.input_width = picture.input_height = 100;
+  picture.scale_x = 0.5;
+  return picture;
+}
+
+Task task(const std::string& text) { return parse_tasks(text, "task").at(0); }
+
+Task rows_task(const std::string& more = "") {
+  return task(R"({"kind": "detection", "form": "box-rows", "output": "rows", "box_format": "xyxy",
+    "units": "pixels", "score_threshold": 0.5)" +
+              more + "}");
+}
+
+DetectionResult detections(const Task& what, const std::vector<NetworkOutput>& outputs) {
+  return std::get<DetectionResult>(postprocess(what, outputs, squashed()));
+}
+
+std::vector<NetworkOutput> one_row(std::vector<float> row) {
+  return {output("rows", {1, 1, 6}, row)};
+}
+
+TEST(PostprocessTest, BoxesGoBackToThePicture) {
+  const DetectionResult result = detections(rows_task(), one_row({10, 20, 30, 40, 0.75F, 3}));
+  ASSERT_EQ(result.detections.size(), 1U);
+  const Detection& found = result.detections[0];
+  EXPECT_EQ(found.box.left, 20);
+  EXPECT_EQ(found.box.top, 20);
+  EXPECT_EQ(found.box.right, 60);
+  EXPECT_EQ(found.box.bottom, 40);
+  EXPECT_EQ(found.class_index, 3U);
+  EXPECT_EQ(found.score, 0.75);
+}
+
+TEST(PostprocessTest, ScoresBelowTheThresholdAndNoRowsAreNothing) {
+  EXPECT_THAT(detections(rows_task(), one_row({10, 20, 30, 40, 0.25F, 3})).detections, IsEmpty());
+  EXPECT_THAT(detections(rows_task(), {output("rows", {0, 6}, {})}).detections, IsEmpty());
+  EXPECT_EQ(detections(rows_task(), one_row({10, 20, 30, 40, 0.5F, 3})).detections.size(), 1U);
+}
+
+TEST(PostprocessTest, EqualScoresKeepTheirOrder) {
+  const Task what = rows_task(R"(, "nms": {"iou": 0.5, "per_class": false}, "limit": 2)");
+  const DetectionResult result = detections(
+      what, {output("rows", {4, 6}, {0,  0,  10, 10, 0.5F, 4, 0,  0,  10, 10, 0.5F, 1,
+                                     50, 50, 60, 60, 0.5F, 2, 70, 70, 80, 80, 0.5F, 3})});
+  ASSERT_EQ(result.detections.size(), 2U);
+  EXPECT_EQ(result.detections[0].class_index, 4U);
+  EXPECT_EQ(result.detections[1].class_index, 2U);
+}
+
+TEST(PostprocessTest, SuppressesFromMoreThanTheThresholdOn) {
+  // Two boxes that overlap by exactly a third.
+  const std::vector<NetworkOutput> rows{
+      output("rows", {2, 6}, {0, 0, 20, 10, 0.9F, 0, 10, 0, 30, 10, 0.8F, 0})};
+  const auto left = [&](const std::string& iou) {
+    return detections(rows_task(R"(, "nms": {"per_class": true, "iou": )" + iou + "}"), rows)
+        .detections.size();
+  };
+  EXPECT_EQ(left("0.33333"), 1U);
+  EXPECT_EQ(left("0.33334"), 2U);
+}
+
+TEST(PostprocessTest, RefusesWhatIsNoBox) {
+  const auto refused = [](std::vector<float> row, ErrorKind kind, const std::string& text) {
+    EXPECT_THAT([&] { detections(rows_task(R"(, "labels": ["a", "b"])"), one_row(row)); },
+                ThrowsError(kind, text));
+  };
+  refused({kNan, 20, 30, 40, 0.75F, 1}, ErrorKind::kModel, "the output 'rows' holds NaN");
+  refused({10, 20, kInfinity, 40, 0.75F, 1}, ErrorKind::kModel, "holds infinity at element 2");
+  refused({30, 20, 10, 40, 0.75F, 1}, ErrorKind::kModel, "sides are negative");
+  refused({10, 20, 30, 40, 1.5F, 1}, ErrorKind::kModel, "gives a score of 1.5");
+  refused({10, 20, 30, 40, -0.5F, 1}, ErrorKind::kModel, "gives a score of -0.5");
+  refused({10, 20, 30, 40, 0.75F, 2}, ErrorKind::kModel, "the class 2");
+  refused({10, 20, 30, 40, 0.75F, 0.5F}, ErrorKind::kModel, "the class 0.5");
+}
+
+TEST(PostprocessTest, RefusesOutputsOfOtherForms) {
+  EXPECT_THAT([] { detections(rows_task(), {output("rows", {1, 7}, std::vector<float>(7))}); },
+              ThrowsError(ErrorKind::kMismatch, "expected rows of 6 numbers"));
+  EXPECT_THAT([] { detections(rows_task(), {output("other", {1, 6}, std::vector<float>(6))}); },
+              ThrowsError(ErrorKind::kMismatch, "outputs are 'other'"));
+  const Task v8 = task(R"({"kind": "detection", "form": "yolo-v8", "output": 0, "nms": null,
+    "units": "pixels", "score_threshold": 0.5, "labels": ["a", "b"]})");
+  EXPECT_THAT([&] { detections(v8, {output("o", {1, 9, 6}, std::vector<float>(54))}); },
+              ThrowsError(ErrorKind::kMismatch, "6 numbers for each candidate"));
+  PreprocessReport nothing;
+  const auto run = [&] { postprocess(rows_task(), one_row({10, 20, 30, 40, 0.75F, 3}), nothing); };
+  EXPECT_THAT(run, ThrowsError(ErrorKind::kMismatch, "report of preprocessing"));
+}
+
+// An exponent of 1000 is no side.
+TEST(PostprocessTest, RefusesBoxesThatAreInfinitelyLarge) {
+  const Task heads = task(R"({"kind": "detection", "form": "yolo-heads", "outputs": [0],
+    "anchors": [[[10, 10]]], "coding": "v3", "layout": "NCHW", "score_threshold": 0.25,
+    "nms": null})");
+  EXPECT_THAT([&] { detections(heads, {output("o", {1, 6, 1, 1}, {0, 0, 1000, 0, 5, 5})}); },
+              ThrowsError(ErrorKind::kModel, "infinitely large"));
+}
+
+TEST(PostprocessTest, TakesIntegersByTheirScale) {
+  const Task what = task(R"({"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s",
+    "classes": "c", "box_format": "xywh", "units": "normalized", "score_threshold": 0.5})");
+  const std::vector<NetworkOutput> outputs{
+      stored<std::uint8_t>("b", {1, 1, 4}, {kDLUInt, 8, 1}, {28, 28, 78, 53}, 0.01, 3),
+      stored<std::int8_t>("s", {1, 1}, {kDLInt, 8, 1}, {72}, 1.0 / 256, -128),
+      stored<std::int64_t>("c", {1, 1}, {kDLInt, 64, 1}, {5}, 1.0, 0)};
+  const DetectionResult result = detections(what, outputs);
+  ASSERT_EQ(result.detections.size(), 1U);
+  EXPECT_THAT(result.detections[0].box.left, DoubleNear(50, 1e-4));
+  EXPECT_THAT(result.detections[0].box.right, DoubleNear(200, 1e-4));
+  EXPECT_THAT(result.detections[0].box.bottom, DoubleNear(75, 1e-4));
+  EXPECT_THAT(result.detections[0].score, DoubleNear(200.0 / 256, 1e-6));
+  EXPECT_EQ(result.detections[0].class_index, 5U);
+}
+
+TEST(PostprocessTest, FindsLandmarksAndTheirConfidence) {
+  const Task what = task(R"({"kind": "landmarks", "output": "p", "points": 2, "units": "pixels",
+    "columns": ["y", "x", "visibility"], "point_activation": "sigmoid", "confidence": "c",
+    "confidence_activation": "none"})");
+  const auto found = [&](float confidence) {
+    return std::get<LandmarksResult>(
+        postprocess(what,
+                    std::vector{output("p", {1, 9}, {10, 20, 0, 30, 40, 100, 7, 7, 7}),
+                                output("c", {1, 1, 1, 1}, {confidence})},
+                    squashed()));
+  };
+  const LandmarksResult result = found(0.75F);
+  EXPECT_TRUE(result.present);
+  ASSERT_EQ(result.points.size(), 2U);
+  EXPECT_EQ(result.points[1].x, 80);
+  EXPECT_EQ(result.points[1].y, 30);
+  EXPECT_EQ(result.points[0].visibility, 0.5);
+  EXPECT_FALSE(found(0.25F).present);
+  EXPECT_THAT([&] { found(3.0F); }, ThrowsError(ErrorKind::kModel, "a confidence of 3"));
+}
+
+TEST(PostprocessTest, MasksAreInterpolatedAndThenDecided) {
+  const std::vector<NetworkOutput> outputs{output("m", {1, 1, 1, 2}, {0, 1})};
+  const auto classes = [&](const std::string& more) {
+    PreprocessReport picture = squashed();
+    picture.original_width = 8;
+    picture.original_height = 1;
+    picture.scale_x = 12.5;
+    picture.scale_y = 100;
+    return std::get<SegmentationResult>(
+               postprocess(task(R"({"kind": "segmentation", "output": "m", "form": "mask",
+                 "activation": "none")" +
+                                more + "}"),
+                           outputs, picture))
+        .classes;
+  };
+  EXPECT_THAT(classes(""), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(classes(R"(, "threshold": 0.1)"), ElementsAre(0, 0, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(classes(R"(, "threshold": 0.1, "resample": "nearest")"),
+              ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+}
+
+TEST(PostprocessTest, RefusesMapsOfOtherForms) {
+  const Task indices = task(R"({"kind": "segmentation", "output": 0, "form": "indices",
+    "labels": ["sky", "sea"]})");
+  const auto run = [](const Task& what, const NetworkOutput& map) {
+    postprocess(what, std::vector{map}, squashed());
+  };
+  EXPECT_THAT([&] { run(indices, output("m", {1, 2, 2}, {0, 1, 2, 0})); },
+              ThrowsError(ErrorKind::kModel, "expected the number of a class, 0 to 1"));
+  EXPECT_THAT([&] { run(indices, output("m", {2, 2, 2}, std::vector<float>(8))); },
+              ThrowsError(ErrorKind::kMismatch, "a map of"));
+  const Task scores = task(R"({"kind": "segmentation", "output": 0, "form": "scores",
+    "layout": "NHWC", "labels": ["sky", "sea"]})");
+  EXPECT_THAT([&] { run(scores, output("m", {1, 2, 4, 4}, std::vector<float>(32))); },
+              ThrowsError(ErrorKind::kMismatch, "scores of 2 classes as [1, H, W, C]"));
+}
+
+TEST(PostprocessTest, ClassifiesAndEmbeds) {
+  const auto classes = [](const std::string& more, const std::vector<float>& scores) {
+    const auto count = static_cast<std::int64_t>(scores.size());
+    return std::get<ClassificationResult>(
+        postprocess(task(R"({"kind": "classification", "output": 0)" + more + "}"),
+                    std::vector{output("o", {1, count}, scores)}, squashed(), 2));
+  };
+  const ClassificationResult hand =
+      classes(R"(, "binary": true, "activation": "none", "labels": ["left", "right"])", {0.25F});
+  EXPECT_EQ(hand.classes.at(0).label, "left");
+  EXPECT_EQ(hand.classes.at(0).probability, 0.75);
+  EXPECT_EQ(classes("", {0, 3, 1}).classes.size(), 2U);
+  EXPECT_THAT(classes("", {0, 3, 1}).classes[0].probability, DoubleNear(0.8438, 1e-4));
+  EXPECT_THAT(classes(R"(, "activation": "sigmoid")", {0, 3, 1}).classes[0].probability,
+              DoubleNear(0.9526, 1e-4));
+  const auto embedding = [](const std::vector<float>& values) {
+    return std::get<EmbeddingResult>(postprocess(task(R"({"kind": "embedding", "output": 0})"),
+                                                 std::vector{output("o", {1, 2}, values)},
+                                                 squashed()));
+  };
+  EXPECT_THAT(cosine_similarity(embedding({1, 0}), embedding({3, 4})), DoubleNear(0.6, 1e-12));
+  EXPECT_THAT([&] { cosine_similarity(embedding({0, 0}), embedding({3, 4})); },
+              ThrowsError(ErrorKind::kModel, "is zero"));
+}
+
+}  // namespace
+}  // namespace run_model
