@@ -10,7 +10,7 @@ constexpr RunFlags& f = run_flags;
 
 constexpr Entry kUsages[] = {
     {.name = "NAME ARTIFACTS IMAGE [LABELS [INPUT]] [flags]",
-     .words = "classify a picture, or find boxes, masks and landmarks in it"},
+     .words = "say what is in a picture, and where"},
     {.name = "NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz", .words = "run on tensors"},
     {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
     {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},

@@ -208,8 +208,8 @@ void PictureRunner::interpret(PictureReport& report) {
         report.cosine = cosine_similarity(*embedding, *reference_);
       }
     }
+    report.run.timing.postprocess = stopwatch.lap();
   }
-  report.run.timing.postprocess = stopwatch.lap();
 }
 
 PictureReport PictureRunner::run(const std::filesystem::path& path, bool measure,

@@ -29,7 +29,7 @@ struct Timing {
   double decode = 0.0;       // from the picture's file to its pixels
   double preprocess = 0.0;   // from the picture's file to the network's input
   double run = 0.0;          // the first inference
-  double postprocess = 0.0;  // from its outputs to classes, boxes, masks …
+  double postprocess = 0.0;  // from its outputs to boxes, masks …; 0 without tasks
 };
 
 struct RankedClass {

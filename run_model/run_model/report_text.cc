@@ -27,8 +27,7 @@ std::string time_line(const RunReport& report) {
     if (report.measurement) text += " (decode " + milliseconds_text(timing.decode) + ")";
   }
   text += (report.measurement ? ", first run " : ", run ") + milliseconds_text(timing.run);
-  // What it takes to name classes is nothing.
-  if (timing.postprocess >= 0.005) text += ", postprocess " + milliseconds_text(timing.postprocess);
+  if (timing.postprocess > 0) text += ", postprocess " + milliseconds_text(timing.postprocess);
   return text + " (" + std::to_string(report.threads) +
          (report.threads == 1 ? " thread)\n" : " threads)\n");
 }

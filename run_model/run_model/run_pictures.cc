@@ -49,7 +49,7 @@ void save_mask(const PictureReport& report, const fs::path& path) {
               "the tasks of this one have none");
 }
 
-void write_text(const fs::path& path, const std::string& text) {
+void write_whole_text(const fs::path& path, const std::string& text) {
   write_file(path, {std::as_bytes(std::span(text))});
 }
 
@@ -213,7 +213,7 @@ PictureReport run_picture(const Settings& settings) {
   if (!settings.coco.empty()) {
     CocoFile coco;
     coco.add(report);
-    write_text(settings.coco, coco.text());
+    write_whole_text(settings.coco, coco.text());
   }
   return report;
 }
@@ -247,7 +247,7 @@ int run_pictures(const Settings& settings) {
     write_standard_output(settings.json ? line_json(report).compact() + "\n"
                                         : path.string() + ": " + results_summary(report) + "\n");
   }
-  if (!settings.coco.empty()) write_text(settings.coco, coco.text());
+  if (!settings.coco.empty()) write_whole_text(settings.coco, coco.text());
   if (failed > 0) {
     std::fprintf(stderr, "run_model: %zu of %zu pictures could not be looked at\n", failed, done);
   }

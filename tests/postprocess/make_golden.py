@@ -296,7 +296,7 @@ def segmentation(random: np.random.Generator, fit: str, channels_last: bool) -> 
                                                   mode="bilinear", align_corners=False)[0].numpy()
         assert (resized.argmax(0) == classes).all()
     seen = ((x >= 0) & (x <= 16))[None] & ((y >= 0) & (y <= 12))[:, None]
-    expected = {str(c): run_lengths(((classes == c) & seen)) for c in range(4)}
+    expected = {str(c): run_lengths((classes == c) & seen) for c in range(4)}
     task = {"kind": "segmentation", "form": "scores", "output": "s",
             "layout": "NHWC" if channels_last else "NCHW"}
     output = scores.transpose(0, 2, 3, 1) if channels_last else scores

@@ -86,7 +86,7 @@ std::optional<Reading> fit_convolution(Shape data, Shape weights, Shape out, Cha
   const std::int64_t groups = in_channels / of_group;
   if (!divides(groups, out_channels)) return std::nullopt;
   return Reading{elements(weights), positions(out, where), groups, in_channels,
-             elements(weights) == static_cast<std::uint64_t>(out_channels)};
+                 elements(weights) == static_cast<std::uint64_t>(out_channels)};
 }
 
 // Weights that auto_scheduler or MetaSchedule have laid out anew: only their number tells.
@@ -135,7 +135,7 @@ using Fitter = std::optional<Reading> (*)(Shape, Shape, Shape, Channels);
 
 // The arguments of the main operator come one after the other: the data closest before the weights.
 std::optional<Reading> nearest_fit(Fitter fit, const NodeInfo& node, std::size_t weights, Shape out,
-                               Channels where) {
+                                   Channels where) {
   std::vector<std::size_t> order;
   for (std::size_t i = weights; i > 0; --i) order.push_back(i - 1);
   for (std::size_t i = weights + 1; i < node.inputs.size(); ++i) order.push_back(i);
@@ -150,7 +150,7 @@ std::optional<Reading> nearest_fit(Fitter fit, const NodeInfo& node, std::size_t
 
 // All ways to understand the node's inputs, those with a parameter for weights if there are any.
 std::vector<Reading> fits(Fitter fit, const NodeInfo& node, const std::vector<bool>& is_parameter,
-                      std::span<const Channels> layouts) {
+                          std::span<const Channels> layouts) {
   const Shape out = node.outputs.front().shape;
   std::vector<Reading> of_parameters, of_others;
   for (std::size_t weights = 0; weights < node.inputs.size(); ++weights) {

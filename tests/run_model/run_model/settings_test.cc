@@ -126,7 +126,13 @@ TEST(SettingsTest, ChoosesTheAction) {
 TEST(SettingsTest, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<Strings, std::string>> cases{
       {{}, "NAME is missing"},
-      {{"net", "dir", "cat.png"}, "LABELS is missing"},
+      {{"net", "dir"}, "IMAGE is missing"},
+      {picture_with({"--score-threshold=2"}), "--score-threshold is not from 0 to 1"},
+      {picture_with({"--draw="}), "--draw is given an empty value"},
+      {picture_with({"--given-outputs=x.npz", "--print-time"}), "--print-time has no meaning"},
+      {{"net", "dir", "-", "--profile"}, "--profile has no meaning with many pictures"},
+      {{"net", "dir", "-", "--given-outputs=x.npz"}, "--given-outputs has no meaning with many"},
+      {{"net", "dir", "--inputs=x.npz", "--draw=y"}, "--draw has no meaning without a picture"},
       {picture_with({"input0", "extra"}), "no use for the argument 'extra'"},
       {picture_with({"--rgb", "--bgr"}), "--rgb and --bgr contradict"},
       {picture_with({"--mean=1,2"}), "--mean takes three numbers"},

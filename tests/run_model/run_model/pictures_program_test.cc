@@ -1,0 +1,140 @@
+// Tasks, drawings and folders of pictures, with the built program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <run_model/npz.h>
+#include "tests/run_model/picture_artifact.h"
+#include "tests/run_model/spawn.h"
+
+namespace run_model {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+const char* const kRows = R"({"kind": "detection", "form": "box-rows", "output": "output_0",
+  "box_format": "xyxy", "units": "pixels", "score_threshold": 0.25, "labels": ["ball", "robot"]})";
+const char* const kEmbedding = R"({"kind": "embedding", "output": 0})";
+
+class PicturesProgramTest : public ::testing::Test {
+ protected:
+  PicturesProgramTest() {
+    artifact_.write_metadata(PictureArtifact::metadata());
+    artifact_.folder().write("rows.json", kRows);
+    artifact_.folder().write("embedding.json", kEmbedding);
+    Tensor rows = Tensor::empty({1, 2, 6}, DLDataType{kDLFloat, 32, 1});
+    const std::vector<float> values{0, 0, 2, 2, 0.75F, 1, 1, 2, 4, 4, 0.5F, 0};
+    std::copy(values.begin(), values.end(), rows.elements<float>().begin());
+    const std::vector<NamedTensor> tensors{{"output_0", rows}};
+    write_npz(path("given.npz"), tensors);
+  }
+
+  ProgramResult run(const std::string& image, const Strings& flags) const {
+    Strings args{"net", artifact_.folder().path().string(), image};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return spawn(RUN_MODEL_PROGRAM, args);
+  }
+
+  std::string path(const std::string& name) const { return artifact_.path(name); }
+
+  // Two pictures, one file that is none, and one that nobody takes for one.
+  std::string folder_of_pictures() const {
+    std::ifstream red(path("red.ppm"), std::ios::binary);
+    const std::string picture((std::istreambuf_iterator<char>(red)), {});
+    artifact_.folder().write("pictures/b.ppm", picture);
+    artifact_.folder().write("pictures/c.PPM", picture);
+    artifact_.folder().write("pictures/a.png", "no picture");
+    artifact_.folder().write("pictures/labels.txt", "a\n");
+    return path("pictures");
+  }
+
+  PictureArtifact artifact_;
+};
+
+TEST_F(PicturesProgramTest, GivenOutputsBecomeBoxesInThePicture) {
+  const Strings flags{"--task", path("rows.json"), "--given-outputs", path("given.npz")};
+  Strings with_json = flags;
+  with_json.insert(with_json.end(), {"--json", "--draw", path("drawn.png")});
+  const ProgramResult result = run(path("red.ppm"), with_json);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json report = json::parse(result.out);
+  const json& found = report.at("results").at(0).at("detections");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].at("label"), "robot");
+  EXPECT_EQ(found[0].at("score"), 0.75);
+  // 8 x 6 becomes 5 x 4, of which the left 4 x 4 are used.
+  EXPECT_EQ(found[0].at("box"), json::parse("[0, 0, 3.2, 3]"));
+  EXPECT_EQ(report.at("drawn"), path("drawn.png"));
+  EXPECT_FALSE(report.contains("top"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(path("drawn.png")));
+
+  Strings stricter = flags;
+  stricter.insert(stricter.end(), {"--score-threshold=0.6"});
+  EXPECT_THAT(run(path("red.ppm"), stricter).out, HasSubstr("1 detection\n"));
+}
+
+TEST_F(PicturesProgramTest, ComparesEmbeddings) {
+  const ProgramResult result = run(path("red.ppm"), {"--task", path("embedding.json"),
+                                                     "--compare-with", path("red.ppm"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json embedding = json::parse(result.out).at("results").at(0);
+  EXPECT_EQ(embedding.at("values").size(), 3U);
+  EXPECT_NEAR(embedding.at("cosine").get<double>(), 1.0, 1e-12);
+}
+
+TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
+  const ProgramResult result =
+      run(folder_of_pictures(), {"--task", path("embedding.json"), "--json", "--coco",
+                                 path("coco.json"), "--draw", path("drawn")});
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.err, HasSubstr("1 of 3 pictures could not be looked at"));
+  std::vector<json> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].at("image"), path("pictures/a.png"));
+  EXPECT_EQ(lines[0].at("error").at("code"), 7);
+  EXPECT_EQ(lines[1].at("image"), path("pictures/b.ppm"));
+  EXPECT_EQ(lines[2].at("results").at(0).at("values").size(), 3U);
+  EXPECT_EQ(lines[2].at("drawn"), path("drawn/c.png"));
+  const json coco = json::parse(std::ifstream(path("coco.json")));
+  EXPECT_EQ(coco.at("images").size(), 2U);
+}
+
+// A classifier without tasks says what it says of one picture.
+TEST_F(PicturesProgramTest, ClassifiersTakeFoldersToo) {
+  const ProgramResult result = run(folder_of_pictures(), {path("labels.txt"), "--json"});
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.out, HasSubstr("\"label\":\"red things\""));
+}
+
+TEST_F(PicturesProgramTest, RefusesWithOneSentence) {
+  const auto refused = [&](const Strings& flags, int code, const std::string& text) {
+    const ProgramResult result = run(path("red.ppm"), flags);
+    EXPECT_EQ(result.exit_code, code) << text;
+    EXPECT_THAT(result.err, HasSubstr(text));
+  };
+  const std::string rows = path("rows.json");
+  refused({}, 2, "LABELS is missing");
+  refused({path("labels.txt"), "--draw", path("x.png")}, 2, "nothing says what this model's");
+  refused({"--task", rows}, 6, "expected rows of 6 numbers");
+  refused({"--task", path("red.ppm")}, 4, "is no JSON");
+  refused({"--task", path("embedding.json"), "--save-mask", path("x.png")}, 2,
+          "with a segmentation");
+  refused({"--task", rows, "--compare-with", path("red.ppm"), "--given-outputs", path("given.npz")},
+          2, "give an embedding");
+  refused({"--task", rows, "--given-outputs", path("given.npz"), "--draw", "/dev/full"}, 3,
+          "free some space");
+  artifact_.folder().write("wrong.json", R"({"kind": "embedding", "output": "prob"})");
+  refused({"--task", path("wrong.json")}, 6, "asks for the output 'prob'");
+}
+
+}  // namespace
+}  // namespace run_model
