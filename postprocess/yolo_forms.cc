@@ -135,8 +135,8 @@ CandidateBlocks yolo_head_blocks(const YoloHeadsForm& form, std::size_t labels,
       block.decode = [&form, &anchor = form.anchors[i][a], first, step, layout,
                       input](std::size_t row) {
         const float* at = first + row * layout.cell_step;
-        const Cell cell{static_cast<double>(row % layout.columns),
-                        static_cast<double>(row / layout.columns),
+        const std::size_t cell_row = row / layout.columns;
+        const Cell cell{static_cast<double>(row % layout.columns), static_cast<double>(cell_row),
                         input.width / static_cast<double>(layout.columns),
                         input.height / static_cast<double>(layout.rows)};
         return DecodedBox{decode_head(form, at, step, anchor, cell), {}};

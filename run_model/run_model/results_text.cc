@@ -107,7 +107,7 @@ std::string text_of(const PictureReport& report, const Task& task, const TaskRes
 
 std::string summary_of(const PictureReport& report, const TaskResult& result) {
   if (const auto* found = std::get_if<DetectionResult>(&result)) {
-    const std::string count = number_of_things(found->detections.size(), "detection");
+    std::string count = number_of_things(found->detections.size(), "detection");
     if (found->detections.empty()) return count;
     return count + ": " + comma_list(found->detections, [](const Detection& detection) {
              return name_of(detection.class_index, detection.label) +
