@@ -7,6 +7,7 @@ from pathlib import Path
 
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
+from run_model_tools.inside_tvm.relax import nan_operators
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import rewrite
 from run_model_tools.inside_tvm.relax.targets import make_target
@@ -22,6 +23,7 @@ def compile_model(tvm, request):
     if target.kind.name != "llvm":
         raise Refusal("target", "Relax is compiled by LLVM here, and it is for %s"
                       % target.kind.name)
+    nan_operators.install(tvm)
     tell(request, "work", at="the network is read")
     module = read_onnx(tvm, request)
     signature = describe(tvm, module["main"])

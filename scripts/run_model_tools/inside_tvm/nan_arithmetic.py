@@ -1,0 +1,53 @@
+"""Expressions that keep a NaN as ONNX does: TVM drops it where it chooses between two numbers.
+
+max(x, 0) of TVM is "x > 0 ? x : 0", which is 0 where x is NaN.  With its operands exchanged the
+same instruction gives NaN, so that bounds cost nothing; where both operands may be NaN it takes one
+comparison more.  `tir` is the module of expressions, which TVM 0.27 calls tirx.
+"""
+
+
+def relu(tvm, tir, x):
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(x.shape, lambda *at: tvm.te.max(tir.const(0, x.dtype), x(*at)))
+
+
+def clip(tvm, tir, x, low, high):
+    low, high = (tir.const(float(bound), x.dtype) for bound in (low, high))
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(x.shape,
+                              lambda *at: tvm.te.max(low, tvm.te.min(high, x(*at))))
+
+
+def of_two(tvm, tir, choose, a, b, shape):
+    """te.max or te.min of two tensors, broadcast to a shape."""
+    def element(tensor, at):
+        own = at[len(at) - len(tensor.shape):]
+        return tensor(*[0 if int(extent) == 1 else i for extent, i in zip(tensor.shape, own)])
+
+    with tvm.te.tag_scope(tag=tvm.topi.tag.BROADCAST):
+        return tvm.te.compute(
+            shape, lambda *at: _chosen(tir, choose, element(a, at), element(b, at)))
+
+
+def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
+    """The same of all numbers along some axes."""
+    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, choose, a, b), identity)
+    along = {axis: tvm.te.reduce_axis((0, x.shape[axis]), "k%d" % axis) for axis in sorted(axes)}
+    shape = [1 if axis in along else extent for axis, extent in enumerate(x.shape)
+             if keepdims or axis not in along]
+
+    def result(*at):
+        others = iter(at)
+        places = []
+        for axis in range(len(x.shape)):
+            place = next(others) if keepdims or axis not in along else None
+            places.append(along.get(axis, place))
+        return reduce(x(*places), axis=list(along.values()))
+
+    with tvm.te.tag_scope(tag=tvm.topi.tag.COMM_REDUCE):
+        return tvm.te.compute(shape, result)
+
+
+def _chosen(tir, choose, a, b):
+    """`choose` gives its second operand where it cannot compare."""
+    return tir.Select(tir.isnan(a), a, choose(a, b))
