@@ -172,6 +172,10 @@ np.savez(outputs, output_0=np.arange(3))
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
     with pytest.raises(ToolError, match="crashed"):
         run()
+    for signal, why in (("ILL", "instructions that the CPU lacks"), ("KILL", "enough memory")):
+        program.write_text(f"#!/bin/sh\nkill -{signal} $$\n")
+        with pytest.raises(NotRun, match=why):
+            run()
 
 
 @pytest.mark.full

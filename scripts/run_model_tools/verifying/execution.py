@@ -90,7 +90,7 @@ def run_artifact(folder: Path, machine: Machine, compilers: list[list[str]],
         command = [*machine.emulator, str(runner), str((folder / artifact.LIBRARY).resolve()),
                    str(scratch / "program"), str(folder / artifact.PARAMS), str(scratch / "inputs"),
                    str(scratch / "outputs"), str(_ENOUGH_SECONDS)]
-        _judge(run_program(command), machine)
+        judge(run_program(command), machine, failed=_FAILED)
         return program.split_outputs((scratch / "outputs").read_bytes())
 
 
@@ -123,10 +123,14 @@ def _compile(scratch: Path, compilers: list[list[str]]) -> Path:
     raise NotRun(reason)
 
 
-def _judge(done: subprocess.CompletedProcess[str], machine: Machine) -> None:
-    """Raises what a run that did not end well means."""
+def judge(done: subprocess.CompletedProcess[str], machine: Machine,
+          failed: int | None = None) -> None:
+    """Raises what a run that did not end well means.
+
+    failed: what the program ends with only when the compiled network itself is at fault.
+    """
     words = done.stderr.strip()[-2000:]
-    if done.returncode == _FAILED:
+    if done.returncode == failed:
         raise ToolError(MISMATCH, f"the compiled model cannot be run: {words}; the artifact was "
                                   "not written.")
     if done.returncode == -signal.SIGILL:

@@ -13,7 +13,7 @@ from run_model_tools.compiling import artifact
 from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.targets import named_targets
-from run_model_tools.verifying.execution import Machine, NotRun, run_program
+from run_model_tools.verifying.execution import Machine, NotRun, judge, run_program
 
 
 def run_executable(folder: Path, machine: Machine, inputs: list[dict[str, np.ndarray]],
@@ -53,13 +53,8 @@ def _emulated(library: Path, machine: Machine, inputs: dict[str, np.ndarray],
     np.savez(scratch / "inputs.npz", **inputs)
     command = [*machine.emulator, str(program), str(library), "--inputs",
                str(scratch / "inputs.npz"), "--outputs", str(scratch / "outputs.npz")]
-    done = run_program(command)
-    said = done.stderr.strip()[-1000:]
-    if done.returncode < 0:
-        raise ToolError(FAILED_RUN, f"the compiled model crashed ({machine.where}, signal "
-                                    f"{-done.returncode}): the artifact was not written. {said}")
-    if done.returncode:
-        raise NotRun(said or f"exit status {done.returncode}")
+    # run_model ends in the same way for a network that fails and for outputs that are not finite.
+    judge(run_program(command), machine)
     return _read(scratch / "outputs.npz")
 
 

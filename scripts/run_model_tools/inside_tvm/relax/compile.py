@@ -2,6 +2,7 @@
 and "compile_many_relax"."""
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, nati
 from run_model_tools.inside_tvm.relax import nan_operators
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import rewrite
-from run_model_tools.inside_tvm.relax.targets import make_target
+
+_LIST_OPTIONS = ("mattr", "keys", "libs")
 
 
 def compile_model(tvm, request):
@@ -19,7 +21,7 @@ def compile_model(tvm, request):
     if text == "native":
         lanes = request.get("host_lanes")
         text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
-    target = make_target(tvm, text)
+    target = _make_target(tvm, text)
     if target.kind.name != "llvm":
         raise Refusal("target", "Relax is compiled by LLVM here, and it is for %s"
                       % target.kind.name)
@@ -105,3 +107,23 @@ def describe(tvm, function):
 
     return {"inputs": [tensor(str(p.name), p.ty) for p in function.params],
             "outputs": tensors(function.ret_ty)}
+
+
+def _make_target(tvm, text):
+    """The target of a string such as "llvm -mcpu=skylake -mattr=+avx2,+fma", which TVM does not
+    read any more itself, or of JSON."""
+    try:
+        if text.lstrip().startswith("{"):
+            return tvm.target.Target(text)
+        kind, *options = shlex.split(text)
+        attributes = {"kind": kind}
+        for option in options:
+            name, equals, value = option.lstrip("-").partition("=")
+            if not option.startswith("-") or not equals:
+                raise Refusal("target", "'%s' is not of the form -NAME=VALUE" % option)
+            attributes[name] = value.split(",") if name in _LIST_OPTIONS else value
+        return tvm.target.Target(attributes)
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal("target", str(error).strip().splitlines()[-1]) from error
