@@ -1,0 +1,70 @@
+"""A run's report, for people and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from run_model_tools.evaluating.artifact import Artifact
+from run_model_tools.evaluating.example import CLASSIFICATION, KEYPOINTS, SEGMENTATION
+from run_model_tools.evaluating.store import Result
+
+SCHEMA_VERSION = 1
+#: So many pictures that failed are named in the text.
+_NAMED = 5
+
+
+def describe(facts: dict[str, Any], artifact: Artifact, path: Path, results: list[Result],
+             left_out: int, seconds: float, done_now: int) -> dict[str, Any]:
+    """All but the figures."""
+    judged = [r for r in results if r.error is None]
+    times = [r.seconds for r in judged]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **{name: facts[name] for name in ("model", "target", "kind", "dataset", "pictures",
+                                          "classes", "tasks")},
+        "artifact": {"library": str(artifact.library), "fingerprint": artifact.fingerprint},
+        "results": str(path), "judged": len(judged), "missing_files_left_out": left_out,
+        "failed": [{"picture": r.key, "error": r.error} for r in results if r.error is not None],
+        "timing": {"elapsed_s": round(seconds, 3), "pictures_now": done_now,
+                   "median_picture_s": round(statistics.median(times), 6) if times else None},
+    }
+
+
+def text(report: dict[str, Any]) -> list[str]:
+    figures = report["figures"]
+    target = f" for {report['target']}" if report["target"] else ""
+    lines = [f"{report['model']}{target} on {report['dataset']}: {report['judged']} of "
+             f"{report['pictures']} pictures"]
+    if report["missing_files_left_out"]:
+        lines.append(f"left out: {report['missing_files_left_out']} whose files are not there")
+    if report["kind"] == CLASSIFICATION:
+        lines += [_share("top-1", figures["top1"]), _share("top-5", figures["top5"])]
+    elif report["kind"] == SEGMENTATION:
+        lines += [_share("mean IoU", figures["miou"]),
+                  _share("pixels right", figures["pixel_accuracy"])]
+        lines += [_share(f"  IoU of {index}", value) for index, value in enumerate(figures["iou"])]
+    else:
+        what = "keypoints" if report["kind"] == KEYPOINTS else "boxes"
+        lines += [_share(f"mAP of {what}, 0.50 to 0.95", figures["ap"]),
+                  _share("mAP at 0.50", figures["ap50"]), _share("mAP at 0.75", figures["ap75"])]
+        lines += [_share(f"  at 0.50, {one['name']} ({one['things']})", one["ap50"])
+                  for one in figures["categories"] if one["things"]]
+        if figures["detections_of_other_classes"]:
+            lines.append(f"{figures['detections_of_other_classes']} detections of classes that the "
+                         "data set does not have were left out")
+    for one in report["failed"][:_NAMED]:
+        lines.append(f"no result: {one['picture']}: {one['error']}")
+    if len(report["failed"]) > _NAMED:
+        lines.append(f"no result: {len(report['failed']) - _NAMED} more")
+    timing = report["timing"]
+    if timing["median_picture_s"] is not None:
+        lines.append(f"{timing['pictures_now']} pictures in {timing['elapsed_s']:.1f} s; results "
+                     f"are in {report['results']}")
+    return lines
+
+
+def _share(title: str, value: float | None) -> str:
+    shown = "none there" if value is None else f"{100 * value:.2f} %"
+    return f"{title:32} {shown}"

@@ -1,0 +1,356 @@
+"""evaluate_model from command line to report, with a program in run_model's place that says what a
+file tells it to: so that every answer, and every way to go wrong, is known beforehand."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from PIL import Image
+
+from run_model_tools.evaluating.comparison import mcnemar
+from run_model_tools.evaluating.run_lengths import mask_of
+from run_model_tools.zoo.reference_results import coco_counts
+
+EVALUATE = ROOT / "scripts" / "evaluate_model"
+
+# Answers as run_model does: says.json has what it says of each picture's name.
+STAND_IN = """#!{python}
+import json, os, sys, time
+here = os.path.dirname(os.path.abspath(__file__))
+says = json.load(open(os.path.join(here, "says.json")))
+if "--inspect" in sys.argv:
+    if "inspect" in says:
+        print(json.dumps(says["inspect"])); sys.exit(3)
+    print(json.dumps({{"artifact": {{"library": here + "/model.so", "graph": None, "params": None,
+                                    "metadata": here + "/metadata.json",
+                                    "target": "native"}}}}))
+    sys.exit(0)
+if "start" in says:
+    sys.stderr.write("run_model: " + says["start"] + "\\n"); sys.exit(6)
+for line in sys.stdin:
+    path = line.rstrip("\\n")
+    with open(os.path.join(here, "asked"), "a") as file:
+        file.write(os.path.basename(path) + "\\n")
+    answer = says[os.path.basename(path)]
+    if answer == "die":
+        os.kill(os.getpid(), 11)
+    if answer == "hang":
+        time.sleep(60)
+    time.sleep(says.get("delay", 0))
+    print(json.dumps({{"image": {{"path": path}}, **answer}}), flush=True)
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """A folder with pictures a.png to f.png, an artifact, and run_model's stand-in."""
+    for name in "abcdef":
+        Image.new("RGB", (8, 6), (ord(name), 0, 0)).save(tmp_path / f"{name}.png")
+    (tmp_path / "model.so").write_bytes(b"library")
+    (tmp_path / "metadata.json").write_text(json.dumps(
+        {"tasks": [{"kind": "detection"}, {"kind": "segmentation"}]}))
+    program = tmp_path / "run_model"
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    return tmp_path
+
+
+def say(world: Path, **answers: Any) -> None:
+    pictures = {f"{name}.png" if len(name) == 1 else name: answer
+                for name, answer in answers.items()}
+    (world / "says.json").write_text(json.dumps(pictures))
+
+
+def classes(*indices: int) -> dict[str, Any]:
+    return {"top": [{"index": i, "label": f"l{i}", "probability": 0.5 / (k + 1)}
+                    for k, i in enumerate(indices)]}
+
+
+def command(world: Path, dataset: str, *flags: object) -> list[str]:
+    return [str(EVALUATE), "net", str(world), "--dataset", dataset, "--program",
+            str(world / "run_model"), *map(str, flags)]
+
+
+def evaluate(world: Path, dataset: str, *flags: object) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "RUN_MODEL_TOOLS_BUILD": str(world)}
+    return subprocess.run(command(world, dataset, *flags), capture_output=True, text=True, env=env,
+                          check=False)
+
+
+def report(world: Path, dataset: str, *flags: object, code: int = 0) -> dict[str, Any]:
+    done = evaluate(world, dataset, "--json", "--resume", world / "run.sqlite", *flags)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def write_csv(world: Path, *lines: str) -> str:
+    (world / "list.csv").write_text("\n".join(lines) + "\n")
+    return f"csv:{world / 'list.csv'}"
+
+
+@pytest.fixture
+def classified(world: Path) -> str:
+    """Of six pictures three are right at once, one is the second best, one is not among the best,
+    and one is the fifth."""
+    say(world, a=classes(0, 1), b=classes(1, 0), c=classes(2, 9), d=classes(0, 3), e=classes(7, 8),
+        f=classes(9, 8, 7, 6, 5))
+    return write_csv(world, "picture,class", *(f"{n}.png,{i}" for i, n in enumerate("abcdef")))
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_classes(world: Path, classified: str, jobs: int) -> None:
+    result = report(world, classified, "--jobs", jobs)
+    assert result["schema_version"] == 1 and result["kind"] == "classification"
+    assert result["figures"] == {"pictures": 6, "top1": 3 / 6, "top5": 5 / 6}
+    assert result["judged"] == 6 and result["failed"] == []
+
+
+def test_text_for_people_and_a_quiet_pipe(world: Path, classified: str) -> None:
+    done = evaluate(world, classified, "--resume", world / "run.sqlite")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "top-1" in done.stdout and "50.00 %" in done.stdout and "83.33 %" in done.stdout
+
+
+def test_resume_asks_for_nothing_twice(world: Path, classified: str) -> None:
+    report(world, classified, "--jobs", 1)
+    before = (world / "asked").read_text()
+    assert report(world, classified)["timing"]["pictures_now"] == 0
+    assert (world / "asked").read_text() == before
+
+
+def test_what_was_done_before_a_kill_is_kept(world: Path, classified: str) -> None:
+    says = json.loads((world / "says.json").read_text())
+    (world / "says.json").write_text(json.dumps({**says, "delay": 0.25}))
+    file = world / "run.sqlite"
+    with subprocess.Popen([*command(world, classified, "--resume", file, "--jobs", 1)],
+                          start_new_session=True, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 30
+        while time.monotonic() < end and rows(file) < 2:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+    done = rows(file)
+    assert 2 <= done < 6
+    result = report(world, classified)
+    assert result["timing"]["pictures_now"] == 6 - done
+    assert result["figures"] == {"pictures": 6, "top1": 3 / 6, "top5": 5 / 6}
+
+
+def rows(file: Path) -> int:
+    try:
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM results").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def detections(*rows: tuple) -> dict[str, Any]:
+    return {"results": [{"kind": "detection", "detections": [
+        {"box": list(box), "class": index, "label": label, "score": score}
+        for label, index, score, *box in rows]}]}
+
+
+def test_boxes_of_a_csv_file(world: Path) -> None:
+    """Found by name whatever the order of the network's classes; what is called otherwise is
+    counted and left out."""
+    say(world, a=detections(("ball", 1, 0.9, 0, 0, 4, 4), ("tree", 5, 0.9, 0, 0, 1, 1)),
+        b=detections(), c=detections(("robot", 0, 0.8, 1, 1, 3, 5)))
+    data = write_csv(world, "picture,class,x0,y0,x1,y1", "a.png,ball,0,0,4,4", "b.png,,,,,",
+                     "c.png,robot,1,1,3,5", "c.png,ball,4,1,6,3")
+    result = report(world, data)
+    assert {one["name"]: one["ap"] for one in result["figures"]["categories"]} == {
+        "ball": pytest.approx(51 / 101), "robot": pytest.approx(1)}
+    assert result["figures"]["detections_of_other_classes"] == 1
+
+
+def run_lengths(mask: np.ndarray) -> dict[str, Any]:
+    flat = mask.T.ravel()
+    changes = np.flatnonzero(np.diff(flat)) + 1
+    lengths = np.diff(np.concatenate([[0], changes, [flat.size]])).tolist()
+    return {"size": list(mask.shape), "counts": ([0] if flat[0] else []) + lengths}
+
+
+def test_areas(world: Path) -> None:
+    truth = np.zeros((6, 8), np.uint8)
+    truth[:, 4:], truth[0, 0] = 1, 255
+    Image.fromarray(truth).save(world / "a_mask.png")
+    found = np.zeros((6, 8), np.uint8)
+    found[:, 6:] = 1
+    say(world, a={"results": [{"kind": "segmentation", "height": 6, "width": 8, "classes": [
+        {"class": k, "rle": run_lengths(found == k)} for k in (0, 1)]}]})
+    result = report(world, write_csv(world, "picture,mask", "a.png,a_mask.png"))
+    assert result["figures"]["iou"] == [23 / 35, 12 / 24]
+    assert result["figures"]["pixel_accuracy"] == 35 / 47
+
+
+def test_pictures_without_a_result_are_named_and_the_rest_is_done(world: Path,
+                                                                  classified: str) -> None:
+    says = json.loads((world / "says.json").read_text())
+    says |= {"b.png": {"error": {"code": 7, "name": "picture", "message": "b.png is broken"}},
+             "d.png": "die"}
+    (world / "says.json").write_text(json.dumps(says))
+    done = evaluate(world, classified, "--json", "--jobs", 1, "--resume", world / "run.sqlite")
+    assert done.returncode == 7
+    assert "2 of 6 pictures gave no result" in done.stderr and "b.png is broken" in done.stderr
+    result = json.loads(done.stdout)
+    assert [one["picture"] for one in result["failed"]] == ["b.png", "d.png"]
+    assert result["figures"] == {"pictures": 4, "top1": 2 / 4, "top5": 3 / 4}
+
+
+def test_a_picture_that_takes_too_long(world: Path, classified: str) -> None:
+    says = json.loads((world / "says.json").read_text())
+    (world / "says.json").write_text(json.dumps({**says, "a.png": "hang"}))
+    result = report(world, classified, "--timeout", 2, "--jobs", 1, code=7)
+    assert [one["picture"] for one in result["failed"]] == ["a.png"]
+
+
+def test_comparing_two_runs(world: Path, classified: str) -> None:
+    report(world, classified)
+    says = json.loads((world / "says.json").read_text())
+    says |= {"a.png": classes(5), "b.png": classes(5), "d.png": classes(3)}
+    (world / "says.json").write_text(json.dumps(says))
+    done = evaluate(world, classified, "--resume", world / "after.sqlite")
+    assert done.returncode == 0
+    compared = subprocess.run([EVALUATE, "--compare", world / "run.sqlite", world / "after.sqlite",
+                               "--json"], capture_output=True, text=True, check=True)
+    result = json.loads(compared.stdout)
+    assert result["lost"] == ["a.png", "b.png"] and result["won"] == ["d.png"]
+    assert result["changed"] == 3 and result["right"] == {"before": 3, "after": 2}
+    # Of three changes, 0 or 1 (or 2 or 3) in one direction: certain.
+    assert result["mcnemar_p"] == 1.0 and not result["significant"]
+
+
+def cases() -> list[tuple[str, Callable[[Path], str], int, str]]:
+    def csv_of(*lines: str) -> Callable[[Path], str]:
+        return lambda world: write_csv(world, *lines)
+
+    def coco_of(root: Any) -> Callable[[Path], str]:
+        def write(world: Path) -> str:
+            (world / "a.json").write_text(root if isinstance(root, str) else json.dumps(root))
+            return f"coco:{world / 'a.json'}:{world}"
+        return write
+
+    image, category = {"id": 1, "file_name": "a.png"}, {"id": 1, "name": "ball"}
+    thing = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 2, 2]}
+    whole = {"images": [image], "categories": [category], "annotations": [thing]}
+    return [
+        ("form", lambda _: "photos", 2, "is not of the form"),
+        ("no file", lambda w: f"csv:{w}/none.csv", 3, "none.csv cannot be read"),
+        ("columns", csv_of("file,label", "a.png,1"), 4, "has the columns file, label"),
+        ("twice", csv_of("picture,class", "a.png,1", "a.png,2"), 4, "in lines 2 and 3"),
+        ("two names", csv_of("picture,class", "a.png,1", "./a.png,1"), 4, "twice"),
+        ("name", csv_of("picture,class", "a.png,cat"), 4, "'cat' is neither"),
+        ("missing", csv_of("picture,class", "a.png,1", "z.png,1"), 3, "1 of the 2 pictures"),
+        ("box", csv_of("picture,class,x0,y0,x1,y1", "a.png,ball,5,0,1,1"), 4, "line 2"),
+        ("json", coco_of("{"), 4, "is not JSON"),
+        ("no object", coco_of([]), 4, "no JSON object"),
+        ("images", coco_of({**whole, "images": [image, {**image, "id": 2}]}), 4, "same file"),
+        ("image ids", coco_of({**whole, "images": [image, {**image, "file_name": "b.png"}]}), 4,
+         "two images have the id 1"),
+        ("stray", coco_of({**whole, "annotations": [{**thing, "image_id": 9}]}), 4, "image 9"),
+        ("category", coco_of({**whole, "annotations": [{**thing, "category_id": 9}]}), 4,
+         "category 9"),
+        ("bbox", coco_of({**whole, "annotations": [{**thing, "bbox": [0, 0, -1, 2]}]}), 4,
+         "-1 x 2"),
+        ("imagenet", lambda w: f"imagenet:{w}", 4, "neither folders of classes"),
+        ("masks", lambda w: f"voc-masks:{w}", 3, "JPEGImages is no folder")]
+
+
+@pytest.mark.parametrize("dataset, code, part", [case[1:] for case in cases()],
+                         ids=[case[0] for case in cases()])
+def test_data_sets_that_cannot_be_used(world: Path, dataset: Callable[[Path], str], code: int,
+                                       part: str) -> None:
+    say(world, a=classes(1))
+    done = evaluate(world, dataset(world), "--resume", world / "run.sqlite")
+    assert done.returncode == code and part in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and not (world / "run.sqlite").exists()
+
+
+def test_missing_files_may_be_left_out(world: Path) -> None:
+    say(world, a=classes(1))
+    data = write_csv(world, "picture,class", "a.png,1", "z.png,1")
+    result = report(world, data, "--allow-missing")
+    assert result["missing_files_left_out"] == 1 and result["figures"]["top1"] == 1
+
+
+def test_a_run_of_something_else_is_not_gone_on_with(world: Path, classified: str) -> None:
+    report(world, classified)
+    (world / "model.so").write_bytes(b"another library")
+    done = evaluate(world, classified, "--resume", world / "run.sqlite")
+    assert done.returncode == 6 and "holds another run: its artifact is" in done.stderr
+    other = write_csv(world, "picture,class", "a.png,1")
+    done = evaluate(world, other, "--resume", world / "run.sqlite")
+    assert done.returncode == 6 and "dataset fingerprint" in done.stderr
+
+
+@pytest.mark.parametrize("contents", [b"not a database at all, but a text of some length" * 30,
+                                      None])
+def test_other_files_are_no_results(world: Path, classified: str, contents: bytes | None) -> None:
+    file = world / "run.sqlite"
+    if contents is None:
+        with sqlite3.connect(file) as connection:
+            connection.execute("CREATE TABLE results (key TEXT)")
+    else:
+        file.write_bytes(contents)
+    before = file.read_bytes()
+    done = evaluate(world, classified, "--resume", file)
+    assert done.returncode == 4 and "no SQLite file of evaluate_model" in done.stderr
+    assert file.read_bytes() == before
+
+
+def test_what_run_model_refuses_is_said_in_its_words(world: Path, classified: str) -> None:
+    say(world, start="the artifact is for another CPU", a=0)
+    done = evaluate(world, classified)
+    assert done.returncode == 6 and "the artifact is for another CPU" in done.stderr
+    say(world, inspect={"error": {"code": 3, "name": "missing", "message": "there is no net"}})
+    done = evaluate(world, classified)
+    assert done.returncode == 3 and "there is no net" in done.stderr
+
+
+def test_kinds_that_the_network_does_not_have(world: Path) -> None:
+    say(world, a=classes(1))
+    data = write_csv(world, "picture,class,x0,y0,x1,y1", "a.png,ball,0,0,1,1")
+    (world / "metadata.json").write_text(json.dumps({"tasks": {"kind": "segmentation"}}))
+    done = evaluate(world, data)
+    assert done.returncode == 6 and done.stderr.count("\n") == 1
+    assert "a task of the kind detection, and net has segmentation" in done.stderr
+    (world / "metadata.json").write_text(json.dumps({"tasks": {"kind": "detection"}}))
+    done = evaluate(world, data)
+    assert done.returncode == 6 and "the network finds no things" in done.stderr
+
+
+def test_mcnemar_is_the_binomial_test() -> None:
+    """Against the sums of binomial coefficients in whole numbers."""
+    for lost, won in ((0, 0), (1, 0), (0, 6), (3, 12), (40, 70), (900, 1100)):
+        n, few = lost + won, min(lost, won)
+        exact = min(1.0, 2 * sum(math.comb(n, k) for k in range(few + 1)) / 2 ** n)
+        assert mcnemar(lost, won) == pytest.approx(exact, rel=1e-9)
+
+
+def test_run_lengths_are_cocos() -> None:
+    """A mask by hand, and others back and forth through the zoo's own writer."""
+    mask = np.array([[0, 1, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]], bool)
+    np.testing.assert_array_equal(
+        mask_of({"size": [4, 3], "counts": [2, 1, 1, 3, 1, 1, 3]}), mask)
+    random = np.random.default_rng(4)
+    for size, share in (((4, 3), 0.5), ((480, 640), 0.001), ((300, 200), 0.5), ((70, 5), 1.0)):
+        mask = random.random(size) < share
+        np.testing.assert_array_equal(
+            mask_of({"size": list(size), "counts": coco_counts(mask)}), mask)
+    for wrong in ({"size": [2, 2], "counts": "?"}, {"size": [2, 2], "counts": [1, 1]},
+                  {"size": [2, 2], "counts": [-1, 5]}, {"size": 4, "counts": []}, {}):
+        with pytest.raises(ValueError):
+            mask_of(wrong)
