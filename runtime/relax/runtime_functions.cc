@@ -6,6 +6,7 @@
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <run_model/dtype.h>
@@ -89,29 +90,53 @@ struct Lines {
   }
 };
 
+// A half-precision number is compared as the number that it is.
+struct Half {
+  std::uint16_t bits;
+};
+
+// The elements of a line as what they are sorted by: all types as one of two, each of which holds
+// them exactly, because sorting is much code. What is to be descending is turned round.
+struct Keys {
+  std::vector<double> reals;
+  std::vector<std::int64_t> integers;
+
+  template <typename T>
+  void add(T value, bool ascending) {
+    if constexpr (std::is_same_v<T, Half>) {
+      add(half_to_float(value.bits), ascending);
+    } else if constexpr (std::is_integral_v<T> && sizeof(T) == sizeof(std::int64_t)) {
+      constexpr std::uint64_t kSign = std::is_signed_v<T> ? 0 : std::uint64_t{1} << 63;
+      const auto key = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) ^ kSign);
+      integers.push_back(ascending ? key : ~key);
+    } else {
+      reals.push_back(ascending ? static_cast<double>(value) : -static_cast<double>(value));
+    }
+  }
+};
+
+template <typename Key>
+void sort_by(const std::vector<Key>& keys, std::vector<std::int64_t>& order) {
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+  });
+}
+
 // The order in which a line's elements are sorted; equal ones, and NaN among themselves, stay in
 // theirs. TVM's own comparison is the plain one: NaN is less or greater than nothing.
 template <typename T>
 void sort_line(const T* first, std::int64_t stride, std::vector<std::int64_t>& order,
                bool ascending) {
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  const auto value = [&](std::int64_t i) { return first[i * stride]; };
-  if (ascending) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return value(a) < value(b); });
+  Keys keys;
+  const auto length = static_cast<std::int64_t>(order.size());
+  for (std::int64_t i = 0; i < length; ++i) keys.add(first[i * stride], ascending);
+  if (keys.integers.empty()) {
+    sort_by(keys.reals, order);
   } else {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return value(a) > value(b); });
+    sort_by(keys.integers, order);
   }
 }
-
-// A half-precision number is compared as the number that it is.
-struct Half {
-  std::uint16_t bits;
-  friend bool operator<(Half a, Half b) { return as_float(a) < as_float(b); }
-  friend bool operator>(Half a, Half b) { return as_float(a) > as_float(b); }
-  static float as_float(Half half) { return half_to_float(half.bits); }
-};
 
 template <typename Function>
 void for_element_type(const RuntimeCall& call, DLDataType dtype, Function&& function) {

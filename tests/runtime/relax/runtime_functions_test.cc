@@ -1,0 +1,61 @@
+#include "runtime/relax/runtime_functions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace run_model {
+namespace {
+
+using testing::ElementsAre;
+
+// Where the sorted elements of a line were.
+template <typename T>
+std::vector<std::int64_t> argsort(std::vector<T> values, DLDataType dtype, bool ascending) {
+  std::int64_t size = static_cast<std::int64_t>(values.size());
+  std::vector<std::int64_t> order(values.size());
+  DLTensor tensors[] = {{values.data(), {kDLCPU, 0}, 1, dtype, &size, nullptr, 0},
+                        {order.data(), {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &size, nullptr, 0}};
+  FfiAny arguments[4];
+  for (int i = 0; i < 2; ++i) {
+    arguments[i].type = kFfiTensorPointer;
+    arguments[i].pointer = &tensors[i];
+  }
+  arguments[2].type = kFfiInt;
+  arguments[3].type = kFfiBool;
+  arguments[3].integer = ascending ? 1 : 0;
+  FfiAny result;
+  EXPECT_EQ(find_runtime_function("tvm.contrib.sort.argsort")(nullptr, arguments, 4, &result), 0);
+  return order;
+}
+
+TEST(RuntimeFunctionsTest, SortsEveryTypeToItsEnds) {
+  using Wide = std::numeric_limits<std::int64_t>;
+  const std::vector<std::int64_t> wide{1, Wide::min(), Wide::max(), 1, Wide::max() - 1};
+  EXPECT_THAT(argsort(wide, {kDLInt, 64, 1}, true), ElementsAre(1, 0, 3, 4, 2));
+  EXPECT_THAT(argsort(wide, {kDLInt, 64, 1}, false), ElementsAre(2, 4, 0, 3, 1));
+  const std::vector<std::uint64_t> large{1, ~std::uint64_t{0}, std::uint64_t{1} << 63, 1};
+  EXPECT_THAT(argsort(large, {kDLUInt, 64, 1}, true), ElementsAre(0, 3, 2, 1));
+  EXPECT_THAT(argsort(large, {kDLUInt, 64, 1}, false), ElementsAre(1, 2, 0, 3));
+  const std::vector<std::int8_t> bytes{3, -128, 127, 3};
+  EXPECT_THAT(argsort(bytes, {kDLInt, 8, 1}, false), ElementsAre(2, 0, 3, 1));
+  // 1, -1 and 2 in half precision.
+  const std::vector<std::uint16_t> halves{0x3c00, 0xbc00, 0x4000};
+  EXPECT_THAT(argsort(halves, {kDLFloat, 16, 1}, true), ElementsAre(1, 0, 2));
+}
+
+TEST(RuntimeFunctionsTest, ZerosAreEqualAndInfinitiesTheEnds) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values{0.0F, -0.0F, infinity, -infinity, 0.0F};
+  EXPECT_THAT(argsort(values, {kDLFloat, 32, 1}, true), ElementsAre(3, 0, 1, 4, 2));
+  EXPECT_THAT(argsort(values, {kDLFloat, 32, 1}, false), ElementsAre(2, 0, 1, 4, 3));
+  const std::vector<double> numbers{std::nan(""), std::nan("")};
+  EXPECT_THAT(argsort(numbers, {kDLFloat, 64, 1}, false), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace run_model
