@@ -94,7 +94,7 @@ Preprocessing preprocessing_field(const JsonField& field) {
   result.resizer = parse_resizer(one_of(
       field.member("resizer"),
       {"nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic", "cv2-linear"}));
-  result.fit = parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox"}));
+  result.fit = parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox", "pad"}));
   if (result.fit == Fit::kCrop) {
     result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));
     result.crop = static_cast<int>(field.member("crop").integer(1, result.resize));

@@ -11,8 +11,10 @@
 namespace run_model {
 namespace {
 
-constexpr auto kFits = enum_names<Fit>(
-    {{Fit::kCrop, "crop"}, {Fit::kSquash, "squash"}, {Fit::kLetterbox, "letterbox"}});
+constexpr auto kFits = enum_names<Fit>({{Fit::kCrop, "crop"},
+                                        {Fit::kSquash, "squash"},
+                                        {Fit::kLetterbox, "letterbox"},
+                                        {Fit::kPad, "pad"}});
 
 std::string size_text(int width, int height) {
   return std::to_string(width) + "x" + std::to_string(height);
@@ -68,6 +70,28 @@ Geometry letterbox_geometry(int width, int height, int target_width, int target_
   geometry.pad_left = (target_width - geometry.resized_width) / 2;
   geometry.pad_top = (target_height - geometry.resized_height) / 2;
   return geometry;
+}
+
+Padding aspect_padding(int width, int height, int target_width, int target_height) {
+  const double aspect = static_cast<double>(target_width) / target_height;
+  const double present = static_cast<double>(width) / height;
+  Padding padding{0, 0, width, height};
+  const auto fill = [](double missing, int& before, int& side) {
+    const double low = std::floor(missing / 2), all = low + std::ceil(missing / 2);
+    if (all > kMaxImageSide) {
+      throw Error(ErrorKind::kImage,
+                  "the picture is too long to be filled up to the network's proportions",
+                  "use the fit letterbox, or crop the picture");
+    }
+    before = static_cast<int>(low);
+    side += static_cast<int>(all);
+  };
+  if (present < aspect) {
+    fill(aspect * height - width, padding.left, padding.width);
+  } else if (present > aspect) {
+    fill(1 / aspect * width - height, padding.top, padding.height);
+  }
+  return padding;
 }
 
 }  // namespace run_model

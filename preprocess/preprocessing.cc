@@ -45,6 +45,8 @@ Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int
       return crop_geometry(image.width(), image.height(), preprocessing.resize, width, height);
     case Fit::kSquash:
       return squash_geometry(width, height);
+    case Fit::kPad:  // the picture has its proportions already
+      return squash_geometry(width, height);
     case Fit::kLetterbox:
       return letterbox_geometry(image.width(), image.height(), width, height);
   }
@@ -101,14 +103,24 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
   const Geometry geometry = geometry_of(image, preprocessing, size.width, size.height);
 
   const Image gray_image = gray ? to_gray(image) : Image();
-  Image fitted = resize(gray ? gray_image : image, geometry.resized_width, geometry.resized_height,
-                        preprocessing.resizer, geometry.window);
+  const Image& colored = gray ? gray_image : image;
+  const bool pads_first = preprocessing.fit == Fit::kPad;
+  const Padding padding =
+      pads_first ? aspect_padding(image.width(), image.height(), size.width, size.height)
+                 : Padding{0, 0, image.width(), image.height()};
+  const Image padded = pads_first ? pad(colored, padding.left, padding.top, padding.width,
+                                        padding.height, preprocessing.pad)
+                                  : Image();
+  Image fitted = resize(pads_first ? padded : colored, geometry.resized_width,
+                        geometry.resized_height, preprocessing.resizer, geometry.window);
   if (fitted.width() != size.width || fitted.height() != size.height) {
     fitted = pad(fitted, geometry.pad_left, geometry.pad_top, size.width, size.height,
                  preprocessing.pad);
   }
   write_tensor(fitted, preprocessing, layout, input);
   if (report != nullptr) {
+    const double scale_x = static_cast<double>(geometry.resized_width) / padding.width;
+    const double scale_y = static_cast<double>(geometry.resized_height) / padding.height;
     *report = {image.width(),
                image.height(),
                geometry.resized_width,
@@ -116,10 +128,10 @@ void preprocess_into(const Image& image, const Preprocessing& preprocessing, Lay
                geometry.window,
                size.width,
                size.height,
-               static_cast<double>(geometry.resized_width) / image.width(),
-               static_cast<double>(geometry.resized_height) / image.height(),
-               static_cast<double>(geometry.pad_left - geometry.window.x),
-               static_cast<double>(geometry.pad_top - geometry.window.y)};
+               scale_x,
+               scale_y,
+               padding.left * scale_x + geometry.pad_left - geometry.window.x,
+               padding.top * scale_y + geometry.pad_top - geometry.window.y};
   }
 }
 

@@ -80,8 +80,8 @@ constexpr Flag kPixelFlags[] = {
      .storage = &f.fit,
      .value = "NAME",
      .words = "crop (default): short side to --resize, then the middle; squash: both sides to the "
-              "input's; letterbox: all of it, padded",
-     .choices = "crop squash letterbox"},
+              "input's; letterbox: all of it, padded; pad: padded, then squashed",
+     .choices = "crop squash letterbox pad"},
     {.name = "resize",
      .storage = &f.resize,
      .value = "N",

@@ -25,6 +25,19 @@ TEST(Geometry, CropFollowsTorchvision) {
   }
 }
 
+// Half of the missing pixels, rounded down, comes first.
+TEST(Geometry, PaddingReachesTheProportions) {
+  const Padding wide = aspect_padding(101, 50, 64, 64);
+  EXPECT_EQ(wide.top, 25);
+  EXPECT_EQ(wide.height, 101);
+  EXPECT_EQ(wide.width, 101);
+  const Padding tall = aspect_padding(10, 100, 64, 32);
+  EXPECT_EQ(tall.left, 95);
+  EXPECT_EQ(tall.width, 200);
+  EXPECT_EQ(aspect_padding(40, 20, 64, 32).width, 40);
+  EXPECT_THROW(aspect_padding(65535, 1, 1, 2), Error);
+}
+
 TEST(Geometry, CropMayBeOblong) {
   const Geometry geometry = crop_geometry(200, 100, 50, 80, 40);
   EXPECT_EQ(geometry.window, (Region{10, 5, 80, 40}));
@@ -58,7 +71,7 @@ TEST(Geometry, SquashTakesEverything) {
 }
 
 TEST(Geometry, NamesAreParsed) {
-  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox}) {
+  for (const Fit fit : {Fit::kCrop, Fit::kSquash, Fit::kLetterbox, Fit::kPad}) {
     EXPECT_EQ(parse_fit(fit_name(fit)), fit);
   }
   EXPECT_THROW(parse_fit("center"), Error);

@@ -39,7 +39,7 @@ struct Preprocessing {
   Fit fit = Fit::kCrop;
   int resize = 256;        // fit crop: length of the short side
   int crop = 0;            // fit crop: side that the network's input must have; 0: any
-  std::uint8_t pad = 114;  // fit letterbox: all channels of the padding
+  std::uint8_t pad = 114;  // fit letterbox and pad: all channels of the padding
   ColorOrder color_order = ColorOrder::kRgb;
   // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every
   // step rounded to float32. Of kGray only the first of each counts.

@@ -8,10 +8,13 @@ Geometry (sizes are width x height):
   letterbox  r = min(W / w, H / h); the picture becomes round(w * r) x round(h * r) (halves to
              even, at least 1) and starts at int((W - width) / 2), int((H - height) / 2); the
              border is filled with `pad`.
+  pad        filled with `pad` up to the input's proportions, half of it (rounded down) before the
+             picture, then resized to the input: imgaug's PadToAspectRatio, as YOEO has it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +89,16 @@ def letterbox_size(width: int, height: int, to: tuple[int, int]) -> tuple[int, i
     return max(1, round(width * ratio)), max(1, round(height * ratio))
 
 
+def aspect_padding(width: int, height: int, to: tuple[int, int]) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) that bring a picture to the proportions of `to`."""
+    aspect = to[0] / to[1]
+    if width / height < aspect:
+        missing = aspect * height - width
+        return math.floor(missing / 2), 0, math.ceil(missing / 2), 0
+    missing = 1 / aspect * width - height if width / height > aspect else 0.0
+    return 0, math.floor(missing / 2), 0, math.ceil(missing / 2)
+
+
 def fit_picture(image: np.ndarray, spec: Preprocessing,
                 size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
     """(uint8 [H, W, 3] of exactly `size` = (W, H), size after the resize)."""
@@ -93,6 +106,10 @@ def fit_picture(image: np.ndarray, spec: Preprocessing,
     width, height = size
     if spec.fit == "squash":
         return resize(image, width, height, spec.resizer), size
+    if spec.fit == "pad":
+        left, top, right, bottom = aspect_padding(old_width, old_height, size)
+        padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=spec.pad)
+        return resize(padded, width, height, spec.resizer), size
     if spec.fit == "letterbox":
         new_width, new_height = letterbox_size(old_width, old_height, size)
         canvas = np.full((height, width, 3), spec.pad, np.uint8)

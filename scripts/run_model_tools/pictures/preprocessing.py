@@ -13,7 +13,7 @@ from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolErro
 
 RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic",
             "cv2-linear")
-FITS = ("crop", "squash", "letterbox")
+FITS = ("crop", "squash", "letterbox", "pad")
 COLOR_ORDERS = ("RGB", "BGR")
 DEFAULT_PAD = 114
 
@@ -24,7 +24,7 @@ class Preprocessing:
 
     mean and std are in the order in which the network sees its channels (`color_order`).  resize
     (the short side) and crop, in pixels, belong to the fit `crop`; pad, the grey value of the
-    border, to `letterbox`.
+    border, to `letterbox` and `pad`.
     """
 
     resizer: str
@@ -101,8 +101,8 @@ def from_json(value: Any, what: str) -> Preprocessing:
         std=triple("std"),
         resize=whole("resize", 1, 65535) if fit == "crop" else None,
         crop=whole("crop", 1, 65535) if fit == "crop" else None,
-        pad=(whole("pad", 0, 255) if "pad" in value else DEFAULT_PAD) if fit == "letterbox"
-        else None)
+        pad=(whole("pad", 0, 255) if "pad" in value else DEFAULT_PAD)
+        if fit in ("letterbox", "pad") else None)
     if result.divide_by == 0 or 0 in result.std:
         raise refuse("divide_by" if result.divide_by == 0 else "std", "something other than 0")
     if fit == "crop" and (result.crop or 0) > (result.resize or 0):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.errors import USAGE, ToolError
-from run_model_tools.pictures.preprocess import letterbox_size, short_side_size
+from run_model_tools.pictures.preprocess import aspect_padding, letterbox_size, short_side_size
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.tasks.anchors import anchors_of
 
@@ -41,6 +41,10 @@ def placement_of(spec: Preprocessing, picture: tuple[int, int],
     """Sizes are (width, height); as pictures/preprocess.py fits a picture into an input."""
     if spec.fit == "squash":
         resized, start = size, (0, 0)
+    elif spec.fit == "pad":
+        left, top, right, bottom = aspect_padding(*picture, size)
+        scale = np.array(size) / np.array([picture[0] + left + right, picture[1] + top + bottom])
+        return Placement(picture, size, scale, np.array([left, top]) * scale)
     elif spec.fit == "letterbox":
         resized = letterbox_size(*picture, size)
         start = int((size[0] - resized[0]) / 2), int((size[1] - resized[1]) / 2)

@@ -138,7 +138,7 @@ TEST_F(SetFlagsTest, WrongTypesAreNamed) {
 TEST_F(SetFlagsTest, OtherValuesThanTheChoicesAreNamed) {
   EXPECT_THAT(
       [] { set_flags(kRunManual, {{"fit", "stretch"}}); },
-      ThrowsError(ErrorKind::kUsage, "--fit is 'stretch', expected crop, squash or letterbox"));
+      ThrowsError(ErrorKind::kUsage, "--fit is 'stretch', expected crop, squash, letterbox or pad"));
   EXPECT_NO_THROW(set_flags(kRunManual, {{"fit", "squash"}}));
 }
 
