@@ -44,8 +44,7 @@ Geometry geometry_of(const Image& image, const Preprocessing& preprocessing, int
       }
       return crop_geometry(image.width(), image.height(), preprocessing.resize, width, height);
     case Fit::kSquash:
-      return squash_geometry(width, height);
-    case Fit::kPad:  // the picture has its proportions already
+    case Fit::kPad:  // what is resized has the input's proportions already
       return squash_geometry(width, height);
     case Fit::kLetterbox:
       return letterbox_geometry(image.width(), image.height(), width, height);

@@ -107,6 +107,7 @@ def fit_picture(image: np.ndarray, spec: Preprocessing,
     if spec.fit == "squash":
         return resize(image, width, height, spec.resizer), size
     if spec.fit == "pad":
+        assert spec.pad is not None
         left, top, right, bottom = aspect_padding(old_width, old_height, size)
         padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=spec.pad)
         return resize(padded, width, height, spec.resizer), size

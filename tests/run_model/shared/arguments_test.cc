@@ -136,9 +136,9 @@ TEST_F(SetFlagsTest, WrongTypesAreNamed) {
 }
 
 TEST_F(SetFlagsTest, OtherValuesThanTheChoicesAreNamed) {
-  EXPECT_THAT(
-      [] { set_flags(kRunManual, {{"fit", "stretch"}}); },
-      ThrowsError(ErrorKind::kUsage, "--fit is 'stretch', expected crop, squash, letterbox or pad"));
+  EXPECT_THAT([] { set_flags(kRunManual, {{"fit", "stretch"}}); },
+              ThrowsError(ErrorKind::kUsage,
+                          "--fit is 'stretch', expected crop, squash, letterbox or pad"));
   EXPECT_NO_THROW(set_flags(kRunManual, {{"fit", "squash"}}));
 }
 
