@@ -9,10 +9,12 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include <run_model/top_k.h>
+#include "artifacts/golden_results.h"
 #include "artifacts/metadata_fields.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "postprocess/task_fields.h"
 
 namespace run_model {
 namespace {
@@ -97,19 +99,7 @@ void check_output(const GoldenCase& golden, const std::filesystem::path& array) 
   }
 }
 
-}  // namespace
-
-GoldenCase parse_golden_case(std::string_view text, const std::string& name) {
-  const JsonDocument document(text, name);
-  const JsonField root = document.root();
-  check_schema_version(root, kGoldenSchema, name,
-                       "use a newer check_zoo, or make the case with the scripts of this one");
-  GoldenCase golden;
-  golden.model = root.member("model").string();
-  golden.onnx_sha256 = sha256_field(root.member("onnx_sha256"));
-  golden.picture = parse_picture(root.member("picture"));
-  golden.preprocessing = preprocessing_field(root.member("preprocessing"));
-  golden.input = parse_input(root.member("input"));
+void parse_scores(const JsonField& root, GoldenCase& golden) {
   const JsonField output = root.member("output");
   golden.kind = parse_score_kind(one_of(output.member("kind"), {"logits", "probabilities"}));
   golden.output_shape = shape_field(output.member("shape"));
@@ -120,6 +110,29 @@ GoldenCase parse_golden_case(std::string_view text, const std::string& name) {
     output.fail(std::string("is unusable: ") + error.what());
   }
   golden.top = parse_top(root.member("top"), classes);
+}
+
+}  // namespace
+
+GoldenCase parse_golden_case(std::string_view text, const std::string& name) {
+  const JsonDocument document(text, name);
+  const JsonField root = document.root();
+  const bool has_tasks = root.has("tasks");
+  check_schema_version(root, has_tasks ? kGoldenTasksSchema : kGoldenSchema, name,
+                       "use a newer check_zoo, or make the case with the scripts of this one");
+  GoldenCase golden;
+  golden.model = root.member("model").string();
+  golden.source_sha256 =
+      sha256_field(root.member(root.has("tflite_sha256") ? "tflite_sha256" : "onnx_sha256"));
+  golden.picture = parse_picture(root.member("picture"));
+  golden.preprocessing = preprocessing_field(root.member("preprocessing"));
+  golden.input = parse_input(root.member("input"));
+  if (has_tasks) {
+    golden.tasks = tasks_field(root.member("tasks"));
+    golden.results = golden_results(root.member("results"), golden.tasks);
+  } else {
+    parse_scores(root, golden);
+  }
   return golden;
 }
 
@@ -128,6 +141,7 @@ GoldenCase read_golden_case(const std::filesystem::path& path) {
   GoldenCase golden = parse_golden_case(as_text(bytes), path_in_quotes(path));
   golden.name = path.stem().string();
   golden.path = path;
+  if (!golden.tasks.empty()) return golden;
   std::filesystem::path array = path;
   array.replace_extension(".npy");
   golden.output = read_npy(array);

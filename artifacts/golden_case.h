@@ -1,8 +1,9 @@
 // A golden case: what a network gives for one picture, by a reference outside this project.
 //
-// PICTURE.json (schema version 1) says what was computed from what, PICTURE.npy beside it holds the
-// whole first output as float32. scripts/make_golden writes both with ONNX Runtime, Pillow, OpenCV
-// and NumPy.
+// PICTURE.json says what was computed from what. Of a classifier (schema version 1) PICTURE.npy
+// beside it holds the whole first output as float32; of a network with tasks (version 2) the JSON
+// has the tasks and what they find. scripts/make_golden writes them with ONNX Runtime or LiteRT,
+// Pillow, OpenCV and NumPy.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -17,11 +18,14 @@
 
 #include <run_model/preprocessing.h>
 #include <run_model/score_comparison.h>
+#include <run_model/task.h>
+#include <run_model/task_result.h>
 #include <run_model/tensor.h>
 
 namespace run_model {
 
 inline constexpr int kGoldenSchema = 1;
+inline constexpr int kGoldenTasksSchema = 2;
 
 struct GoldenPicture {
   std::string file;    // a name without folders
@@ -46,19 +50,25 @@ struct GoldenCase {
   std::string name;  // the picture's, from the file's name: "chelsea"
   std::filesystem::path path;
   std::string model;
-  std::string onnx_sha256;  // of the ONNX file that the reference ran
+  std::string source_sha256;  // of the ONNX or TensorFlow Lite file that the reference ran
   GoldenPicture picture;
   Preprocessing preprocessing;
   GoldenInput input;
+
+  // With tasks there are these,
+  std::vector<Task> tasks;
+  std::vector<TaskResult> results;  // one for each
+
+  // and else the first output.
   ScoreKind kind = ScoreKind::kLogits;
   std::vector<std::int64_t> output_shape;
   Tensor output;                 // float32, finite, of that shape
   std::vector<GoldenClass> top;  // the reference's best classes, best first
 };
 
-// Reads PICTURE.json and the .npy beside it. Throws Error(kFile), Error(kFormat) when something is
-// missing, malformed or does not belong together: an array of another shape or with NaN, a top list
-// that is not the array's. Throws Error(kIncompatible) for another schema version.
+// Reads PICTURE.json and the .npy that may belong to it. Throws Error(kFile), Error(kFormat) when
+// something is missing, malformed or does not belong together: an array of another shape or with
+// NaN, a top list that is not the array's. Throws Error(kIncompatible) for another schema version.
 GoldenCase read_golden_case(const std::filesystem::path& path);
 
 // The JSON part alone, from memory; `output` stays undefined. `name` stands for the file in

@@ -135,8 +135,10 @@ Metadata parse_metadata(std::string_view text, const std::string& name) {
   }
   if (const auto tasks = find_member(root, "tasks")) metadata.tasks = tasks_field(*tasks);
   if (const auto source = find_member(root, "source")) {
-    if (const auto digits = find_member(*source, "onnx_sha256")) {
-      metadata.onnx_sha256 = sha256_field(*digits);
+    for (const std::string_view key : {"onnx_sha256", "tflite_sha256"}) {
+      if (const auto digits = find_member(*source, key)) {
+        metadata.source_sha256 = sha256_field(*digits);
+      }
     }
   }
   if (const auto files = find_member(root, "files")) {

@@ -4,7 +4,9 @@
 // {"schema_version": 1, "entries": [{"kind": "logits", "atol": 1e-4, "rtol": 1e-5,
 //   "order": 1e-4, "why": "…"}, {"target": "raspi_armv7", …}, …]}
 //
-// An entry counts for one kind of scores; with "target" or "model" only for these.
+// An entry counts for one kind of scores, or with the kind "results" for boxes, masks and landmarks
+// ({"kind": "results", "iou": 0.98, "score": 1e-3, "pixels": 0.5, "agreement": 0.999, …}); with
+// "target" or "model" only for these.
 #pragma once
 
 #include <filesystem>
@@ -26,12 +28,31 @@ struct ToleranceEntry {
   std::string why;  // the reason for these numbers, never empty
 };
 
+// How far results may be from the reference's.
+struct ResultTolerance {
+  double iou = 0.0;        // boxes overlap at least by this
+  double score = 0.0;      // difference of scores
+  double pixels = 0.0;     // distance of points, in the picture
+  double agreement = 0.0;  // at least this share of a mask's pixels have the same class
+};
+
+struct ResultToleranceEntry {
+  std::string model;   // empty: any
+  std::string target;  // empty: any
+  ResultTolerance tolerance;
+  std::string why;
+};
+
 struct ToleranceTable {
   std::vector<ToleranceEntry> entries;
+  std::vector<ResultToleranceEntry> results;
 
   // Of the entries that fit, the one that names model and target, else the model, else the target,
   // else neither. read_tolerances makes sure that there is one.
   const ToleranceEntry& find(std::string_view model, std::string_view target, ScoreKind kind) const;
+
+  // The same for results. Throws Error(kFormat) where the table has none.
+  const ResultToleranceEntry& find_results(std::string_view model, std::string_view target) const;
 };
 
 // Throws Error(kFile), Error(kFormat) for malformed content, two entries for the same, or no entry

@@ -5,9 +5,12 @@
 #include <run_model/class_scores.h>
 #include <run_model/decode.h>
 #include <run_model/error.h>
+#include <run_model/network_outputs.h>
+#include <run_model/postprocess.h>
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "run_model/check_zoo/result_comparison.h"
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {
@@ -40,13 +43,18 @@ class Judge {
     }
     check_picture(golden, picture);
     Stopwatch stopwatch;
-    const Tensor input = fill_input(loaded_.executor, golden, context_.images);
+    PreprocessReport prepared;
+    const Tensor input = fill_input(loaded_.executor, golden, context_.images, &prepared);
     result_.preprocess_ms = stopwatch.lap();
     check_input(golden, input);
     stopwatch.lap();
     loaded_.executor.run();
     result_.run_ms = stopwatch.lap();
-    compare(golden);
+    if (golden.tasks.empty()) {
+      compare(golden);
+    } else {
+      compare_results_of(golden, prepared);
+    }
   }
 
  private:
@@ -58,13 +66,13 @@ class Judge {
     }
     const Package& package = loaded_.package;
     if (!package.metadata) return;
-    const std::string& compiled = package.metadata->onnx_sha256;
-    if (!compiled.empty() && compiled != golden.onnx_sha256) {
+    const std::string& compiled = package.metadata->source_sha256;
+    if (!compiled.empty() && compiled != golden.source_sha256) {
       result_.fail("artifact", path_in_quotes(package.metadata_path) +
-                                   " says that the artifact was compiled from the ONNX file " +
+                                   " says that the artifact was compiled from the file " +
                                    short_hash(compiled) + ", and the golden case is of " +
-                                   short_hash(golden.onnx_sha256) +
-                                   "; compile the case's ONNX file, or make the golden case again "
+                                   short_hash(golden.source_sha256) +
+                                   "; compile the case's network, or make the golden case again "
                                    "with scripts/make_golden");
     }
     if (package.metadata->preprocessing &&
@@ -120,6 +128,32 @@ class Judge {
     record(golden, entry, comparison, expected, actual);
   }
 
+  void compare_results_of(const GoldenCase& golden, const PreprocessReport& prepared) {
+    const Metadata* metadata = loaded_.package.metadata ? &*loaded_.package.metadata : nullptr;
+    // What a user of the artifact gets; the case's where the artifact does not say.
+    const bool own = metadata != nullptr && !metadata->tasks.empty();
+    const std::vector<Task>& tasks = own ? metadata->tasks : golden.tasks;
+    if (tasks.size() != golden.tasks.size()) {
+      result_.fail("artifact", path_in_quotes(loaded_.package.metadata_path) + " has " +
+                                   std::to_string(tasks.size()) +
+                                   " tasks, and the golden case has " +
+                                   std::to_string(golden.tasks.size()));
+      return;
+    }
+    const std::vector<NetworkOutput> outputs = network_outputs(loaded_.executor, metadata);
+    std::vector<TaskResult> results;
+    for (const Task& task : tasks) results.push_back(postprocess(task, outputs, prepared));
+    const ResultToleranceEntry& entry =
+        context_.tolerances->find_results(context_.model, context_.target);
+    ResultComparison comparison =
+        compare_results(golden.tasks, golden.results, results, entry.tolerance);
+    for (const ResultFailure& failure : comparison.failures) {
+      result_.fail(failure.rule, failure.message);
+    }
+    result_.results_compared = true;
+    result_.measures = std::move(comparison.measures);
+  }
+
   void record(const GoldenCase& golden, const ToleranceEntry& entry,
               const ScoreComparison& comparison, std::span<const double> expected,
               std::span<const double> actual) {
@@ -160,7 +194,7 @@ class Judge {
 }  // namespace
 
 Tensor fill_input(GraphExecutor& executor, const GoldenCase& golden,
-                  const std::filesystem::path& images) {
+                  const std::filesystem::path& images, PreprocessReport* report) {
   const std::size_t index = executor.input_index(golden.input.name);
   const TensorInfo& info = executor.inputs()[index];
   if (info.shape != golden.input.shape || !same_dtype(info.dtype, golden.input.dtype)) {
@@ -172,7 +206,7 @@ Tensor fill_input(GraphExecutor& executor, const GoldenCase& golden,
   }
   const Picture picture = load_picture((images / golden.picture.file).string());
   const Tensor input = executor.input(index);
-  preprocess_into(picture.image, golden.preprocessing, golden.input.layout, input);
+  preprocess_into(picture.image, golden.preprocessing, golden.input.layout, input, report);
   return input;
 }
 

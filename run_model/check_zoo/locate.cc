@@ -92,6 +92,9 @@ Lines describe(const std::vector<NodeInfo>& nodes, const std::vector<ReferenceMa
 Lines locate(DebugExecutor& executor, const std::filesystem::path& path,
              const CheckSettings& settings) {
   const GoldenCase golden = read_golden_case(path);
+  if (!golden.tasks.empty()) {
+    return {"cannot locate: there are no intermediate tensors of networks with tasks"};
+  }
   const std::filesystem::path file = settings.intermediates / golden.model / (golden.name + ".npz");
   std::error_code error;
   const std::string remake = "scripts/make_golden --zoo " + golden.model +

@@ -21,7 +21,7 @@ std::string attribute(const char* name, std::string_view value) {
 
 // How JUnit counts: a failure is a wrong result, an error is none.
 bool is_error(const CaseResult& result) {
-  return result.status == CaseStatus::kFailed && !result.compared;
+  return result.status == CaseStatus::kFailed && !result.compared && !result.results_compared;
 }
 
 struct Counts {

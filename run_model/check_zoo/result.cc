@@ -101,6 +101,27 @@ CaseScores parse_scores(const JsonField& field) {
   return scores;
 }
 
+Json measures_json(const std::vector<ResultMeasure>& measures) {
+  Json list = Json::array();
+  for (const ResultMeasure& measure : measures) {
+    list.add(Json::object({{"measure", measure.name},
+                           {"worst", measure.worst},
+                           {"allowed", measure.allowed},
+                           {"tolerance_used", measure.tolerance_used}}));
+  }
+  return list;
+}
+
+std::vector<ResultMeasure> parse_measures(const JsonField& field) {
+  std::vector<ResultMeasure> measures;
+  for (std::size_t i = 0; i < field.array_size(); ++i) {
+    const JsonField item = field.at(i);
+    measures.push_back({item.member("measure").string(), item.member("worst").number(),
+                        item.member("allowed").number(), item.member("tolerance_used").number()});
+  }
+  return measures;
+}
+
 }  // namespace
 
 Json case_json(const CaseResult& result) {
@@ -114,6 +135,7 @@ Json case_json(const CaseResult& result) {
   json.put("failures", failures);
   json.put("input_compared", result.input_compared);
   json.put("scores", result.compared ? scores_json(result.scores) : Json());
+  if (result.results_compared) json.put("results", measures_json(result.measures));
   json.put("timing", Json::object({{"preprocess", result.preprocess_ms}, {"run", result.run_ms}}));
   if (!result.location.empty()) json.put("location", result.location);
   return json;
@@ -138,6 +160,10 @@ CaseResult parse_case(const JsonField& field) {
   result.input_compared = field.member("input_compared").boolean();
   result.compared = !field.member("scores").is_null();
   if (result.compared) result.scores = parse_scores(field.member("scores"));
+  if (const auto results = find_member(field, "results")) {
+    result.results_compared = true;
+    result.measures = parse_measures(*results);
+  }
   result.preprocess_ms = field.member("timing").member("preprocess").number();
   result.run_ms = field.member("timing").member("run").number();
   if (const auto location = find_member(field, "location")) {

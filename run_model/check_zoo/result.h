@@ -41,6 +41,14 @@ struct CaseScores {
   std::vector<RankedScore> actual_top;
 };
 
+// Of boxes, masks and landmarks: the worst of one measure ("iou", "score", "pixels", "agreement").
+struct ResultMeasure {
+  std::string name;
+  double worst = 0.0;
+  double allowed = 0.0;
+  double tolerance_used = 0.0;  // 1 is the limit
+};
+
 struct CaseResult {
   std::string picture;
   CaseStatus status = CaseStatus::kPassed;
@@ -49,6 +57,8 @@ struct CaseResult {
   bool input_compared = false;  // bit for bit
   bool compared = false;        // whether `scores` holds something
   CaseScores scores;
+  bool results_compared = false;  // of a network with tasks: instead of the scores
+  std::vector<ResultMeasure> measures;
   double preprocess_ms = 0.0;
   double run_ms = 0.0;
   std::vector<std::string> location;  // of --locate: lines of text

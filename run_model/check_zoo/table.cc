@@ -59,6 +59,7 @@ std::string time_text(double milliseconds) {
 // What the scores of several pictures have in common.
 struct ScoreSummary {
   std::size_t compared = 0;
+  std::size_t with_results = 0;  // boxes, masks, landmarks, which have no top five
   std::size_t top1 = 0;
   std::size_t top5 = 0;
   double largest_error = 0;
@@ -66,6 +67,14 @@ struct ScoreSummary {
   double run_ms = 0;
 
   void add(const CaseResult& result) {
+    if (result.results_compared) {
+      ++with_results;
+      for (const ResultMeasure& measure : result.measures) {
+        tolerance_used = std::max(tolerance_used, measure.tolerance_used);
+      }
+      run_ms += result.run_ms;
+      return;
+    }
     if (!result.compared) return;
     ++compared;
     top1 += result.scores.top1_equal ? 1 : 0;
@@ -77,6 +86,10 @@ struct ScoreSummary {
 
   // top-1, top-5, the largest error, the tolerance used, time.
   Row cells() const {
+    if (with_results > 0) {
+      return {"-", "-", "-", number("%.0f%%", 100 * tolerance_used),
+              time_text(run_ms / static_cast<double>(with_results))};
+    }
     if (compared == 0) return {"-", "-", "-", "-", "-"};
     return {share(top1, compared), share(top5, compared), number("%.2g", largest_error),
             number("%.0f%%", 100 * tolerance_used),
@@ -172,6 +185,10 @@ std::string case_details(const JobResult& job, const CaseResult& result,
             std::to_string(scores.largest_error_index) + ", allowed " +
             number("%g", scores.tolerance.atol) + " + " + number("%g", scores.tolerance.rtol) +
             " of the value (" + std::string(score_kind_name(scores.kind)) + ")\n";
+  }
+  for (const ResultMeasure& measure : result.measures) {
+    text += "  " + measure.name + " " + number("%.6g", measure.worst) + ", allowed " +
+            number("%g", measure.allowed) + "\n";
   }
   for (const std::string& line : result.location) text += "  " + line + "\n";
   if (result.status == CaseStatus::kFailed) text += "  repeat: " + repeat(job, result) + "\n";

@@ -65,7 +65,7 @@ TEST_F(GoldenCaseTest, ReadsEveryField) {
   const GoldenCase golden = read(complete_case(), scores({2, 3, 1}));
   EXPECT_EQ(golden.name, "chelsea");
   EXPECT_EQ(golden.model, "net");
-  EXPECT_EQ(golden.onnx_sha256, kHash);
+  EXPECT_EQ(golden.source_sha256, kHash);
   EXPECT_EQ(golden.picture.file, "cat.png");
   EXPECT_EQ(golden.picture.sha256, std::string(64, 'b'));
   EXPECT_EQ(golden.preprocessing.crop, 4);
@@ -156,6 +156,105 @@ TEST(GoldenCasesTest, CanAllBeRead) {
     ++count;
   }
   EXPECT_GT(count, 0U);
+}
+
+json case_with_tasks() {
+  json document = complete_case();
+  for (const char* key : {"output", "top", "onnx_sha256"}) document.erase(key);
+  document["schema_version"] = 2;
+  document["tflite_sha256"] = kHash;
+  document["tasks"] = {
+      {{"kind", "detection"},
+       {"form", "boxes"},
+       {"boxes", 0},
+       {"scores", 1},
+       {"box_format", "xyxy"},
+       {"units", "pixels"},
+       {"score_threshold", 0.5}},
+      {{"kind", "segmentation"}, {"output", 0}, {"form", "mask"}, {"activation", "none"}},
+      {{"kind", "landmarks"},
+       {"output", 0},
+       {"columns", {"x", "y", "z", "visibility"}},
+       {"units", "pixels"}}};
+  document["results"] = {
+      {{"kind", "detection"},
+       {"detections",
+        {{{"box", {1, 2, 3, 4.5}},
+          {"class", 7},
+          {"label", "cat"},
+          {"score", 0.75},
+          {"keypoints", {{1, 2}, {3, 4}}}}}}},
+      // Of a mask of 2 x 3, the columns are 0 1 | 1 1 | 0 0.
+      {{"kind", "segmentation"},
+       {"width", 3},
+       {"height", 2},
+       {"classes",
+        {{{"class", 0}, {"pixels", 3}, {"rle", {{"size", {2, 3}}, {"counts", "0131"}}}},
+         {{"class", 1}, {"pixels", 3}, {"rle", {{"size", {2, 3}}, {"counts", "132"}}}}}}},
+      {{"kind", "landmarks"},
+       {"score", 0.25},
+       {"present", false},
+       {"points", {{1, 2, 3}, {4, 5, 6}}},
+       {"point_scores", {{"visibility", {0.5, 1}}}}}};
+  return document;
+}
+
+TEST_F(GoldenCaseTest, ReadsResultsOfTasks) {
+  const auto path = folder_.write("alone.json", case_with_tasks().dump());
+  const GoldenCase golden = read_golden_case(path);
+  EXPECT_EQ(golden.source_sha256, kHash);
+  ASSERT_EQ(golden.tasks.size(), 3U);
+  ASSERT_EQ(golden.results.size(), 3U);
+  const Detection& detection = std::get<DetectionResult>(golden.results[0]).detections.at(0);
+  EXPECT_EQ(detection.box.bottom, 4.5);
+  EXPECT_EQ(detection.class_index, 7U);
+  EXPECT_EQ(detection.label, "cat");
+  EXPECT_EQ(detection.score, 0.75);
+  ASSERT_EQ(detection.keypoints.size(), 2U);
+  EXPECT_EQ(detection.keypoints[1].x, 3);
+  EXPECT_THAT(std::get<SegmentationResult>(golden.results[1]).classes,
+              ElementsAre(0, 1, 0, 1, 1, 0));
+  const auto& landmarks = std::get<LandmarksResult>(golden.results[2]);
+  EXPECT_EQ(landmarks.confidence, 0.25);
+  EXPECT_FALSE(landmarks.present);
+  EXPECT_EQ(landmarks.points.at(1).z, 6);
+  EXPECT_EQ(landmarks.points.at(0).visibility, 0.5);
+  EXPECT_FALSE(landmarks.points.at(0).presence.has_value());
+}
+
+TEST_F(GoldenCaseTest, RefusesMalformedResults) {
+  struct Case {
+    std::string pointer;
+    json value;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"/results", json::array(), "results has 0 results of 3 tasks"},
+      {"/results/0/kind", "landmarks", "is not the task's, detection"},
+      {"/results/0/detections/0/box", {1, 2, 3}, "box has not four numbers"},
+      {"/results/0/detections/0/score", 1.5, "score is not from 0 to 1"},
+      {"/results/0/detections/0/keypoints/0", {1}, "is no point"},
+      {"/results/1/width", 4, "is not the mask's height and width"},
+      {"/results/1/classes/0/rle/counts", "013", "has fewer pixels"},
+      {"/results/1/classes/0/rle/counts", "01329", "has more pixels"},
+      {"/results/1/classes/0/rle/counts", "06", "covers a pixel of another class"},
+      {"/results/1/classes/0/rle/counts", "0P", "is no compressed run lengths"},
+      {"/results/1/classes/0/rle/counts", "oooooooo", "is no compressed run lengths"},
+      {"/results/1/classes/1/class", 255, "expected 0 to 254"},
+      {"/results/2/points/0", {1, 2, 3, 4}, "is no point"},
+      {"/results/2/point_scores/visibility", {0.5}, "has not one number for each point"},
+      {"/results/2/point_scores", {{"sight", {1, 1}}}, "sight"},
+      {"/tasks/0/form", "box", "tasks[0].form"},
+      {"/schema_version", 1, "has schema_version 1"},
+  };
+  for (const auto& [pointer, value, message] : cases) {
+    json document = case_with_tasks();
+    document[json::json_pointer(pointer)] = value;
+    const ErrorKind kind =
+        pointer == "/schema_version" ? ErrorKind::kIncompatible : ErrorKind::kFormat;
+    EXPECT_THAT([&] { parse_golden_case(document.dump(), "'case'"); }, ThrowsError(kind, message))
+        << pointer << " " << value;
+  }
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(MetadataTest, ReadsEveryField) {
   ASSERT_TRUE(metadata.features.has_value());
   EXPECT_THAT(*metadata.features, ElementsAre("avx2", "fma"));
   EXPECT_EQ(metadata.tvm_version, "0.18.0");
-  EXPECT_THAT(metadata.onnx_sha256, ::testing::StartsWith("9a4410c0"));
+  EXPECT_THAT(metadata.source_sha256, ::testing::StartsWith("9a4410c0"));
   ASSERT_EQ(metadata.inputs.size(), 1U);
   EXPECT_EQ(metadata.inputs[0].name, "data");
   EXPECT_THAT(metadata.inputs[0].shape, ElementsAre(1, 3, 224, 224));

@@ -57,6 +57,35 @@ TEST(ToleranceTableTest, TheMoreSpecificEntryCounts) {
   EXPECT_EQ(atol(table, "n", "u"), 1);
 }
 
+json results_entry(double pixels) {
+  return {{"kind", "results"}, {"iou", 0.9},       {"score", 0.01},
+          {"pixels", pixels},  {"agreement", 0.5}, {"why", "measured"}};
+}
+
+TEST(ToleranceTableTest, ResultsHaveEntriesOfTheirOwn) {
+  json document = complete_table();
+  EXPECT_THAT([&] { parse_table(document).find_results("m", "t"); },
+              ThrowsError(ErrorKind::kFormat, "no entry of the kind \"results\" for 'm'"));
+  document["entries"].push_back(results_entry(1));
+  json of_model = results_entry(2);
+  of_model["model"] = "m";
+  document["entries"].push_back(of_model);
+  const ToleranceTable table = parse_table(document);
+  EXPECT_EQ(table.entries.size(), 2U);
+  EXPECT_EQ(table.find_results("m", "t").tolerance.pixels, 2);
+  EXPECT_EQ(table.find_results("n", "t").tolerance.pixels, 1);
+  EXPECT_EQ(table.find_results("n", "t").tolerance.agreement, 0.5);
+
+  document["entries"].push_back(of_model);
+  EXPECT_THAT([&] { parse_table(document); },
+              ThrowsError(ErrorKind::kFormat, "entries[4] is for the same as an entry before it"));
+  document["entries"].back()["iou"] = 1.5;
+  EXPECT_THAT([&] { parse_table(document); },
+              ThrowsError(ErrorKind::kFormat, "iou is more than 1"));
+  document["entries"].back() = {{"kind", "results"}, {"atol", 1}};
+  EXPECT_THAT([&] { parse_table(document); }, ThrowsError(ErrorKind::kFormat, "atol"));
+}
+
 TEST(ToleranceTableTest, RefusesWhatIsMalformed) {
   struct Case {
     std::string pointer;

@@ -42,7 +42,8 @@ struct Metadata {
   // What the code needs of the CPU, by LLVM's names; nothing where the compiler did not say.
   std::optional<std::vector<std::string>> features;
   std::string tvm_version;
-  std::string onnx_sha256;  // of the ONNX file that was compiled: 64 hex digits, or empty
+  // Of the ONNX or TensorFlow Lite file that was compiled: 64 hex digits, or empty.
+  std::string source_sha256;
   std::vector<MetadataTensor> inputs;
   std::vector<MetadataTensor> outputs;
   std::optional<Preprocessing> preprocessing;

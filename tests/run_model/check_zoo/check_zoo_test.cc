@@ -130,7 +130,7 @@ TEST_F(CheckZooTest, TheArtifactMustBeOfTheReferencesNetwork) {
   zoo_.write_metadata(metadata);
   const json other = zoo_.check_one({}, 8);
   EXPECT_THAT(failed_rules(other), ElementsAre("artifact"));
-  EXPECT_THAT(message(other), AllOf(HasSubstr("compiled from the ONNX file bbbbbbbbbbbb…"),
+  EXPECT_THAT(message(other), AllOf(HasSubstr("compiled from the file bbbbbbbbbbbb…"),
                                     HasSubstr("scripts/make_golden")));
 }
 

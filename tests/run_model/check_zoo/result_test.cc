@@ -51,6 +51,13 @@ TEST(CheckZooCaseJsonTest, NothingIsLostOnTheWay) {
   EXPECT_EQ(result.scores.largest_error_index, 7U);
   EXPECT_EQ(result.location.size(), 2U);
 
+  CaseResult with_results;
+  with_results.picture = "crowd";
+  with_results.results_compared = true;
+  with_results.measures = {{"iou", 0.99, 0.9, 0.1}};
+  EXPECT_EQ(as_json(parse(as_json(with_results))), as_json(with_results));
+  EXPECT_EQ(parse(as_json(with_results)).measures.at(0).worst, 0.99);
+
   CaseResult skipped;
   skipped.picture = "dog";
   skipped.status = CaseStatus::kSkipped;

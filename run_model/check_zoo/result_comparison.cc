@@ -1,0 +1,229 @@
+#include "run_model/check_zoo/result_comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "base/text.h"
+
+namespace run_model {
+namespace {
+
+std::string six_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
+std::string what(const Detection& detection) {
+  std::string text = "class " + std::to_string(detection.class_index);
+  if (!detection.label.empty()) text += " (" + in_quotes(detection.label) + ")";
+  return text + " with the score " + six_digits(detection.score) + " at " +
+         six_digits(detection.box.left) + ", " + six_digits(detection.box.top) + ", " +
+         six_digits(detection.box.right) + ", " + six_digits(detection.box.bottom);
+}
+
+double apart(double x, double y, double other_x, double other_y) {
+  return std::hypot(x - other_x, y - other_y);
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const ResultTolerance& tolerance) : tolerance_(tolerance) {}
+
+  void compare(const Task& task, const TaskResult& expected, const TaskResult& actual) {
+    if (expected.index() != actual.index()) {
+      fail("kind", "the result is of another kind than the reference's");
+      return;
+    }
+    if (const auto* detections = std::get_if<DetectionResult>(&expected)) {
+      threshold_ = std::get<DetectionTask>(task.what).score_threshold;
+      compare(*detections, std::get<DetectionResult>(actual));
+    } else if (const auto* mask = std::get_if<SegmentationResult>(&expected)) {
+      compare(*mask, std::get<SegmentationResult>(actual));
+    } else if (const auto* landmarks = std::get_if<LandmarksResult>(&expected)) {
+      compare(*landmarks, std::get<LandmarksResult>(actual));
+    } else if (const auto* classes = std::get_if<ClassificationResult>(&expected)) {
+      compare(*classes, std::get<ClassificationResult>(actual));
+    } else {
+      fail("kind", "embeddings have no reference results");
+    }
+  }
+
+  ResultComparison take() { return std::move(result_); }
+
+ private:
+  void fail(const std::string& rule, const std::string& message) {
+    result_.failures.push_back({rule, message});
+  }
+
+  // Keeps the worst value of a measure; false where it is not allowed. `floor`: more is better.
+  bool note(const std::string& name, double value, double allowed, bool floor) {
+    // What is between the limit and a perfect value of 1 is what may be used up.
+    const double used =
+        floor ? (1 - value) / std::max(1 - allowed, 1e-12) : value / std::max(allowed, 1e-12);
+    auto known = std::find_if(result_.measures.begin(), result_.measures.end(),
+                              [&](const ResultMeasure& measure) { return measure.name == name; });
+    if (known == result_.measures.end()) {
+      result_.measures.push_back({name, value, allowed, used});
+    } else if (used > known->tolerance_used) {
+      known->worst = value;
+      known->tolerance_used = used;
+    }
+    return used <= 1;
+  }
+
+  bool is_borderline(const Detection& detection) const {
+    return detection.score <= threshold_ + tolerance_.score;
+  }
+
+  void compare(const DetectionResult& expected, const DetectionResult& actual) {
+    std::vector<bool> taken(actual.detections.size(), false);
+    for (const Detection& one : expected.detections) {
+      const std::optional<std::size_t> other = nearest(one, actual.detections, taken);
+      if (other) {
+        taken[*other] = true;
+        compare(one, actual.detections[*other]);
+      } else if (!is_borderline(one)) {
+        fail("detections", "the reference finds " + what(one) + ", and the network does not");
+      }
+    }
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      if (taken[i] || is_borderline(actual.detections[i])) continue;
+      fail("detections",
+           "the network finds " + what(actual.detections[i]) + ", and the reference does not");
+    }
+  }
+
+  static std::optional<std::size_t> nearest(const Detection& one,
+                                            const std::vector<Detection>& others,
+                                            const std::vector<bool>& taken) {
+    std::optional<std::size_t> best;
+    double most = 0.5;  // less is another thing
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      if (taken[i] || others[i].class_index != one.class_index) continue;
+      const double overlap = intersection_over_union(one.box, others[i].box);
+      if (overlap > most) {
+        most = overlap;
+        best = i;
+      }
+    }
+    return best;
+  }
+
+  void compare(const Detection& expected, const Detection& actual) {
+    const double overlap = intersection_over_union(expected.box, actual.box);
+    if (!note("iou", overlap, tolerance_.iou, true)) {
+      fail("detections", "the box of " + what(actual) + " and the reference's overlap by " +
+                             six_digits(overlap) + ", expected " + six_digits(tolerance_.iou));
+    }
+    const double difference = std::abs(expected.score - actual.score);
+    if (!note("score", difference, tolerance_.score, false)) {
+      fail("detections", "the score of " + what(actual) + " differs from the reference's, " +
+                             six_digits(expected.score));
+    }
+    if (expected.keypoints.size() != actual.keypoints.size()) {
+      fail("detections", what(actual) + " has " + std::to_string(actual.keypoints.size()) +
+                             " keypoints, expected " + std::to_string(expected.keypoints.size()));
+      return;
+    }
+    for (std::size_t i = 0; i < expected.keypoints.size(); ++i) {
+      const Keypoint& a = expected.keypoints[i];
+      const Keypoint& b = actual.keypoints[i];
+      check_point("detections", "keypoint " + std::to_string(i), apart(a.x, a.y, b.x, b.y));
+    }
+  }
+
+  void check_point(const std::string& rule, const std::string& name, double pixels) {
+    if (note("pixels", pixels, tolerance_.pixels, false)) return;
+    fail(rule, name + " is " + six_digits(pixels) + " pixels from the reference's, allowed are " +
+                   six_digits(tolerance_.pixels));
+  }
+
+  void compare(const SegmentationResult& expected, const SegmentationResult& actual) {
+    if (expected.width != actual.width || expected.height != actual.height) {
+      fail("mask", "the mask has " + std::to_string(actual.width) + " x " +
+                       std::to_string(actual.height) + " pixels, expected " +
+                       std::to_string(expected.width) + " x " + std::to_string(expected.height));
+      return;
+    }
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < expected.classes.size(); ++i) {
+      if (expected.classes[i] == actual.classes[i]) ++equal;
+    }
+    const double share = static_cast<double>(equal) / static_cast<double>(expected.classes.size());
+    if (note("agreement", share, tolerance_.agreement, true)) return;
+    fail("mask", "the same class for " + six_digits(share) + " of the pixels, expected " +
+                     six_digits(tolerance_.agreement));
+  }
+
+  void compare(const LandmarksResult& expected, const LandmarksResult& actual) {
+    const double confidence = expected.confidence.value_or(1);
+    const double difference = std::abs(confidence - actual.confidence.value_or(1));
+    if (!note("score", difference, tolerance_.score, false)) {
+      fail("landmarks", "the confidence is " + six_digits(actual.confidence.value_or(1)) +
+                            ", expected " + six_digits(confidence));
+    }
+    if (expected.points.size() != actual.points.size()) {
+      fail("landmarks", "there are " + std::to_string(actual.points.size()) + " points, expected " +
+                            std::to_string(expected.points.size()));
+      return;
+    }
+    for (std::size_t i = 0; i < expected.points.size(); ++i) {
+      compare(expected.points[i], actual.points[i], "point " + std::to_string(i));
+    }
+  }
+
+  void compare(const Landmark& expected, const Landmark& actual, const std::string& name) {
+    check_point("landmarks", name, apart(expected.x, expected.y, actual.x, actual.y));
+    if (expected.z && actual.z) {
+      check_point("landmarks", "the z of " + name, std::abs(*expected.z - *actual.z));
+    }
+    for (const auto member : {&Landmark::score, &Landmark::visibility, &Landmark::presence}) {
+      const std::optional<double>& a = expected.*member;
+      const std::optional<double>& b = actual.*member;
+      if (a.has_value() != b.has_value()) {
+        fail("landmarks", name + " has other scores than the reference's");
+      } else if (a && !note("score", std::abs(*a - *b), tolerance_.score, false)) {
+        fail("landmarks",
+             "a score of " + name + " is " + six_digits(*b) + ", expected " + six_digits(*a));
+      }
+    }
+    if (expected.z.has_value() != actual.z.has_value()) {
+      fail("landmarks", name + (actual.z ? " has a z" : " has no z") + ", unlike the reference's");
+    }
+  }
+
+  void compare(const ClassificationResult& expected, const ClassificationResult& actual) {
+    for (const ClassificationResult::Class& one : expected.classes) {
+      const auto other = std::find_if(
+          actual.classes.begin(), actual.classes.end(),
+          [&](const ClassificationResult::Class& item) { return item.index == one.index; });
+      const double probability = other == actual.classes.end() ? 0 : other->probability;
+      if (note("score", std::abs(one.probability - probability), tolerance_.score, false)) continue;
+      fail("classes", "class " + std::to_string(one.index) + " has the probability " +
+                          six_digits(probability) + ", expected " + six_digits(one.probability));
+    }
+  }
+
+  const ResultTolerance& tolerance_;
+  double threshold_ = 0.0;
+  ResultComparison result_;
+};
+
+}  // namespace
+
+ResultComparison compare_results(const std::vector<Task>& tasks,
+                                 const std::vector<TaskResult>& expected,
+                                 const std::vector<TaskResult>& actual,
+                                 const ResultTolerance& tolerance) {
+  Comparison comparison(tolerance);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    comparison.compare(tasks[i], expected.at(i), actual.at(i));
+  }
+  return comparison.take();
+}
+
+}  // namespace run_model
