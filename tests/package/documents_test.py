@@ -82,9 +82,9 @@ def test_every_flag_is_completed(program: str) -> None:
 
 
 def test_choices_are_completed() -> None:
-    assert completed("run_model", "--fit", "") == ["crop", "squash", "letterbox"]
+    assert completed("run_model", "--fit", "") == ["crop", "squash", "letterbox", "pad"]
     assert completed("run_model", "net", "--fit", "=", "l") == ["letterbox"]
-    assert completed("run_model", "--fit", "=") == ["crop", "squash", "letterbox"]
+    assert completed("run_model", "--fit", "=") == ["crop", "squash", "letterbox", "pad"]
     assert completed("run_model", "--topk", "") == []
     assert completed("run_model", "--no-v") == ["--no-verify"]
 
