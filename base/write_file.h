@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
+#include <string_view>
 
 namespace run_model {
 
@@ -17,6 +18,10 @@ void write_file(const std::filesystem::path& path,
 inline void write_file(const std::filesystem::path& path,
                        std::initializer_list<std::span<const std::byte>> pieces) {
   write_file(path, std::span(pieces.begin(), pieces.size()));
+}
+
+inline void write_text_file(const std::filesystem::path& path, std::string_view text) {
+  write_file(path, {std::as_bytes(std::span(text))});
 }
 
 }  // namespace run_model

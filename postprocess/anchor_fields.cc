@@ -1,4 +1,4 @@
-#include "postprocess/anchor_fields.h"
+#include "postprocess/detection_fields.h"
 
 #include <array>
 #include <string>

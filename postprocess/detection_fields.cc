@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "postprocess/anchor_fields.h"
 #include "postprocess/field_values.h"
 #include "postprocess/task_names.h"
 

@@ -15,6 +15,9 @@ double share_field(const JsonField& field);
 // Whether "layout" is NHWC.
 bool channels_last_field(const JsonField& task);
 
+// The "anchors" of the form ssd (anchor_fields.cc). Throws Error(kFormat).
+AnchorSource anchors_field(const JsonField& field);
+
 // Throws Error(kFormat).
 DetectionTask detection_field(const JsonField& task);
 

@@ -92,8 +92,7 @@ int check(const char* program_name, const CheckSettings& settings) {
   const TableOptions options{settings.verbose, stopwatch.lap() / 1000, plan.targets_left_out};
   const RepeatCommand repeat = repeat_command(program_name, settings);
   if (!settings.junit.empty()) {
-    const std::string junit = zoo_junit(results, options.seconds, repeat);
-    write_file(settings.junit, {std::as_bytes(std::span(junit))});
+    write_text_file(settings.junit, zoo_junit(results, options.seconds, repeat));
   }
   const CaseCounts counts = count_cases(results);
   if (counts.passed + counts.failed == 0) {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,7 +82,7 @@ void write_times(const std::filesystem::path& path, const std::vector<double>& s
     std::snprintf(line, sizeof(line), "%.6f\n", sample);
     text += line;
   }
-  write_file(path, {std::as_bytes(std::span(text))});
+  write_text_file(path, text);
 }
 
 // Further executors on the same inputs, each with its own threads.

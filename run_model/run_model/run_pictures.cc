@@ -49,10 +49,6 @@ void save_mask(const PictureReport& report, const fs::path& path) {
               "the tasks of this one have none");
 }
 
-void write_whole_text(const fs::path& path, const std::string& text) {
-  write_file(path, {std::as_bytes(std::span(text))});
-}
-
 bool is_picture_name(const fs::path& path) {
   static constexpr std::array<std::string_view, 12> kEndings{".png", ".jpg", ".jpeg", ".jpe",
                                                              ".bmp", ".gif", ".pnm",  ".ppm",
@@ -143,28 +139,27 @@ class OutputFolder {
   std::set<std::string> taken_;
 };
 
-// Starts on a grid of time, as a camera has them. Those that have passed are left out.
+// Starts on a grid of time, as a camera has them. Those that have passed are left out. Unlike
+// measure's Pacer it keeps nothing of each, so that pictures may come for ever.
 class Pace {
  public:
   explicit Pace(double fps) : period_(fps > 0 ? 1.0 / fps : 0.0) {}
 
   void wait() {
     if (!(period_ > 0)) return;
-    const double now = stopwatch_.total_seconds();
-    if (now < next_) std::this_thread::sleep_for(std::chrono::duration<double>(next_ - now));
-    while (next_ <= stopwatch_.total_seconds()) next_ += period_;
+    if (elapsed() < next_) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(next_ - elapsed()));
+    }
+    while (next_ <= elapsed()) next_ += period_;
   }
 
  private:
-  struct Clock {
-    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-    double total_seconds() const {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
-  };
+  using Clock = std::chrono::steady_clock;
 
-  Clock stopwatch_;
-  double period_;
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  Clock::time_point start_ = Clock::now();
+  double period_;  // in seconds, as next_
   double next_ = 0.0;
 };
 
@@ -213,7 +208,7 @@ PictureReport run_picture(const Settings& settings) {
   if (!settings.coco.empty()) {
     CocoFile coco;
     coco.add(report);
-    write_whole_text(settings.coco, coco.text());
+    write_text_file(settings.coco, coco.text());
   }
   return report;
 }
@@ -247,7 +242,7 @@ int run_pictures(const Settings& settings) {
     write_standard_output(settings.json ? line_json(report).compact() + "\n"
                                         : path.string() + ": " + results_summary(report) + "\n");
   }
-  if (!settings.coco.empty()) write_whole_text(settings.coco, coco.text());
+  if (!settings.coco.empty()) write_text_file(settings.coco, coco.text());
   if (failed > 0) {
     std::fprintf(stderr, "run_model: %zu of %zu pictures could not be looked at\n", failed, done);
   }

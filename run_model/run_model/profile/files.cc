@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -197,19 +196,11 @@ std::string profile_html(const Profile& profile) {
          std::string(kPage.substr(at + kPlace.size()));
 }
 
-namespace {
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  write_file(path, {std::as_bytes(std::span(text))});
-}
-
-}  // namespace
-
 void write_profile_files(const Profile& profile, const ProfileSettings& settings) {
-  if (!settings.csv.empty()) write_text(settings.csv, profile_csv(profile));
-  if (!settings.trace.empty()) write_text(settings.trace, profile_trace(profile));
-  if (!settings.html.empty()) write_text(settings.html, profile_html(profile));
-  if (!settings.json.empty()) write_text(settings.json, profile_json(profile).text());
+  if (!settings.csv.empty()) write_text_file(settings.csv, profile_csv(profile));
+  if (!settings.trace.empty()) write_text_file(settings.trace, profile_trace(profile));
+  if (!settings.html.empty()) write_text_file(settings.html, profile_html(profile));
+  if (!settings.json.empty()) write_text_file(settings.json, profile_json(profile).text());
 }
 
 }  // namespace run_model
