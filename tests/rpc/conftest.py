@@ -5,32 +5,18 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable
 
 import pytest
+import server_fixtures
 import workloads
 from raw_client import serves
 from server_process import ServerProcess, wait_until
 from tvm import rpc
-from tvm.rpc.tracker import Tracker
 from tvm_client import connect
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
-@pytest.fixture
-def start_server() -> Iterator[Callable[..., ServerProcess]]:
-    """Starts servers; each has to end in order and to leave nothing behind."""
-    servers: list[ServerProcess] = []
-
-    def start(*flags: str, **options: Any) -> ServerProcess:
-        servers.append(ServerProcess(*flags, **options))
-        return servers[-1]
-
-    yield start
-    gc.collect()  # sessions end when nothing refers to them
-    for server in servers:
-        server.stop()
+start_server, tracker = server_fixtures.start_server, server_fixtures.tracker
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +48,6 @@ def sturdy(start_server):
     wait_until(lambda: server.descriptors() == descriptors, "descriptors to be closed")
     # What malloc keeps varies by some pages; a session's leftovers would add up to more.
     assert server.resident_kilobytes() < kilobytes + 1024
-
-
-@pytest.fixture
-def tracker() -> Iterator[Tracker]:
-    running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
-    yield running
-    running.terminate()
 
 
 @pytest.fixture(scope="session")

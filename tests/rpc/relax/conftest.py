@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tvm import rpc
-from tvm.rpc.tracker import Tracker
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import server_fixtures
 from server_process import ServerProcess
+
+start_server, tracker = server_fixtures.start_server, server_fixtures.tracker
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +32,3 @@ def remote(server: ServerProcess) -> Iterator[rpc.RPCSession]:
     yield session
     del session
     gc.collect()
-
-
-@pytest.fixture
-def start_server() -> Iterator[Callable[..., ServerProcess]]:
-    """Starts servers; each has to end in order and to leave nothing behind."""
-    servers: list[ServerProcess] = []
-
-    def start(*flags: str, **options: Any) -> ServerProcess:
-        servers.append(ServerProcess(*flags, **options))
-        return servers[-1]
-
-    yield start
-    gc.collect()  # sessions end when nothing refers to them
-    for running in servers:
-        running.stop()
-
-
-@pytest.fixture
-def tracker() -> Iterator[Tracker]:
-    running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
-    yield running
-    running.terminate()

@@ -1,0 +1,33 @@
+"""Fixtures of all tests that drive the RPC server, whichever TVM its client is of."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from server_process import ServerProcess
+from tvm.rpc.tracker import Tracker
+
+
+@pytest.fixture
+def start_server() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers; each has to end in order and to leave nothing behind."""
+    servers: list[ServerProcess] = []
+
+    def start(*flags: str, **options: Any) -> ServerProcess:
+        servers.append(ServerProcess(*flags, **options))
+        return servers[-1]
+
+    yield start
+    gc.collect()  # sessions end when nothing refers to them
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def tracker() -> Iterator[Tracker]:
+    running = Tracker(host="127.0.0.1", port=19190, port_end=19900, silent=True)
+    yield running
+    running.terminate()
