@@ -1,16 +1,19 @@
-"""Targets with short names, and what it takes to link for them."""
+"""Targets with short names, CPUs and GPUs, and what it takes to link for them."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.errors import WRONG_MACHINE, ToolError
+from run_model_tools.errors import USAGE, WRONG_MACHINE, ToolError
+
+DEVICE_KINDS = ("opencl", "vulkan", "cuda")
+"""GPUs, by the first word of TVM's target strings."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,21 @@ class Target:
 
     name: str
     tvm: str
+    host: str | None = None
+    """Of a GPU: TVM's target string of the CPU that starts its kernels."""
+    needs: dict[str, Any] | None = field(default=None, hash=False)
+    """Of a GPU: what the code takes for granted of it, beside what it is found to use."""
+
+    @property
+    def device(self) -> str | None:
+        """The kind of GPU, "opencl", "vulkan" or "cuda"; None for a CPU."""
+        kind = self.tvm.split(None, 1)[0] if self.tvm.strip() else ""
+        return kind if kind in DEVICE_KINDS else None
+
+    @property
+    def cpu(self) -> str:
+        """The target string of what runs on a CPU."""
+        return self.host or self.tvm
 
     @property
     def is_native(self) -> bool:
@@ -29,7 +47,7 @@ class Target:
 
         TVM's triples differ from the names of Debian's compilers in the CPU's name only.
         """
-        triple = _option(self.tvm, "mtriple")
+        triple = _option(self.cpu, "mtriple")
         if triple is None:
             return None
         if triple.startswith("aarch64"):
@@ -82,6 +100,24 @@ def named_targets() -> dict[str, NamedTarget]:
     return found
 
 
+@dataclass(frozen=True)
+class NamedDevice:
+    """One entry of targets.json's devices: a kind of GPU."""
+
+    name: str
+    title: str
+    tvm: str
+    host: str
+    """The name of the CPU target that its host code is for, unless another one is asked for."""
+    needs: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@cache
+def named_devices() -> dict[str, NamedDevice]:
+    """The GPUs of targets.json by their names, in the file's order."""
+    return {entry["name"]: NamedDevice(**entry) for entry in _read_list()["devices"]}
+
+
 @cache
 def aliases() -> dict[str, str]:
     """Older spellings of names, and the names that they stand for."""
@@ -91,14 +127,49 @@ def aliases() -> dict[str, str]:
 def find_target(text: str, name: str | None = None) -> Target:
     """A target by its name in targets.json or an older spelling of that, or any TVM target string.
 
-    The folder is called `name`; else a named target gives its own, also where an older spelling
-    asked for it, and a string gives its words: "llvm -mcpu=skylake" is llvm-mcpu-skylake.
+    A GPU may have a CPU behind it, as in "vulkan+raspi5_aarch64"; of a string of TVM's for one, as
+    "opencl -max_num_threads=64", the CPU is that of the GPU's kind.  The folder is called `name`;
+    else a named target gives its own, also where an older spelling asked for it, and a string gives
+    its words: "llvm -mcpu=skylake" is llvm-mcpu-skylake.  Raises ToolError (2) for a GPU or a CPU
+    behind it that the list does not have.
     """
     named = named_targets().get(aliases().get(text, text))
     if named is not None:
         return Target(name or named.name, named.tvm)
-    slug = re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")
-    return Target(name or slug or "target", text)
+    words = text.split(None, 1)
+    if words and (words[0] in DEVICE_KINDS or _is_device(words[0])):
+        return _find_device(text, name)
+    return Target(name or _folder_of(text), text)
+
+
+def _is_device(word: str) -> bool:
+    """Whether it is the name of a GPU, known or not."""
+    return word.startswith(tuple(f"{kind}{mark}" for kind in DEVICE_KINDS for mark in "+-"))
+
+
+def _find_device(text: str, name: str | None) -> Target:
+    devices = named_devices()
+    if " " in text.strip():
+        kind = text.split(None, 1)[0]
+        default = next(one for one in devices.values() if one.tvm.split()[0] == kind)
+        return Target(name or _folder_of(text), text, named_targets()[default.host].tvm)
+    device_name, _, cpu_name = text.partition("+")
+    device = devices.get(device_name)
+    if device is None:
+        raise ToolError(USAGE, f"there is no GPU target '{device_name}': choose from "
+                               f"{', '.join(devices)}, or write a target string of TVM.")
+    cpu_name = aliases().get(cpu_name, cpu_name) or device.host
+    cpu = named_targets().get(cpu_name)
+    if cpu is None or cpu.machine is None:
+        hosts = [one.name for one in named_targets().values() if one.machine is not None]
+        raise ToolError(USAGE, f"'{cpu_name}' is no CPU for the host code of '{device_name}': "
+                               f"choose from {', '.join(hosts)}.")
+    own = device.name if cpu_name == device.host else f"{device.name}+{cpu_name}"
+    return Target(name or own, device.tvm, cpu.tvm, device.needs)
+
+
+def _folder_of(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "target"
 
 
 @cache

@@ -239,6 +239,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "records":
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")
+    if kind == "generator":
+        return ToolError(USAGE, f"the target '{request['target']}' cannot be compiled for: "
+                                f"{message}.")
     if kind == "device":
         return ToolError(MISSING_FILE,
                          f"{message}; start TVM's tracker and an RPC server with that "

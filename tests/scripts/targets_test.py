@@ -4,8 +4,8 @@ import pytest
 
 from run_model_tools import targets
 from run_model_tools.compiling.cpu_features import needed_features
-from run_model_tools.errors import WRONG_MACHINE, ToolError
-from run_model_tools.targets import aliases, find_target, named_targets
+from run_model_tools.errors import USAGE, WRONG_MACHINE, ToolError
+from run_model_tools.targets import aliases, find_target, named_devices, named_targets
 
 NAMES = ["native", "x86_64_v2", "x86_64_v3", "x86_64_v4", "raspi4_aarch64", "raspi5_aarch64",
          "raspi_armv7", "pynq_z1", "riscv64", "c"]
@@ -66,3 +66,30 @@ def test_another_schema_is_refused(tmp_path, monkeypatch):
         targets._read_list()
     assert caught.value.code == WRONG_MACHINE
     targets._read_list.cache_clear()
+
+
+def test_gpus_have_a_cpu_behind_them():
+    for name, device in named_devices().items():
+        target = find_target(name)
+        assert (target.name, target.device) == (name, device.tvm.split()[0])
+        assert target.host == named_targets()[device.host].tvm
+        assert target.compiler() == named_targets()[device.host].compiler
+    assert {find_target(name).device for name in named_devices()} == set(targets.DEVICE_KINDS)
+    assert find_target("cuda-sm_87").needs == {"architecture": "sm_87"}
+    orin = find_target("vulkan+raspi5_aarch64")
+    assert orin.name == "vulkan+raspi5_aarch64"
+    assert orin.compiler() == "aarch64-linux-gnu-g++"
+    assert find_target("opencl+x86-64-v3").name == "opencl+x86_64_v3"
+    assert find_target("opencl+x86-64-v2").name == "opencl"
+    own = find_target("opencl -max_num_threads=64")
+    assert (own.device, own.host) == ("opencl", named_targets()["x86_64_v2"].tvm)
+    assert find_target("native").device is None
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("cuda-sm_12", "no GPU target 'cuda-sm_12'"), ("cuda", "no GPU target 'cuda'"),
+    ("vulkan+native", "'native' is no CPU"), ("opencl+board", "'board' is no CPU")])
+def test_unknown_gpus_are_refused(text, complaint):
+    with pytest.raises(ToolError, match=complaint) as caught:
+        find_target(text)
+    assert caught.value.code == USAGE

@@ -7,7 +7,8 @@ An artifact that the same model, options and compiler made before is left alone.
 
 TARGET is native (this machine), x86_64_v2, x86_64_v3, x86_64_v4, raspi4_aarch64, raspi5_aarch64,
 raspi_armv7, pynq_z1, riscv64, c (C source, built here unless --no-build, and by make on any board),
-or any target string of TVM, as in --target "llvm -mcpu=skylake".
+a GPU with the CPU behind it (opencl, opencl-mali, opencl-adreno, vulkan, cuda-sm_87 ...;
+opencl+raspi5_aarch64 ...), or any target string of TVM, as in --target "llvm -mcpu=skylake".
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling import artifact, c_target, explanation, forms, relax_job
+from run_model_tools.compiling import (
+    artifact,
+    c_target,
+    device_options,
+    explanation,
+    forms,
+    relax_job,
+)
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.compiling.open_shapes import open_shapes
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
@@ -154,6 +162,7 @@ def make_job(args: argparse.Namespace) -> Job:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", target.name):
         raise ToolError(USAGE, f"--target-name '{target.name}' becomes a folder's name: use "
                                "letters, digits and ._+- only.")
+    device_options.check(args, target, forms.parse(args.forms))
     if args.no_build and args.flat:
         raise ToolError(USAGE, "--flat needs a library, and --no-build makes none: leave one out.")
     if (args.precision == "int8") != (args.calibration is not None):
@@ -233,7 +242,8 @@ def describe_verification(checked: dict) -> str:
     """What print_report says of metadata.json's "verification"."""
     if not checked["done"]:
         return f"NOT VERIFIED: {checked['reason']}"
-    where = {"native": "run on this machine",
+    where = f"run on {checked['device']}" if "device" in checked else {
+             "native": "run on this machine",
              "host plan": f"its plan run on this machine, compiled for {checked.get('host_plan')}"
              }.get(checked["where"], f"run under {checked['where']}")
     if "not_executed_because" in checked:
@@ -290,6 +300,8 @@ def compile_with(compiler: str, job: Job) -> tuple[Job, dict[str, Any]]:
     try:
         return job, compile_job(job)
     except ToolError as error:
+        if job.target.device:
+            raise
         # What is wrong with the file, the options or the machine is so for both.
         if compiler != "auto" or error.code not in TVM_FAILED:
             raise

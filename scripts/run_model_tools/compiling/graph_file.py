@@ -45,3 +45,10 @@ def read_graph(text: str, parameter_names: Collection[str],
         inputs=[entry(node, 0, name) for node, name in arguments if name not in parameter_names],
         outputs=[entry(head[0], head[1], name) for head, name in zip(graph["heads"], names)],
         parameters=[name for _, name in arguments if name in parameter_names])
+
+
+def device_types(text: str) -> set[int]:
+    """The types of devices (DLDeviceType) that model.json's tensors are on; empty where it does
+    not say."""
+    attributes: dict[str, Any] = json.loads(text)["attrs"]
+    return set(attributes["device_index"][1]) if "device_index" in attributes else set()

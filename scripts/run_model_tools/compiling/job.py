@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from run_model_tools import environment, relax_compiler, tvm_process
-from run_model_tools.compiling import artifact, c_target, calibration_pictures, forms, params_file
+from run_model_tools.compiling import (
+    artifact,
+    c_target,
+    calibration_pictures,
+    device_options,
+    forms,
+    params_file,
+)
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.compiling.graph_file import Graph, read_graph
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
@@ -37,6 +44,7 @@ from run_model_tools.targets import Target
 from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tuning.selection import Selection
 from run_model_tools.verifying import verification
+from run_model_tools.verifying.device_execution import run_on_device
 from run_model_tools.verifying.execution import NotRun
 from run_model_tools.verifying.inputs import split_pictures
 
@@ -108,6 +116,8 @@ class Job:
 
     def possible_forms(self) -> tuple[str, ...]:
         """Those of the forms asked for that the target has."""
+        if self.target.device:
+            return device_options.possible_forms(self.forms)
         return forms.possible(self.forms, self.is_c, self.build_c)
 
     def flat_names(self) -> dict[str, str]:
@@ -139,6 +149,9 @@ class Job:
         if self.compiler == "relax":
             parts += ["relax", self.dynamic, sources_hash(environment.PACKAGE / "inside_tvm/relax"),
                       relax_compiler.REQUIREMENTS.read_text()]
+        if self.target.device:
+            parts += ["device", self.target.host, self.target.needs,
+                      sources_hash(environment.PACKAGE / "inside_tvm/devices")]
         if self.is_c:
             parts += ["library unlisted", self.build_c, self.c_flags]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -193,7 +206,7 @@ def compile_job(job: Job) -> dict[str, Any]:
             source = _source(job, Path(scratch), pictures)
             made = _call_tvm(
                 job, folder, source, on_event=lambda event: tell(event["at"]),
-                target=job.target.tvm, kernels=job.kernels,
+                target=job.target.tvm, host=job.target.host, kernels=job.kernels,
                 tuning=job.records.request(), cc=cc, single_file=job.single_file,
                 forms=job.possible_forms(),
                 form_paths={form: forms.paths(form, job.name) for form in job.possible_forms()})
@@ -258,11 +271,16 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
         compilers = [[*shlex.split(job.cc or os.environ.get("CC") or "cc"),
                       *shlex.split(job.c_flags or "")]]
 
+    def on_device(given: list[dict[str, np.ndarray]]
+                  ) -> tuple[list[list[np.ndarray]], dict[str, Any]]:
+        return _run_on_device(job, folder, source, given)
+
     def host_plan(into: Path) -> str:
         return _compile_for_this_machine(job, folder, into, made, source)
 
     subject = verification.Subject(job.model, folder, job.shapes, job.preprocessing,
-                                   job.target.tvm, compilers, host_plan)
+                                   job.target.tvm, compilers, host_plan,
+                                   on_device=on_device if job.target.device else None)
     try:
         if pictures:
             return verification.verify_int8(subject, split_pictures(pictures), job.allowed)
@@ -287,6 +305,23 @@ def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str
                          kernels="ours" if ours else "stock", cc=cc,
                          tuning={"files": [], "explicit": False})
     return compiled["target"]
+
+
+def _run_on_device(job: Job, folder: Path, source: dict[str, Any],
+                   given: list[dict[str, np.ndarray]],
+                   ) -> tuple[list[list[np.ndarray]], dict[str, Any]]:
+    """verification.DeviceRunner: where the host code is for another CPU, the same kernels started
+    by code for this one."""
+    device = job.target.device or ""
+    if artifact.library_machine(folder / artifact.LIBRARY) == platform.machine():
+        results, name = run_on_device(folder, device, given, job.tvm_python)
+        return results, {"where": device, "device": name}
+    with tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
+        made = _call_tvm(job, Path(scratch), source, target=job.target.tvm, host="llvm",
+                         kernels="stock", tuning=job.records.request(),
+                         cc=os.environ.get("CXX") or "g++")
+        results, name = run_on_device(Path(scratch), device, given, job.tvm_python)
+        return results, {"where": device, "device": name, "host_plan": made["target"]}
 
 
 def linker_of(job: Job) -> str:
@@ -345,6 +380,9 @@ def _describe(job: Job, folder: Path, graph: Graph, made: dict[str, Any],
         features = needed_features(made["llvm_features"], machine)
         if features is not None:
             metadata["target"]["features"] = features
+    if job.target.device:
+        metadata["device"] = job.target.device
+        metadata["device_needs"] = {**(job.target.needs or {}), **made["device"]}
     if job.labels:
         metadata["labels"] = job.labels
     describe_tasks(job, metadata)

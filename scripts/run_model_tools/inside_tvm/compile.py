@@ -17,6 +17,7 @@ from run_model_tools.inside_tvm import (
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
+from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
 
@@ -36,7 +37,8 @@ def compile_model(tvm, request):
         lanes = request.get("host_lanes")
         target_text = host_plan_target(tvm, lanes) if lanes else native_target(tvm)
     try:
-        target = tvm.target.Target(target_text)
+        host = request.get("host")
+        target = tvm.target.Target(target_text, host) if host else tvm.target.Target(target_text)
     except Exception as error:
         raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
@@ -69,6 +71,7 @@ def compile_model(tvm, request):
             factory, linked = build_forms(tvm, mod, {}, target, request, {}, plain_build)
 
     directory = request["directory"]
+    device = request.get("device_needs")
     tell(request, "work", at="the library is linked")
     if is_c:
         write_c_source(factory, directory)
@@ -85,8 +88,8 @@ def compile_model(tvm, request):
         file.write(save(factory.get_params()))
     write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
-            "plain_schedules": request["plain_schedules"],
-            "llvm_features": llvm_features(tvm, target)}
+            "plain_schedules": request["plain_schedules"], "device": device,
+            "llvm_features": llvm_features(tvm, target.host or target)}
 
 
 def compile_many(tvm, request):
@@ -250,6 +253,7 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
     recorder = request["node_names"] = node_names.Recorder(tvm)
     with tvm.transform.PassContext(opt_level=request["opt_level"], config=config,
                                    instruments=recorder.instruments), \
+            device_kernels.seen(tvm, target) as needs, \
             bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):
         factory = build(tvm, mod, target, params=params, **options)
         linked = None
@@ -258,6 +262,7 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
             linked = build(tvm, mod, target, params=params, executor=executor, **options)
             # The layers are the same once more.
             del notes[len(notes) // 2:]
+    request["device_needs"] = needs and needs.describe()
     return factory, linked
 
 

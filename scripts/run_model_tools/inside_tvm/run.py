@@ -1,11 +1,12 @@
-"""Runs artifacts in TVM's own executor: the actions "run", "run_many" and "race"."""
+"""Runs artifacts in TVM's own executor: the actions "run", "run_many", "run_on_device" and
+"race"."""
 
 import os
 import time
 
 
-def load(tvm, directory):
-    """TVM's executor of the artifact in a folder."""
+def load(tvm, directory, device=None):
+    """TVM's executor of the artifact in a folder, on a device or on the CPU."""
     from tvm.contrib import graph_executor
 
     with open(os.path.join(directory, "model.json")) as file:
@@ -13,7 +14,7 @@ def load(tvm, directory):
     with open(os.path.join(directory, "model.params"), "rb") as file:
         params = file.read()
     library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
-    module = graph_executor.create(graph, library, tvm.cpu(0))
+    module = graph_executor.create(graph, library, device or tvm.cpu(0))
     module.load_params(bytearray(params))
     return module
 
@@ -35,6 +36,36 @@ def run_model(tvm, request):
 def run_many(tvm, request):
     """run_model for each of request["requests"]."""
     return {"results": [run_model(tvm, one) for one in request["requests"]]}
+
+
+def run_on_device(tvm, request):
+    """Runs the files in `directory` on the first GPU of a kind ("opencl"): a list of npz of inputs
+    -> npz of outputs, and the device's name; {"absent": why} where there is none.
+
+    No further inputs are taken when `enough` seconds have gone.
+    """
+    import numpy as np
+
+    try:
+        device = tvm.device(request["device"], 0)
+        there = device.exist
+    except Exception as error:
+        return {"absent": str(error).strip().splitlines()[-1]}
+    if not there:
+        return {"absent": "TVM's runtime finds no device of %s" % request["device"]}
+    devices = [device, tvm.cpu(0)] if request["with_cpu"] else device
+    module = load(tvm, request["directory"], devices)
+    start, done = time.monotonic(), 0
+    for given, results in zip(request["inputs"], request["outputs"]):
+        with np.load(given) as inputs:
+            for name in inputs.files:
+                module.set_input(name, inputs[name])
+        module.run()
+        np.savez(results, *[module.get_output(i).numpy() for i in range(module.get_num_outputs())])
+        done += 1
+        if time.monotonic() - start > request["enough"]:
+            break
+    return {"name": str(device.device_name), "done": done}
 
 
 def race(tvm, request):

@@ -22,6 +22,7 @@ ACTIONS = {
     "compile_many": ("compile", "compile_many"),
     "run": ("run", "run_model"),
     "run_many": ("run", "run_many"),
+    "run_on_device": ("run", "run_on_device"),
     "race": ("run", "race"),
     "tuning_tasks": ("tuning.session", "list_tasks"),
     "layers": ("tuning.session", "list_layers"),

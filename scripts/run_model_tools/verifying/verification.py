@@ -36,6 +36,8 @@ HostPlan = Callable[[Path], str]
 """Compiles the same plan for this machine into an empty folder, and says how in some words."""
 Runner = Callable[[Path, Machine, list[list[str]], list[Tensors]], list[list[np.ndarray]]]
 """What execution.run_artifact() is for artifacts of a graph."""
+DeviceRunner = Callable[[list[Tensors]], tuple[list[list[np.ndarray]], dict[str, Any]]]
+"""The outputs of as many runs as time allows, and metadata's words on where they took place."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Subject:
     """None: run_artifact()."""
     other_shapes: tuple[dict[str, tuple[int, ...]], ...] = ()
     """Of a network for inputs of any shape: what else is tried than `shapes`."""
+    on_device: DeviceRunner | None = None
+    """Of an artifact for a GPU, in the place of `run` and `host_plan`."""
 
 
 def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
@@ -153,6 +157,8 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
 def _execute(subject: Subject,
              given: list[Tensors]) -> tuple[list[list[np.ndarray]], dict[str, Any]]:
     """The compiled network's outputs, and where they were computed."""
+    if subject.on_device is not None:
+        return subject.on_device(given)
     run = subject.run or run_artifact
     reasons = []
     library = subject.folder / artifact.LIBRARY
@@ -185,6 +191,8 @@ def _as_many(outputs: list[np.ndarray], wanted: list[np.ndarray]) -> list[np.nda
 
 
 def _describe(where: dict[str, Any]) -> str:
+    if "device" in where:
+        return f"executed on {where['device']}"
     return ("executed as the same plan compiled for this machine" if "host_plan" in where
             else f"executed {where['where']} on {platform.machine()}" if where["where"] == "native"
             else f"executed under {where['where']}")

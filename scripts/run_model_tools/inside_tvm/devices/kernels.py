@@ -1,0 +1,89 @@
+"""What the kernels of a network need of a GPU, seen on their way to TVM's code generator."""
+
+from contextlib import contextmanager
+
+from run_model_tools.inside_tvm import Refusal
+
+KINDS = ("opencl", "vulkan", "cuda")
+_SHARED = ("shared", "shared.dyn")
+_MANY = 4096
+"""Numbers that one thread may work on where there are fewer threads than a subgroup has; beyond
+this, a kernel is counted as one that leaves the GPU idle."""
+
+
+class Needs:
+    """Of all kernels together: threads of a group, bytes of shared memory, types of numbers."""
+
+    def __init__(self):
+        self.kernels = 0
+        self.threads = 1
+        self.shared_bytes = 0
+        self.types = set()
+        self.idle = []
+        """Kernels whose groups have one thread, though there is work for many."""
+
+    def see(self, tvm, name, function):
+        """Takes a lowered kernel in."""
+        extents, shared, work = {}, 0, 1
+
+        def visit(node):
+            nonlocal shared, work
+            if isinstance(node, tvm.tir.AttrStmt) and node.attr_key == "thread_extent":
+                if isinstance(node.value, tvm.tir.IntImm):
+                    extents[str(node.node.thread_tag)] = int(node.value)
+            elif isinstance(node, tvm.tir.Allocate):
+                scope = str(node.buffer_var.type_annotation.storage_scope)
+                if scope in _SHARED:
+                    count = 1
+                    for extent in node.extents:
+                        count *= int(extent)
+                    kind = tvm.DataType(node.dtype)
+                    shared += count * kind.lanes * ((kind.bits + 7) // 8)
+            elif isinstance(node, tvm.tir.For) and isinstance(node.extent, tvm.tir.IntImm):
+                work = max(work, int(node.extent))
+            elif isinstance(node, (tvm.tir.BufferLoad, tvm.tir.BufferStore)):
+                self.types.add(str(tvm.DataType(str(node.buffer.dtype))))
+
+        tvm.tir.stmt_functor.post_order_visit(function.body, visit)
+        threads = groups = 1
+        for tag, extent in extents.items():
+            if tag.startswith("threadIdx"):
+                threads *= extent
+            else:
+                groups *= extent
+        self.kernels += 1
+        self.threads = max(self.threads, threads)
+        self.shared_bytes = max(self.shared_bytes, shared)
+        if threads == 1 and (groups > 1 or work > _MANY):
+            self.idle.append(name)
+
+    def describe(self):
+        """For metadata.json."""
+        return {"threads_per_group": self.threads, "shared_memory_bytes": self.shared_bytes,
+                "types": sorted(self.types)}
+
+
+@contextmanager
+def seen(tvm, target):
+    """Gives the Needs of what is compiled for a target's GPU while it is open; None for a CPU."""
+    kind = target.kind.name
+    if kind not in KINDS:
+        yield None
+        return
+    name = "target.build." + kind
+    original = tvm.get_global_func(name, allow_missing=True)
+    if original is None:
+        raise Refusal("generator", "this TVM %s has no code generator for %s" % (
+            tvm.__version__, kind))
+    needs = Needs()
+
+    def build(module, of_target):
+        for variable, function in module.functions.items():
+            needs.see(tvm, str(variable.name_hint), function)
+        return original(module, of_target)
+
+    tvm.register_func(name, build, override=True)
+    try:
+        yield needs
+    finally:
+        tvm.register_func(name, original, override=True)
