@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string_view>
 
 #include <run_model/error.h>
 #include "base/byte_reader.h"
 #include "base/text.h"
+#include "runtime/devices/code_reader.h"
 
 namespace run_model {
 namespace {
@@ -29,8 +31,8 @@ struct ForeignModule {
 constexpr std::array kForeignModules = {
     ForeignModule{"cuda", "an NVIDIA GPU (cuda)"},
     ForeignModule{"opencl", "a GPU through OpenCL"},
-    ForeignModule{"metal", "an Apple GPU (metal)"},
     ForeignModule{"vulkan", "a GPU through Vulkan"},
+    ForeignModule{"metal", "an Apple GPU (metal)"},
     ForeignModule{"hip", "an AMD GPU (rocm)"},
     ForeignModule{"hsaco", "an AMD GPU (rocm)"},
     ForeignModule{"webgpu", "WebGPU"},
@@ -53,10 +55,11 @@ constexpr std::array kForeignModules = {
                 "compile for the CPU with the graph executor: target \"llvm\", no -libs= and no "
                 "partitioning for an external library");
   }
-  throw Error(ErrorKind::kIncompatible,
-              source + " carries a module of the kind " + in_quotes(key) +
-                  ", which run_model does not know (it knows plain CPU code and graphs)",
-              "compile for target \"llvm\" with the graph executor");
+  throw Error(
+      ErrorKind::kIncompatible,
+      source + " carries a module of the kind " + in_quotes(key) +
+          ", which run_model does not know (it knows CPU code, graphs, cuda, opencl and vulkan)",
+      "compile for target \"llvm\" with the graph executor");
 }
 
 std::vector<std::string> read_names(ByteReader& reader, const std::string& what) {
@@ -138,17 +141,27 @@ void read_import_tree(ByteReader& reader, std::size_t modules) {
   }
 }
 
-}  // namespace
+// Compiled code asks for kernels by name only.
+void refuse_second_kernels(const ByteReader& reader, const DeviceCodes& codes) {
+  std::set<std::string_view> names;
+  for (const auto& code : codes) {
+    for (const KernelInfo& kernel : code->kernels) {
+      if (!names.insert(kernel.name).second) {
+        reader.fail("the kernel " + in_quotes(kernel.name) + " is in two modules");
+      }
+    }
+  }
+}
 
-std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
-                                               const std::string& source, std::size_t base) {
+DeviceBlob read_blob(std::span<const std::byte> blob, const std::string& source, std::size_t base,
+                     bool with_codes) {
   ByteReader length_reader(blob, source, {}, base);
   const std::uint64_t length = length_reader.u64("the length of the embedded modules");
   const auto content = length_reader.bytes(length, "the embedded modules");
 
   ByteReader reader(content, source, {}, base + 8);
   const std::size_t modules = reader.count(kMaxModules, 8, "the number of embedded modules");
-  std::optional<EmbeddedGraph> graph;
+  DeviceBlob parsed;
   for (std::size_t i = 0; i < modules; ++i) {
     const std::string key = reader.string(kMaxBlobName, "an embedded module's kind");
     if (key == "_lib" || key == "metadata_module") {
@@ -157,12 +170,14 @@ std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
     if (key == "_import_tree") {
       read_import_tree(reader, modules - 1);
     } else if (key == "GraphExecutorFactory" || key == "GraphRuntimeFactory") {
-      if (graph) {
+      if (parsed.graph) {
         reader.fail("there is a second graph, where one was expected");
       }
-      graph = read_graph(reader);
+      parsed.graph = read_graph(reader);
     } else if (key == "metadata" || key == "const_loader") {
       read_constants(reader, source);
+    } else if (with_codes && is_device_code(key)) {
+      parsed.codes.push_back(read_device_code(reader, key));
     } else {
       refuse_module(source, key);
     }
@@ -170,7 +185,32 @@ std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
   if (!reader.at_end()) {
     reader.fail(std::to_string(reader.remaining()) + " bytes are left over after the last module");
   }
-  return graph;
+  refuse_second_kernels(reader, parsed.codes);
+  return parsed;
+}
+
+}  // namespace
+
+DeviceBlob read_device_blob(std::span<const std::byte> blob, const std::string& source,
+                            std::size_t base) {
+  return read_blob(blob, source, base, true);
+}
+
+std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
+                                               const std::string& source, std::size_t base) {
+  return read_blob(blob, source, base, false).graph;
+}
+
+void refuse_device_codes(const DeviceCodes& codes, const std::string& source) {
+  if (codes.empty()) return;
+  switch (codes.front()->device) {
+    case kDLCUDA:
+      refuse_module(source, "cuda");
+    case kDLOpenCL:
+      refuse_module(source, "opencl");
+    default:
+      refuse_module(source, "vulkan");
+  }
 }
 
 }  // namespace run_model

@@ -1,5 +1,5 @@
 // The bytes that a single-file export (`lib.export_library("model.so")` of a whole model) hides in
-// the library's symbol __tvm_dev_mblob: the graph and its parameters.
+// the library's symbol __tvm_dev_mblob: the graph and its parameters, and code for GPUs.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "runtime/devices/device_code.h"
 #include "runtime/params_file.h"
 
 namespace run_model {
@@ -22,15 +23,28 @@ struct EmbeddedGraph {
   std::shared_ptr<const MappedFile> file;  // the library, which the data points into
 };
 
+using DeviceCodes = std::vector<std::shared_ptr<const DeviceCode>>;
+
+struct DeviceBlob {
+  std::optional<EmbeddedGraph> graph;  // none in a library that only lists itself
+  DeviceCodes codes;                   // no two of their kernels have the same name
+};
+
 // Parses the blob: a 64-bit length and, in dmlc's stream format, a list of modules, each a type key
 // and its content. `source` names the file in errors; `base` is where `blob` begins in it. `blob`
-// may be longer than the length says. Nothing is returned when there is no graph in it (a library
-// that only lists itself).
+// may be longer than the length says.
 //
 // Format read from TVM's ModuleSerializer (src/target/codegen.cc) and the modules' SaveToBinary,
 // v0.7 to v0.19. Throws Error(kFormat) for malformed bytes, Error(kIncompatible) for a module of a
-// kind that this runtime has not (code for a GPU, an external library's graph), naming it.
+// kind that this runtime has not (code for Apple's GPUs, an external library's graph), naming it.
+DeviceBlob read_device_blob(std::span<const std::byte> blob, const std::string& source,
+                            std::size_t base = 0);
+
+// Its graph, where there may be no code for a GPU.
 std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
                                                const std::string& source, std::size_t base = 0);
+
+// Throws Error(kIncompatible) where there is code for a GPU.
+void refuse_device_codes(const DeviceCodes& codes, const std::string& source);
 
 }  // namespace run_model

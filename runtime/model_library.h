@@ -18,6 +18,9 @@ class ModelLibrary : public Module {
   // The graph of a single-file export of TVM up to 0.20.
   virtual const std::optional<EmbeddedGraph>& embedded_graph() const = 0;
 
+  // Its code for GPUs; empty where it computes on the CPU only.
+  virtual const DeviceCodes& device_codes() const;
+
   // The executable that TVM since 0.21 puts in its place; null where there is none.
   virtual std::shared_ptr<const RelaxExecutable> relax_executable() const { return nullptr; }
 

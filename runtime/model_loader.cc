@@ -73,10 +73,16 @@ void refuse_relax_options(const ExecutorOptions& options, const std::string& sou
               "leave the function's name out");
 }
 
+void refuse_gpu_library(const Module& library) {
+  const ModelLibrary* model = as_model_library(library);
+  if (model != nullptr) refuse_device_codes(model->device_codes(), library_name(library));
+}
+
 LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
                          const std::string& graph_source, const ReadParams& read,
                          const ExecutorOptions& options) {
   refuse_relax_options(options, library_name(*library));
+  refuse_gpu_library(*library);
   LoadedModel model{std::move(library), std::move(graph), {}, {}, {}, {}, {}};
   model.plan = plan_storage(model.graph, graph_source);
   if (options.on_loaded) options.on_loaded();

@@ -181,8 +181,11 @@ class LibraryModule final : public ModelLibrary {
 
   const std::optional<EmbeddedGraph>& embedded_graph() const override { return embedded_graph_; }
 
-  void set_embedded_graph(std::optional<EmbeddedGraph> graph) {
-    embedded_graph_ = std::move(graph);
+  const DeviceCodes& device_codes() const override { return device_codes_; }
+
+  void set_device_blob(DeviceBlob blob) {
+    embedded_graph_ = std::move(blob.graph);
+    device_codes_ = std::move(blob.codes);
   }
 
  private:
@@ -234,6 +237,7 @@ class LibraryModule final : public ModelLibrary {
   std::unordered_set<std::string> functions_;
   std::string main_function_;
   std::optional<EmbeddedGraph> embedded_graph_;
+  DeviceCodes device_codes_;
   bool speaks_ffi_ = false;
   std::string prefix_;  // of the functions' symbols
   std::shared_ptr<const RelaxExecutable> relax_executable_;
@@ -250,20 +254,15 @@ LoadedLibrary load(const std::string& path, const ElfFile& elf, const Host& host
   return LoadedLibrary(handle);
 }
 
-std::optional<EmbeddedGraph> read_embedded_graph(const ElfFile& elf,
-                                                 const std::shared_ptr<const MappedFile>& file) {
-  const ElfSymbol* blob = elf.find(kBlobSymbol);
-  if (blob == nullptr) {
-    return std::nullopt;
-  }
-  const auto bytes = elf.bytes_of(*blob);
+DeviceBlob device_blob_of(const ElfFile& elf, const std::shared_ptr<const MappedFile>& file) {
+  const ElfSymbol* symbol = elf.find(kBlobSymbol);
+  if (symbol == nullptr) return {};
+  const auto bytes = elf.bytes_of(*symbol);
   const auto base =
       bytes.empty() ? 0 : static_cast<std::size_t>(bytes.data() - file->bytes().data());
-  auto graph = parse_device_blob(bytes, elf.source(), base);
-  if (graph) {
-    graph->file = file;
-  }
-  return graph;
+  DeviceBlob blob = read_device_blob(bytes, elf.source(), base);
+  if (blob.graph) blob.graph->file = file;
+  return blob;
 }
 
 std::shared_ptr<const RelaxExecutable> read_relax(const ElfFile& elf,
@@ -280,6 +279,11 @@ const ModelLibrary* as_model_library(const Module& library) {
   return dynamic_cast<const ModelLibrary*>(&library);
 }
 
+const DeviceCodes& ModelLibrary::device_codes() const {
+  static const DeviceCodes none;
+  return none;
+}
+
 const EmbeddedGraph* embedded_graph(const Module& library) {
   const ModelLibrary* model = as_model_library(library);
   return model != nullptr && model->embedded_graph() ? &*model->embedded_graph() : nullptr;
@@ -290,7 +294,7 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
   const ElfFile elf = ElfFile::parse(file->bytes(), "library " + path_in_quotes(path));
   const Host host = Host::current();
   check_library(elf, host);
-  auto graph = read_embedded_graph(elf, file);
+  auto blob = device_blob_of(elf, file);
   auto relax = read_relax(elf, file);
 
   auto& open = OpenModules::instance();
@@ -321,7 +325,7 @@ std::shared_ptr<Module> Module::open(const std::filesystem::path& path) {
       if (other != nullptr) return other;
     }
     module = std::make_shared<LibraryModule>(path, elf, std::move(library));
-    module->set_embedded_graph(std::move(graph));
+    module->set_device_blob(std::move(blob));
     module->set_relax_executable(std::move(relax));
     open.entries[handle] = module;
     return module;

@@ -63,13 +63,13 @@ LibraryFacts library_facts(const ElfFile& elf, const MappedFile& file) {
   return facts;
 }
 
-std::optional<EmbeddedGraph> embedded_graph(const ElfFile& elf, const MappedFilePtr& file) {
+DeviceBlob device_blob(const ElfFile& elf, const MappedFilePtr& file) {
   const ElfSymbol* blob = elf.find("__tvm_dev_mblob");
-  if (blob == nullptr) return std::nullopt;
+  if (blob == nullptr) return {};
   const std::span<const std::byte> bytes = elf.bytes_of(*blob);
   const std::size_t base =
       bytes.empty() ? 0 : static_cast<std::size_t>(bytes.data() - file->bytes().data());
-  return parse_device_blob(bytes, elf.source(), base);
+  return read_device_blob(bytes, elf.source(), base);
 }
 
 // The graph's text and the parameters, from their files or from inside the library.
@@ -225,8 +225,10 @@ Inspection inspect(const Settings& settings) {
     note_problem(problems, [&] { check_cpu(inspection.package); });
   }
 
-  std::optional<EmbeddedGraph> embedded;
-  note_problem(problems, [&] { embedded = embedded_graph(elf, file); });
+  DeviceBlob blob;
+  note_problem(problems, [&] { blob = device_blob(elf, file); });
+  note_problem(problems, [&] { refuse_device_codes(blob.codes, elf.source()); });
+  const std::optional<EmbeddedGraph>& embedded = blob.graph;
   inspection.library.single_file = embedded.has_value();
   Contents contents = read_contents(files, embedded);
   std::optional<RelaxDescription> relax;

@@ -14,6 +14,7 @@
 #include "tests/corruption/damage.h"
 #include "tests/corruption/small_model.h"
 #include "tests/corruption/sweep.h"
+#include "tests/runtime/devices/test_code.h"
 
 namespace run_model::corruption {
 namespace {
@@ -126,15 +127,46 @@ TEST(GraphSweep, MessagesNameTheFile) {
 
 TEST(DeviceBlobSweep, EveryByte) {
   std::string blob = small_device_blob();
-  ASSERT_TRUE(parse_device_blob(std::as_bytes(std::span(blob)), "'model.so'"));
+  ASSERT_TRUE(read_device_blob(std::as_bytes(std::span(blob)), "'model.so'").graph);
   Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.so");
   for_each_damage(blob, [&](const std::string& how, const std::string& bytes) {
     sweep.accepts(how, [&] {
-      auto embedded = parse_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");
+      auto embedded = read_device_blob(std::as_bytes(std::span(bytes)), "'model.so'").graph;
       if (!embedded) return;
       plan_storage(parse_graph(embedded->graph_json, "'model.so'"), "'model.so'");
     });
   });
+}
+
+// What is accepted, drivers get: each kernel has its code, in its piece or as whole instructions.
+TEST(DeviceCodeSweep, EveryByte) {
+  using namespace testing_code;  // NOLINT(google-build-using-namespace)
+  const TestKernel kernel = add_kernel();
+  const std::vector<std::string> modules = {
+      text("opencl") + opencl_module({kernel}, opencl_source(kernel.name)),
+      text("cuda") + cuda_module({kernel}, ptx_source(kernel.name), "ptx"),
+      text("vulkan") + vulkan_module({kernel}, {shader(kernel.name, 0, spirv(kernel.name))})};
+  for (const std::string& module : modules) {
+    const std::string blob = blob_of({text("_lib"), module});
+    ASSERT_EQ(read_device_blob(std::as_bytes(std::span(blob)), "'model.so'").codes.size(), 1u);
+    Sweep sweep({ErrorKind::kFormat, ErrorKind::kIncompatible}, "model.so");
+    for_each_damage(blob, [&](const std::string& how, const std::string& bytes) {
+      DeviceBlob parsed;
+      if (!sweep.accepts(how, [&] {
+            parsed = read_device_blob(std::as_bytes(std::span(bytes)), "'model.so'");
+          })) {
+        return;
+      }
+      SCOPED_TRACE(how);
+      for (const auto& code : parsed.codes) {
+        for (const KernelInfo& info : code->kernels) {
+          EXPECT_NE(code->data.find(info.name) != std::string::npos,
+                    code->shaders.size() == 1 && code->shaders[0].kernel == info.name);
+          EXPECT_LE(info.argument_types.size(), kernel.arguments.size());
+        }
+      }
+    });
+  }
 }
 
 }  // namespace
