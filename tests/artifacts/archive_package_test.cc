@@ -5,7 +5,7 @@
 #include <run_model/package.h>
 #include "tests/artifacts/tar_file.h"
 #include "tests/artifacts/test_artifact.h"
-#include "tests/error_matcher.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -73,8 +73,8 @@ TEST_F(ArchivePackageTest, FilesGoByTheirNamesInTheArchive) {
                                                    .add("mod.so", "\x7f"
                                                                   "no ELF")
                                                    .bytes());
-  EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorKind::kFormat, "net.tar/mod.so' is"));
+  EXPECT_TRUE(
+      throws_error([&] { open_package(request); }, ErrorKind::kFormat, "net.tar/mod.so' is"));
 }
 
 TEST_F(ArchivePackageTest, MetadataBesideAnArchiveIsItsOwn) {
@@ -82,8 +82,8 @@ TEST_F(ArchivePackageTest, MetadataBesideAnArchiveIsItsOwn) {
   request.artifacts = folder_.write("net.tar", TarFile().add("mod.so", library_bytes()).bytes());
   folder_.write("net.metadata.json",
                 R"({"schema_version": 1, "model": "net", "files": {"net.tar": {"bytes": 1}}})");
-  EXPECT_THAT([&] { open_package(request); },
-              ThrowsError(ErrorKind::kFormat, "net.metadata.json' lists 1"));
+  EXPECT_TRUE(throws_error([&] { open_package(request); }, ErrorKind::kFormat,
+                           "net.metadata.json' lists 1"));
   request.verify = false;
   EXPECT_TRUE(open_package(request).metadata.has_value());
 }
@@ -103,49 +103,51 @@ TEST_F(ArchivePackageTest, RunsLibraryFormatThatHoldsALibrary) {
 }
 
 TEST_F(ArchivePackageTest, SaysHowToLinkLibraryFormat) {
-  EXPECT_THAT([&] { unpack(library_format(kVersion7)); },
-              ThrowsError(ErrorKind::kIncompatible, "scripts/link_mlf"));
-  EXPECT_THAT([&] { unpack(TarFile().add("mod.tar", "").add("mod.json", "{}")); },
-              ThrowsError(ErrorKind::kIncompatible, "scripts/link_mlf"));
+  EXPECT_TRUE(throws_error([&] { unpack(library_format(kVersion7)); }, ErrorKind::kIncompatible,
+                           "scripts/link_mlf"));
+  EXPECT_TRUE(throws_error([&] { unpack(TarFile().add("mod.tar", "").add("mod.json", "{}")); },
+                           ErrorKind::kIncompatible, "scripts/link_mlf"));
 }
 
 TEST_F(ArchivePackageTest, RefusesOtherExecutors) {
-  EXPECT_THAT([&] { unpack(library_format(R"({"version": 6, "executors": ["aot"]})")); },
-              ThrowsError(ErrorKind::kIncompatible, "for the executor 'aot'"));
-  EXPECT_THAT([&] { unpack(TarFile().add("lib.so", library_bytes()).add("lib.ro", "")); },
-              ThrowsError(ErrorKind::kIncompatible, "Relay virtual machine"));
+  EXPECT_TRUE(
+      throws_error([&] { unpack(library_format(R"({"version": 6, "executors": ["aot"]})")); },
+                   ErrorKind::kIncompatible, "for the executor 'aot'"));
+  EXPECT_TRUE(
+      throws_error([&] { unpack(TarFile().add("lib.so", library_bytes()).add("lib.ro", "")); },
+                   ErrorKind::kIncompatible, "Relay virtual machine"));
 }
 
 TEST_F(ArchivePackageTest, RefusesOtherLibraryFormats) {
-  EXPECT_THAT([&] { unpack(library_format(R"({"version": 8})")); },
-              ThrowsError(ErrorKind::kIncompatible, "in version 8"));
-  EXPECT_THAT(
+  EXPECT_TRUE(throws_error([&] { unpack(library_format(R"({"version": 8})")); },
+                           ErrorKind::kIncompatible, "in version 8"));
+  EXPECT_TRUE(throws_error(
       [&] {
         unpack(library_format(
             R"({"version": 7, "modules": {"a": {"executors": ["graph"]}, "b": {}}})"));
       },
-      ThrowsError(ErrorKind::kIncompatible, "holds 2 models"));
-  EXPECT_THAT([&] { unpack(library_format("{}")); },
-              ThrowsError(ErrorKind::kFormat, "not that of the Model Library Format"));
-  EXPECT_THAT([&] { unpack(library_format("{")); },
-              ThrowsError(ErrorKind::kFormat, "metadata.json"));
-  EXPECT_THAT([&] { unpack(TarFile().add("metadata.json", kVersion7)); },
-              ThrowsError(ErrorKind::kFormat, "without a graph"));
-  EXPECT_THAT(
+      ErrorKind::kIncompatible, "holds 2 models"));
+  EXPECT_TRUE(throws_error([&] { unpack(library_format("{}")); }, ErrorKind::kFormat,
+                           "not that of the Model Library Format"));
+  EXPECT_TRUE(
+      throws_error([&] { unpack(library_format("{")); }, ErrorKind::kFormat, "metadata.json"));
+  EXPECT_TRUE(throws_error([&] { unpack(TarFile().add("metadata.json", kVersion7)); },
+                           ErrorKind::kFormat, "without a graph"));
+  EXPECT_TRUE(throws_error(
       [&] {
         unpack(library_format(kVersion7)
                    .add("codegen/host/lib/a.so", library_bytes())
                    .add("codegen/host/lib/b.so", library_bytes()));
       },
-      ThrowsError(ErrorKind::kIncompatible, "more than one shared library"));
+      ErrorKind::kIncompatible, "more than one shared library"));
 }
 
 TEST_F(ArchivePackageTest, SaysWhatAnotherArchiveHolds) {
-  EXPECT_THAT([&] { unpack(TarFile().add("readme.txt", "hello")); },
-              ThrowsError(ErrorKind::kFormat, "it holds 'readme.txt'"));
-  EXPECT_THAT([&] { unpack(TarFile()); }, ThrowsError(ErrorKind::kFormat, "it holds no files"));
-  EXPECT_THAT([&] { unpack_archive(folder_ / "none.tar"); },
-              ThrowsError(ErrorKind::kFile, "does not exist"));
+  EXPECT_TRUE(throws_error([&] { unpack(TarFile().add("readme.txt", "hello")); },
+                           ErrorKind::kFormat, "it holds 'readme.txt'"));
+  EXPECT_TRUE(throws_error([&] { unpack(TarFile()); }, ErrorKind::kFormat, "it holds no files"));
+  EXPECT_TRUE(throws_error([&] { unpack_archive(folder_ / "none.tar"); }, ErrorKind::kFile,
+                           "does not exist"));
 }
 
 }  // namespace

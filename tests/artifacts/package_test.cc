@@ -6,7 +6,7 @@
 
 #include "artifacts/checksum.h"
 #include "tests/artifacts/test_artifact.h"
-#include "tests/error_matcher.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -64,10 +64,10 @@ TEST_F(PackageTest, RefusesEveryFileThatWasChangedSince) {
     std::string changed = content;
     changed.back() = static_cast<char>(changed.back() ^ 1);
     folder_.write("net/native/" + std::string(name), changed);
-    EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kFormat, std::string(name) + "' has the"));
+    EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFormat, std::string(name) + "' has the"));
     EXPECT_NO_THROW(open(false));
     folder_.write("net/native/" + std::string(name), content + " ");
-    EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kFormat, "bytes, but"));
+    EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFormat, "bytes, but"));
     folder_.write("net/native/" + std::string(name), content);
   }
   EXPECT_NO_THROW(open());
@@ -78,27 +78,27 @@ TEST_F(PackageTest, RefusesSwappedFilesBeforeTheirChecksums) {
   std::filesystem::rename(file("model.json"), file("x"));
   std::filesystem::rename(file("model.params"), file("model.json"));
   std::filesystem::rename(file("x"), file("model.params"));
-  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kFormat, "probably swapped"));
-  EXPECT_THAT([&] { open(false); }, ThrowsError(ErrorKind::kFormat, "probably swapped"));
+  EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFormat, "probably swapped"));
+  EXPECT_TRUE(throws_error([&] { open(false); }, ErrorKind::kFormat, "probably swapped"));
 }
 
 TEST_F(PackageTest, RefusesTheMetadataOfAnotherModel) {
   write_metadata("another");
-  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kMismatch, "this is the model 'another'"));
+  EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kMismatch, "this is the model 'another'"));
 }
 
 TEST_F(PackageTest, RefusesAFileThatMetadataListsAndIsMissing) {
   write_metadata("net");
   std::filesystem::remove(file("model.params"));
-  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kFile, "model.params"));
+  EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFile, "model.params"));
 }
 
 TEST_F(PackageTest, TargetOfALibraryComesFromItsMetadata) {
   write_metadata("net");
   const Package package = open_package({"net", file("model.so"), "native", true});
   EXPECT_EQ(package.target, "native");
-  EXPECT_THAT([&] { open_package({"net", file("model.so"), "riscv64", true}); },
-              ThrowsError(ErrorKind::kMismatch, "but --target asks for 'riscv64'"));
+  EXPECT_TRUE(throws_error([&] { open_package({"net", file("model.so"), "riscv64", true}); },
+                           ErrorKind::kMismatch, "but --target asks for 'riscv64'"));
 }
 
 TEST_F(PackageTest, SharedMetadataCountsOnlyForTheLibrariesThatItLists) {
@@ -107,8 +107,8 @@ TEST_F(PackageTest, SharedMetadataCountsOnlyForTheLibrariesThatItLists) {
   EXPECT_FALSE(open_package({"net", file("single.so"), "", true}).metadata.has_value());
   folder_.write("net/native/metadata.json", R"({"schema_version": 1, "model": "net",
       "files": {"single.so": {"bytes": 1}, "model.params": {"bytes": 1}}})");
-  EXPECT_THAT([&] { open_package({"net", file("single.so"), "", true}); },
-              ThrowsError(ErrorKind::kFormat, "lists 1"));
+  EXPECT_TRUE(throws_error([&] { open_package({"net", file("single.so"), "", true}); },
+                           ErrorKind::kFormat, "lists 1"));
   EXPECT_TRUE(open_package({"net", file("single.so"), "", false}).metadata.has_value());
   folder_.write("net/native/metadata.json", "of some other program");
   EXPECT_NO_THROW(open_package({"net", file("single.so"), "", true}));
@@ -122,7 +122,7 @@ TEST_F(PackageTest, TheNameMayBeLeftToTheArtifact) {
 
 TEST_F(PackageTest, EmptyFilesAreRefused) {
   folder_.write("net/native/model.params", "");
-  EXPECT_THAT([&] { open(); }, ThrowsError(ErrorKind::kFormat, "model.params' is empty"));
+  EXPECT_TRUE(throws_error([&] { open(); }, ErrorKind::kFormat, "model.params' is empty"));
 }
 
 }  // namespace

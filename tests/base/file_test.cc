@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -24,9 +24,8 @@ TEST(ReadFileTest, ReadsWholeFilesUpToTheLimit) {
   const std::string text(200'000, 'x');
   const std::filesystem::path file = folder.write("f", text);
   EXPECT_EQ(as_text(read_file(file, text.size(), "a text")), text);
-  EXPECT_THAT(
-      [&] { read_file(file, text.size() - 1, "a text"); },
-      ThrowsError(ErrorKind::kFormat, "larger than 199999 bytes, which is too large for a"));
+  EXPECT_TRUE(throws_error([&] { read_file(file, text.size() - 1, "a text"); }, ErrorKind::kFormat,
+                           "larger than 199999 bytes, which is too large for a"));
   EXPECT_TRUE(read_file(folder.write("e", ""), 10, "a text").empty());
 }
 
@@ -57,10 +56,10 @@ TEST(ReadFileTest, ReadsTheStartOnly) {
 }
 
 TEST(ReadFileTest, FailuresNameTheFile) {
-  EXPECT_THAT([] { read_file("/nonexistent", 10, "a text"); },
-              ThrowsError(ErrorKind::kFile, "cannot read '/nonexistent' as a text: No such file"));
-  EXPECT_THAT([] { read_file("/", 10, "a text"); },
-              ThrowsError(ErrorKind::kFile, "Is a directory"));
+  EXPECT_TRUE(throws_error([] { read_file("/nonexistent", 10, "a text"); }, ErrorKind::kFile,
+                           "cannot read '/nonexistent' as a text: No such file"));
+  EXPECT_TRUE(
+      throws_error([] { read_file("/", 10, "a text"); }, ErrorKind::kFile, "Is a directory"));
 }
 
 TEST(OwnedFdTest, ClosesWhatItOwnsOnce) {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -52,22 +52,22 @@ TEST(AtomicFileTest, FailureLeavesNothingBehind) {
   std::filesystem::create_directory(folder / "taken");
   folder.write("taken/file", "");
   const std::string text = "new";
-  EXPECT_THAT([&] { write_file(folder / "taken", {bytes_of(text)}); },
-              ThrowsError(ErrorKind::kFile, "taken'"));
+  EXPECT_TRUE(throws_error([&] { write_file(folder / "taken", {bytes_of(text)}); },
+                           ErrorKind::kFile, "taken'"));
   EXPECT_EQ(files_in(folder.path()), 1U);
 }
 
 TEST(AtomicFileTest, MissingFoldersAreNamed) {
   const TemporaryFolder folder;
-  EXPECT_THAT([&] { write_file(folder / "no/f", {}); },
-              ThrowsError(ErrorKind::kFile, "make its folder first"));
+  EXPECT_TRUE(throws_error([&] { write_file(folder / "no/f", {}); }, ErrorKind::kFile,
+                           "make its folder first"));
 }
 
 TEST(AtomicFileTest, WritesToDevicesDirectly) {
   const std::string text = "gone";
   EXPECT_NO_THROW(write_file("/dev/null", {bytes_of(text)}));
-  EXPECT_THAT([&] { write_file("/dev/full", {bytes_of(text)}); },
-              ThrowsError(ErrorKind::kFile, "cannot write '/dev/full'"));
+  EXPECT_TRUE(throws_error([&] { write_file("/dev/full", {bytes_of(text)}); }, ErrorKind::kFile,
+                           "cannot write '/dev/full'"));
   struct stat info{};
   ASSERT_EQ(::stat("/dev/null", &info), 0);
   EXPECT_TRUE(S_ISCHR(info.st_mode));

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "tests/error_matcher.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -131,16 +131,16 @@ TEST(ScoreComparisonTest, FewerThanFiveClasses) {
 }
 
 TEST(ScoreComparisonTest, RefusesAnotherNumberOfScores) {
-  EXPECT_THAT([] { compare(Scores(8)); },
-              ThrowsError(ErrorKind::kMismatch, "gave 8 scores, and the reference has 7"));
-  EXPECT_THAT([] { compare_scores({}, {}, kTolerance); }, ThrowsError(ErrorKind::kMismatch, "0"));
+  EXPECT_TRUE(throws_error([] { compare(Scores(8)); }, ErrorKind::kMismatch,
+                           "gave 8 scores, and the reference has 7"));
+  EXPECT_TRUE(throws_error([] { compare_scores({}, {}, kTolerance); }, ErrorKind::kMismatch, "0"));
 }
 
 TEST(ScoreComparisonTest, NamesOfKinds) {
   for (const ScoreKind kind : {ScoreKind::kLogits, ScoreKind::kProbabilities}) {
     EXPECT_EQ(parse_score_kind(score_kind_name(kind)), kind);
   }
-  EXPECT_THAT([] { parse_score_kind("odds"); }, ThrowsError(ErrorKind::kUsage, "'odds'"));
+  EXPECT_TRUE(throws_error([] { parse_score_kind("odds"); }, ErrorKind::kUsage, "'odds'"));
 }
 
 }  // namespace

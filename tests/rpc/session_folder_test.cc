@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <run_model/error.h>
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model::rpc {
 namespace {

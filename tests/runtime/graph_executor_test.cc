@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <run_model/error.h>
-#include "tests/error_matcher.h"
 #include "tests/runtime/graph_executor_fixture.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -37,9 +37,9 @@ TEST_F(GraphExecutorTest, ComputesWithParametersInPlaceOrCopied) {
 TEST_F(GraphExecutorTest, RefusesToRunWithAnInputUnset) {
   DebugExecutor executor = make_debug(add_graph());
   executor.set_input("w", vector_of({1, 2, 3, 4}));
-  EXPECT_THAT([&] { executor.run(); },
-              ThrowsError(ErrorKind::kMismatch, "never set: 'x' (float32 [4])"));
-  EXPECT_THAT([&] { executor.run_node(0); }, ThrowsError(ErrorKind::kMismatch, "'x'"));
+  EXPECT_TRUE(
+      throws_error([&] { executor.run(); }, ErrorKind::kMismatch, "never set: 'x' (float32 [4])"));
+  EXPECT_TRUE(throws_error([&] { executor.run_node(0); }, ErrorKind::kMismatch, "'x'"));
   executor.set_input("x", vector_of({1, 1, 1, 1}));
   executor.run();
   EXPECT_THAT(values_of(executor.output(0)), ElementsAre(2, 3, 4, 5));
@@ -47,15 +47,14 @@ TEST_F(GraphExecutorTest, RefusesToRunWithAnInputUnset) {
 
 TEST_F(GraphExecutorTest, RefusesInputsOfAnotherForm) {
   GraphExecutor executor = make(add_graph(), add_params(true));
-  EXPECT_THAT(
-      [&] { executor.set_input(0, vector_of({1, 2})); },
-      ThrowsError(ErrorKind::kMismatch, "input 'x' is float32 [4], but float32 [2] was given"));
-  EXPECT_THAT([&] { executor.set_input(0, Tensor::empty({4}, parse_dtype("int32"))); },
-              ThrowsError(ErrorKind::kMismatch, "int32"));
-  EXPECT_THAT([&] { executor.set_input(0, Tensor()); },
-              ThrowsError(ErrorKind::kMismatch, "empty tensor"));
-  EXPECT_THAT([&] { executor.input_index("w"); },
-              ThrowsError(ErrorKind::kMismatch, "no input 'w', its inputs are 'x'"));
+  EXPECT_TRUE(throws_error([&] { executor.set_input(0, vector_of({1, 2})); }, ErrorKind::kMismatch,
+                           "input 'x' is float32 [4], but float32 [2] was given"));
+  EXPECT_TRUE(throws_error([&] { executor.set_input(0, Tensor::empty({4}, parse_dtype("int32"))); },
+                           ErrorKind::kMismatch, "int32"));
+  EXPECT_TRUE(
+      throws_error([&] { executor.set_input(0, Tensor()); }, ErrorKind::kMismatch, "empty tensor"));
+  EXPECT_TRUE(throws_error([&] { executor.input_index("w"); }, ErrorKind::kMismatch,
+                           "no input 'w', its inputs are 'x'"));
   EXPECT_THROW(executor.set_input(1, vector_of({1, 2, 3, 4})), std::out_of_range);
 }
 
@@ -97,10 +96,10 @@ TEST_F(GraphExecutorTest, RefusesMisalignedZeroCopyMemory) {
   GraphExecutor executor = make(add_graph(), add_params(true));
   Tensor whole = Tensor::empty({8}, kFloat32);
   Tensor inside = Tensor::view(static_cast<char*>(whole.data()) + 16, {4}, kFloat32, nullptr);
-  EXPECT_THAT([&] { executor.set_input_zero_copy(0, inside); },
-              ThrowsError(ErrorKind::kMismatch, "not aligned to 128"));
-  EXPECT_THAT([&] { executor.set_output_zero_copy(0, inside); },
-              ThrowsError(ErrorKind::kMismatch, "not aligned to 128"));
+  EXPECT_TRUE(throws_error([&] { executor.set_input_zero_copy(0, inside); }, ErrorKind::kMismatch,
+                           "not aligned to 128"));
+  EXPECT_TRUE(throws_error([&] { executor.set_output_zero_copy(0, inside); }, ErrorKind::kMismatch,
+                           "not aligned to 128"));
 }
 
 // x → reshape → add(reshaped, w) → reshape → output: both ends go through a reshape.
@@ -146,8 +145,8 @@ TEST_F(GraphExecutorTest, HandsOutInputsAndParametersAsOutputs) {
   EXPECT_THAT(values_of(executor.output(2)), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(executor.output(3).data(), executor.output(0).data());
   for (std::size_t index : {1, 2}) {
-    EXPECT_THAT([&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); },
-                ThrowsError(ErrorKind::kMismatch, "nothing writes it"));
+    EXPECT_TRUE(throws_error([&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); },
+                             ErrorKind::kMismatch, "nothing writes it"));
   }
 }
 
@@ -162,8 +161,8 @@ TEST_F(GraphExecutorTest, RefusesToWriteOneTensorToTwoPlaces) {
   const Tensor first = vector_of({0, 0, 0, 0});
   executor.set_output_zero_copy(0, first);
   for (const std::size_t index : {1, 2}) {
-    EXPECT_THAT([&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); },
-                ThrowsError(ErrorKind::kMismatch, "is the same tensor as output 0"));
+    EXPECT_TRUE(throws_error([&] { executor.set_output_zero_copy(index, vector_of({0, 0, 0, 0})); },
+                             ErrorKind::kMismatch, "is the same tensor as output 0"));
     executor.set_output_zero_copy(index, first);
   }
   executor.run();
@@ -243,9 +242,8 @@ TEST_F(GraphExecutorTest, ZeroCopyOutputTakesItsPartsAlong) {
 TEST_F(GraphExecutorTest, NoticesAConcatenationThatIsNone) {
   GraphExecutor executor = make(join_graph("fused_concatenate_1"));
   join_inputs(executor);
-  EXPECT_THAT([&] { executor.run(); },
-              ThrowsError(ErrorKind::kModel,
-                          "the function 'fused_concatenate_1' does more than its name says"));
+  EXPECT_TRUE(throws_error([&] { executor.run(); }, ErrorKind::kModel,
+                           "the function 'fused_concatenate_1' does more than its name says"));
   // The compiler's own plan runs it for what it is.
   GraphExecutor plain(files(join_graph("fused_concatenate_1"), ""), planning(false));
   std::vector<float> expected = join_inputs(plain);
@@ -271,32 +269,34 @@ TEST_F(GraphExecutorTest, ReportsAFailingFunctionByNodeAndReason) {
   GraphExecutor executor =
       make(graph_of({input_node("x"), call_node("bad", "fused_fail", {{0, 0}})}, {0, 1}, {{1, 0}}));
   executor.set_input(0, vector_of({0, 0, 0, 0}));
-  EXPECT_THAT([&] { executor.run(); },
-              ThrowsError(ErrorKind::kModel,
-                          "node 'bad' (function 'fused_fail') failed: Assert fail: this function"));
+  EXPECT_TRUE(
+      throws_error([&] { executor.run(); }, ErrorKind::kModel,
+                   "node 'bad' (function 'fused_fail') failed: Assert fail: this function"));
 }
 
 TEST_F(GraphExecutorTest, RefusesPiecesThatDoNotFitTogether) {
   json graph = add_graph();
   graph["nodes"][2]["attrs"]["func_name"] = "fused_other";
-  EXPECT_THAT([&] { make(graph); },
-              ThrowsError(ErrorKind::kMismatch, "calls the function 'fused_other', which library"));
-  EXPECT_THAT([&] { make(add_graph(), testing_params::float_params({{"v", {1, 2}}}, true)); },
-              ThrowsError(ErrorKind::kMismatch, "parameter 'v', which the graph does not use"));
-  EXPECT_THAT(
-      [&] { make(add_graph(), testing_params::float_params({{"w", {1, 2}}}, true)); },
-      ThrowsError(ErrorKind::kMismatch, "'w' as float32 [2], the graph expects float32 [4]"));
+  EXPECT_TRUE(throws_error([&] { make(graph); }, ErrorKind::kMismatch,
+                           "calls the function 'fused_other', which library"));
+  EXPECT_TRUE(
+      throws_error([&] { make(add_graph(), testing_params::float_params({{"v", {1, 2}}}, true)); },
+                   ErrorKind::kMismatch, "parameter 'v', which the graph does not use"));
+  EXPECT_TRUE(
+      throws_error([&] { make(add_graph(), testing_params::float_params({{"w", {1, 2}}}, true)); },
+                   ErrorKind::kMismatch, "'w' as float32 [2], the graph expects float32 [4]"));
   ModelFiles swapped = files(add_graph(), add_params(true));
   std::swap(swapped.graph, swapped.params);
-  EXPECT_THAT([&] { GraphExecutor executor(swapped); }, ThrowsError(ErrorKind::kFormat, "swapped"));
-  EXPECT_THAT([&] { GraphExecutor executor({EXECUTOR_MODEL, "", ""}); },
-              ThrowsError(ErrorKind::kMismatch, "holds no graph"));
+  EXPECT_TRUE(
+      throws_error([&] { GraphExecutor executor(swapped); }, ErrorKind::kFormat, "swapped"));
+  EXPECT_TRUE(throws_error([&] { GraphExecutor executor({EXECUTOR_MODEL, "", ""}); },
+                           ErrorKind::kMismatch, "holds no graph"));
 }
 
 TEST_F(GraphExecutorTest, RefusesTensorsLargerThanTheMachine) {
   json graph = add_graph();
   for (int i = 0; i < 3; ++i) graph["attrs"]["shape"][1][i] = {std::int64_t{1} << 50};
-  EXPECT_THAT([&] { make(graph); }, ThrowsError(ErrorKind::kIncompatible, "this machine has"));
+  EXPECT_TRUE(throws_error([&] { make(graph); }, ErrorKind::kIncompatible, "this machine has"));
 }
 
 TEST_F(GraphExecutorTest, TellsWhenEverythingIsLoaded) {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
-#include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -45,7 +45,7 @@ void check(ElfBuilder builder, const Host& host) {
 
 void expect_refused(const ElfBuilder& builder, const Host& host, ErrorKind code,
                     std::initializer_list<std::string> parts) {
-  EXPECT_THAT([&] { check(builder, host); }, ThrowsError(code, parts));
+  EXPECT_TRUE(throws_error([&] { check(builder, host); }, code, parts));
 }
 
 LibraryKind kind_of_library(const std::string& name) {

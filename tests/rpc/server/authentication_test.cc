@@ -11,8 +11,8 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "rpc/server/wire.h"
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -64,8 +64,8 @@ TEST_F(AuthKeyTest, IsTheFileWithoutItsLastNewline) {
 
 TEST_F(AuthKeyTest, MustBeItsOwnersAlone) {
   for (const mode_t mode : {0640, 0604, 0620, 0777}) {
-    EXPECT_THAT([&] { read_auth_key(file("0123456789abcdef", mode)); },
-                ThrowsError(ErrorKind::kFile, "others"));
+    EXPECT_TRUE(throws_error([&] { read_auth_key(file("0123456789abcdef", mode)); },
+                             ErrorKind::kFile, "others"));
   }
 }
 
@@ -107,16 +107,16 @@ TEST_F(AuthKeyTest, MayBeGivenToOneUserByAnAccessControlList) {
 }
 
 TEST_F(AuthKeyTest, MustBeLongEnoughAndNotTooLong) {
-  EXPECT_THAT([&] { read_auth_key(file("0123456789abcde\n")); },
-              ThrowsError(ErrorKind::kFormat, "15 bytes"));
-  EXPECT_THAT([&] { read_auth_key(file("")); }, ThrowsError(ErrorKind::kFormat, "0 bytes"));
-  EXPECT_THAT([&] { read_auth_key(file(std::string(4097, 'k'))); },
-              ThrowsError(ErrorKind::kFormat, "4096"));
+  EXPECT_TRUE(throws_error([&] { read_auth_key(file("0123456789abcde\n")); }, ErrorKind::kFormat,
+                           "15 bytes"));
+  EXPECT_TRUE(throws_error([&] { read_auth_key(file("")); }, ErrorKind::kFormat, "0 bytes"));
+  EXPECT_TRUE(throws_error([&] { read_auth_key(file(std::string(4097, 'k'))); }, ErrorKind::kFormat,
+                           "4096"));
 }
 
 TEST_F(AuthKeyTest, MustBeAFile) {
-  EXPECT_THAT([&] { read_auth_key(folder_ / "none"); }, ThrowsError(ErrorKind::kFile, "none"));
-  EXPECT_THAT([&] { read_auth_key(folder_.path()); }, ThrowsError(ErrorKind::kFile, "regular"));
+  EXPECT_TRUE(throws_error([&] { read_auth_key(folder_ / "none"); }, ErrorKind::kFile, "none"));
+  EXPECT_TRUE(throws_error([&] { read_auth_key(folder_.path()); }, ErrorKind::kFile, "regular"));
 }
 
 }  // namespace

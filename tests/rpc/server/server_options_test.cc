@@ -4,8 +4,8 @@
 #include <string>
 
 #include <run_model/rpc/server.h>
-#include "tests/error_matcher.h"
 #include "tests/rpc/server/running_server.h"
+#include "tests/throws_error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -21,8 +21,8 @@ TEST(HostPortTest, ReadsNamesAndBothKindsOfNumbers) {
 TEST(HostPortTest, NamesTheFlagOfWhatIsNone) {
   for (const char* text : {"", "board", ":90", "board:", "board:0", "board:65536", "board:-1",
                            "board:90x", "fe80::1:90", "[]:90"}) {
-    EXPECT_THAT([&] { parse_host_port("--tracker", text); },
-                ThrowsError(ErrorKind::kUsage, "--tracker"))
+    EXPECT_TRUE(
+        throws_error([&] { parse_host_port("--tracker", text); }, ErrorKind::kUsage, "--tracker"))
         << text;
   }
 }
@@ -31,21 +31,22 @@ TEST(ServerOptionsTest, SaysWhatMakesNoSense) {
   const auto try_options = [](const std::function<void(ServerOptions&)>& change) {
     return [change] { Server(with(change), [](const ServerEvent&) {}, SessionBody(obey_all)); };
   };
-  EXPECT_THAT(try_options([](auto& o) { o.tracker = HostPort{"h", 1}; }),
-              ThrowsError(ErrorKind::kUsage, "key"));
-  EXPECT_THAT(try_options([](auto& o) { o.key = "a b"; }), ThrowsError(ErrorKind::kUsage, "'a b'"));
-  EXPECT_THAT(try_options([](auto& o) { o.key = std::string(1000, 'k'); }),
-              ThrowsError(ErrorKind::kUsage, "too long"));
-  EXPECT_THAT(try_options([](auto& o) { o.max_sessions = 0; }),
-              ThrowsError(ErrorKind::kUsage, "sessions"));
-  EXPECT_THAT(try_options([](auto& o) { o.port_end = o.port; }),
-              ThrowsError(ErrorKind::kUsage, "port"));
-  EXPECT_THAT(try_options([](auto& o) { o.session_seconds = -1; }),
-              ThrowsError(ErrorKind::kUsage, "session"));
-  EXPECT_THAT(try_options([](auto& o) { o.work_folder = "/no/such"; }),
-              ThrowsError(ErrorKind::kFile, "/no/such"));
-  EXPECT_THAT(try_options([](auto& o) { o.host = "no such host"; }),
-              ThrowsError(ErrorKind::kFile, "no such host"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.tracker = HostPort{"h", 1}; }),
+                           ErrorKind::kUsage, "key"));
+  EXPECT_TRUE(
+      throws_error(try_options([](auto& o) { o.key = "a b"; }), ErrorKind::kUsage, "'a b'"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.key = std::string(1000, 'k'); }),
+                           ErrorKind::kUsage, "too long"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.max_sessions = 0; }), ErrorKind::kUsage,
+                           "sessions"));
+  EXPECT_TRUE(
+      throws_error(try_options([](auto& o) { o.port_end = o.port; }), ErrorKind::kUsage, "port"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.session_seconds = -1; }), ErrorKind::kUsage,
+                           "session"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.work_folder = "/no/such"; }),
+                           ErrorKind::kFile, "/no/such"));
+  EXPECT_TRUE(throws_error(try_options([](auto& o) { o.host = "no such host"; }), ErrorKind::kFile,
+                           "no such host"));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model::rpc {
 namespace {
@@ -61,8 +61,8 @@ TEST(WorkFolderTest, DoesNotFollowLinks) {
 }
 
 TEST(WorkFolderTest, SaysWhereNoneCanBeMade) {
-  EXPECT_THAT([] { WorkFolder("/no/such/place"); },
-              ThrowsError(ErrorKind::kFile, "/no/such/place"));
+  EXPECT_TRUE(
+      throws_error([] { WorkFolder("/no/such/place"); }, ErrorKind::kFile, "/no/such/place"));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "run_model/check_zoo/reports.h"
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -68,14 +68,14 @@ TEST(CheckZooCaseJsonTest, NothingIsLostOnTheWay) {
 TEST(CheckZooCaseJsonTest, RefusesWhatDoesNotFit) {
   nlohmann::json passed = as_json(example());
   passed["status"] = "passed";
-  EXPECT_THAT([&] { parse(passed); }, ThrowsError(ErrorKind::kFormat, "do not agree"));
+  EXPECT_TRUE(throws_error([&] { parse(passed); }, ErrorKind::kFormat, "do not agree"));
   nlohmann::json unexplained = as_json(example());
   unexplained["failures"] = nlohmann::json::array();
-  EXPECT_THAT([&] { parse(unexplained); }, ThrowsError(ErrorKind::kFormat, "do not agree"));
+  EXPECT_TRUE(throws_error([&] { parse(unexplained); }, ErrorKind::kFormat, "do not agree"));
   for (const char* key : {"picture", "status", "failures", "input_compared", "scores", "timing"}) {
     nlohmann::json lacking = as_json(example());
     lacking.erase(key);
-    EXPECT_THAT([&] { parse(lacking); }, ThrowsError(ErrorKind::kFormat, key));
+    EXPECT_TRUE(throws_error([&] { parse(lacking); }, ErrorKind::kFormat, key));
   }
 }
 

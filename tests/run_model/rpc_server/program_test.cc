@@ -10,8 +10,8 @@
 
 #include "run_model/rpc_server/event_text.h"
 #include "run_model/rpc_server/settings.h"
-#include "tests/error_matcher.h"
 #include "tests/temporary_folder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -82,8 +82,8 @@ TEST_F(RpcServerSettingsTest, ReadsTheKeyFile) {
   ::chmod(file.c_str(), 0600);
   EXPECT_EQ(read({"--auth-key-file", file.string()}).server.auth_key.size(), 16u);
   ::chmod(file.c_str(), 0644);
-  EXPECT_THAT([&] { read({"--auth-key-file", file.string()}); },
-              ThrowsError(ErrorKind::kFile, "others"));
+  EXPECT_TRUE(
+      throws_error([&] { read({"--auth-key-file", file.string()}); }, ErrorKind::kFile, "others"));
 }
 
 TEST_F(RpcServerSettingsTest, NamesTheFlagThatMakesNoSense) {
@@ -99,7 +99,7 @@ TEST_F(RpcServerSettingsTest, NamesTheFlagThatMakesNoSense) {
       {"--no-fork", "--no-fork"}};
   for (const auto& [flag, named] : cases) {
     gflags::FlagSaver saver;
-    EXPECT_THAT([flag = flag] { read({flag}); }, ThrowsError(ErrorKind::kUsage, named)) << flag;
+    EXPECT_TRUE(throws_error([flag = flag] { read({flag}); }, ErrorKind::kUsage, named)) << flag;
   }
 }
 
@@ -110,7 +110,7 @@ TEST(RpcServerSizeTest, KnowsItsUnits) {
   EXPECT_EQ(parse_size("--x", "3G"), std::uint64_t{3} << 30);
   for (const char* text :
        {"", "G", "1T", "1.5G", "-1", "1 G", "99999999999999999999", "18014398509481984K"}) {
-    EXPECT_THAT([&] { parse_size("--x", text); }, ThrowsError(ErrorKind::kUsage, "--x")) << text;
+    EXPECT_TRUE(throws_error([&] { parse_size("--x", text); }, ErrorKind::kUsage, "--x")) << text;
   }
 }
 

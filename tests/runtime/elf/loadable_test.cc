@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "tests/error_matcher.h"
 #include "tests/runtime/elf/elf_builder.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -34,8 +34,8 @@ void check_loadable_file(ElfBuilder builder) {
 }
 
 void expect_damaged(const ElfBuilder& builder, const std::string& problem) {
-  EXPECT_THAT([&] { check_loadable_file(builder); },
-              ThrowsError(ErrorKind::kFormat, {"'m.so' is a damaged ELF file", problem}));
+  EXPECT_TRUE(throws_error([&] { check_loadable_file(builder); }, ErrorKind::kFormat,
+                           {"'m.so' is a damaged ELF file", problem}));
 }
 
 TEST(ElfLoadableTest, AcceptsWhatLinkersMake) {

@@ -8,8 +8,8 @@
 
 #include <run_model/debug_executor.h>
 #include "runtime/relax/relax_source.h"
-#include "tests/error_matcher.h"
 #include "tests/runtime/relax/function_library.h"
+#include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
@@ -48,15 +48,15 @@ TEST(RelaxExecutorTest, RunsAStaticModelAsAGraph) {
   executor.set_input("x", floats({1, 2}));
   executor.run();
   EXPECT_THAT(values_of(executor.output(0)), ElementsAre(11, 22));
-  EXPECT_THAT([&] { executor.set_input("x", floats({1, 2, 3})); },
-              ThrowsError(ErrorKind::kMismatch, "float32 [2]"));
+  EXPECT_TRUE(throws_error([&] { executor.set_input("x", floats({1, 2, 3})); },
+                           ErrorKind::kMismatch, "float32 [2]"));
 }
 
 TEST(RelaxExecutorTest, RefusesAFunctionThatIsNotThere) {
   ExecutorOptions options;
   options.function = "other";
-  EXPECT_THAT([&] { executor_of(small_executable(), options); },
-              ThrowsError(ErrorKind::kMismatch, {"'other'", "only 'main'"}));
+  EXPECT_TRUE(throws_error([&] { executor_of(small_executable(), options); }, ErrorKind::kMismatch,
+                           {"'other'", "only 'main'"}));
 }
 
 TEST(RelaxExecutorTest, TakesInputsOfAnyShapeThatFits) {
@@ -81,14 +81,15 @@ TEST(RelaxExecutorTest, TellsContradictionsBetweenInputs) {
   DebugExecutor executor = executor_of(dynamic_executable());
   executor.set_input("x", floats({1, 2, 3}));
   executor.set_input("y", floats({1, 2}));
-  EXPECT_THAT([&] { executor.run(); },
-              ThrowsError(ErrorKind::kMismatch, {"'x' [3]", "'y' [2]", "rows"}));
+  EXPECT_TRUE(
+      throws_error([&] { executor.run(); }, ErrorKind::kMismatch, {"'x' [3]", "'y' [2]", "rows"}));
   // The one that fits mends it, and what waited is used.
   executor.set_input("y", floats({10, 20, 30}));
   executor.run();
   EXPECT_THAT(values_of(executor.output(0)).front(), 11);
-  EXPECT_THAT([&] { executor.set_input("x", Tensor::empty({2, 2}, {kDLFloat, 32, 1})); },
-              ThrowsError(ErrorKind::kMismatch, "input 'x' is float32 [rows]"));
+  EXPECT_TRUE(
+      throws_error([&] { executor.set_input("x", Tensor::empty({2, 2}, {kDLFloat, 32, 1})); },
+                   ErrorKind::kMismatch, "input 'x' is float32 [rows]"));
 }
 
 TEST(RelaxExecutorTest, ReadsInputsWhereTheyAreAlsoAfterAnotherShape) {
@@ -116,7 +117,7 @@ TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
   EXPECT_EQ(executor.outputs()[0].shape, std::vector<std::int64_t>{2});
   Tensor choice = Tensor::empty({}, {kDLUInt, 1, 1});
   executor.set_input("x", floats({1, 2}));
-  EXPECT_THAT([&] { executor.run(); }, ThrowsError(ErrorKind::kMismatch, "'choice'"));
+  EXPECT_TRUE(throws_error([&] { executor.run(); }, ErrorKind::kMismatch, "'choice'"));
   for (const bool truth : {true, false, true}) {
     *static_cast<std::uint8_t*>(choice.data()) = truth ? 1 : 0;
     executor.set_input("choice", choice);
@@ -132,10 +133,11 @@ TEST(RelaxSourceTest, TakesParametersThatAreKeptApart) {
     RelaxSource source(library, "", {{name, floats({1, 2, 3})}});
     EXPECT_THAT(source.least_shapes()[1], ElementsAre(3));
   }
-  EXPECT_THAT([&] { RelaxSource(library, "", {{"weights", floats({1})}}); },
-              ThrowsError(ErrorKind::kMismatch, {"'weights'", "'x', 'y'"}));
-  EXPECT_THAT([&] { RelaxSource(library, "", {{"y", Tensor::empty({1}, {kDLInt, 8, 1})}}); },
-              ThrowsError(ErrorKind::kMismatch, "float32 [rows]"));
+  EXPECT_TRUE(throws_error([&] { RelaxSource(library, "", {{"weights", floats({1})}}); },
+                           ErrorKind::kMismatch, {"'weights'", "'x', 'y'"}));
+  EXPECT_TRUE(
+      throws_error([&] { RelaxSource(library, "", {{"y", Tensor::empty({1}, {kDLInt, 8, 1})}}); },
+                   ErrorKind::kMismatch, "float32 [rows]"));
 }
 
 }  // namespace
