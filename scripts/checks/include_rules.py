@@ -28,6 +28,7 @@ LIBRARIES: dict[str, str | tuple[str, ...]] = {
     "libunwind": "libunwind.h",
     "nlohmann/json": "nlohmann/",
     "stb": "stb/",
+    "Vulkan": "vulkan/",
     "xxhash": "xxhash.h",
     "zlib": "zlib.h",
 }

@@ -1,0 +1,82 @@
+#include "runtime/devices/vulkan/context.h"
+
+#include <limits>
+
+#include <run_model/error.h>
+
+namespace run_model {
+namespace {
+
+// A GPU's own watchdog acts within seconds; what is computed by the CPU takes as long as it takes.
+constexpr std::uint64_t kPatience = 300'000'000'000;
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace
+
+VulkanContext::VulkanContext(const VulkanPhysicalDevice& device, const VulkanOptions& options)
+    : physical_(device), features_(device), options_(options) {
+  if (options_.patience_nanoseconds == 0) {
+    options_.patience_nanoseconds = device.info.software ? kEndless : kPatience;
+  }
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{};
+  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue.queueFamilyIndex = device.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo create{};
+  create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  create.pNext = features_.chain();
+  create.queueCreateInfoCount = 1;
+  create.pQueueCreateInfos = &queue;
+  create.enabledExtensionCount = static_cast<std::uint32_t>(features_.extensions().size());
+  create.ppEnabledExtensionNames = features_.extensions().data();
+  const VulkanInstanceFunctions& instance = device.instance->functions;
+  const VkResult result = instance.CreateDevice(device.handle, &create, nullptr, &handle_);
+  if (result != VK_SUCCESS) {
+    throw Error(
+        ErrorKind::kIncompatible,
+        device.info.name + " could not be opened with Vulkan (" + vulkan_result_name(result) + ")",
+        "see whether another program uses all of it, and whether the driver is whole");
+  }
+  const std::string missing = load_functions(instance, handle_, vk_);
+  if (!missing.empty()) {
+    const auto destroy = reinterpret_cast<PFN_vkDestroyDevice>(
+        instance.GetDeviceProcAddr(handle_, "vkDestroyDevice"));
+    if (destroy != nullptr) destroy(handle_, nullptr);
+    throw Error(ErrorKind::kIncompatible,
+                "the Vulkan driver of " + device.info.name + " has no " + missing,
+                "install a newer one");
+  }
+  vk_.GetDeviceQueue(handle_, device.queue_family, 0, &queue_);
+}
+
+VulkanContext::~VulkanContext() {
+  if (!stuck_) vk_.DestroyDevice(handle_, nullptr);
+}
+
+void VulkanContext::fail(VkResult result, const std::string& what) const {
+  switch (result) {
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+      throw Error(ErrorKind::kModel, name() + " has no memory left for " + what,
+                  "end other programs that use it, or take a smaller network or batch");
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+      throw Error(ErrorKind::kModel,
+                  "the Vulkan driver of " + name() + " found no memory of the CPU for " + what);
+    case VK_ERROR_DEVICE_LOST:
+      throw Error(
+          ErrorKind::kModel, name() + " was lost during " + what,
+          "its driver has reset it or it was taken away: the kernel's log (dmesg) has more");
+    case VK_TIMEOUT:
+      stuck_ = true;
+      throw Error(ErrorKind::kModel,
+                  name() + " has not finished " + what + " within " +
+                      std::to_string(options_.patience_nanoseconds / 1'000'000'000) + " seconds",
+                  "the kernel's log (dmesg) may say why");
+    default:
+      throw Error(ErrorKind::kModel,
+                  name() + " failed during " + what + " (" + vulkan_result_name(result) + ")");
+  }
+}
+
+}  // namespace run_model

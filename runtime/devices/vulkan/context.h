@@ -1,0 +1,59 @@
+// An opened Vulkan device: its functions, its queue, what it can do, and how it fails.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "runtime/devices/vulkan/features.h"
+#include "runtime/devices/vulkan/functions.h"
+#include "runtime/devices/vulkan/physical_device.h"
+
+namespace run_model {
+
+struct VulkanOptions {
+  // Copies go by way of staging memory, also where the CPU sees the device's.
+  bool staging_only = false;
+  // How long the queue may take for what it was given; 0 for what suits the device.
+  std::uint64_t patience_nanoseconds = 0;
+};
+
+class VulkanContext {
+ public:
+  // `device` must outlive it. Throws Error(kIncompatible) where the device cannot be opened.
+  VulkanContext(const VulkanPhysicalDevice& device, const VulkanOptions& options);
+  ~VulkanContext();
+  VulkanContext(const VulkanContext&) = delete;
+  VulkanContext& operator=(const VulkanContext&) = delete;
+
+  const VulkanDeviceFunctions& vk() const { return vk_; }
+  VkDevice handle() const { return handle_; }
+  VkQueue queue() const { return queue_; }
+  const VulkanPhysicalDevice& physical() const { return physical_; }
+  const VulkanFeatures& features() const { return features_; }
+  const VkPhysicalDeviceLimits& limits() const { return physical_.properties.limits; }
+  const std::string& name() const { return physical_.info.name; }
+
+  // Throws what a result other than VK_SUCCESS means; `what` was being done: "allocating 3 bytes".
+  // After a lost device every call fails.
+  void check(VkResult result, const std::string& what) const {
+    if (result != VK_SUCCESS) fail(result, what);
+  }
+  [[noreturn]] void fail(VkResult result, const std::string& what) const;
+
+  const VulkanOptions& options() const { return options_; }
+
+  // Whether the queue did not answer in time: nothing that it may use can be freed any more.
+  bool is_stuck() const { return stuck_; }
+
+ private:
+  const VulkanPhysicalDevice& physical_;
+  VulkanFeatures features_;
+  VulkanDeviceFunctions vk_;
+  VkDevice handle_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  VulkanOptions options_;
+  mutable std::atomic<bool> stuck_{false};
+};
+
+}  // namespace run_model

@@ -1,0 +1,71 @@
+#include "runtime/devices/vulkan/handles.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <run_model/tensor.h>
+
+namespace run_model {
+
+VulkanHandles::VulkanHandles(std::shared_ptr<VulkanContext> context) : pool_(std::move(context)) {}
+
+VulkanMemory* VulkanHandles::keep(std::unique_ptr<VulkanMemory> memory) {
+  VulkanMemory* const handle = memory.get();
+  live_.emplace(handle, std::move(memory));
+  return handle;
+}
+
+VulkanMemory* VulkanHandles::allocate(std::size_t bytes) {
+  auto memory = std::make_unique<VulkanMemory>();
+  memory->whole = memory.get();
+  memory->range = pool_.allocate(bytes);
+  allocated_bytes_ += static_cast<std::size_t>(memory->range.bytes);
+  return keep(std::move(memory));
+}
+
+VulkanMemory* VulkanHandles::part(VulkanMemory* memory, std::size_t offset, std::size_t bytes) {
+  auto made = std::make_unique<VulkanMemory>();
+  made->whole = memory->whole;
+  // Shaders read and write whole words, and ranges are multiples of them.
+  const std::uint64_t words = std::max<std::uint64_t>(1, (std::uint64_t{bytes} + 3) / 4);
+  made->range = {memory->range.block, memory->range.offset + offset, 4 * words};
+  return keep(std::move(made));
+}
+
+void VulkanHandles::free(VulkanMemory* memory) noexcept {
+  if (memory->whole == memory) {
+    allocated_bytes_ -= static_cast<std::size_t>(memory->range.bytes);
+    pool_.free(memory->range);
+  }
+  live_.erase(memory);
+}
+
+std::shared_ptr<void> VulkanHostMemory::allocate(const std::shared_ptr<VulkanContext>& context,
+                                                 std::size_t bytes) {
+  // Drivers map at 64 bytes at least.
+  auto block = std::make_shared<VulkanBlock>(context, VulkanBlock::Kind::kHost,
+                                             std::uint64_t{bytes} + kTensorAlignment);
+  const auto address = reinterpret_cast<std::uintptr_t>(block->mapped());
+  std::byte* const data =
+      block->mapped() + (kTensorAlignment - address % kTensorAlignment) % kTensorAlignment;
+  {
+    const std::lock_guard lock(table_->mutex);
+    table_->blocks.emplace(block->mapped(), block.get());
+  }
+  return {data, [block = std::move(block), table = table_](void*) {
+            const std::lock_guard lock(table->mutex);
+            table->blocks.erase(block->mapped());
+          }};
+}
+
+VulkanRange VulkanHostMemory::find(const void* data, std::size_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const std::lock_guard lock(table_->mutex);
+  const auto found = table_->blocks.lower_bound(begin);
+  if (found == table_->blocks.end()) return {};
+  const auto offset = static_cast<std::uint64_t>(begin - found->first);
+  if (offset > found->second->bytes() || bytes > found->second->bytes() - offset) return {};
+  return {found->second, offset, bytes};
+}
+
+}  // namespace run_model
