@@ -17,8 +17,8 @@ import numpy as np
 from conftest import CARTPOLE
 
 from cartpole_tools.policy_file import policy_file
-from cartpole_tools.q_network import QNetwork
 from run_model_tools import environment
+from run_model_tools.tuners.q_network import QNetwork
 
 BUILD = Path(os.environ["RUN_MODEL_BUILD"])
 SERVER = BUILD / "bin" / "rpc_server"

@@ -15,8 +15,8 @@ from conftest import CARTPOLE
 from cartpole_tools import environment
 from cartpole_tools.dqn import Learner, Settings
 from cartpole_tools.policy_file import policy_file, read_policy
-from cartpole_tools.q_network import Adam, QNetwork
 from cartpole_tools.replay import Replay
+from run_model_tools.tuners.q_network import Adam, QNetwork
 
 POLICY = CARTPOLE / "policy.onnx"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cartpole_tools.q_network import Adam, QNetwork
+from run_model_tools.tuners.q_network import Adam, QNetwork
 
 
 @dataclass(frozen=True)

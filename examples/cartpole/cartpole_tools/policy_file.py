@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from cartpole_tools.q_network import QNetwork
+from run_model_tools.tuners.q_network import QNetwork
 
 INPUT, OUTPUT = "observation", "q_values"
 

@@ -27,6 +27,8 @@ ACTIONS = {
     "tuning_tasks": ("tuning.session", "list_tasks"),
     "layers": ("tuning.session", "list_layers"),
     "tune": ("tuning.session", "tune"),
+    "replay": ("tuning.replay", "replay"),
+    "record_space": ("tuning.recording", "record_space"),
     "tune_kernels": ("tuning.kernel_search", "tune_kernels"),
 }
 

@@ -22,7 +22,7 @@ from run_model_tools.tuning.progress import Progress
 
 TUNING_DIR = BUILD_DIR / "tuning"
 METHODS = ("autotvm", "auto_scheduler", "metaschedule")
-TUNERS = ("xgb", "ga", "random", "gridsearch")
+TUNERS = ("xgb", "ga-dqn", "ga", "random", "gridsearch")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class TuningJob:
     trials: int | None = None
     tasks: tuple[int, ...] = ()
     tuner: str = "xgb"
+    seed: int | None = None
     threads: int = 1
     layout: str | None = None
     any_layout: bool = False
@@ -64,6 +65,7 @@ class TuningJob:
         return {"method": method, "onnx": str(self.model.path.resolve()), "shapes": self.shapes,
                 "target": self.target.tvm, "log": str(self.log(method)), "minutes": self.minutes,
                 "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner,
+                "seed": self.seed,
                 "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure,
                 "cc": self.cc,
                 "layout": None if method in ("autotvm", "graph") else self.layout,

@@ -78,8 +78,11 @@ def parse_arguments() -> argparse.Namespace:
                              "weighs")
     parser.add_argument("--tuner", choices=TUNERS, default="xgb",
                         help="how to search: by a learned model (default; installs xgboost-cpu "
-                             "into build/tuning/site), a genetic algorithm, at random or in order; "
-                             "auto_scheduler and metaschedule know xgb and random")
+                             "into build/tuning/site), a genetic algorithm (ga), one that deep "
+                             "Q-networks steer (ga-dqn), at random or in order; auto_scheduler and "
+                             "metaschedule know xgb and random")
+    parser.add_argument("--seed", type=int, metavar="N",
+                        help="ga-dqn: makes what is proposed repeatable")
     parser.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
                         help="to which auto_scheduler and metaschedule convert convolutions "
                              "(default: NHWC, for which they have the better rules)")
@@ -151,7 +154,7 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     return TuningJob(
         model=model, family=args.family or session.family_of(args.model.stem),
         target=target, shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
-        minutes=args.minutes, trials=args.trials, tasks=tasks, tuner=args.tuner,
+        minutes=args.minutes, trials=args.trials, tasks=tasks, tuner=args.tuner, seed=args.seed,
         any_layout=args.any_layout or args.graph_tuner,
         threads=args.threads or session.physical_cores(),
         layout=args.layout if args.layout != "NCHW" else None,

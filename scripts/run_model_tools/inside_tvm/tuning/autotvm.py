@@ -1,15 +1,14 @@
 """Tuning with AutoTVM's templates, each layer for its share of the time; inside TVM's process."""
 
+import hashlib
 import os
 import time
 
 from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.inside_tvm.tuning.session import Task, share
+from run_model_tools.inside_tvm.tuning.tasks import tuples
 from run_model_tools.tuning import records
 
-# What the cost model learns from before it proposes; TVM's default of 64 is more than most layers
-# get of a time box.
-PLAN_SIZE = 24
 BUILD_TIMEOUT = 30
 RUN_TIMEOUT = 15
 
@@ -23,7 +22,7 @@ def tasks(session):
     for layer in layers:
         for (name, arguments), key in zip(layer.templates, layer.keys()):
             with session.target:
-                task = autotvm.task.create(name, _tuples(arguments), target=session.target)
+                task = autotvm.task.create(name, tuples(arguments), target=session.target)
             if not session.request.get("any_layout"):
                 _keep_common_layouts(task, arguments, session.vector_lanes())
             item = Task(len(found), "%s %s" % (name, _shapes(arguments)), float(task.flop),
@@ -108,10 +107,13 @@ def _tune_one(session, task, until, count, option, earlier):
     """(trials measured, whether nothing more is to be expected)."""
     from tvm import autotvm
 
+    from run_model_tools.inside_tvm.tuning.tuners import PLAN_SIZE, make_tuner, resume
+
     space = task.autotvm.config_space
-    tuner = _make_tuner(autotvm, session.tuner, task.autotvm, space)
+    tuner = make_tuner(session.tuner, task.autotvm, session.seed, _state_file(session, task))
     before = earlier.setdefault(task.keys[0], [])
-    _resume(autotvm, tuner, session.tuner, task.autotvm, before)
+    resume(tuner, task.autotvm, [trial for trial in before
+                                 if space.is_index_valid(trial[0].config.index)])
     original, measured = tuner.has_next, []
     tuner.has_next = lambda: time.monotonic() < until and original()
 
@@ -134,37 +136,12 @@ def _tune_one(session, task, until, count, option, earlier):
     return len(measured), gone or stopped_early
 
 
-def _make_tuner(autotvm, name, task, space):
-    if name == "gridsearch":
-        return autotvm.tuner.GridSearchTuner(task)
-    # With few configurations there is nothing to learn.
-    if name == "random" or len(space) <= PLAN_SIZE:
-        return autotvm.tuner.RandomTuner(task)
-    if name == "ga":
-        return autotvm.tuner.GATuner(task, pop_size=min(PLAN_SIZE, len(space)))
-    # xgboost from 2.0 on refuses the objective "rank" with times as labels.
-    return autotvm.tuner.XGBTuner(task, plan_size=PLAN_SIZE, feature_type="curve",
-                                  loss_type="rank-binary")
-
-
-def _resume(autotvm, tuner, name, task, before):
-    """Tells a tuner what was measured already."""
-    indices = [inp.config.index for inp, _ in before]
-    if not indices:
-        return
-    if hasattr(tuner, "cost_model"):
-        # A record's own task does not know how much there is to compute.
-        inputs = [autotvm.measure.MeasureInput(task.target, task, task.config_space.get(index))
-                  for index in indices]
-        tuner.update(inputs, [result for _, result in before])
-    elif name == "gridsearch":
-        seen = set(indices)
-        while tuner.index in seen and tuner.has_next():
-            tuner.visited.append(tuner.index)
-            tuner.index = tuner.space.get_next_index(tuner.index, start=tuner.begin_idx,
-                                                     end=tuner.end_idx)
-    elif isinstance(getattr(tuner, "visited", None), list):
-        tuner.visited.extend(sorted(set(indices)))
+def _state_file(session, task):
+    """Where a tuner that learns keeps what it has learnt of a task."""
+    folder = session.log + ".learnt"
+    os.makedirs(folder, exist_ok=True)
+    name = hashlib.sha256(repr((task.keys[0], task.space)).encode()).hexdigest()[:16]
+    return os.path.join(folder, "%s.%s.npz" % (session.tuner, name))
 
 
 def _earlier(path):
@@ -207,13 +184,6 @@ def _runner(autotvm, session):
         host, port = session.host_and_port()
         return autotvm.RPCRunner(session.tracker["key"], host=host, port=port, **options)
     return autotvm.LocalRunner(cooldown_interval=0.0, **options)
-
-
-def _tuples(value):
-    """JSON's lists back into the tuples that a workload is made of."""
-    if isinstance(value, list):
-        return tuple(_tuples(item) for item in value)
-    return value
 
 
 def _tensors(arguments):

@@ -27,6 +27,7 @@ class Session:
         self.target = self._find_target(request["target"])
         self.log = request.get("log")
         self.tuner = request.get("tuner", "xgb")
+        self.seed = request.get("seed")
         self.trials = request.get("trials")
         self.threads = request.get("threads", 1)
         self.tracker = request.get("tracker")

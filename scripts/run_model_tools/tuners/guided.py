@@ -1,0 +1,159 @@
+"""The search that trials are scarce for: Bayesian optimisation, which goes on from what other tasks
+have taught.
+
+A Gaussian process says of each configuration how fast it is likely to be and how sure that is; the
+one tried next is that which promises the largest gain over the best so far (expected improvement:
+Jones et al. 1998, "Efficient Global Optimization of Expensive Black-Box Functions").  What
+experience with other tasks expects is a column of its own, which counts as much as the task at hand
+bears it out.  What fails counts as slowest, and where trials have failed, a gain counts as much
+less as it is likely to fail too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from run_model_tools.tuners.description import Description
+from run_model_tools.tuners.experience import FLOOR, TYPICAL, Experience, scores
+from run_model_tools.tuners.gaussian import Kernel, Process, expected_improvement, fit
+from run_model_tools.tuners.search import Search
+from run_model_tools.tuners.space import Space
+
+
+@dataclass(frozen=True)
+class GuidedSettings:
+    first: int = 8
+    """Trials by chance where there is no experience."""
+    refit: int = 6
+    """New trials before the kernel is fitted again."""
+    remembered: int = 256
+    """Trials that the process is made of: the fastest, and the latest."""
+    candidates: int = 3000
+    """Configurations that are weighed up where the space has more."""
+    patience: int = 24
+    """Trials at least before the search may be done."""
+    least_gain: float = 0.002
+    """The search is done when no configuration is expected to gain more than this share."""
+
+
+class Guided(Search):
+    def __init__(self, space: Space, seed: int | None = None,
+                 experience: Experience | None = None, arguments: Any = (),
+                 expectations: dict[int, float] | None = None,
+                 settings: GuidedSettings = GuidedSettings()) -> None:
+        super().__init__(space, seed)
+        self._settings = settings
+        self._description = Description([space])
+        self._experience, self._arguments = experience, arguments
+        self._whole = space.range <= settings.candidates
+        self.expectations: dict[int, float] = {} if expectations is None else expectations
+        """What experience expects, by index, as far as it was asked."""
+        self._kernel: Kernel | None = None
+        self._fitted = 0
+        self.gain = np.inf
+        """What the configuration proposed last was expected to gain, as a share of the speed."""
+        if self._whole:
+            self._pool = np.array([i for i in range(space.range) if space.is_valid(i)], dtype=int)
+            self._expect(self._pool)
+
+    @property
+    def done(self) -> bool:
+        """Whether more trials are not expected to gain anything worth the while."""
+        return (len(self.speeds) >= self._settings.patience
+                and self.gain < self._settings.least_gain)
+
+    def _expect(self, indices: np.ndarray) -> np.ndarray:
+        """What experience expects of configurations; the same of all where there is none."""
+        unknown = np.array([i for i in indices.tolist() if i not in self.expectations], dtype=int)
+        if len(unknown):
+            found = self._experience.expected(self._arguments, self.space, unknown) \
+                if self._experience else None
+            means = np.full(len(unknown), TYPICAL) if found is None else found[0]
+            self.expectations.update(zip(unknown.tolist(), means.tolist()))
+        return np.array([self.expectations[i] for i in indices.tolist()])
+
+    def _candidates(self) -> np.ndarray:
+        if self._whole:
+            return np.array([i for i in self._pool.tolist() if i not in self.proposed], dtype=int)
+        near = self._neighbours(sorted(self.speeds, key=lambda i: -self.speeds[i])[:12])
+        far = self.space.sample(self._settings.candidates - len(near), self.random,
+                                self.proposed | near)
+        return np.array(sorted(near) + far, dtype=int)
+
+    def _neighbours(self, indices: list[int]) -> set[int]:
+        """What departs from these in one knob."""
+        found = set()
+        for index in indices:
+            genes = self.space.genes(index)
+            for knob, size in enumerate(self.space.sizes):
+                for choice in range(int(size)):
+                    other = genes.copy()
+                    other[knob] = choice
+                    found.add(self.space.index(other))
+        return {i for i in found if i not in self.proposed and self.space.is_valid(i)}
+
+    def _choose(self, count: int) -> list[int]:
+        candidates = self._candidates()
+        if not len(candidates):
+            return []
+        expected = self._expect(candidates)
+        if np.ptp(expected) == 0 and (len(self.speeds) < self._settings.first
+                                      or self.best_speed <= 0):
+            return self.space.sample(count, self.random, self.proposed)
+        x = self._description.configurations(self.space, candidates)
+        known, y = self._known()
+        works = self._chance_to_work(known, x)
+        chosen: list[int] = []
+        # Of several at once, each is chosen as if the ones before had been as fast as expected.
+        believed: list[tuple[int, float]] = []
+        for _ in range(min(count, len(candidates))):
+            means, deviations = self._predict(known + [i for i, _ in believed],
+                                              np.append(y, [v for _, v in believed]), x, expected)
+            improvement = expected_improvement(means, deviations, float(y.max(initial=TYPICAL)))
+            improvement *= works
+            improvement[[i in chosen for i in candidates.tolist()]] = -1
+            best = int(np.argmax(improvement))
+            if not chosen:
+                self.gain = float(np.expm1(max(improvement[best], 0.0)))
+            chosen.append(int(candidates[best]))
+            believed.append((chosen[-1], float(means[best])))
+        return chosen
+
+    def _chance_to_work(self, known: list[int], x: np.ndarray) -> np.ndarray:
+        """How many of the trials nearby worked, for each of x; 1 where none is near."""
+        failed = np.array([self.speeds[i] <= 0 for i in known], dtype=bool)
+        if not failed.any():
+            return np.ones(len(x))
+        seen = self._description.configurations(self.space, np.array(known, dtype=int))
+        square = ((x[:, None] - seen[None]) ** 2).sum(2)
+        near = np.exp(-0.125 * square)
+        return (0.1 + near[:, ~failed].sum(1)) / (0.1 + near.sum(1))
+
+    def _known(self) -> tuple[list[int], np.ndarray]:
+        """What the process is made of, and its scores."""
+        known = list(self.speeds)
+        if len(known) > self._settings.remembered:
+            half = self._settings.remembered // 2
+            fastest = sorted(known, key=lambda i: -self.speeds[i])[:half]
+            known = list(dict.fromkeys(fastest + known[-half:]))
+        if self.best_speed <= 0:
+            return known, np.full(len(known), FLOOR)
+        return known, scores((self.speeds[i] for i in known), self.best_speed)
+
+    def _predict(self, known: list[int], y: np.ndarray, x: np.ndarray,
+                 expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lengths = np.full(x.shape[1], 1.5)
+        start = Kernel(lengths, 0.6, 0.003)
+        spread = np.array([0.4, 0.3])
+        seen = self._description.configurations(self.space, np.array(known, dtype=int))
+        prior = self._expect(np.array(known, dtype=int))
+        basis = np.stack([np.ones(len(known)), prior], axis=1)
+        if self._kernel is None or len(self.speeds) >= self._fitted + self._settings.refit:
+            self._kernel = fit(start, seen, basis, y - prior, spread) if len(known) >= 6 else start
+            self._fitted = len(self.speeds)
+        process = Process(self._kernel, seen, basis, y - prior, spread)
+        means, deviations = process.predict(x, np.stack([np.ones(len(x)), expected], axis=1))
+        return means + expected, deviations
