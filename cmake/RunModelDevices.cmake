@@ -27,6 +27,9 @@ function(run_model_find_device_headers variable header package)
   set(${variable} ${links} PARENT_SCOPE)
 endfunction()
 
+if(RUN_MODEL_OPENCL)
+  run_model_find_device_headers(RUN_MODEL_OPENCL_HEADERS CL/cl.h opencl-c-headers CL)
+endif()
 if(RUN_MODEL_VULKAN)
   run_model_find_device_headers(RUN_MODEL_VULKAN_HEADERS
     vulkan/vulkan_core.h libvulkan-dev vulkan vk_video)

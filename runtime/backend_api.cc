@@ -9,6 +9,7 @@
 #include <run_model/module.h>
 #include "base/text.h"
 #include "runtime/call_context.h"
+#include "runtime/devices/device_functions.h"
 #include "runtime/float16.h"
 #include "runtime/model_library.h"
 #include "runtime/relax/ffi_api.h"
@@ -111,16 +112,14 @@ std::string missing_function_hint(const std::string& name) {
   if (name.starts_with("tvm.contrib.")) {
     return "compile without -libs=… in the target";
   }
-  if (name.starts_with("__tvm_set_device") || name.starts_with("device_api.")) {
-    return "compile for the CPU (target \"llvm\")";
+  if (name.starts_with("__tvm_set_device")) {
+    return "the library has no code for a GPU: take the one that belongs to the graph";
+  }
+  if (name.starts_with("device_api.")) {
+    return "compile without the GPU's own kinds of memory (textures): target \"opencl\", without "
+           "-device=adreno";
   }
   return "compile the model from operators that TVM generates code for";
-}
-
-// "CPU" is the only device that compiled code may ask memory of.
-std::string wrong_device(int device_type, int device_id) {
-  return "the model uses device " + std::to_string(device_type) + ":" + std::to_string(device_id) +
-         ", but run_model has only the CPU (device 1); compile for the CPU (target \"llvm\")";
 }
 
 }  // namespace
@@ -155,8 +154,7 @@ void* TVMBackendAllocWorkspace(int device_type, int device_id, std::uint64_t byt
   using namespace run_model;
   try {
     if (device_type != kDLCPU) {
-      fail(wrong_device(device_type, device_id));
-      return nullptr;
+      return allocate_device_workspace({static_cast<DLDeviceType>(device_type), device_id}, bytes);
     }
     void* data = Workspace::of_this_thread().allocate(bytes);
     if (data == nullptr) {
@@ -172,7 +170,8 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void* data) {
   using namespace run_model;
   try {
     if (device_type != kDLCPU) {
-      return fail(wrong_device(device_type, device_id));
+      const DLDevice device{static_cast<DLDeviceType>(device_type), device_id};
+      return free_device_workspace(device, data) ? 0 : kFailure;
     }
     if (!Workspace::of_this_thread().free(data)) {
       return fail("the model frees workspace that it did not allocate on this thread");
@@ -198,6 +197,11 @@ int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function) {
       return 0;
     }
     const PackedFunction found = library.find(name);
+    DeviceFunctions* device = model != nullptr ? model->device_functions() : nullptr;
+    if (found == nullptr && device != nullptr) {
+      *function = device->find(name);
+      if (*function != nullptr) return 0;
+    }
     if (found == nullptr) {
       return fail("the model calls the function " + in_quotes(name) +
                   ", which is part of TVM's own runtime and not of run_model; " +
@@ -216,6 +220,7 @@ int TVMFuncCall(void* function, run_model::PackedValue* args, int* type_codes, i
                 run_model::PackedValue* result, int* result_type_code) {
   using namespace run_model;
   *result_type_code = kTypeNull;
+  if (is_callable_handle(function)) return call_handle(function, args, type_codes, num_args);
   const auto packed = reinterpret_cast<PackedFunction>(function);
   return packed(args, type_codes, num_args, result, result_type_code, nullptr);
 }

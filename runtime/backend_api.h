@@ -31,14 +31,14 @@ typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv* env, void* d
 RUN_MODEL_EXPORT int TVMBackendParallelLaunch(FTVMParallelLambda task, void* data, int num_task);
 RUN_MODEL_EXPORT int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* env);
 
-// Scratch memory of the calling thread, aligned to kTensorAlignment. Only for the CPU.
+// Scratch memory of the calling thread, aligned to kTensorAlignment, or of a device.
 RUN_MODEL_EXPORT void* TVMBackendAllocWorkspace(int device_type, int device_id, std::uint64_t bytes,
                                                 int type_code_hint, int type_bits_hint);
 RUN_MODEL_EXPORT int TVMBackendFreeWorkspace(int device_type, int device_id, void* data);
 
-// The function `name` of the library whose __tvm_module_ctx is `module`. There are no functions
-// from elsewhere: TVM's own runtime has a registry of them (sorting, BLAS …), which this one has
-// not.
+// The function `name` of the library whose __tvm_module_ctx is `module`, or its kernel of that name
+// for a GPU. There are no functions from elsewhere: TVM's own runtime has a registry of them
+// (sorting, BLAS …), which this one has not.
 RUN_MODEL_EXPORT int TVMBackendGetFuncFromEnv(void* module, const char* name, void** function);
 
 // Calls what TVMBackendGetFuncFromEnv gave.

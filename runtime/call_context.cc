@@ -14,6 +14,7 @@ namespace {
 thread_local ThreadPool* current_pool = nullptr;
 
 thread_local std::string last_error;
+thread_local ErrorKind last_error_kind = ErrorKind::kModel;
 
 // Sizes are rounded up to pages, so that requests of nearly the same size fit the same block.
 constexpr std::size_t kPage = 4096;
@@ -47,7 +48,21 @@ CurrentPool::~CurrentPool() { current_pool = previous_; }
 
 const std::string& last_packed_error() { return last_error; }
 
-void set_last_packed_error(std::string message) noexcept { last_error = std::move(message); }
+void set_last_packed_error(std::string message) noexcept {
+  last_error = std::move(message);
+  last_error_kind = ErrorKind::kModel;
+}
+
+void set_last_packed_failure(const Error& error) noexcept {
+  try {
+    last_error = error.what();
+  } catch (const std::bad_alloc&) {
+    last_error.clear();
+  }
+  last_error_kind = error.kind();
+}
+
+ErrorKind last_packed_error_kind() { return last_error_kind; }
 
 void clear_last_packed_error() noexcept { last_error.clear(); }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <run_model/error.h>
 #include <run_model/thread_pool.h>
 
 namespace run_model {
@@ -31,6 +32,10 @@ class CurrentPool {
 const std::string& last_packed_error();
 
 void set_last_packed_error(std::string message) noexcept;
+// The same with the kind of the failure, for whoever makes an Error of it again.
+void set_last_packed_failure(const Error& error) noexcept;
+// What set_last_packed_failure was told since; kModel where the reason came as a text.
+ErrorKind last_packed_error_kind();
 void clear_last_packed_error() noexcept;
 
 // Scratch memory for compiled functions.

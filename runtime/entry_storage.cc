@@ -46,10 +46,12 @@ std::vector<bool> entries_of(const ParamBinding& params, std::size_t entries) {
 
 EntryStorage::EntryStorage(const Graph& graph, const StoragePlan& storages,
                            const ParamBinding& params, MemoryPlanning planning,
-                           const TensorConvention& convention)
+                           const TensorConvention& convention, const GraphDevices& devices)
     : graph_(graph),
-      plan_(plan_memory(graph, storages, entries_of(params, graph.entries.size()), planning)),
+      plan_(plan_memory(graph, storages, entries_of(params, graph.entries.size()), planning,
+                        alignments_of(devices))),
       block_(allocate_pages(plan_.bytes)),
+      devices_(graph.entries.size(), nullptr),
       arguments_(graph.entries.size()),
       owners_(graph.entries.size(), block_),
       read_only_(graph.entries.size(), false),
@@ -66,9 +68,23 @@ EntryStorage::EntryStorage(const Graph& graph, const StoragePlan& storages,
     if (same_dtype(entry.dtype, {kDLUInt, 1, 1})) tensor.dtype = convention.bool_type;
   }
   if (convention.strides) add_strides();
+  for (const auto& device : devices) place_on(device, params);
   for (const BoundParam& param : params.params) {
+    if (devices_[param.entry] != nullptr) continue;
     move(param.entry, const_cast<void*>(param.data), std::const_pointer_cast<void>(param.owner));
     read_only_[param.entry] = !param.writable;
+  }
+}
+
+void EntryStorage::place_on(const std::shared_ptr<OpenDevice>& device, const ParamBinding& params) {
+  placements_.push_back(std::make_unique<EntryPlacement>(device, graph_, plan_, params));
+  const std::vector<void*>& handles = placements_.back()->handles();
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    if (handles[i] == nullptr) continue;
+    devices_[i] = device.get();
+    arguments_[i].data = handles[i];
+    arguments_[i].device = device->id();
+    owners_[i] = nullptr;
   }
 }
 
@@ -95,7 +111,52 @@ DLTensor* EntryStorage::argument(std::size_t entry, bool flatten) {
 
 Tensor EntryStorage::tensor(std::size_t entry) const {
   const GraphEntry& description = graph_.entries[entry];
+  if (devices_[entry] != nullptr) {
+    Tensor copied = Tensor::empty(description.shape, description.dtype);
+    download(entry, copied.data());
+    return copied;
+  }
   return Tensor::view(arguments_[entry].data, description.shape, description.dtype, owners_[entry]);
+}
+
+void EntryStorage::copy(std::size_t from, std::size_t to) {
+  const std::size_t bytes = graph_.entries[to].bytes;
+  OpenDevice* source = devices_[from];
+  OpenDevice* target = devices_[to];
+  if (source == nullptr && target == nullptr) {
+    std::memmove(data(to), data(from), bytes);
+  } else if (source == nullptr) {
+    upload(to, data(from));
+  } else if (target == nullptr) {
+    download(from, data(to));
+  } else if (source == target) {
+    const std::lock_guard lock(source->mutex());
+    source->device().copy(data(from), 0, data(to), 0, bytes);
+  } else {
+    const Tensor between = tensor(from);
+    upload(to, between.data());
+  }
+}
+
+Tensor EntryStorage::host_memory(std::size_t entry) const {
+  const GraphEntry& description = graph_.entries[entry];
+  OpenDevice& device = *devices_[entry];
+  const std::lock_guard lock(device.mutex());
+  std::shared_ptr<void> memory = device.device().allocate_host(description.bytes);
+  std::memset(memory.get(), 0, description.bytes);
+  return Tensor::view(memory.get(), description.shape, description.dtype, memory);
+}
+
+void EntryStorage::upload(std::size_t entry, const void* from) {
+  OpenDevice& device = *devices_[entry];
+  const std::lock_guard lock(device.mutex());
+  device.device().upload(data(entry), 0, from, graph_.entries[entry].bytes);
+}
+
+void EntryStorage::download(std::size_t entry, void* to) const {
+  OpenDevice& device = *devices_[entry];
+  const std::lock_guard lock(device.mutex());
+  device.device().download(data(entry), 0, to, graph_.entries[entry].bytes);
 }
 
 void EntryStorage::move_to(std::size_t entry, const Tensor& tensor) {

@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <run_model/graph_executor.h>
 #include "runtime/call_context.h"
+#include "runtime/devices/device_run.h"
+#include "runtime/devices/host_sides.h"
 #include "runtime/entry_storage.h"
 #include "runtime/model_loader.h"
 #include "runtime/node_calls.h"
@@ -40,24 +43,32 @@ class GraphExecutor::Impl {
   Tensor argument(std::size_t index);
   void set_argument(std::size_t index, const Tensor& tensor);
   void set_argument_zero_copy(std::size_t index, const Tensor& tensor);
-  Tensor output(std::size_t index) const;
+  Tensor output(std::size_t index);
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
 
   void set_threads(std::shared_ptr<ThreadPool> threads);
   void run();
+  void run_async();
+  void wait();
   void run_node(std::size_t index);
+  // Seconds of the device's time; nothing for a node that runs on the CPU.
+  std::optional<double> run_node_timed(std::size_t index);
+  OpenDevice* device_of_node(std::size_t index) const;
 
  private:
   // A model and all that running it takes. NodeCalls points into the others.
   struct Prepared {
     Prepared(LoadedModel loaded, MemoryPlanning planning)
         : model(std::move(loaded)),
-          entries(model.graph, model.plan, model.params, planning, model.convention),
-          calls(model, entries) {}
+          entries(model.graph, model.plan, model.params, planning, model.convention, model.devices),
+          calls(model, entries),
+          sides(entries) {}
 
     LoadedModel model;
     EntryStorage entries;
     NodeCalls calls;
+    HostSides sides;
+    DeviceRun device_run{model, calls};
     std::vector<std::vector<std::int64_t>> shapes;  // of the inputs it was made for, by argument
   };
   // An input that waits for others, which it contradicts until they are given too.
@@ -73,6 +84,8 @@ class GraphExecutor::Impl {
   void hand_over(Prepared& from);
   void check_waiting() const;
   void run_calls();
+  void start_calls();
+  bool on_device(std::size_t entry) const { return now_->entries.device_of(entry) != nullptr; }
   std::size_t argument_entry(std::size_t argument) const;
   std::shared_ptr<ThreadPool> pool() const;
   void check_all_set() const;

@@ -7,6 +7,7 @@
 #include <run_model/error.h>
 #include "base/json.h"
 #include "base/text.h"
+#include "runtime/devices/device_name.h"
 
 namespace run_model {
 namespace {
@@ -134,7 +135,7 @@ class GraphParser {
     JsonField shapes = sized(typed_list(attrs, "shape", "list_shape"), count);
     JsonField dtypes = sized(typed_list(attrs, "dltype", "list_str"), count);
     JsonField storages = sized(typed_list(attrs, "storage_id", "list_int"), count);
-    check_placement(attrs, count);
+    const std::vector<DLDeviceType> devices = parse_placement(attrs, count);
     graph_.entries.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       GraphEntry entry;
@@ -150,7 +151,23 @@ class GraphParser {
       entry.storage =
           static_cast<std::size_t>(storages.at(i).integer(0, static_cast<std::int64_t>(count) - 1));
       graph_.num_storages = std::max(graph_.num_storages, entry.storage + 1);
+      entry.device = devices[i];
       graph_.entries.push_back(std::move(entry));
+    }
+    check_storages(storages);
+  }
+
+  void check_storages(const JsonField& storages) const {
+    std::vector<const GraphEntry*> first(graph_.num_storages, nullptr);
+    for (std::size_t i = 0; i < graph_.entries.size(); ++i) {
+      const GraphEntry& entry = graph_.entries[i];
+      const GraphEntry*& other = first[entry.storage];
+      if (other == nullptr) other = &entry;
+      if (other->device != entry.device) {
+        storages.at(i).fail("is " + std::to_string(entry.storage) + ", which is on " +
+                            device_name({other->device, 0}) + " and on " +
+                            device_name({entry.device, 0}));
+      }
     }
   }
 
@@ -173,13 +190,16 @@ class GraphParser {
     return shape;
   }
 
-  // Graphs for one device may omit the device; others must say CPU for every tensor.
-  void check_placement(const JsonField& attrs, std::size_t count) {
+  // Graphs for one device may omit the device.
+  std::vector<DLDeviceType> parse_placement(const JsonField& attrs, std::size_t count) {
+    std::vector<DLDeviceType> placement(count, kDLCPU);
     if (attrs.has("device_index")) {
+      graph_.says_devices = true;
       JsonField devices = sized(typed_list(attrs, "device_index", "list_int"), count);
       for (std::size_t i = 0; i < count; ++i) {
         std::int64_t device = devices.at(i).integer(INT32_MIN, INT32_MAX);
-        if (device != kDLCPU)
+        placement[i] = static_cast<DLDeviceType>(device);
+        if (!device_type_name(placement[i]))
           refuse_placement(devices.at(i), "device type " + std::to_string(device));
       }
     }
@@ -192,11 +212,13 @@ class GraphParser {
         }
       }
     }
+    return placement;
   }
 
   [[noreturn]] static void refuse_placement(const JsonField& field, const std::string& where) {
     try {
-      field.fail("places a tensor on " + where + ", but this runtime computes on the CPU only");
+      field.fail("places a tensor on " + where +
+                 ", but this runtime knows plain memory of the CPU, CUDA, OpenCL and Vulkan");
     } catch (const Error& error) {
       throw Error(ErrorKind::kIncompatible, error.what());
     }

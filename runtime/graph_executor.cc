@@ -220,6 +220,10 @@ std::size_t GraphExecutor::Impl::input_index(std::string_view name) const {
 
 Tensor GraphExecutor::Impl::input(std::size_t index) {
   const std::size_t argument = argument_of_input(index);
+  if (const std::size_t entry = argument_entry(argument); on_device(entry)) {
+    set_[argument] = true;
+    return now_->sides.to_write(entry, true);
+  }
   now_->entries.move_home(argument_entry(argument));
   if (argument < in_place_.size()) in_place_[argument] = {};
   set_[argument] = true;
@@ -227,31 +231,45 @@ Tensor GraphExecutor::Impl::input(std::size_t index) {
 }
 
 void GraphExecutor::Impl::set_input(std::size_t index, const Tensor& tensor) {
-  if (takes_shape(argument_of_input(index), tensor, false)) copy(tensor, input(index));
+  const std::size_t argument = argument_of_input(index);
+  if (!takes_shape(argument, tensor, false)) return;
+  const std::size_t entry = argument_entry(argument);
+  set_[argument] = true;
+  copy(tensor, on_device(entry) ? now_->sides.to_write(entry, false) : input(index));
 }
 
 Tensor GraphExecutor::Impl::argument(std::size_t index) {
   const std::size_t entry = argument_entry(index);
-  now_->entries.make_writable(entry);
   set_[index] = true;
+  if (on_device(entry)) return now_->sides.to_read_and_write(entry);
+  now_->entries.make_writable(entry);
   return now_->entries.tensor(entry);
 }
 
 void GraphExecutor::Impl::set_argument(std::size_t index, const Tensor& tensor) {
-  if (takes_shape(index, tensor, false)) copy(tensor, argument(index));
+  if (!takes_shape(index, tensor, false)) return;
+  const std::size_t entry = argument_entry(index);
+  set_[index] = true;
+  copy(tensor, on_device(entry) ? now_->sides.to_write(entry, false) : argument(index));
 }
 
 void GraphExecutor::Impl::set_argument_zero_copy(std::size_t index, const Tensor& tensor) {
   if (tensor.defined()) check_buffer_alignment(arguments_.at(index), tensor);
   if (!takes_shape(index, tensor, true)) return;
+  if (const std::size_t entry = argument_entry(index); on_device(entry)) {
+    now_->sides.write_from(entry, tensor);
+    set_[index] = true;
+    return;
+  }
   now_->entries.move_to(argument_entry(index), tensor);
   if (index < in_place_.size()) in_place_[index] = tensor;
   set_[index] = true;
 }
 
-Tensor GraphExecutor::Impl::output(std::size_t index) const {
+Tensor GraphExecutor::Impl::output(std::size_t index) {
   if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
-  return now_->entries.tensor(now_->model.graph.outputs.at(index));
+  const std::size_t entry = now_->model.graph.outputs.at(index);
+  return on_device(entry) ? now_->sides.to_read(entry) : now_->entries.tensor(entry);
 }
 
 void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& tensor) {
@@ -278,7 +296,11 @@ void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& 
                     std::to_string(other) + ", which is written to other memory already",
                 "give both the same memory, or copy one of them");
   }
-  now_->entries.move_to(entry, tensor);
+  if (on_device(entry)) {
+    now_->sides.read_into(entry, tensor);
+  } else {
+    now_->entries.move_to(entry, tensor);
+  }
   output_memory_[index] = tensor.data();
 }
 
@@ -286,7 +308,13 @@ MemoryAccount GraphExecutor::Impl::memory() const {
   const LoadedModel& model = now_->model;
   std::size_t activations = model.interpreter != nullptr ? model.interpreter->held_bytes() : 0;
   for (const auto& prepared : prepared_) activations += prepared->entries.plan().bytes;
-  return {model.params.bytes_in_place, model.params.bytes_copied, activations};
+  MemoryAccount account{model.params.bytes_in_place, model.params.bytes_copied, activations};
+  for (const auto& placement : now_->entries.placements()) {
+    account.device_params += placement->param_bytes();
+    account.device_activations += placement->activation_bytes();
+    account.device_workspaces += placement->device().workspace().held_bytes();
+  }
+  return account;
 }
 
 void GraphExecutor::Impl::set_threads(std::shared_ptr<ThreadPool> threads) {
@@ -303,19 +331,81 @@ void GraphExecutor::Impl::run() {
   run_calls();
 }
 
+void GraphExecutor::Impl::run_async() {
+  check_all_set();
+  check_waiting();
+  if (now_->device_run.uses_devices()) {
+    start_calls();
+  } else {
+    run_calls();
+  }
+}
+
+void GraphExecutor::Impl::wait() {
+  if (!now_->device_run.uses_devices()) return;
+  const auto locks = now_->device_run.lock();
+  now_->sides.download();
+  now_->device_run.wait();
+}
+
 void GraphExecutor::Impl::run_calls() {
+  if (now_->device_run.uses_devices()) {
+    const auto locks = now_->device_run.lock();
+    start_calls();
+    wait();
+    return;
+  }
   const std::shared_ptr<ThreadPool> threads = pool();
   CurrentPool use(*threads);
   now_->calls.run_all();
   if (now_->model.interpreter != nullptr) describe_outputs();
 }
 
+// Outputs are stale from here on, should a function fail.
+void GraphExecutor::Impl::start_calls() {
+  const auto locks = now_->device_run.lock();
+  const std::shared_ptr<ThreadPool> threads = pool();
+  CurrentPool use(*threads);
+  now_->sides.upload();
+  now_->sides.note_change();
+  now_->device_run.start();
+}
+
+// On devices it is done when this returns.
 void GraphExecutor::Impl::run_node(std::size_t index) {
   check_all_set();
   check_waiting();
+  const auto locks = now_->device_run.lock();
   const std::shared_ptr<ThreadPool> threads = pool();
   CurrentPool use(*threads);
+  if (!now_->device_run.uses_devices()) {
+    now_->calls.run(index);
+    return;
+  }
+  now_->sides.upload();
+  now_->sides.note_change();
   now_->calls.run(index);
+  now_->device_run.wait();
+}
+
+OpenDevice* GraphExecutor::Impl::device_of_node(std::size_t index) const {
+  const GraphNode& node = graph().nodes[now_->calls.in_graph().at(index)];
+  return node.num_outputs == 0 ? nullptr : now_->entries.device_of(node.first_output);
+}
+
+std::optional<double> GraphExecutor::Impl::run_node_timed(std::size_t index) {
+  OpenDevice* device = device_of_node(index);
+  if (device == nullptr) {
+    run_node(index);
+    return std::nullopt;
+  }
+  const std::lock_guard lock(device->mutex());
+  now_->sides.upload();
+  const Device::Mark start = device->device().mark();
+  run_node(index);
+  const double seconds = device->device().seconds_between(start, device->device().mark());
+  device->device().forget_marks();
+  return seconds;
 }
 
 void GraphExecutor::Impl::check_all_set() const {
@@ -367,6 +457,8 @@ void GraphExecutor::set_threads(std::shared_ptr<ThreadPool> threads) {
   impl_->set_threads(std::move(threads));
 }
 void GraphExecutor::run() { impl_->run(); }
+void GraphExecutor::run_async() { impl_->run_async(); }
+void GraphExecutor::wait() { impl_->wait(); }
 MemoryAccount GraphExecutor::memory() const { return impl_->memory(); }
 
 }  // namespace run_model

@@ -11,14 +11,28 @@
 namespace run_model {
 namespace {
 
-std::size_t aligned_sum(std::size_t a, std::size_t b) {
+std::size_t aligned_sum(std::size_t a, std::size_t b, std::size_t alignment) {
   std::size_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum) ||
-      __builtin_add_overflow(sum, -sum % kTensorAlignment, &sum)) {
+      __builtin_add_overflow(sum, (alignment - sum % alignment) % alignment, &sum)) {
     throw Error(ErrorKind::kFormat, "the graph's tensors are larger than any memory");
   }
   return sum;
 }
+
+// By the kind of device, where all tensors on it begin.
+class Alignments {
+ public:
+  explicit Alignments(const DeviceAlignments& devices) : devices_(devices) {}
+
+  std::size_t operator[](DLDeviceType device) const {
+    const auto known = devices_.find(device);
+    return known == devices_.end() ? kTensorAlignment : std::lcm(known->second, kTensorAlignment);
+  }
+
+ private:
+  const DeviceAlignments& devices_;
+};
 
 // Whether TVM's name for the function says that it concatenates and does nothing else:
 // "fused_concatenate_3" (0.7), "tvmgen_default_fused_concatenate_3" (0.8 and later). Names of
@@ -74,8 +88,9 @@ struct Lifetime {
 
 class TightPlanner {
  public:
-  TightPlanner(const Graph& graph, const StoragePlan& storages, const std::vector<bool>& is_param)
-      : graph_(graph), alias_of_(storages.alias_of), is_param_(is_param) {}
+  TightPlanner(const Graph& graph, const StoragePlan& storages, const std::vector<bool>& is_param,
+               const Alignments& alignments)
+      : graph_(graph), alias_of_(storages.alias_of), is_param_(is_param), alignments_(alignments) {}
 
   MemoryPlan plan() {
     plan_.joined.assign(graph_.nodes.size(), false);
@@ -105,14 +120,16 @@ class TightPlanner {
       return;
     }
     const std::size_t whole = node.first_output;
+    // What a device sees of its memory through two handles at once is not for sure.
+    if (graph_.entries[whole].device != kDLCPU) return;
     std::vector<const GraphEntry*> parts;
     std::vector<std::size_t> taken;
     std::size_t offset = 0;
     for (std::size_t input : node.inputs) {
       const std::size_t part = alias_of_[input];
       const bool seen = std::find(taken.begin(), taken.end(), part) != taken.end();
-      if (seen || fixed_[part] || is_param_[part] || parent_[part] != part ||
-          offset % kTensorAlignment != 0) {
+      if (seen || graph_.entries[part].device != kDLCPU || fixed_[part] || is_param_[part] ||
+          parent_[part] != part || offset % kTensorAlignment != 0) {
         return;
       }
       taken.push_back(part);
@@ -180,14 +197,19 @@ class TightPlanner {
     std::vector<std::size_t> placed;  // by offset
     for (std::size_t root : roots) {
       const std::size_t bytes = graph_.entries[root].bytes;
+      const DLDeviceType device = graph_.entries[root].device;
+      const std::size_t alignment = alignments_[device];
       std::size_t offset = 0;
       for (std::size_t other : placed) {
+        if (graph_.entries[other].device != device) continue;
         if (!lifetimes_[other].overlaps(lifetimes_[root])) continue;
-        if (aligned_sum(offset, bytes) <= plan_.offset[other]) break;
-        offset = std::max(offset, aligned_sum(plan_.offset[other], graph_.entries[other].bytes));
+        if (aligned_sum(offset, bytes, alignment) <= plan_.offset[other]) break;
+        offset = std::max(offset,
+                          aligned_sum(plan_.offset[other], graph_.entries[other].bytes, alignment));
       }
       plan_.offset[root] = offset;
-      plan_.bytes = std::max(plan_.bytes, aligned_sum(offset, bytes));
+      std::size_t& block = plan_.bytes_on(device);
+      block = std::max(block, aligned_sum(offset, bytes, alignment));
       placed.insert(std::upper_bound(placed.begin(), placed.end(), root,
                                      [&](std::size_t a, std::size_t b) {
                                        return plan_.offset[a] < plan_.offset[b];
@@ -203,6 +225,7 @@ class TightPlanner {
   const Graph& graph_;
   const std::vector<std::size_t>& alias_of_;
   const std::vector<bool>& is_param_;
+  const Alignments& alignments_;
   MemoryPlan plan_;
   std::vector<bool> fixed_;                    // by alias
   std::vector<std::size_t> parent_;            // of an alias: the concatenation it is a part of
@@ -211,19 +234,22 @@ class TightPlanner {
 };
 
 MemoryPlan compiler_plan(const Graph& graph, const StoragePlan& storages,
-                         const std::vector<bool>& is_param) {
+                         const std::vector<bool>& is_param, const Alignments& alignments) {
   MemoryPlan plan;
   plan.joined.assign(graph.nodes.size(), false);
   plan.root = storages.alias_of;
   std::vector<bool> elsewhere(graph.num_storages, false);
+  std::vector<DLDeviceType> devices(graph.num_storages, kDLCPU);
   for (std::size_t i = 0; i < graph.entries.size(); ++i) {
     if (is_param[i]) elsewhere[graph.entries[i].storage] = true;
+    devices[graph.entries[i].storage] = graph.entries[i].device;
   }
   std::vector<std::size_t> offsets(graph.num_storages, MemoryPlan::kNotPlaced);
   for (std::size_t i = 0; i < graph.num_storages; ++i) {
     if (elsewhere[i]) continue;
-    offsets[i] = plan.bytes;
-    plan.bytes = aligned_sum(plan.bytes, storages.storage_bytes[i]);
+    std::size_t& block = plan.bytes_on(devices[i]);
+    offsets[i] = block;
+    block = aligned_sum(block, storages.storage_bytes[i], alignments[devices[i]]);
   }
   for (const GraphEntry& entry : graph.entries) plan.offset.push_back(offsets[entry.storage]);
   return plan;
@@ -232,11 +258,13 @@ MemoryPlan compiler_plan(const Graph& graph, const StoragePlan& storages,
 }  // namespace
 
 MemoryPlan plan_memory(const Graph& graph, const StoragePlan& storages,
-                       const std::vector<bool>& is_param, MemoryPlanning planning) {
+                       const std::vector<bool>& is_param, MemoryPlanning planning,
+                       const DeviceAlignments& device_alignments) {
+  const Alignments alignments(device_alignments);
   if (planning == MemoryPlanning::kCompiler || graph.entries.size() > kMostTightEntries) {
-    return compiler_plan(graph, storages, is_param);
+    return compiler_plan(graph, storages, is_param, alignments);
   }
-  return TightPlanner(graph, storages, is_param).plan();
+  return TightPlanner(graph, storages, is_param, alignments).plan();
 }
 
 }  // namespace run_model

@@ -1,8 +1,9 @@
-// Where the tensors of a graph lie in one block of memory.
+// Where the tensors of a graph lie in one block of memory on each device.
 #pragma once
 
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include <run_model/graph.h>
@@ -13,11 +14,15 @@ namespace run_model {
 struct MemoryPlan {
   static constexpr std::size_t kNotPlaced = std::numeric_limits<std::size_t>::max();
 
-  // Bytes of the block, a multiple of kTensorAlignment.
+  // Bytes of the CPU's block, a multiple of kTensorAlignment, and of the others'.
   std::size_t bytes = 0;
+  std::map<DLDeviceType, std::size_t> device_bytes;
+  std::size_t& bytes_on(DLDeviceType device) {
+    return device == kDLCPU ? bytes : device_bytes[device];
+  }
 
-  // Of each entry, in bytes from the block's start, aligned to kTensorAlignment; kNotPlaced for
-  // parameters.
+  // Of each entry, in bytes from its device's block's start, aligned as that demands; kNotPlaced
+  // for parameters.
   std::vector<std::size_t> offset;
 
   // For each entry the entry whose memory it lies in: its alias, or the result of a concatenation
@@ -45,8 +50,13 @@ enum class MemoryPlanning {
 // "greedy by size" of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
 // Inference" (2020), section 5.2. It compares pairs: graphs with more than kMostTightEntries
 // entries are laid out as the compiler said.
+//
+// On the CPU tensors are aligned to kTensorAlignment, elsewhere to that and to `alignments`, which
+// has all devices of the graph.
 inline constexpr std::size_t kMostTightEntries = 8192;
+using DeviceAlignments = std::map<DLDeviceType, std::size_t>;
 MemoryPlan plan_memory(const Graph& graph, const StoragePlan& storages,
-                       const std::vector<bool>& is_param, MemoryPlanning planning);
+                       const std::vector<bool>& is_param, MemoryPlanning planning,
+                       const DeviceAlignments& alignments = {});
 
 }  // namespace run_model

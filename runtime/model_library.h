@@ -13,6 +13,8 @@ namespace run_model {
 
 struct RelaxExecutable;
 
+class DeviceFunctions;
+
 class ModelLibrary : public Module {
  public:
   // The graph of a single-file export of TVM up to 0.20.
@@ -20,6 +22,8 @@ class ModelLibrary : public Module {
 
   // Its code for GPUs; empty where it computes on the CPU only.
   virtual const DeviceCodes& device_codes() const;
+  // What makes its kernels callable; null where it has none.
+  virtual DeviceFunctions* device_functions() const { return nullptr; }
 
   // The executable that TVM since 0.21 puts in its place; null where there is none.
   virtual std::shared_ptr<const RelaxExecutable> relax_executable() const { return nullptr; }

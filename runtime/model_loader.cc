@@ -9,6 +9,7 @@
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "runtime/device_blob.h"
+#include "runtime/devices/graph_devices.h"
 #include "runtime/model_library.h"
 #include "runtime/param_binding.h"
 #include "runtime/params_file.h"
@@ -57,8 +58,14 @@ const EmbeddedGraph& graph_of_library(const Module& library) {
   return *embedded;
 }
 
+void refuse_gpu_library(const Module& library) {
+  const ModelLibrary* model = as_model_library(library);
+  if (model != nullptr) refuse_device_codes(model->device_codes(), library_name(library));
+}
+
 LoadedModel load_relax(std::shared_ptr<Module> library, const std::vector<NamedArray>& arrays,
                        const ExecutorOptions& options) {
+  refuse_gpu_library(*library);
   const auto source = std::make_shared<RelaxSource>(std::move(library), options.function, arrays);
   if (options.on_loaded) options.on_loaded();
   return source->model_for(source->least_shapes());
@@ -73,17 +80,12 @@ void refuse_relax_options(const ExecutorOptions& options, const std::string& sou
               "leave the function's name out");
 }
 
-void refuse_gpu_library(const Module& library) {
-  const ModelLibrary* model = as_model_library(library);
-  if (model != nullptr) refuse_device_codes(model->device_codes(), library_name(library));
-}
-
 LoadedModel fit_together(std::shared_ptr<Module> library, Graph graph,
                          const std::string& graph_source, const ReadParams& read,
                          const ExecutorOptions& options) {
   refuse_relax_options(options, library_name(*library));
-  refuse_gpu_library(*library);
-  LoadedModel model{std::move(library), std::move(graph), {}, {}, {}, {}, {}};
+  LoadedModel model{std::move(library), std::move(graph), {}, {}, {}, {}, {}, {}};
+  model.devices = open_graph_devices(model.graph, *model.module, options.devices);
   model.plan = plan_storage(model.graph, graph_source);
   if (options.on_loaded) options.on_loaded();
   model.params = bind_params(model.graph, read.params, read.file, read.source);

@@ -25,6 +25,7 @@ struct LoadedModel {
   TensorConvention convention;
   std::shared_ptr<RelaxSource> relax;             // what it was made of; null for graphs
   std::shared_ptr<RelaxInterpreter> interpreter;  // null unless it is interpreted
+  GraphDevices devices{};                         // that the graph places entries on
 };
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.

@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "runtime/backend_api.h"
 #include "runtime/device_blob.h"
+#include "runtime/devices/device_functions.h"
 #include "runtime/elf/file.h"
 #include "runtime/elf/host.h"
 #include "runtime/elf/loadable.h"
@@ -183,9 +184,13 @@ class LibraryModule final : public ModelLibrary {
 
   const DeviceCodes& device_codes() const override { return device_codes_; }
 
+  DeviceFunctions* device_functions() const override { return device_functions_.get(); }
+
   void set_device_blob(DeviceBlob blob) {
     embedded_graph_ = std::move(blob.graph);
     device_codes_ = std::move(blob.codes);
+    if (!device_codes_.empty())
+      device_functions_ = std::make_unique<DeviceFunctions>(device_codes_);
   }
 
  private:
@@ -238,6 +243,7 @@ class LibraryModule final : public ModelLibrary {
   std::string main_function_;
   std::optional<EmbeddedGraph> embedded_graph_;
   DeviceCodes device_codes_;
+  std::unique_ptr<DeviceFunctions> device_functions_;
   bool speaks_ffi_ = false;
   std::string prefix_;  // of the functions' symbols
   std::shared_ptr<const RelaxExecutable> relax_executable_;

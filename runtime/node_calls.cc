@@ -170,9 +170,8 @@ void NodeCalls::execute_now(const Call& call) {
     return;
   }
   if (call.function == nullptr) {
-    const std::size_t entry = model_.graph.nodes[call.node].first_output;
-    std::memmove(entries_.data(entry), static_cast<DLTensor*>(arguments[0].v_handle)->data,
-                 model_.graph.entries[entry].bytes);
+    const GraphNode& node = model_.graph.nodes[call.node];
+    entries_.copy(node.inputs[0], node.first_output);
     return;
   }
   PackedValue result{};
@@ -199,8 +198,9 @@ void NodeCalls::throw_missing(const GraphNode& node) const {
 
 void NodeCalls::throw_failure(const Call& call) const {
   const GraphNode& node = model_.graph.nodes[call.node];
-  throw Error(ErrorKind::kModel, "node " + in_quotes(node.name) + " (function " +
-                                     in_quotes(node.function) + ") failed: " + last_packed_error());
+  throw Error(last_packed_error_kind(), "node " + in_quotes(node.name) + " (function " +
+                                            in_quotes(node.function) +
+                                            ") failed: " + last_packed_error());
 }
 
 }  // namespace run_model

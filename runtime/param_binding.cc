@@ -80,7 +80,8 @@ ParamBinding bind_params(const Graph& graph, const std::vector<Param>& params,
     }
     const GraphEntry& entry = graph.entries[found->second];
     check_form(param, entry.shape, entry.dtype, source);
-    bool in_place = is_aligned(param.data.data());
+    // Of what is copied to a device nothing else reads the bytes.
+    bool in_place = entry.device != kDLCPU || is_aligned(param.data.data());
     (in_place ? binding.bytes_in_place : binding.bytes_copied) += param.data.size();
     binding.params.push_back({found->second, in_place ? param.data.data() : nullptr, file, false});
   }

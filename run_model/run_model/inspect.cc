@@ -227,7 +227,6 @@ Inspection inspect(const Settings& settings) {
 
   DeviceBlob blob;
   note_problem(problems, [&] { blob = device_blob(elf, file); });
-  note_problem(problems, [&] { refuse_device_codes(blob.codes, elf.source()); });
   const std::optional<EmbeddedGraph>& embedded = blob.graph;
   inspection.library.single_file = embedded.has_value();
   Contents contents = read_contents(files, embedded);

@@ -27,6 +27,7 @@ LIBRARIES: dict[str, str | tuple[str, ...]] = {
     "libjpeg-turbo": ("jpeglib.h", "jerror.h"),
     "libunwind": "libunwind.h",
     "nlohmann/json": "nlohmann/",
+    "OpenCL": "CL/",
     "stb": "stb/",
     "Vulkan": "vulkan/",
     "xxhash": "xxhash.h",

@@ -18,8 +18,9 @@ namespace run_model {
 struct GraphEntry {
   std::vector<std::int64_t> shape;
   DLDataType dtype{};
-  std::size_t bytes = 0;    // of a dense tensor of that shape and type
-  std::size_t storage = 0;  // entries with the same number share memory at different times
+  std::size_t bytes = 0;         // of a dense tensor of that shape and type
+  std::size_t storage = 0;       // entries with the same number share memory at different times
+  DLDeviceType device = kDLCPU;  // whose memory it lies in: the CPU's, CUDA's, OpenCL's, Vulkan's
 };
 
 enum class NodeKind {
@@ -69,12 +70,13 @@ struct Graph {
   // output, for a tuple the number of its fields, which follow. Empty for graphs, which give a
   // list.
   std::vector<std::int64_t> output_tuples;
+  bool says_devices = false;  // else all of it lies where its library computes
 };
 
 // Parses and checks a graph. Everything in it is consistent afterwards: indices are in range, nodes
-// come after what they read, shapes and sizes fit, names of inputs are unique, all of it on the
-// CPU. `source` names the text in errors. Throws Error(kFormat), or Error(kIncompatible) for a
-// graph that is placed on another device than the CPU.
+// come after what they read, shapes and sizes fit, names of inputs are unique, entries of one
+// storage are on one device. `source` names the text in errors. Throws Error(kFormat), or
+// Error(kIncompatible) for a graph that is placed on a device or in memory of another kind.
 Graph parse_graph(std::string_view json, const std::string& source);
 
 }  // namespace run_model

@@ -32,6 +32,10 @@ struct MemoryAccount {
   std::size_t params_mapped = 0;  // parameters used in place in the mapped file or library
   std::size_t params_copied = 0;  // parameters copied to aligned storage
   std::size_t activations = 0;    // storage for inputs, intermediates and outputs
+  // The same on devices, and scratch memory of functions there, which all executors share.
+  std::size_t device_params = 0;
+  std::size_t device_activations = 0;
+  std::size_t device_workspaces = 0;
 };
 
 struct ExecutorOptions {
@@ -48,6 +52,9 @@ struct ExecutorOptions {
   bool require_inputs = true;
   // Which function of a library of TVM 0.21 and later. Empty: "main".
   std::string function{};
+  // Which GPU for a model that was compiled for that kind of them: the device_id of each
+  // device_type, 0 where none is given.
+  std::vector<DLDevice> devices{};
 };
 
 // A parameter that was read already.
@@ -124,6 +131,13 @@ class GraphExecutor {
   // Runs every node. Throws Error(kMismatch) naming the inputs that were never set or contradict
   // each other, Error(kModel) when a compiled function reports failure.
   void run();
+
+  // run() in two halves, for models that compute on a GPU: run_async() hands the work to it and
+  // returns while it computes, wait() returns when all is done and outputs are there. Nothing else
+  // of the executor may be called in between. What fails on the way may show in either. On the CPU
+  // run_async() does it all.
+  void run_async();
+  void wait();
 
   MemoryAccount memory() const;
 

@@ -1,0 +1,54 @@
+// The context and the queue of an OpenCL device, and what goes wrong with them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <run_model/error.h>
+#include "runtime/devices/opencl/api.h"
+
+namespace run_model {
+
+// Shared by all that needs them to be released: memory may outlive the Device.
+class OpenClQueue {
+ public:
+  OpenClQueue(const OpenClApi& functions, cl_platform_id platform, cl_device_id device,
+              std::string name);
+  ~OpenClQueue();
+  OpenClQueue(const OpenClQueue&) = delete;
+  OpenClQueue& operator=(const OpenClQueue&) = delete;
+
+  const OpenClApi& api;
+  const cl_device_id device;
+  const std::string name;  // of the device: "opencl:0 (…)"
+
+  cl_context context() const { return context_; }
+  cl_command_queue queue() const { return queue_; }
+
+  // From now on commands note their times; waits for those that are under way.
+  void note_times();
+
+  // Throw Error naming the device: kIncompatible where there is no memory, else kModel.
+  void check(cl_int status, const std::string& what) const {
+    if (status != CL_SUCCESS) [[unlikely]]
+      fail(status, what);
+  }
+  [[noreturn]] void fail(cl_int status, const std::string& what) const;
+
+  void finish() const { check(api.clFinish(queue_), "waiting for the device"); }
+
+ private:
+  cl_context context_ = nullptr;
+  cl_command_queue queue_ = nullptr;
+  bool notes_times_ = false;
+};
+
+// What a handle of device memory points to: compiled code takes it for an address, and asserts that
+// it is a multiple of 64.
+struct alignas(64) OpenClBuffer {
+  cl_mem memory;
+  std::size_t bytes;
+};
+
+}  // namespace run_model
