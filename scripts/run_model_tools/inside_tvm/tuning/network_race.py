@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal, faster_folding
-from run_model_tools.inside_tvm.tuning import kernel_trials
+from run_model_tools.inside_tvm.tuning import compared_values, kernel_trials
 
 # Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
 # many places counts.
@@ -21,6 +21,7 @@ class NetworkRace:
         self._inputs = {
             var.name_hint: random.standard_normal([int(d) for d in var.checked_type.shape]).astype(
                 str(var.checked_type.dtype)) for var in mod["main"].params}
+        self._compared = compared_values.with_values(tvm, mod)
         self._expected = None
         self._built = []
 
@@ -38,33 +39,40 @@ class NetworkRace:
 
     def _modules(self, table):
         """The network in several places of memory; the last tables' are kept."""
-        from tvm.contrib import graph_executor
-
-        from run_model_tools.kernels import choices
-        from run_model_tools.kernels.relay import rewriting
-
         for known, modules in self._built:
             if known == table:
                 return modules
-        tvm, target = self._tvm, self._session.target
-        with choices.replaced_by(table), tvm.transform.PassContext(opt_level=3):
-            factory = faster_folding.build(tvm, rewriting.rewrite(self._mod, target).module, target)
-        modules = []
-        for _ in range(PLACES):
-            module = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
-            module.set_input(**self._inputs)
-            module.run()
-            modules.append(module)
-        outputs = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+        factory = self._build(self._mod, table)
+        modules = [self._ran(factory) for _ in range(PLACES)]
+        compared = modules[0]
+        if self._compared is not self._mod:
+            compared = self._ran(self._build(self._compared, table))
+        outputs = [compared.get_output(i).numpy() for i in range(compared.get_num_outputs())]
         self._expected = self._expected or outputs
-        for ours, other in zip(outputs, self._expected):
-            worst, limit = np.abs(ours - other).max(), kernel_trials.TOLERANCE * np.abs(other).max()
-            if not worst <= limit:
-                raise Refusal(
-                    "wrong", "with other kernels the network's output departs by %g where %g is "
-                             "allowed" % (worst, limit))
+        try:
+            compared_values.check(outputs, self._expected, kernel_trials.TOLERANCE)
+        except compared_values.Departure as error:
+            raise Refusal(
+                "wrong", "with other kernels the network's output %s" % error) from error
         self._built.append((table, modules))
         return modules
+
+    def _build(self, mod, table):
+        from run_model_tools.kernels import choices
+        from run_model_tools.kernels.relay import rewriting
+
+        tvm, target = self._tvm, self._session.target
+        with choices.replaced_by(table), tvm.transform.PassContext(opt_level=3):
+            return faster_folding.build(tvm, rewriting.rewrite(mod, target).module, target)
+
+    def _ran(self, factory):
+        """A module that has run once."""
+        from tvm.contrib import graph_executor
+
+        module = graph_executor.GraphModule(factory["default"](self._tvm.cpu(0)))
+        module.set_input(**self._inputs)
+        module.run()
+        return module
 
 
 def _seconds(module):
