@@ -87,20 +87,40 @@ std::array<float, 3> parse_channels(const JsonField& field) {
 }  // namespace
 
 Preprocessing preprocessing_field(const JsonField& field) {
-  constexpr std::array<std::string_view, 9> kKnown{
-      "resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean", "std"};
+  constexpr std::array<std::string_view, 11> kKnown{
+      "resizer",  "fit",         "resize",    "crop", "pad", "position",
+      "rounding", "color_order", "divide_by", "mean", "std"};
   refuse_other_members(field, kKnown);
   Preprocessing result;
-  result.resizer = parse_resizer(one_of(
-      field.member("resizer"),
-      {"nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic", "cv2-linear"}));
+  result.resizer = parse_resizer(
+      one_of(field.member("resizer"), {"nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear",
+                                       "pil13-bicubic", "cv2-linear", "cv2-warp"}));
   result.fit = parse_fit(one_of(field.member("fit"), {"crop", "squash", "letterbox", "pad"}));
   if (result.fit == Fit::kCrop) {
     result.resize = static_cast<int>(field.member("resize").integer(1, kMaxImageSide));
     result.crop = static_cast<int>(field.member("crop").integer(1, result.resize));
   }
   if (const auto pad = find_member(field, "pad")) {
-    result.pad = static_cast<std::uint8_t>(pad->integer(0, 255));
+    const bool warps = result.resizer == Resizer::kCv2Warp;
+    if (pad->is_string()) {
+      if (!warps) pad->fail("is a text, which has a meaning with the resizer cv2-warp only");
+      one_of(*pad, {"edge"});
+      result.outside = Outside::kEdge;
+    } else {
+      result.pad = static_cast<std::uint8_t>(pad->integer(0, 255));
+      if (warps) result.outside = Outside::kPad;
+    }
+  }
+  for (const std::string_view key : {"position", "rounding"}) {
+    if (result.fit != Fit::kLetterbox && field.has(key)) {
+      field.member(key).fail("has a meaning with the fit letterbox only");
+    }
+  }
+  if (const auto position = find_member(field, "position")) {
+    result.letterbox.at_start = one_of(*position, {"centre", "start"}) == "start";
+  }
+  if (const auto rounding = find_member(field, "rounding")) {
+    result.letterbox.round_down = one_of(*rounding, {"nearest", "down"}) == "down";
   }
   result.color_order =
       parse_color_order(one_of(field.member("color_order"), {"RGB", "BGR", "GRAY"}));

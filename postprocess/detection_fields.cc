@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::int64_t kMaxCount = 1'000'000;
 
-constexpr std::array<std::string_view, 13> kCommon{
+constexpr std::array<std::string_view, 14> kCommon{
     "kind",       "form",       "labels",          "activation",
     "score_clip", "background", "classes_per_box", "score_threshold",
     "candidates", "nms",        "limit",           "clip",
-    "keypoints"};
+    "keypoints",  "region"};
 
 // The members of all forms, and those of this one.
 void refuse_unknown(const JsonField& task, std::initializer_list<std::string_view> of_form) {

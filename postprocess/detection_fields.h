@@ -18,6 +18,9 @@ bool channels_last_field(const JsonField& task);
 // The "anchors" of the form ssd (anchor_fields.cc). Throws Error(kFormat).
 AnchorSource anchors_field(const JsonField& field);
 
+// "region" of a task (region_fields.cc). Throws Error(kFormat).
+RegionRule region_field(const JsonField& field);
+
 // Throws Error(kFormat).
 DetectionTask detection_field(const JsonField& task);
 

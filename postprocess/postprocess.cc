@@ -10,19 +10,10 @@
 #include "postprocess/candidates.h"
 #include "postprocess/output_values.h"
 #include "postprocess/segmentation.h"
+#include "postprocess/way_back.h"
 
 namespace run_model {
 namespace {
-
-// From the network's input to the picture.
-struct WayBack {
-  explicit WayBack(const PreprocessReport& report) : picture(report) {}
-
-  double x(double in_input) const { return (in_input - picture.offset_x) / picture.scale_x; }
-  double y(double in_input) const { return (in_input - picture.offset_y) / picture.scale_y; }
-
-  const PreprocessReport& picture;
-};
 
 std::string label_of(const Task& task, std::size_t index) {
   return index < task.labels.size() ? task.labels[index] : "";
@@ -55,9 +46,8 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
   const WayBack back(picture);
   DetectionResult result;
   for (const Candidate& candidate : kept) {
-    const Box& box = candidate.decoded.box;
     Detection detection;
-    detection.box = {back.x(box.left), back.y(box.top), back.x(box.right), back.y(box.bottom)};
+    detection.box = back.box(candidate.decoded.box);
     if (task.clip == BoxClip::kPicture) {
       const auto width = static_cast<double>(picture.original_width);
       const auto height = static_cast<double>(picture.original_height);
@@ -69,7 +59,8 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
     detection.label = label_of(whole, candidate.class_index);
     detection.score = candidate.score;
     for (const Keypoint& point : candidate.decoded.keypoints) {
-      detection.keypoints.push_back({back.x(point.x), back.y(point.y), point.score});
+      const auto [x, y] = back.to_picture(point.x, point.y);
+      detection.keypoints.push_back({x, y, point.score});
     }
     result.detections.push_back(std::move(detection));
   }
@@ -114,14 +105,15 @@ LandmarksResult find_landmarks(const Task& whole, const LandmarksTask& task,
   };
   for (std::size_t i = 0; i < count; ++i) {
     Landmark point;
+    double x = 0.0, y = 0.0;
     for (std::size_t c = 0; c < columns; ++c) {
       const double value = values.data()[i * columns + c];
       switch (task.columns[c]) {
         case PointColumn::kX:
-          point.x = back.x(value * unit_x);
+          x = value * unit_x;
           break;
         case PointColumn::kY:
-          point.y = back.y(value * unit_y);
+          y = value * unit_y;
           break;
         case PointColumn::kZ:
           point.z = value * unit_x / picture.scale_x;
@@ -139,6 +131,9 @@ LandmarksResult find_landmarks(const Task& whole, const LandmarksTask& task,
           break;
       }
     }
+    const WayBack::Point at = back.to_picture(x, y);
+    point.x = at[0];
+    point.y = at[1];
     result.points.push_back(point);
   }
   if (task.confidence) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "postprocess/output_values.h"
+#include "postprocess/way_back.h"
 
 namespace run_model {
 namespace {
@@ -33,22 +34,52 @@ struct Place {
   bool seen = false;
 };
 
-std::vector<Place> places(int picture, double scale, double offset, int input, std::size_t map) {
-  std::vector<Place> list(static_cast<std::size_t>(picture));
+// `first` and `end`: the part of the input that is of the region.
+Place place_of(double in_input, int input, double first, double end, std::size_t map) {
   const double last = static_cast<double>(map) - 1;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const double in_input = (static_cast<double>(i) + 0.5) * scale + offset;
-    const double in_map = in_input * static_cast<double>(map) / input;
-    const double between = std::clamp(in_map - 0.5, 0.0, last);
-    Place& place = list[i];
-    place.seen = in_input >= 0 && in_input <= input;
-    place.low = static_cast<std::size_t>(between);
-    place.high = std::min(place.low + 1, map - 1);
-    place.weight = static_cast<float>(between - static_cast<double>(place.low));
-    place.nearest = static_cast<std::size_t>(std::clamp(std::floor(in_map), 0.0, last));
-  }
-  return list;
+  const double in_map = in_input * static_cast<double>(map) / input;
+  const double between = std::clamp(in_map - 0.5, 0.0, last);
+  Place place;
+  place.seen = in_input >= first && in_input <= end;
+  place.low = static_cast<std::size_t>(between);
+  place.high = std::min(place.low + 1, map - 1);
+  place.weight = static_cast<float>(between - static_cast<double>(place.low));
+  place.nearest = static_cast<std::size_t>(std::clamp(std::floor(in_map), 0.0, last));
+  return place;
 }
+
+// How one axis of the picture lies in the input.
+struct Axis {
+  int picture = 0, input = 0;
+  double scale = 1.0, offset = 0.0;
+  double first = 0.0, end = 0.0;  // of the input: what is of the region
+
+  Axis(int picture_side, int input_side, double scale_of, double offset_of,
+       const PictureRegion* region, bool horizontal)
+      : picture(picture_side),
+        input(input_side),
+        scale(scale_of),
+        offset(offset_of),
+        end(input_side) {
+    if (region == nullptr) return;
+    const double begin = horizontal ? region->x : region->y;
+    const double side = horizontal ? region->width : region->height;
+    first = std::max(0.0, begin * scale + offset);
+    end = std::min(end, (begin + side) * scale + offset);
+  }
+
+  Place at(double in_input, std::size_t map) const {
+    return place_of(in_input, input, first, end, map);
+  }
+
+  // Of the middles of all of the picture's pixels.
+  std::vector<Place> all(std::size_t map) const {
+    std::vector<Place> list;
+    list.reserve(static_cast<std::size_t>(picture));
+    for (int i = 0; i < picture; ++i) list.push_back(at((i + 0.5) * scale + offset, map));
+    return list;
+  }
+};
 
 void read_sides(const OutputValues& values, const NetworkOutput& output, Map& map) {
   // [H, W] with dimensions of 1 before or behind; sides of 1 count where four dimensions tell them.
@@ -160,6 +191,15 @@ std::uint8_t interpolated_mask(const Map& map, const Place& x, const Place& y, f
   return value >= threshold ? 1 : 0;
 }
 
+std::uint8_t class_at(const SegmentationTask& task, const Map& map, const Place& x,
+                      const Place& y) {
+  if (!task.bilinear) return map.best[y.nearest * map.width + x.nearest];
+  if (task.form == SegmentationForm::kMask) {
+    return interpolated_mask(map, x, y, static_cast<float>(task.threshold));
+  }
+  return interpolated_class(map, x, y);
+}
+
 }  // namespace
 
 SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
@@ -178,30 +218,34 @@ SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
       read_mask(task, values, map);
     }
   }
-  const std::vector<Place> columns = places(picture.original_width, picture.scale_x,
-                                            picture.offset_x, picture.input_width, map.width);
-  const std::vector<Place> rows = places(picture.original_height, picture.scale_y, picture.offset_y,
-                                         picture.input_height, map.height);
+  const PictureRegion* region = picture.region ? &*picture.region : nullptr;
+  const Axis across(picture.original_width, picture.input_width, picture.scale_x, picture.offset_x,
+                    region, true);
+  const Axis down(picture.original_height, picture.input_height, picture.scale_y, picture.offset_y,
+                  region, false);
   SegmentationResult result;
   result.width = picture.original_width;
   result.height = picture.original_height;
   result.class_count = map.classes;
-  result.classes.reserve(columns.size() * rows.size());
-  const auto threshold = static_cast<float>(task.threshold);
-  for (const Place& y : rows) {
-    for (const Place& x : columns) {
-      std::uint8_t found = SegmentationResult::kUnseen;
-      if (x.seen && y.seen) {
-        if (!task.bilinear) {
-          found = map.best[y.nearest * map.width + x.nearest];
-        } else if (task.form == SegmentationForm::kMask) {
-          found = interpolated_mask(map, x, y, threshold);
-        } else {
-          found = interpolated_class(map, x, y);
-        }
+  result.classes.reserve(static_cast<std::size_t>(result.width) *
+                         static_cast<std::size_t>(result.height));
+  const auto add = [&](const Place& x, const Place& y) {
+    result.classes.push_back(x.seen && y.seen ? class_at(task, map, x, y)
+                                              : SegmentationResult::kUnseen);
+  };
+  const WayBack way(picture);
+  if (way.turned()) {
+    for (int y = 0; y < result.height; ++y) {
+      for (int x = 0; x < result.width; ++x) {
+        const auto [input_x, input_y] = way.to_input(x + 0.5, y + 0.5);
+        add(across.at(input_x, map.width), down.at(input_y, map.height));
       }
-      result.classes.push_back(found);
     }
+    return result;
+  }
+  const std::vector<Place> columns = across.all(map.width);
+  for (const Place& y : down.all(map.height)) {
+    for (const Place& x : columns) add(x, y);
   }
   return result;
 }

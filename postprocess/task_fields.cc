@@ -18,8 +18,9 @@ constexpr std::size_t kMaxLabelBytes = 1024;
 constexpr std::int64_t kMaxPoints = 100'000;
 
 SegmentationTask segmentation_field(const JsonField& task) {
-  constexpr std::array<std::string_view, 8> kKnown{"kind",       "output",    "form",   "layout",
-                                                   "activation", "threshold", "labels", "resample"};
+  constexpr std::array<std::string_view, 9> kKnown{"kind",   "output",     "form",
+                                                   "layout", "activation", "threshold",
+                                                   "labels", "resample",   "region"};
   refuse_other_members(task, kKnown);
   SegmentationTask segmentation;
   segmentation.output = output_field(task.member("output"));
@@ -67,10 +68,10 @@ void check_columns(const JsonField& field, const std::vector<PointColumn>& colum
 }
 
 LandmarksTask landmarks_field(const JsonField& task) {
-  constexpr std::array<std::string_view, 11> kKnown{
-      "kind",      "output",           "columns",    "points",
-      "units",     "point_activation", "confidence", "confidence_activation",
-      "threshold", "labels",           "connections"};
+  constexpr std::array<std::string_view, 12> kKnown{
+      "kind",      "output",           "columns",     "points",
+      "units",     "point_activation", "confidence",  "confidence_activation",
+      "threshold", "labels",           "connections", "region"};
   refuse_other_members(task, kKnown);
   LandmarksTask landmarks;
   landmarks.output = output_field(task.member("output"));
@@ -106,8 +107,8 @@ LandmarksTask landmarks_field(const JsonField& task) {
 }
 
 ClassificationTask classification_field(const JsonField& task) {
-  constexpr std::array<std::string_view, 5> kKnown{"kind", "output", "labels", "activation",
-                                                   "binary"};
+  constexpr std::array<std::string_view, 6> kKnown{"kind",       "output", "labels",
+                                                   "activation", "binary", "region"};
   refuse_other_members(task, kKnown);
   ClassificationTask classification;
   classification.output = output_field(task.member("output"));
@@ -123,7 +124,7 @@ ClassificationTask classification_field(const JsonField& task) {
 }
 
 EmbeddingTask embedding_field(const JsonField& task) {
-  constexpr std::array<std::string_view, 2> kKnown{"kind", "output"};
+  constexpr std::array<std::string_view, 3> kKnown{"kind", "output", "region"};
   refuse_other_members(task, kKnown);
   return {output_field(task.member("output"))};
 }
@@ -165,6 +166,7 @@ Task task_field(const JsonField& field) {
     }
     task.labels = list_field(*labels, label_field);
   }
+  if (const auto region = find_member(field, "region")) task.region = region_field(*region);
   return task;
 }
 

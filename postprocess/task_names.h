@@ -26,6 +26,16 @@ inline constexpr auto kBoxFormats = enum_names<BoxFormat>({{BoxFormat::kXyxy, "x
                                                            {BoxFormat::kCxcywh, "cxcywh"},
                                                            {BoxFormat::kCycxhw, "cycxhw"}});
 
+inline constexpr auto kRegionSources =
+    enum_names<RegionRule::From>({{RegionRule::From::kBox, "box"},
+                                  {RegionRule::From::kKeypoints, "keypoints"},
+                                  {RegionRule::From::kAlignment, "alignment"}});
+
+inline constexpr auto kSquares =
+    enum_names<RegionRule::Square>({{RegionRule::Square::kNone, "none"},
+                                    {RegionRule::Square::kLong, "long"},
+                                    {RegionRule::Square::kShort, "short"}});
+
 inline constexpr auto kPointColumns =
     enum_names<PointColumn>({{PointColumn::kX, "x"},
                              {PointColumn::kY, "y"},

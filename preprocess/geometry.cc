@@ -26,6 +26,34 @@ int centre_offset(int size, int crop) {
 
 }  // namespace
 
+bool can_be_seen(const PictureRegion& region, int width, int height) {
+  // Half the diagonal is as far as it reaches, however it is turned.
+  const double turned = std::hypot(region.width, region.height) / 2;
+  const double reach_x = region.angle == 0.0 ? region.width / 2 : turned;
+  const double reach_y = region.angle == 0.0 ? region.height / 2 : turned;
+  const double x = region.x + region.width / 2, y = region.y + region.height / 2;
+  return region.width >= 1.0 && region.height >= 1.0 && x + reach_x > 0 && y + reach_y > 0 &&
+         x - reach_x < width && y - reach_y < height;
+}
+
+void check_region(const PictureRegion& region, int width, int height) {
+  const auto fail = [](const std::string& what, const char* hint) {
+    throw Error(ErrorKind::kUsage, "the region of the picture " + what, hint);
+  };
+  for (const double number : {region.x, region.y, region.width, region.height, region.angle}) {
+    if (!std::isfinite(number)) fail("has a number that is not finite", "give x,y,width,height");
+  }
+  for (const double side : {region.width, region.height}) {
+    if (side < 1.0 || side > kMaxImageSide) {
+      fail("has a side that is not 1 to 65535 pixels", "give x,y,width,height in pixels");
+    }
+  }
+  if (!can_be_seen(region, width, height)) {
+    fail("lies outside the picture of " + size_text(width, height),
+         "the left top corner of the picture is 0,0");
+  }
+}
+
 std::string_view fit_name(Fit fit) { return kFits.name(fit); }
 
 Fit parse_fit(std::string_view name) { return kFits.parse(name, "fit"); }
@@ -60,13 +88,16 @@ Geometry squash_geometry(int target_width, int target_height) {
   return {target_width, target_height, {0, 0, target_width, target_height}, 0, 0};
 }
 
-Geometry letterbox_geometry(int width, int height, int target_width, int target_height) {
+Geometry letterbox_geometry(int width, int height, int target_width, int target_height,
+                            const LetterboxRule& rule) {
   const double ratio = std::min(static_cast<double>(target_width) / width,
                                 static_cast<double>(target_height) / height);
-  const auto scaled = [ratio](int size, int target) {
-    return std::clamp(static_cast<int>(std::nearbyint(size * ratio)), 1, target);
+  const auto scaled = [&](int size, int target) {
+    const double side = rule.round_down ? std::floor(size * ratio) : std::nearbyint(size * ratio);
+    return std::clamp(static_cast<int>(side), 1, target);
   };
   Geometry geometry = squash_geometry(scaled(width, target_width), scaled(height, target_height));
+  if (rule.at_start) return geometry;
   geometry.pad_left = (target_width - geometry.resized_width) / 2;
   geometry.pad_top = (target_height - geometry.resized_height) / 2;
   return geometry;

@@ -16,7 +16,8 @@ constexpr auto kResizers = enum_names<Resizer>({{Resizer::kNearest, "nearest"},
                                                 {Resizer::kPilBicubic, "pil-bicubic"},
                                                 {Resizer::kPil13Bilinear, "pil13-bilinear"},
                                                 {Resizer::kPil13Bicubic, "pil13-bicubic"},
-                                                {Resizer::kCv2Linear, "cv2-linear"}});
+                                                {Resizer::kCv2Linear, "cv2-linear"},
+                                                {Resizer::kCv2Warp, "cv2-warp"}});
 
 // Source index = floor(index * source / target).
 Image resize_nearest(const Image& image, int width, int height, const Region& window) {
@@ -67,6 +68,11 @@ Image resize(const Image& image, int width, int height, Resizer resizer, const R
       return pil(PilFilter::kBicubic, PilRelease::k13);
     case Resizer::kCv2Linear:
       return resize_cv2_linear(image, width, height, window);
+    case Resizer::kCv2Warp:
+      return warp_cv2_linear(
+          image,
+          {0.0, 0.0, static_cast<double>(image.width()), static_cast<double>(image.height())},
+          width, height, std::nullopt, window);
   }
   throw Error(ErrorKind::kInternal, "unknown resizer");
 }

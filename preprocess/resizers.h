@@ -2,6 +2,10 @@
 // width x height, which must lie inside, and differ in size from `image`.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
+#include <run_model/geometry.h>
 #include <run_model/image.h>
 
 namespace run_model {
@@ -27,5 +31,13 @@ Image resize_pil(const Image& image, int width, int height, PilFilter filter, Pi
 // antialiasing, weights of 11 fractional bits. A reduction to exactly half on both axes takes the
 // mean of four pixels instead, as OpenCV does. Equal to OpenCV 4.11.0 on x86-64.
 Image resize_cv2_linear(const Image& image, int width, int height, const Region& window);
+
+// What MediaPipe's ImageToTensorCalculator does on CPUs: OpenCV's cv::warpPerspective(…,
+// INTER_LINEAR) of 8-bit pictures, with the corners of `region` on those of the target, so that
+// pixel i of the target is taken at the place i * scale of the region, and not under its middle.
+// `outside` the picture are pixels of one value, or those of its edge (BORDER_CONSTANT,
+// BORDER_REPLICATE). Equal to OpenCV 4.11.0 on x86-64; the region may be as large as the picture.
+Image warp_cv2_linear(const Image& image, const PictureRegion& region, int width, int height,
+                      std::optional<std::uint8_t> outside, const Region& window);
 
 }  // namespace run_model

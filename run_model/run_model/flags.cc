@@ -74,8 +74,9 @@ constexpr Flag kPixelFlags[] = {
      .storage = &f.resizer,
      .value = "NAME",
      .words = "nearest, pil-bilinear (default), pil-bicubic (Pillow up to 12), pil13-bilinear, "
-              "pil13-bicubic (Pillow 13) or cv2-linear",
-     .choices = "nearest pil-bilinear pil-bicubic pil13-bilinear pil13-bicubic cv2-linear"},
+              "pil13-bicubic (Pillow 13), cv2-linear or cv2-warp (MediaPipe's)",
+     .choices = "nearest pil-bilinear pil-bicubic pil13-bilinear pil13-bicubic cv2-linear "
+                "cv2-warp"},
     {.name = "fit",
      .storage = &f.fit,
      .value = "NAME",
@@ -137,6 +138,16 @@ constexpr Flag kTaskFlags[] = {
      .value = "PICTURE",
      .words = "show how like the embedding of this picture is: the cosine of their angle",
      .kind = ValueKind::kFile},
+    {.name = "region",
+     .storage = &f.region,
+     .value = "X,Y,W,H[,ANGLE]",
+     .words = "the network sees this part of the picture, in pixels of it, turned clockwise about "
+              "its middle by ANGLE degrees; it may reach beyond the picture"},
+    {.name = "detector",
+     .storage = &f.detector,
+     .value = "NAME",
+     .words = "the network sees what this other model of ARTIFACTS has found, one thing after the "
+              "other, by the rule \"region\" of its tasks: landmarks on each face"},
     {.name = "given_outputs",
      .storage = &f.given_outputs,
      .value = "FILE.npz",

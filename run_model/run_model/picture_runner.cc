@@ -126,6 +126,7 @@ PictureRunner::PictureRunner(const Settings& settings)
                   "name the arrays as metadata.json names the outputs, or output_0, output_1");
     }
   }
+  if (!settings.detector.empty()) load_detector();
   if (!settings.compare_with.empty()) {
     const PictureReport other = run(settings.compare_with, false, nullptr);
     for (const TaskResult& result : other.results) {
@@ -135,6 +136,29 @@ PictureRunner::PictureRunner(const Settings& settings)
       throw Error(ErrorKind::kUsage, "--compare-with is for models that give an embedding",
                   "say with --task which output is one");
     }
+  }
+}
+
+// Another model of the same folder, with all that its metadata says of it.
+void PictureRunner::load_detector() {
+  if (tasks_.empty()) {
+    throw Error(ErrorKind::kUsage, "--detector is for models with tasks",
+                "say what this one's outputs mean with --task FILE.json");
+  }
+  detector_settings_ = Settings();
+  detector_settings_.model = settings_.detector;
+  detector_settings_.artifacts = settings_.artifacts;
+  detector_settings_.target = settings_.target;
+  detector_settings_.verify = settings_.verify;
+  detector_settings_.threading = settings_.threading;
+  detector_settings_.needs_task = true;
+  detector_ = std::make_unique<PictureRunner>(detector_settings_);
+  const std::vector<Task>& tasks = detector_->tasks();
+  if (std::none_of(tasks.begin(), tasks.end(),
+                   [](const Task& task) { return task.kind() == TaskKind::kDetection; })) {
+    throw Error(ErrorKind::kUsage,
+                "the model " + in_quotes(settings_.detector) + " of --detector finds no boxes",
+                "name a model whose tasks have a detection");
   }
 }
 
@@ -197,8 +221,7 @@ void PictureRunner::interpret(PictureReport& report) {
     report.output_is_distribution = is_distribution(scores);
     report.top = rank(scores, labels_, settings_.topk);
   } else {
-    report.tasks = tasks_;
-    report.outputs = executor.outputs();
+    report.tasks.insert(report.tasks.end(), tasks_.begin(), tasks_.end());
     const std::vector<NetworkOutput> all = outputs();
     for (const Task& task : tasks_) {
       report.results.push_back(
@@ -208,8 +231,56 @@ void PictureRunner::interpret(PictureReport& report) {
         report.cosine = cosine_similarity(*embedding, *reference_);
       }
     }
-    report.run.timing.postprocess = stopwatch.lap();
+    report.run.timing.postprocess += stopwatch.lap();
   }
+}
+
+// Preprocesses what is to be seen, runs the model, and adds its results.
+void PictureRunner::see(const Image& image, const PictureRegion* region, bool measure,
+                        PictureReport& report) {
+  GraphExecutor& executor = loaded_.executor;
+  Stopwatch stopwatch;
+  const Tensor input_tensor = executor.input(input_);
+  preprocess_into(image, choice_.preprocessing, choice_.layout, input_tensor, &report.sides,
+                  region);
+  report.run.timing.preprocess += stopwatch.lap();
+  report.input.range = finite_range(input_tensor, "the preprocessed picture");
+  if (measure && !settings_.dump_input.empty()) write_npy(settings_.dump_input, input_tensor);
+  if (given_.empty()) {
+    if (measure) {
+      run_and_measure(loaded_, settings_, report.run);
+    } else {
+      stopwatch.lap();
+      executor.run();
+      report.run.timing.run += stopwatch.lap();
+    }
+  }
+  interpret(report);
+}
+
+// What the detector finds, the best first, as the rule of the tasks has it.
+std::vector<SeenRegion> PictureRunner::find_regions(const Image& image) {
+  RegionRule rule;
+  for (const Task& task : tasks_) {
+    if (!task.region) continue;
+    rule = *task.region;
+    break;
+  }
+  PictureReport found;
+  detector_->see(image, nullptr, false, found);
+  std::vector<SeenRegion> regions;
+  for (const TaskResult& result : found.results) {
+    const auto* detections = std::get_if<DetectionResult>(&result);
+    if (detections == nullptr) continue;
+    for (const Detection& detection : detections->detections) {
+      const PictureRegion region = region_of(detection, rule);
+      // A box beyond the picture shows nothing.
+      if (can_be_seen(region, image.width(), image.height())) {
+        regions.push_back({region, detection});
+      }
+    }
+  }
+  return regions;
 }
 
 PictureReport PictureRunner::run(const std::filesystem::path& path, bool measure,
@@ -224,27 +295,29 @@ PictureReport PictureRunner::run(const std::filesystem::path& path, bool measure
   Stopwatch stopwatch;
   Picture picture = load_picture(path.string(), settings_.preprocessing.jpeg_decoder);
   report.run.timing.decode = stopwatch.lap();
-  const Tensor input_tensor = executor.input(input_);
-  preprocess_into(picture.image, choice_.preprocessing, choice_.layout, input_tensor,
-                  &report.sides);
-  report.run.timing.preprocess = report.run.timing.decode + stopwatch.lap();
+  report.run.timing.preprocess = report.run.timing.decode;
+  report.described = !tasks_.empty();
+  if (report.described) report.outputs = executor.outputs();
   report.image = path;
   report.format = picture.format;
   report.image_channels = picture.channels;
   report.image_orientation = picture.orientation;
-  report.input.range = finite_range(input_tensor, "the preprocessed picture");
-  if (measure && !settings_.dump_input.empty()) write_npy(settings_.dump_input, input_tensor);
-
-  if (given_.empty()) {
-    if (measure) {
-      run_and_measure(loaded_, settings_, report.run);
-    } else {
-      stopwatch.lap();
-      executor.run();
-      report.run.timing.run = stopwatch.lap();
-    }
+  report.sides.original_width = picture.image.width();
+  report.sides.original_height = picture.image.height();
+  if (settings_.region) {
+    report.in_regions = true;
+    report.regions = {{*settings_.region, std::nullopt}};
+  } else if (detector_ != nullptr) {
+    report.in_regions = true;
+    report.regions = find_regions(picture.image);
   }
-  interpret(report);
+  if (!report.in_regions) see(picture.image, nullptr, measure, report);
+  // What is measured is measured of the first.
+  bool first = true;
+  for (const SeenRegion& seen : report.regions) {
+    see(picture.image, &seen.region, measure && first, report);
+    first = false;
+  }
   if (decoded != nullptr) *decoded = std::move(picture);
   return report;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,12 +27,16 @@ class PictureRunner {
 
   // Decodes and preprocesses the picture, runs the model, and postprocesses. With `measure` the run
   // is measured as the settings ask, and files of --dump-input and --outputs are written.
-  // `decoded`, where given, is left with the picture.
+  // `decoded`, where given, is left with the picture. Where the settings name a region or a
+  // detector, the model is run on each region.
   PictureReport run(const std::filesystem::path& path, bool measure, Picture* decoded);
 
  private:
   void choose_tasks();
+  void load_detector();
   std::vector<NetworkOutput> outputs();
+  void see(const Image& image, const PictureRegion* region, bool measure, PictureReport& report);
+  std::vector<SeenRegion> find_regions(const Image& image);
   void interpret(PictureReport& report);
 
   const Settings& settings_;
@@ -42,6 +47,8 @@ class PictureRunner {
   PreprocessingChoice choice_;
   std::vector<NamedTensor> given_;            // --given-outputs
   std::optional<EmbeddingResult> reference_;  // --compare-with
+  Settings detector_settings_;
+  std::unique_ptr<PictureRunner> detector_;  // --detector
 };
 
 }  // namespace run_model

@@ -116,7 +116,12 @@ void choose_geometry(const PreprocessingFlags& flags, const Preprocessing* base,
   } else if (base != nullptr) {
     chosen.fit = base->fit;
   }
-  if (base != nullptr) chosen.pad = base->pad;
+  if (base != nullptr) {
+    chosen.pad = base->pad;
+    chosen.letterbox = base->letterbox;
+    // What lies outside is said for a resizer and a fit.
+    if (flags.resizer.empty() && flags.fit.empty()) chosen.outside = base->outside;
+  }
 
   if (chosen.fit != Fit::kCrop) {
     if (flags.resize || flags.crop) {

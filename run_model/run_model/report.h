@@ -59,6 +59,12 @@ struct RunReport {
   std::optional<MachineContext> machine;  // where a report shows it
 };
 
+// What the network saw in place of the whole picture.
+struct SeenRegion {
+  PictureRegion region;
+  std::optional<Detection> detection;  // what --detector found there
+};
+
 struct PictureReport {
   RunReport run;
   std::filesystem::path image;
@@ -73,10 +79,13 @@ struct PictureReport {
   TensorReport output;
   bool output_is_distribution = false;
   std::vector<RankedClass> top;  // best first; empty: there are tasks
-  // Of a model with tasks, a result for each.
+  // Of a model with tasks, a result for each, region after region.
+  bool described = false;
   std::vector<TensorInfo> outputs;
   std::vector<Task> tasks;
   std::vector<TaskResult> results;
+  bool in_regions = false;  // --region or --detector; the latter may find none
+  std::vector<SeenRegion> regions;
   std::optional<double> cosine;  // of --compare-with
   std::filesystem::path drawn;   // empty: nothing was
 };

@@ -98,9 +98,10 @@ std::string picture_report_json(const PictureReport& report) {
   Json json = run_report_start(report.run);
   json.put("image", image_json(report));
   json.put("input", input_json(report));
-  if (!report.results.empty()) {
+  if (report.described) {
     json.put("outputs", tensors_json(report.outputs));
     add_measurements(json, report.run);
+    if (report.in_regions) json.put("regions", regions_json(report));
     json.put("results", results_json(report));
     if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
     return json.text();

@@ -115,7 +115,7 @@ std::string preprocessing_lines(const PictureReport& report) {
 std::string picture_report_text(const PictureReport& report) {
   std::string text = preprocessing_lines(report);
   text += "Input tensor range: " + range(report.input.range) + "\n";
-  if (!report.results.empty()) {
+  if (report.described) {
     for (const TensorInfo& output : report.outputs) {
       text += "Output " + output.name + ":" + dimensions(output.shape) + "\n";
     }

@@ -14,7 +14,10 @@ namespace run_model {
 // The name of a class of a mask; empty where it has none.
 std::string segment_label(const Task& task, std::size_t index);
 
-// A list with an object for each task, documented in run_model/README.md.
+// What the network saw of the picture, where that was not all of it.
+Json regions_json(const PictureReport& report);
+
+// A list with an object for each task, of each region, documented in run_model/README.md.
 Json results_json(const PictureReport& report);
 
 // A table for each task.

@@ -87,6 +87,18 @@ std::string classification_text(const ClassificationResult& result) {
   return text;
 }
 
+std::string region_text(const SeenRegion& seen) {
+  const PictureRegion& region = seen.region;
+  std::string text = by_format("Region at %.1f,%.1f of %.1fx%.1f", region.x, region.y, region.width,
+                               region.height);
+  if (region.angle != 0) text += by_format(", turned by %.1f degrees", region.angle);
+  if (seen.detection) {
+    text += ": " + name_of(seen.detection->class_index, seen.detection->label) +
+            by_format(" %.2f", seen.detection->score);
+  }
+  return text + "\n";
+}
+
 std::string text_of(const PictureReport& report, const Task& task, const TaskResult& result) {
   if (const auto* found = std::get_if<DetectionResult>(&result)) return detections_text(*found);
   if (const auto* found = std::get_if<SegmentationResult>(&result)) {
@@ -141,7 +153,11 @@ std::string segment_label(const Task& task, std::size_t index) {
 
 std::string results_text(const PictureReport& report) {
   std::string text;
+  if (report.in_regions && report.regions.empty()) text = "The detector has found nothing\n";
   for (std::size_t i = 0; i < report.results.size(); ++i) {
+    if (!report.regions.empty() && i % (report.results.size() / report.regions.size()) == 0) {
+      text += region_text(report.regions[i / (report.results.size() / report.regions.size())]);
+    }
     text += text_of(report, report.tasks[i], report.results[i]);
   }
   return text;
@@ -153,6 +169,7 @@ std::string results_summary(const PictureReport& report) {
            by_format(" %.2f", report.top.front().probability);
   }
   std::string text;
+  if (report.in_regions && report.regions.empty()) text = "the detector has found nothing";
   for (const TaskResult& result : report.results) {
     text += (text.empty() ? "" : "; ") + summary_of(report, result);
   }

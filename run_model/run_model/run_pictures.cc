@@ -39,6 +39,7 @@ void draw(const PictureReport& report, Image& image, const fs::path& path) {
 
 // The first segmentation.
 void save_mask(const PictureReport& report, const fs::path& path) {
+  if (report.in_regions && report.results.empty()) return;
   for (const TaskResult& result : report.results) {
     if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
       write_mask_png(path, *segmentation);
@@ -167,7 +168,7 @@ Json line_json(const PictureReport& report) {
   Json json = Json::object({{"schema_version", kReportSchema}, {"image", report.image.string()}});
   json.put("width", report.sides.original_width);
   json.put("height", report.sides.original_height);
-  if (report.results.empty()) {
+  if (!report.described) {
     Json top = Json::array();
     for (const RankedClass& ranked : report.top) {
       top.add(Json::object(
@@ -175,6 +176,7 @@ Json line_json(const PictureReport& report) {
     }
     json.put("top", std::move(top));
   } else {
+    if (report.in_regions) json.put("regions", regions_json(report));
     json.put("results", results_json(report));
   }
   if (!report.drawn.empty()) json.put("drawn", report.drawn.string());

@@ -80,8 +80,29 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, error);
 }
 
+// X,Y,W,H or X,Y,W,H,ANGLE. Whether it fits the picture is seen when there is one.
+PictureRegion parse_region(const std::string& text) {
+  std::vector<double> numbers;
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  for (std::string part; std::getline(stream, part, ',');) {
+    std::size_t used = 0;
+    try {
+      numbers.push_back(std::stod(part, &used));
+    } catch (const std::exception&) {
+      used = std::string::npos;
+    }
+    if (used != part.size()) refuse("--region has " + in_quotes(part) + ", expected a number");
+  }
+  if (numbers.size() != 4 && numbers.size() != 5) {
+    refuse("--region is " + in_quotes(text) + ", expected X,Y,W,H or X,Y,W,H,ANGLE");
+  }
+  return {numbers[0], numbers[1], numbers[2], numbers[3], numbers.size() == 5 ? numbers[4] : 0.0};
+}
+
 void read_task_flags(Settings& settings) {
-  for (const char* name : {"task", "draw", "save_mask", "coco", "compare_with", "given_outputs"}) {
+  for (const char* name :
+       {"task", "draw", "save_mask", "coco", "compare_with", "given_outputs", "detector"}) {
     if (flag_is_set(name) && flag_value(name).empty()) {
       refuse(flag_spelling(name) + " is given an empty value");
     }
@@ -93,6 +114,14 @@ void read_task_flags(Settings& settings) {
   settings.coco = run_flags.coco;
   settings.compare_with = run_flags.compare_with;
   settings.given_outputs = run_flags.given_outputs;
+  settings.detector = run_flags.detector;
+  if (flag_is_set("region")) settings.region = parse_region(run_flags.region);
+  if (flag_is_set("region") && flag_is_set("detector")) {
+    refuse("--region and --detector contradict each other: both say what the network is to see");
+  }
+  if (flag_is_set("detector")) {
+    refuse_flags({"given_outputs", "compare_with"}, "with --detector");
+  }
   if (flag_is_set("score_threshold")) {
     settings.needs_task = true;
     settings.score_threshold = run_flags.score_threshold;
@@ -155,9 +184,9 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
   if (positional.size() > 2) {
     refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
-  refuse_flags(
-      {"task", "score_threshold", "draw", "save_mask", "coco", "compare_with", "given_outputs"},
-      "without a picture");
+  refuse_flags({"task", "score_threshold", "draw", "save_mask", "coco", "compare_with",
+                "given_outputs", "region", "detector"},
+               "without a picture");
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
                 "fit", "resize", "crop", "layout", "topk", "dump_input"},
                flag_is_set("inputs") ? "with --inputs, which takes tensors as they are"
@@ -168,7 +197,8 @@ void refuse_run_flags(const std::string& where) {
   refuse_flags({"task",          "score_threshold",
                 "draw",          "save_mask",
                 "coco",          "compare_with",
-                "given_outputs", "inputs",
+                "given_outputs", "region",
+                "detector",      "inputs",
                 "outputs",       "normalize",
                 "rgb",           "bgr",
                 "mean",          "std",

@@ -48,7 +48,9 @@ struct Settings {
   std::optional<double> score_threshold;
   std::filesystem::path draw, save_mask, coco;
   std::filesystem::path compare_with, given_outputs;
-  std::string input_name;  // empty: the model's only input
+  std::optional<PictureRegion> region;  // --region
+  std::string detector;                 // --detector
+  std::string input_name;               // empty: the model's only input
   PreprocessingFlags preprocessing;
   std::filesystem::path inputs;       // --inputs
   std::filesystem::path outputs;      // --outputs, --save-outputs

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <run_model/error.h>
 
 namespace run_model {
@@ -63,6 +65,27 @@ TEST(Geometry, LetterboxKeepsProportionsAndPadsBehind) {
   EXPECT_EQ(tall.resized_width, 1);
   EXPECT_EQ(tall.resized_height, 32);
   EXPECT_EQ(tall.pad_left, 31);
+}
+
+// YOLOX's: nothing before the picture, and 302 * 224 / 451 = 149.996.
+TEST(Geometry, LetterboxMayBeginAtTheCornerAndCutOff) {
+  const Geometry start = letterbox_geometry(451, 300, 224, 224, {true, false});
+  EXPECT_EQ(start.pad_top, 0);
+  EXPECT_EQ(start.resized_height, 149);
+  EXPECT_EQ(letterbox_geometry(451, 302, 224, 224, {false, false}).resized_height, 150);
+  EXPECT_EQ(letterbox_geometry(451, 302, 224, 224, {false, true}).resized_height, 149);
+}
+
+TEST(Geometry, RegionsThatCannotBeSeenAreRefused) {
+  EXPECT_NO_THROW(check_region({-10, -10, 20, 20}, 100, 50));
+  EXPECT_NO_THROW(check_region({-19, 0, 20, 20, 30}, 100, 50));
+  for (const PictureRegion& region :
+       {PictureRegion{-20, 0, 20, 20}, PictureRegion{100, 0, 20, 20}, PictureRegion{0, 50, 9, 9},
+        PictureRegion{0, 0, 0.5, 9}, PictureRegion{0, 0, 9, 70000}, PictureRegion{0, 0, -3, 9},
+        PictureRegion{std::nan(""), 0, 9, 9}, PictureRegion{0, 0, 9, 9, INFINITY}}) {
+    EXPECT_THROW(check_region(region, 100, 50), Error)
+        << region.x << " " << region.y << " " << region.width << " " << region.height;
+  }
 }
 
 TEST(Geometry, SquashTakesEverything) {

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <run_model/error.h>
 #include "fixtures.h"
+#include "preprocess/resizers.h"
 
 namespace run_model {
 namespace {
@@ -50,12 +52,32 @@ TEST(Resize, EqualsTheOriginalsPixelByPixel) {
   }
 }
 
+// OpenCV's warpPerspective of regions that are turned, and reach beyond the picture.
+TEST(Warp, EqualsOpenCvOnRegions) {
+  const auto cases = fixtures::read_json("regions.json");
+  EXPECT_EQ(cases.size(), 120U);
+  for (const auto& entry : cases) {
+    const Image source =
+        fixtures::make_pattern(entry["source"][0], entry["source"][1], entry["seed"]);
+    const auto& r = entry["region"];
+    const PictureRegion region{r[0], r[1], r[2], r[3], r[4]};
+    const int width = entry["target"][0], height = entry["target"][1];
+    std::optional<std::uint8_t> outside;
+    if (entry["outside"].is_number()) outside = entry["outside"].get<std::uint8_t>();
+    const Image made =
+        warp_cv2_linear(source, region, width, height, outside, {0, 0, width, height});
+    EXPECT_EQ(fixtures::checksum(made), std::stoul(entry["crc32"].get<std::string>(), nullptr, 16))
+        << entry;
+  }
+}
+
 class EveryResizer : public testing::TestWithParam<Resizer> {};
 
 INSTANTIATE_TEST_SUITE_P(All, EveryResizer,
                          testing::Values(Resizer::kNearest, Resizer::kPilBilinear,
                                          Resizer::kPilBicubic, Resizer::kPil13Bilinear,
-                                         Resizer::kPil13Bicubic, Resizer::kCv2Linear));
+                                         Resizer::kPil13Bicubic, Resizer::kCv2Linear,
+                                         Resizer::kCv2Warp));
 
 TEST_P(EveryResizer, AWindowIsACropOfTheWhole) {
   const struct {
@@ -127,7 +149,7 @@ TEST(Resize, AnUnknownNameIsAnsweredWithTheKnownOnes) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_STREQ(error.what(),
                  "unknown resizer 'bilinear'; it is one of nearest, pil-bilinear, pil-bicubic, "
-                 "pil13-bilinear, pil13-bicubic, cv2-linear");
+                 "pil13-bilinear, pil13-bicubic, cv2-linear, cv2-warp");
   }
 }
 

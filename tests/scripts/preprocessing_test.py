@@ -32,11 +32,39 @@ def test_fields_of_another_fit_are_left_out():
     assert letterbox["pad"] == 114
 
 
+WARP = {**{k: v for k, v in CAFFE.items() if k not in ("resize", "crop")}, "resizer": "cv2-warp"}
+
+
+@pytest.mark.parametrize("change", [
+    {"fit": "squash"}, {"fit": "squash", "pad": "edge"}, {"fit": "squash", "pad": 0},
+    {"fit": "letterbox", "pad": "edge"}, {"fit": "letterbox", "pad": 7, "position": "start"}])
+def test_a_warp_says_what_lies_outside(change):
+    assert from_json({**WARP, **change}, "x").to_json() == {**WARP, **change}
+
+
+def test_a_letterbox_may_begin_at_the_corner_and_cut_off():
+    yolox = {**WARP, "resizer": "cv2-linear", "fit": "letterbox", "pad": 114, "position": "start",
+             "rounding": "down"}
+    assert from_json(yolox, "x").to_json() == yolox
+    usual = from_json({**yolox, "position": "centre", "rounding": "nearest"}, "x")
+    assert usual.position is None and usual.rounding is None
+
+
+def test_flags_leave_out_what_belongs_to_another_fit(tmp_path):
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps({**WARP, "fit": "letterbox", "pad": "edge", "position": "start"}))
+    changed, _ = preprocessing.from_flags(
+        parse("--preprocessing", str(path), "--resizer", "cv2-linear", "--fit", "pad"), path)
+    assert changed.pad == 114 and changed.position is None
+
+
 @pytest.mark.parametrize("change", [
     {"resizer": "lanczos"}, {"fit": "stretch"}, {"color_order": "rgb"}, {"divide_by": 0},
     {"divide_by": "1"}, {"divide_by": float("nan")}, {"mean": [1, 2]}, {"mean": 1},
     {"std": [1, 0, 1]}, {"std": [1, True, 1]}, {"resize": 0}, {"resize": 1.5}, {"crop": 257},
-    {"resize": 1 << 20}, {"scale": 1}, {"fit": "letterbox", "pad": 256}])
+    {"resize": 1 << 20}, {"scale": 1}, {"fit": "letterbox", "pad": 256},
+    {"fit": "letterbox", "pad": "edge"}, {"fit": "squash", "position": "start"},
+    {"fit": "letterbox", "rounding": "up"}])
 def test_nonsense_is_refused_with_its_field(change):
     with pytest.raises(ToolError) as caught:
         from_json({**CAFFE, **change}, "side.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import numpy as np
 import pytest
@@ -65,6 +66,26 @@ CHANGES = [
     (POINTS, "columns", ["x", "z"]), (POINTS, "columns", ["x", "y", "y"]),
     (POINTS, "threshold", 0.5), (POINTS, "confidence", 1), (POINTS, "connections", [[1, 2, 3]]),
     (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE")]
+
+
+TURN = {"start": 0, "end": 1, "target": 90}
+
+
+@pytest.mark.parametrize("region", [
+    {}, {"from": "box", "square": "long", "scale": 1.5}, {"turn": TURN, "shift": [0, -0.5]},
+    {"from": "alignment", "turn": TURN, "scale": [1, 2]}])
+def test_regions_are_taken(region):
+    assert check_tasks(dict(POINTS, region=region), "t.json")[0]["region"] == region
+
+
+@pytest.mark.parametrize("region, words", [
+    ({"angle": 3}, "region.angle is not a member"), ({"from": "face"}, "region.from is 'face'"),
+    ({"from": "alignment"}, 'has no "turn"'), ({"scale": 0}, "region.scale is not more than 0"),
+    ({"turn": dict(TURN, end=0)}, "is the same keypoint"), ({"shift": [1]}, "has 1 elements"),
+    ({"turn": {"start": 0, "end": 1}}, "has no member 'target'"), ({"square": "both"}, "'both'")])
+def test_regions_that_make_no_sense(region, words):
+    with pytest.raises(ToolError, match=re.escape(words)):
+        check_tasks(dict(POINTS, region=region), "t.json")
 
 
 @pytest.mark.parametrize("task,key,value", CHANGES)

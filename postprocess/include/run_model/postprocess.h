@@ -30,4 +30,8 @@ struct NetworkOutput {
 TaskResult postprocess(const Task& task, std::span<const NetworkOutput> outputs,
                        const PreprocessReport& picture, std::size_t classes = 5);
 
+// The region of the picture to which `rule` leads from a detection; preprocess() takes it. Throws
+// Error(kMismatch) where the detection lacks a keypoint that the rule names.
+PictureRegion region_of(const Detection& detection, const RegionRule& rule);
+
 }  // namespace run_model

@@ -167,10 +167,32 @@ struct EmbeddingTask {
   OutputChoice output;
 };
 
+// From what a detector has found to the region of the picture that another network is to see:
+// MediaPipe's DetectionsToRectsCalculator and RectTransformationCalculator.
+struct RegionRule {
+  // The box; the box around all keypoints; or a square about the keypoint `start` that reaches to
+  // the keypoint `end` (AlignmentPointsRectsCalculator).
+  enum class From { kBox, kKeypoints, kAlignment };
+  enum class Square { kNone, kLong, kShort };
+
+  From from = From::kBox;
+  // The region is turned so that the way from keypoint `start` to `end` has the angle of `target`
+  // degrees in it, counter-clockwise from the x axis.
+  struct Turn {
+    std::size_t start = 0, end = 0;
+    double target = 0.0;
+  };
+  std::optional<Turn> turn;
+  double shift_x = 0.0, shift_y = 0.0;  // shares of its sides, in its own directions
+  Square square = Square::kNone;        // both sides become the longer or the shorter one
+  double scale_x = 1.0, scale_y = 1.0;  // at the end, about its centre
+};
+
 struct Task {
   std::variant<ClassificationTask, DetectionTask, SegmentationTask, LandmarksTask, EmbeddingTask>
       what;
-  std::vector<std::string> labels;  // of classes or points; empty: none
+  std::vector<std::string> labels;   // of classes or points; empty: none
+  std::optional<RegionRule> region;  // where another network finds what this one looks at
 
   TaskKind kind() const { return static_cast<TaskKind>(what.index()); }
 };

@@ -21,6 +21,22 @@ std::string_view fit_name(Fit fit);
 // The inverse of fit_name. Throws Error(kUsage) listing the names when `name` is none of them.
 Fit parse_fit(std::string_view name);
 
+// A rectangle of the picture that a network is to see in place of the whole: given upright, and
+// turned about its centre. It may reach beyond the picture.
+struct PictureRegion {
+  double x = 0.0, y = 0.0, width = 0.0, height = 0.0;  // pixels, before it is turned
+  double angle = 0.0;                                  // degrees, clockwise
+
+  friend bool operator==(const PictureRegion&, const PictureRegion&) = default;
+};
+
+// Whether a picture of width x height may show part of the region.
+bool can_be_seen(const PictureRegion& region, int width, int height);
+
+// Throws Error(kUsage) unless all numbers are finite, the sides are 1 to kMaxImageSide, and
+// the region can be seen.
+void check_region(const PictureRegion& region, int width, int height);
+
 struct Geometry {
   int resized_width = 0;
   int resized_height = 0;
@@ -36,9 +52,18 @@ Geometry crop_geometry(int width, int height, int short_side, int crop_width, in
 
 Geometry squash_geometry(int target_width, int target_height);
 
+// How a letterbox leaves its padding, and gets its sides to whole pixels.
+struct LetterboxRule {
+  bool at_start = false;    // all padding behind the picture, as YOLOX has it
+  bool round_down = false;  // sides are not rounded but cut off, as YOLOX has it
+
+  friend bool operator==(const LetterboxRule&, const LetterboxRule&) = default;
+};
+
 // The rule of YOLO's detectors: ratio = min(target / size) over both sides, each side
 // round(size * ratio) with halves to even, and the odd pixel of padding behind the picture.
-Geometry letterbox_geometry(int width, int height, int target_width, int target_height);
+Geometry letterbox_geometry(int width, int height, int target_width, int target_height,
+                            const LetterboxRule& rule = {});
 
 // The picture within a larger one.
 struct Padding {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -34,12 +35,21 @@ std::string_view layout_name(Layout layout);
 // The inverse of layout_name. Throws Error(kUsage) when `name` is none of the names.
 Layout parse_layout(std::string_view name);
 
+// What lies outside the picture, where the fit or a region reaches beyond it.
+enum class Outside {
+  kByFit,  // `pad` for letterbox and pad, else the picture's edge
+  kPad,
+  kEdge,
+};
+
 struct Preprocessing {
   Resizer resizer = Resizer::kPilBilinear;
   Fit fit = Fit::kCrop;
-  int resize = 256;        // fit crop: length of the short side
-  int crop = 0;            // fit crop: side that the network's input must have; 0: any
-  std::uint8_t pad = 114;  // fit letterbox and pad: all channels of the padding
+  int resize = 256;                   // fit crop: length of the short side
+  int crop = 0;                       // fit crop: side that the network's input must have; 0: any
+  std::uint8_t pad = 114;             // fit letterbox and pad: all channels of the padding
+  LetterboxRule letterbox;            // fit letterbox
+  Outside outside = Outside::kByFit;  // kEdge has a meaning with the resizer cv2-warp only
   ColorOrder color_order = ColorOrder::kRgb;
   // x = (float32(pixel) / divide_by - mean[c]) / std[c], c in the network's channel order, every
   // step rounded to float32. Of kGray only the first of each counts.
@@ -69,9 +79,12 @@ struct PreprocessReport {
   int input_width = 0;
   int input_height = 0;
   // The way there and back, in pixels whose corners are whole numbers:
-  // place in the input = place in the picture * scale + offset.
+  // place in the input = place in the picture * scale + offset,
+  // where a place in the picture is first turned back by the angle of `region` about its centre.
   double scale_x = 1.0, scale_y = 1.0;
   double offset_x = 0.0, offset_y = 0.0;
+  // What of the picture the network was to see; nothing: all of it.
+  std::optional<PictureRegion> region{};
 };
 
 // The side to which TVM-Prep and torchvision resize before a crop of `side`: 256 for 224.
@@ -80,13 +93,15 @@ int usual_resize(int side);
 // A tensor of `shape` ([1, C, H, W] or [1, H, W, C] by `layout`, C = 3, or 1 for kGray) and `dtype`
 // (float32, float16, uint8 or int8; integers are rounded half to even and clamped). Throws
 // Error(kMismatch) for another shape or type, a crop of another size or one that does not fit, and
-// as check_preprocessing does. `report`, where given, is filled in.
+// as check_preprocessing and check_region do. `report`, where given, is filled in. Of `region` what
+// is said of the picture holds: it is resized, cropped or padded in the picture's place.
 Tensor preprocess(const Image& image, const Preprocessing& preprocessing,
                   std::span<const std::int64_t> shape, DLDataType dtype, Layout layout,
-                  PreprocessReport* report = nullptr);
+                  PreprocessReport* report = nullptr, const PictureRegion* region = nullptr);
 
 // The same into the memory of `input`, whose shape and type count.
 void preprocess_into(const Image& image, const Preprocessing& preprocessing, Layout layout,
-                     const Tensor& input, PreprocessReport* report = nullptr);
+                     const Tensor& input, PreprocessReport* report = nullptr,
+                     const PictureRegion* region = nullptr);
 
 }  // namespace run_model

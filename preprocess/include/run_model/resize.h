@@ -19,9 +19,13 @@ enum class Resizer {
   kPil13Bilinear,
   kPil13Bicubic,
   kCv2Linear,  // OpenCV's INTER_LINEAR (tested with 4.11.0)
+  // OpenCV's warpPerspective with INTER_LINEAR, corners on corners, as MediaPipe has it: pixel i is
+  // taken at the place i * scale, and not under its middle.
+  kCv2Warp,
 };
 
-// "nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic" or "cv2-linear".
+// "nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic", "cv2-linear" or
+// "cv2-warp".
 std::string_view resizer_name(Resizer resizer);
 
 // The inverse of resizer_name. Throws Error(kUsage) listing the names when `name` is none of them.

@@ -7,9 +7,14 @@ Geometry (sizes are width x height):
   squash     straight to the size of the input.
   letterbox  r = min(W / w, H / h); the picture becomes round(w * r) x round(h * r) (halves to
              even, at least 1) and starts at int((W - width) / 2), int((H - height) / 2); the
-             border is filled with `pad`.
+             border is filled with `pad`.  With the position `start` the picture starts at 0, 0;
+             with the rounding `down` its sides are cut off, and not rounded: both as YOLOX.
   pad        filled with `pad` up to the input's proportions, half of it (rounded down) before the
              picture, then resized to the input: imgaug's PadToAspectRatio, as YOEO has it.
+
+The resizer cv2-warp rounds no sizes: the fit makes a region of the picture, in fractions of a
+pixel, smaller or larger, and OpenCV's warpPerspective takes the region's corners to the input's, as
+MediaPipe's ImageToTensorCalculator does.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from run_model_tools.errors import BAD_PICTURE, MISMATCH, ToolError
-from run_model_tools.pictures.preprocessing import Preprocessing
+from run_model_tools.pictures.preprocessing import EDGE, Preprocessing
 
 # Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
@@ -68,12 +73,65 @@ def resize(image: np.ndarray, width: int, height: int, resizer: str) -> np.ndarr
         return image[rows[:, None], columns[None, :]]
     if resizer == "cv2-linear":
         return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+    if resizer == "cv2-warp":
+        return warp(image, whole_region(image), (width, height), EDGE)
     release, filter_name = resizer.split("-")
     how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[filter_name]
     lost = old_height - height
     vertical_first = release == "pil13" and lost > max(0, 2 * (old_width - width))
     between = (old_width, height) if vertical_first else (width, old_height)
     return np.asarray(Image.fromarray(image).resize(between, how).resize((width, height), how))
+
+
+@dataclass(frozen=True)
+class Region:
+    """A rectangle of the picture, turned clockwise about its centre by `angle` degrees."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    angle: float = 0.0
+
+
+def whole_region(image: np.ndarray) -> Region:
+    return Region(0.0, 0.0, image.shape[1], image.shape[0])
+
+
+def warp(image: np.ndarray, region: Region, size: tuple[int, int], outside: int | str | None,
+         ) -> np.ndarray:
+    """The region as uint8 [H, W, 3] of `size`; outside the picture a grey value, or its edge."""
+    width, height = size
+    box = ((region.x + region.width / 2, region.y + region.height / 2),
+           (region.width, region.height), region.angle)
+    corners = np.array([[0, height], [0, 0], [width, 0], [width, height]], np.float32)
+    matrix = cv2.getPerspectiveTransform(cv2.boxPoints(box), corners)
+    if outside == EDGE:
+        return cv2.warpPerspective(image, matrix, size, flags=cv2.INTER_LINEAR,
+                                   borderMode=cv2.BORDER_REPLICATE)
+    assert isinstance(outside, int)
+    return cv2.warpPerspective(image, matrix, size, flags=cv2.INTER_LINEAR,
+                               borderMode=cv2.BORDER_CONSTANT, borderValue=(outside,) * 3)
+
+
+def fitted_region(region: Region, spec: Preprocessing, size: tuple[int, int]) -> Region:
+    """What the resizer cv2-warp takes for a fit of `region`, about the same centre."""
+    width, height = region.width, region.height
+    if spec.fit == "crop":
+        assert spec.resize is not None
+        scale = spec.resize / min(width, height)
+        width, height = size[0] / scale, size[1] / scale
+    elif spec.fit in ("letterbox", "pad"):
+        # MediaPipe counts in single precision.
+        aspect = np.float32(size[1]) / np.float32(size[0])
+        if aspect > np.float32(height) / np.float32(width):
+            height = float(np.float32(width) * aspect)
+        else:
+            width = float(np.float32(height) / aspect)
+    if spec.fit == "letterbox" and spec.position == "start":
+        return Region(region.x, region.y, width, height, region.angle)
+    return Region(region.x - (width - region.width) / 2, region.y - (height - region.height) / 2,
+                  width, height, region.angle)
 
 
 def short_side_size(width: int, height: int, short: int) -> tuple[int, int]:
@@ -83,10 +141,20 @@ def short_side_size(width: int, height: int, short: int) -> tuple[int, int]:
     return int(short * width / height), short
 
 
-def letterbox_size(width: int, height: int, to: tuple[int, int]) -> tuple[int, int]:
+def letterbox_size(width: int, height: int, to: tuple[int, int],
+                   rounding: str | None = None) -> tuple[int, int]:
     """(width, height) of a picture scaled to fit into `to` (width, height)."""
     ratio = min(to[0] / width, to[1] / height)
-    return max(1, round(width * ratio)), max(1, round(height * ratio))
+    whole = math.floor if rounding == "down" else round
+    return max(1, whole(width * ratio)), max(1, whole(height * ratio))
+
+
+def letterbox_start(resized: tuple[int, int], to: tuple[int, int],
+                    position: str | None) -> tuple[int, int]:
+    """(left, top): where the resized picture lies in `to`."""
+    if position == "start":
+        return 0, 0
+    return int((to[0] - resized[0]) / 2), int((to[1] - resized[1]) / 2)
 
 
 def aspect_padding(width: int, height: int, to: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -104,17 +172,22 @@ def fit_picture(image: np.ndarray, spec: Preprocessing,
     """(uint8 [H, W, 3] of exactly `size` = (W, H), size after the resize)."""
     old_height, old_width = image.shape[:2]
     width, height = size
+    if spec.resizer == "cv2-warp":
+        seen = fitted_region(whole_region(image), spec, size)
+        return (warp(image, seen, size, EDGE if spec.pad is None else spec.pad),
+                (round(old_width * width / seen.width), round(old_height * height / seen.height)))
     if spec.fit == "squash":
         return resize(image, width, height, spec.resizer), size
     if spec.fit == "pad":
-        assert spec.pad is not None
+        assert isinstance(spec.pad, int)
         left, top, right, bottom = aspect_padding(old_width, old_height, size)
         padded = np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=spec.pad)
         return resize(padded, width, height, spec.resizer), size
     if spec.fit == "letterbox":
-        new_width, new_height = letterbox_size(old_width, old_height, size)
+        new_width, new_height = letterbox_size(old_width, old_height, size, spec.rounding)
+        assert isinstance(spec.pad, int)
         canvas = np.full((height, width, 3), spec.pad, np.uint8)
-        top, left = int((height - new_height) / 2), int((width - new_width) / 2)
+        left, top = letterbox_start((new_width, new_height), size, spec.position)
         canvas[top:top + new_height, left:left + new_width] = resize(
             image, new_width, new_height, spec.resizer)
         return canvas, (new_width, new_height)

@@ -12,10 +12,13 @@ from typing import Any
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
 
 RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic",
-            "cv2-linear")
+            "cv2-linear", "cv2-warp")
 FITS = ("crop", "squash", "letterbox", "pad")
 COLOR_ORDERS = ("RGB", "BGR")
 DEFAULT_PAD = 114
+EDGE = "edge"
+POSITIONS = ("centre", "start")
+ROUNDINGS = ("nearest", "down")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,9 @@ class Preprocessing:
 
     mean and std are in the order in which the network sees its channels (`color_order`).  resize
     (the short side) and crop, in pixels, belong to the fit `crop`; pad, the grey value of the
-    border, to `letterbox` and `pad`.
+    border, to `letterbox` and `pad`; of the resizer `cv2-warp` to all fits, where it may also be
+    `edge`, the picture's own edge.  Of `letterbox` are position (`start`: all of the border lies
+    behind the picture) and rounding (`down`: of sides that are no whole pixels).
     """
 
     resizer: str
@@ -35,13 +40,15 @@ class Preprocessing:
     std: tuple[float, float, float]
     resize: int | None = None
     crop: int | None = None
-    pad: int | None = None
+    pad: int | str | None = None
+    position: str | None = None
+    rounding: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object in metadata.json; what does not belong to the fit is left out."""
         fields = {key: value for key, value in asdict(self).items() if value is not None}
-        order = ("resizer", "fit", "resize", "crop", "pad", "color_order", "divide_by", "mean",
-                 "std")
+        order = ("resizer", "fit", "resize", "crop", "pad", "position", "rounding", "color_order",
+                 "divide_by", "mean", "std")
         return {key: list(fields[key]) if key in ("mean", "std") else fields[key]
                 for key in order if key in fields}
 
@@ -86,6 +93,23 @@ def from_json(value: Any, what: str) -> Preprocessing:
             raise refuse(field, f"a whole number from {low} to {high}")
         return item
 
+    def of_letterbox(field: str, known: tuple[str, ...]) -> str | None:
+        """Nothing for the first of `known`, which is what goes without saying."""
+        if field not in value:
+            return None
+        if fit != "letterbox":
+            raise refuse(field, "nothing but with the fit letterbox")
+        said = choice(field, known)
+        return None if said == known[0] else said
+
+    def pad() -> int | str | None:
+        warps = value.get("resizer") == "cv2-warp"
+        if warps and value.get("pad") == EDGE:
+            return EDGE
+        if fit not in ("letterbox", "pad") and not (warps and "pad" in value):
+            return None
+        return whole("pad", 0, 255) if "pad" in value else DEFAULT_PAD
+
     if not isinstance(value, dict):
         raise ToolError(MALFORMED_FILE, f"{what}: preprocessing is not a JSON object.")
     known = Preprocessing.__dataclass_fields__
@@ -101,8 +125,8 @@ def from_json(value: Any, what: str) -> Preprocessing:
         std=triple("std"),
         resize=whole("resize", 1, 65535) if fit == "crop" else None,
         crop=whole("crop", 1, 65535) if fit == "crop" else None,
-        pad=(whole("pad", 0, 255) if "pad" in value else DEFAULT_PAD)
-        if fit in ("letterbox", "pad") else None)
+        pad=pad(), position=of_letterbox("position", POSITIONS),
+        rounding=of_letterbox("rounding", ROUNDINGS))
     if result.divide_by == 0 or 0 in result.std:
         raise refuse("divide_by" if result.divide_by == 0 else "std", "something other than 0")
     if fit == "crop" and (result.crop or 0) > (result.resize or 0):
@@ -183,4 +207,9 @@ def _as_lists(preprocessing: Preprocessing) -> dict[str, Any]:
     if preprocessing.fit != "crop":
         fields.pop("resize", None)
         fields.pop("crop", None)
+    if preprocessing.fit != "letterbox":
+        fields.pop("position", None)
+        fields.pop("rounding", None)
+    if preprocessing.resizer != "cv2-warp" and preprocessing.pad == EDGE:
+        fields.pop("pad")
     return fields

@@ -13,6 +13,7 @@ _MOST_TASKS = 16
 _MOST_LABELS = 100_000
 _MOST_LABEL_BYTES = 1024
 _MOST_POINTS = 100_000
+_MOST_KEYPOINTS = 1000
 
 
 def check_tasks(value: Any, source: str) -> list[dict[str, Any]]:
@@ -26,6 +27,9 @@ def check_tasks(value: Any, source: str) -> list[dict[str, Any]]:
     for task in tasks:
         _CHECKS[task.member("kind").one_of(*KINDS)](task)
         _check_labels(task)
+        region = task.find("region")
+        if region:
+            _check_region(region)
     return [task.value for task in tasks]
 
 
@@ -42,6 +46,28 @@ def _check_labels(task: Field) -> None:
             label.fail("is no label: it has control characters or more than 1024 bytes")
 
 
+def _check_region(region: Field) -> None:
+    region.refuse_others(("from", "turn", "shift", "square", "scale"))
+    source, turn, shift = region.find("from"), region.find("turn"), region.find("shift")
+    square, scale = region.find("square"), region.find("scale")
+    if turn:
+        turn.refuse_others(("start", "end", "target"))
+        start = turn.member("start").whole(0, _MOST_KEYPOINTS)
+        if turn.member("end").whole(0, _MOST_KEYPOINTS) == start:
+            turn.member("end").fail("is the same keypoint as start")
+        turn.member("target").number()
+    if source and source.one_of("box", "keypoints", "alignment") == "alignment" and not turn:
+        region.fail('has no "turn", whose keypoints are those of "from" alignment')
+    if shift:
+        shift.exactly(2, Field.number)
+    if square:
+        square.one_of("none", "long", "short")
+    if scale and isinstance(scale.value, list):
+        scale.exactly(2, Field.positive)
+    elif scale:
+        scale.positive()
+
+
 def _only_with(task: Field, keys: tuple[str, ...], what: str) -> None:
     for key in keys:
         if key in task.object():
@@ -49,7 +75,7 @@ def _only_with(task: Field, keys: tuple[str, ...], what: str) -> None:
 
 
 def _check_classification(task: Field) -> None:
-    task.refuse_others(("kind", "output", "labels", "activation", "binary"))
+    task.refuse_others(("kind", "output", "labels", "activation", "binary", "region"))
     output_field(task.member("output"))
     activation, binary = task.find("activation"), task.find("binary")
     name = activation.one_of(*ACTIVATIONS) if activation else "softmax"
@@ -59,7 +85,7 @@ def _check_classification(task: Field) -> None:
 
 def _check_segmentation(task: Field) -> None:
     task.refuse_others(("kind", "output", "form", "layout", "activation", "threshold", "labels",
-                        "resample"))
+                        "resample", "region"))
     output_field(task.member("output"))
     form = task.member("form").one_of("scores", "indices", "mask")
     if form == "scores":
@@ -81,7 +107,7 @@ def _check_segmentation(task: Field) -> None:
 def _check_landmarks(task: Field) -> None:
     task.refuse_others(("kind", "output", "columns", "points", "units", "point_activation",
                         "confidence", "confidence_activation", "threshold", "labels",
-                        "connections"))
+                        "connections", "region"))
     output_field(task.member("output"))
     columns = task.member("columns")
     names = columns.list_of(lambda column: column.one_of(*POINT_COLUMNS))
@@ -113,7 +139,7 @@ def _check_landmarks(task: Field) -> None:
 
 
 def _check_embedding(task: Field) -> None:
-    task.refuse_others(("kind", "output"))
+    task.refuse_others(("kind", "output", "region"))
     output_field(task.member("output"))
 
 

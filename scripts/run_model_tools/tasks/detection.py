@@ -11,7 +11,7 @@ ACTIVATIONS = ("none", "sigmoid", "softmax")
 UNITS = ("pixels", "normalized")
 BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
 _COMMON = ("kind", "form", "labels", "activation", "score_clip", "background", "classes_per_box",
-           "score_threshold", "candidates", "nms", "limit", "clip", "keypoints")
+           "score_threshold", "candidates", "nms", "limit", "clip", "keypoints", "region")
 
 
 def output_field(field: Field) -> None:

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.errors import USAGE, ToolError
-from run_model_tools.pictures.preprocess import aspect_padding, letterbox_size, short_side_size
+from run_model_tools.pictures.preprocess import (
+    Region,
+    aspect_padding,
+    fitted_region,
+    letterbox_size,
+    letterbox_start,
+    short_side_size,
+)
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.tasks.anchors import anchors_of
 
@@ -39,6 +46,10 @@ class Placement:
 def placement_of(spec: Preprocessing, picture: tuple[int, int],
                  size: tuple[int, int]) -> Placement:
     """Sizes are (width, height); as pictures/preprocess.py fits a picture into an input."""
+    if spec.resizer == "cv2-warp":
+        seen = fitted_region(Region(0, 0, *picture), spec, size)
+        scale = np.array(size) / np.array([seen.width, seen.height])
+        return Placement(picture, size, scale, -np.array([seen.x, seen.y]) * scale)
     if spec.fit == "squash":
         resized, start = size, (0, 0)
     elif spec.fit == "pad":
@@ -46,8 +57,8 @@ def placement_of(spec: Preprocessing, picture: tuple[int, int],
         scale = np.array(size) / np.array([picture[0] + left + right, picture[1] + top + bottom])
         return Placement(picture, size, scale, np.array([left, top]) * scale)
     elif spec.fit == "letterbox":
-        resized = letterbox_size(*picture, size)
-        start = int((size[0] - resized[0]) / 2), int((size[1] - resized[1]) / 2)
+        resized = letterbox_size(*picture, size, spec.rounding)
+        start = letterbox_start(resized, size, spec.position)
     else:
         assert spec.resize is not None and spec.crop is not None
         resized = short_side_size(*picture, spec.resize)

@@ -80,6 +80,33 @@ TEST_F(PicturesProgramTest, GivenOutputsBecomeBoxesInThePicture) {
   EXPECT_THAT(run(path("red.ppm"), stricter).out, HasSubstr("1 detection\n"));
 }
 
+TEST_F(PicturesProgramTest, SeesARegionOfThePicture) {
+  const auto of = [&](const Strings& flags) {
+    Strings all{"--task", path("rows.json"), "--given-outputs", path("given.npz")};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run(path("red.ppm"), all);
+  };
+  const ProgramResult result = of({"--region", "2,1,4,4", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_EQ(report.at("regions").at(0).at("width"), 4);
+  const json& first = report.at("results").at(0);
+  EXPECT_EQ(first.at("region"), 0);
+  EXPECT_EQ(first.at("detections").at(0).at("box"), json::parse("[2, 1, 4, 3]"));
+  EXPECT_THAT(of({"--region=2,1,4,4"}).out, HasSubstr("Region at 2.0,1.0 of 4.0x4.0"));
+  for (const char* region : {"1,2,3", "1,2,3,x", "a", "1,2,3,4,5,6", "nan,0,4,4", "8,0,4,4"}) {
+    EXPECT_EQ(of({"--region", region}).exit_code, 2) << region;
+  }
+  EXPECT_EQ(of({"--detector", "net"}).exit_code, 2);
+}
+
+TEST_F(PicturesProgramTest, ADetectorNeedsTasks) {
+  const ProgramResult none =
+      run(path("red.ppm"), {"--task", path("embedding.json"), "--detector", "net", "--json"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("nothing says what this model's outputs mean"));
+}
+
 TEST_F(PicturesProgramTest, ComparesEmbeddings) {
   const ProgramResult result = run(path("red.ppm"), {"--task", path("embedding.json"),
                                                      "--compare-with", path("red.ppm"), "--json"});
