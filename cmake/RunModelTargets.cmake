@@ -10,6 +10,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^arm
   list(APPEND RUN_MODEL_WARNINGS -Wno-psabi)
 endif()
 
+# It takes half as long as the usual linker for what sanitizers make of a program.
+if(RUN_MODEL_SANITIZE)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=gold RUN_MODEL_HAS_GOLD)
+endif()
+
 function(run_model_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -29,6 +35,9 @@ function(run_model_configure_target target)
     target_compile_options(${target} PRIVATE
       -fsanitize=${RUN_MODEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${RUN_MODEL_SANITIZE})
+    if(RUN_MODEL_HAS_GOLD)
+      target_link_options(${target} PUBLIC -fuse-ld=gold)
+    endif()
   endif()
 endfunction()
 

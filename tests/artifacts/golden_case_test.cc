@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <run_model/npy.h>
+#include "tests/has_elements.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
@@ -14,7 +15,6 @@ namespace run_model {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
 
 const std::string kHash(64, 'a');
 
@@ -70,13 +70,13 @@ TEST_F(GoldenCaseTest, ReadsEveryField) {
   EXPECT_EQ(golden.picture.sha256, std::string(64, 'b'));
   EXPECT_EQ(golden.preprocessing.crop, 4);
   EXPECT_EQ(golden.input.name, "data");
-  EXPECT_THAT(golden.input.shape, ElementsAre(1, 3, 4, 4));
+  EXPECT_TRUE(has_elements(golden.input.shape, {1, 3, 4, 4}));
   EXPECT_EQ(dtype_name(golden.input.dtype), "float32");
   EXPECT_EQ(golden.input.layout, Layout::kNchw);
   EXPECT_EQ(golden.input.sha256, std::string(64, 'c'));
   EXPECT_EQ(golden.kind, ScoreKind::kLogits);
-  EXPECT_THAT(golden.output_shape, ElementsAre(1, 3));
-  EXPECT_THAT(golden.output.elements<float>(), ElementsAre(2, 3, 1));
+  EXPECT_TRUE(has_elements(golden.output_shape, {1, 3}));
+  EXPECT_TRUE(has_elements(golden.output.elements<float>(), {2, 3, 1}));
   ASSERT_EQ(golden.top.size(), 2U);
   EXPECT_EQ(golden.top[0].index, 1U);
   EXPECT_EQ(golden.top[0].label, "cat");
@@ -212,8 +212,8 @@ TEST_F(GoldenCaseTest, ReadsResultsOfTasks) {
   EXPECT_EQ(detection.score, 0.75);
   ASSERT_EQ(detection.keypoints.size(), 2U);
   EXPECT_EQ(detection.keypoints[1].x, 3);
-  EXPECT_THAT(std::get<SegmentationResult>(golden.results[1]).classes,
-              ElementsAre(0, 1, 0, 1, 1, 0));
+  EXPECT_TRUE(
+      has_elements(std::get<SegmentationResult>(golden.results[1]).classes, {0, 1, 0, 1, 1, 0}));
   const auto& landmarks = std::get<LandmarksResult>(golden.results[2]);
   EXPECT_EQ(landmarks.confidence, 0.25);
   EXPECT_FALSE(landmarks.present);

@@ -5,12 +5,12 @@
 
 #include <limits>
 
+#include "tests/has_elements.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Scores = std::vector<double>;
@@ -32,8 +32,8 @@ std::vector<ScoreRule> rules(const ScoreComparison& comparison) {
 TEST(ScoreComparisonTest, EqualScoresPass) {
   const ScoreComparison result = compare(kReference);
   EXPECT_THAT(result.failures, IsEmpty());
-  EXPECT_THAT(result.expected_top, ElementsAre(2, 4, 1, 5, 3));
-  EXPECT_THAT(result.actual_top, ElementsAre(2, 4, 1, 5, 3));
+  EXPECT_TRUE(has_elements(result.expected_top, {2, 4, 1, 5, 3}));
+  EXPECT_TRUE(has_elements(result.actual_top, {2, 4, 1, 5, 3}));
   EXPECT_EQ(result.largest_error, 0);
   EXPECT_EQ(result.tolerance_used, 0);
 }
@@ -55,7 +55,7 @@ TEST(ScoreComparisonTest, AValueBeyondItsToleranceFails) {
   EXPECT_THAT(compare(actual).failures, IsEmpty());
   actual[6] = -8.0 + 0.0181;
   const ScoreComparison result = compare(actual);
-  ASSERT_THAT(rules(result), ElementsAre(ScoreRule::kTolerance));
+  ASSERT_TRUE(has_elements(rules(result), {ScoreRule::kTolerance}));
   EXPECT_EQ(result.outside, 1U);
   EXPECT_THAT(result.failures[0].message,
               HasSubstr("1 of 7 scores are beyond the tolerance, the worst at 6: -7.9819, expected "
@@ -66,21 +66,21 @@ TEST(ScoreComparisonTest, ExactnessCanBeAskedFor) {
   EXPECT_THAT(compare(kReference, {0, 0, 0}).failures, IsEmpty());
   Scores actual = kReference;
   actual[6] += 1e-9;
-  EXPECT_THAT(rules(compare(actual, {0, 0, 0})), ElementsAre(ScoreRule::kTolerance));
+  EXPECT_TRUE(has_elements(rules(compare(actual, {0, 0, 0})), {ScoreRule::kTolerance}));
 }
 
 TEST(ScoreComparisonTest, AnotherBestClassFails) {
   Scores actual = kReference;
   actual[4] = 5.5;
   const ScoreComparison result = compare(actual, {10, 0, 0.005});
-  EXPECT_THAT(rules(result), ElementsAre(ScoreRule::kTop1, ScoreRule::kOrder));
+  EXPECT_TRUE(has_elements(rules(result), {ScoreRule::kTop1, ScoreRule::kOrder}));
   EXPECT_EQ(result.failures[0].message, "the best class is 4, expected 2");
 }
 
 TEST(ScoreComparisonTest, SaysThatTheReferenceIsUndecided) {
   const Scores reference{1.0, 1.0001};
   const ScoreComparison result = compare_scores(reference, Scores{1.0002, 1.0001}, kTolerance);
-  ASSERT_THAT(rules(result), ElementsAre(ScoreRule::kTop1));
+  ASSERT_TRUE(has_elements(rules(result), {ScoreRule::kTop1}));
   EXPECT_THAT(result.failures[0].message, HasSubstr("only 0.0001 apart, so this picture may be"));
 }
 
@@ -88,7 +88,7 @@ TEST(ScoreComparisonTest, AnotherSetOfBestClassesFails) {
   Scores actual = kReference;
   actual[0] = 1.001;  // overtakes class 3
   const ScoreComparison result = compare(actual);
-  ASSERT_THAT(rules(result), ElementsAre(ScoreRule::kTop5));
+  ASSERT_TRUE(has_elements(rules(result), {ScoreRule::kTop5}));
   EXPECT_THAT(
       result.failures[0].message,
       HasSubstr("class 3 is not among the best 5; the reference has them only 0.001 apart"));
@@ -99,7 +99,7 @@ TEST(ScoreComparisonTest, CloseNeighboursMayChangePlaces) {
   std::swap(actual[4], actual[1]);  // 0.001 apart
   EXPECT_THAT(compare(actual).failures, IsEmpty());
   const ScoreComparison strict = compare(actual, {0.01, 0.001, 0.0005});
-  ASSERT_THAT(rules(strict), ElementsAre(ScoreRule::kOrder));
+  ASSERT_TRUE(has_elements(rules(strict), {ScoreRule::kOrder}));
   EXPECT_THAT(
       strict.failures[0].message,
       HasSubstr("classes 4 and 1 have changed places, which the reference has 0.001 apart"));
@@ -108,7 +108,7 @@ TEST(ScoreComparisonTest, CloseNeighboursMayChangePlaces) {
 TEST(ScoreComparisonTest, OthersMayNot) {
   Scores actual = kReference;
   std::swap(actual[5], actual[3]);
-  EXPECT_THAT(rules(compare(actual, {10, 0, 0.005})), ElementsAre(ScoreRule::kOrder));
+  EXPECT_TRUE(has_elements(rules(compare(actual, {10, 0, 0.005})), {ScoreRule::kOrder}));
 }
 
 TEST(ScoreComparisonTest, NanAndInfinityFail) {
@@ -117,7 +117,7 @@ TEST(ScoreComparisonTest, NanAndInfinityFail) {
     Scores actual = kReference;
     actual[3] = bad;
     const ScoreComparison result = compare(actual);
-    ASSERT_THAT(rules(result), ElementsAre(ScoreRule::kFinite));
+    ASSERT_TRUE(has_elements(rules(result), {ScoreRule::kFinite}));
     EXPECT_EQ(result.failures[0].message, "1 of 7 scores are NaN or infinite, the first at 3");
     EXPECT_THAT(result.actual_top, IsEmpty());
   }
@@ -126,8 +126,8 @@ TEST(ScoreComparisonTest, NanAndInfinityFail) {
 TEST(ScoreComparisonTest, FewerThanFiveClasses) {
   const Scores two{0.25, 0.75};
   EXPECT_THAT(compare_scores(two, two, kTolerance).failures, IsEmpty());
-  EXPECT_THAT(rules(compare_scores(two, Scores{0.75, 0.25}, {1, 0, 0.1})),
-              ElementsAre(ScoreRule::kTop1, ScoreRule::kOrder));
+  EXPECT_TRUE(has_elements(rules(compare_scores(two, Scores{0.75, 0.25}, {1, 0, 0.1})),
+                           {ScoreRule::kTop1, ScoreRule::kOrder}));
 }
 
 TEST(ScoreComparisonTest, RefusesAnotherNumberOfScores) {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "tests/has_elements.h"
 
 namespace run_model {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 json face_detection() {
@@ -61,7 +61,7 @@ std::string refusal(const json& document) {
 TEST(TaskTest, ReadsADetectionByAnchors) {
   const Task task = parse(face_detection()).at(0);
   EXPECT_EQ(task.kind(), TaskKind::kDetection);
-  EXPECT_THAT(task.labels, ElementsAre("face"));
+  EXPECT_TRUE(has_elements(task.labels, {"face"}));
   const auto& detection = std::get<DetectionTask>(task.what);
   EXPECT_EQ(detection.keypoints, 6U);
   EXPECT_EQ(detection.limit, 100U);
@@ -71,7 +71,7 @@ TEST(TaskTest, ReadsADetectionByAnchors) {
   EXPECT_EQ(ssd.boxes.name, "regressors");
   EXPECT_EQ(ssd.keypoint_offset, 4U);
   const auto& anchors = std::get<MediapipeAnchors>(ssd.anchors);
-  EXPECT_THAT(anchors.strides, ElementsAre(8, 16, 16, 16));
+  EXPECT_TRUE(has_elements(anchors.strides, {8, 16, 16, 16}));
   EXPECT_EQ(anchors.interpolated_scale_aspect_ratio, 1.0);
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/has_elements.h"
 #include "tests/throws_error.h"
 
 namespace run_model::rpc {
@@ -31,7 +32,7 @@ TEST(Timing, WarmsUpThenCallsInRows) {
   timing.repeat = 2;
   const auto seconds =
       measure([&] { calls.push_back("call"); }, timing, [&] { calls.push_back("before"); });
-  EXPECT_THAT(calls, ElementsAre("call", "before", "call", "call", "before", "call", "call"));
+  EXPECT_TRUE(has_elements(calls, {"call", "before", "call", "call", "before", "call", "call"}));
   EXPECT_THAT(seconds, SizeIs(2));
 }
 

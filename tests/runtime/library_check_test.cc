@@ -44,7 +44,7 @@ void check(ElfBuilder builder, const Host& host) {
 }
 
 void expect_refused(const ElfBuilder& builder, const Host& host, ErrorKind code,
-                    std::initializer_list<std::string> parts) {
+                    std::initializer_list<std::string_view> parts) {
   EXPECT_TRUE(throws_error([&] { check(builder, host); }, code, parts));
 }
 

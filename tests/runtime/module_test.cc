@@ -24,7 +24,7 @@ std::filesystem::path library(const std::string& name) {
 }
 
 void expect_not_loaded(const std::string& name, ErrorKind code,
-                       std::initializer_list<std::string> parts) {
+                       std::initializer_list<std::string_view> parts) {
   EXPECT_TRUE(throws_error([&] { Module::open(library(name)); }, code, parts));
 }
 

@@ -7,12 +7,12 @@
 #include <string>
 
 #include <run_model/error.h>
+#include "tests/has_elements.h"
 #include "tests/runtime/test_params.h"
 
 namespace run_model {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 using testing_params::params_bytes;
@@ -42,7 +42,7 @@ TEST(ParamsFile, ReadsNamesShapesTypesAndData) {
   std::vector<Param> params = parse_text(text);
   ASSERT_EQ(params.size(), 2u);
   EXPECT_EQ(params[0].name, "w");
-  EXPECT_THAT(params[0].shape, ElementsAre(2, 1));
+  EXPECT_TRUE(has_elements(params[0].shape, {2, 1}));
   EXPECT_EQ(dtype_name(params[0].dtype), "float32");
   EXPECT_EQ(std::memcmp(params[0].data.data(), "abcdefgh", 8), 0);
   EXPECT_TRUE(params[1].shape.empty());

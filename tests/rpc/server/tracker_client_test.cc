@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rpc/server/sockets.h"
+#include "tests/has_elements.h"
 
 namespace run_model::rpc {
 namespace {
@@ -219,14 +220,14 @@ TEST(MatchkeysTest, AreReplacedWhenWhoGotThemDoesNotCome) {
   EXPECT_THAT(keys.update({waiting, given}, start), IsEmpty());
   EXPECT_THAT(keys.update({waiting}, start + seconds(60)), IsEmpty());
   EXPECT_THAT(keys.update({waiting}, start + seconds(65)), IsEmpty());
-  EXPECT_THAT(keys.update({waiting}, start + seconds(67)), ElementsAre(given));
+  EXPECT_TRUE(has_elements(keys.update({waiting}, start + seconds(67)), {given}));
   EXPECT_FALSE(keys.take(given));
   EXPECT_TRUE(keys.take(waiting));
 }
 
 TEST(TrackerMessagesTest, ReadsListsOfTextsOnly) {
   EXPECT_TRUE(read_matchkeys("[]"));
-  EXPECT_THAT(*read_matchkeys(R"(["a", "b"])"), ElementsAre("a", "b"));
+  EXPECT_TRUE(has_elements(*read_matchkeys(R"(["a", "b"])"), {"a", "b"}));
   for (const char* text : {"", "0", "{}", "[1]", "[[\"a\"]]", "[\"a\"", "null"}) {
     EXPECT_FALSE(read_matchkeys(text)) << text;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/has_elements.h"
 #include "tests/run_model/check_zoo/fixture.h"
 #include "tests/run_model/picture_artifact.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -99,7 +99,7 @@ TEST_F(CheckZooTest, AnotherBestClassFails) {
   std::swap(golden["top"][0], golden["top"][1]);
   zoo_.write_golden("red", golden, {2.0F, 0.1F, 2.1F});
   const json result = zoo_.check_one({}, 8);
-  EXPECT_THAT(failed_rules(result), ElementsAre("top-1", "order", "tolerance"));
+  EXPECT_TRUE(has_elements(failed_rules(result), {"top-1", "order", "tolerance"}));
   EXPECT_EQ(result["scores"]["top1_equal"], false);
   EXPECT_EQ(result["scores"]["top5_equal"], true);
 }
@@ -109,7 +109,7 @@ TEST_F(CheckZooTest, TheInputMustBeEqualBitForBit) {
   golden["input"]["sha256"] = std::string(64, 'f');
   zoo_.write_golden("red", golden);
   const json result = zoo_.check_one({}, 8);
-  EXPECT_THAT(failed_rules(result), ElementsAre("input"));
+  EXPECT_TRUE(has_elements(failed_rules(result), {"input"}));
   EXPECT_THAT(message(result), HasSubstr("expected ffffffffffff…"));
   EXPECT_EQ(result["input_compared"], true);
 }
@@ -118,7 +118,7 @@ TEST_F(CheckZooTest, ThePictureMustBeTheReferences) {
   json golden = zoo_.golden();
   golden["picture"]["sha256"] = std::string(64, 'f');
   zoo_.write_golden("red", golden);
-  EXPECT_THAT(failed_rules(zoo_.check_one({}, 8)), ElementsAre("picture"));
+  EXPECT_TRUE(has_elements(failed_rules(zoo_.check_one({}, 8)), {"picture"}));
 }
 
 TEST_F(CheckZooTest, TheArtifactMustBeOfTheReferencesNetwork) {
@@ -129,7 +129,7 @@ TEST_F(CheckZooTest, TheArtifactMustBeOfTheReferencesNetwork) {
   metadata["source"]["onnx_sha256"] = std::string(64, 'b');
   zoo_.write_metadata(metadata);
   const json other = zoo_.check_one({}, 8);
-  EXPECT_THAT(failed_rules(other), ElementsAre("artifact"));
+  EXPECT_TRUE(has_elements(failed_rules(other), {"artifact"}));
   EXPECT_THAT(message(other), AllOf(HasSubstr("compiled from the file bbbbbbbbbbbb…"),
                                     HasSubstr("scripts/make_golden")));
 }
@@ -141,7 +141,7 @@ TEST_F(CheckZooTest, ThePreprocessingMustBeTheReferences) {
   metadata["preprocessing"]["color_order"] = "BGR";
   zoo_.write_metadata(metadata);
   const json other = zoo_.check_one({}, 8);
-  EXPECT_THAT(failed_rules(other), ElementsAre("artifact"));
+  EXPECT_TRUE(has_elements(failed_rules(other), {"artifact"}));
   EXPECT_THAT(message(other), HasSubstr("describes another preprocessing"));
 }
 
@@ -167,7 +167,7 @@ TEST_F(CheckZooTest, ADamagedCaseFails) {
 
 TEST_F(CheckZooTest, NanFails) {
   zoo_.call("fused_not_a_number");
-  EXPECT_THAT(failed_rules(zoo_.check_one({}, 8)), ElementsAre("finite"));
+  EXPECT_TRUE(has_elements(failed_rules(zoo_.check_one({}, 8)), {"finite"}));
 }
 
 TEST_F(CheckZooTest, ACrashIsAFailureThatNamesTheSignal) {
@@ -185,7 +185,7 @@ TEST_F(CheckZooTest, ACrashIsAFailureThatNamesTheSignal) {
 TEST_F(CheckZooTest, WhatTakesTooLongIsStopped) {
   zoo_.call("fused_forever");
   const json result = zoo_.check_one({"--timeout=0.3"}, 8);
-  EXPECT_THAT(failed_rules(result), ElementsAre("timeout"));
+  EXPECT_TRUE(has_elements(failed_rules(result), {"timeout"}));
   EXPECT_THAT(message(result), HasSubstr("took more than 0.3 s and was stopped"));
 }
 
@@ -197,7 +197,7 @@ TEST_F(CheckZooTest, ATimeoutBeyondAllClocksIsNone) {
 TEST_F(CheckZooTest, AnArtifactThatCannotBeLoadedFails) {
   zoo_.call("no_such_function");
   const json result = zoo_.check_one({}, 8);
-  EXPECT_THAT(failed_rules(result), ElementsAre("load"));
+  EXPECT_TRUE(has_elements(failed_rules(result), {"load"}));
   EXPECT_THAT(message(result), HasSubstr("'no_such_function'"));
 }
 

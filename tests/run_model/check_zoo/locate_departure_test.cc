@@ -1,4 +1,5 @@
 #include "run_model/check_zoo/locate_departure.h"
+#include "tests/has_elements.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 namespace run_model {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Tensor filled(const std::vector<std::int64_t>& shape, float start) {
@@ -94,7 +94,7 @@ TEST(ReferenceTensorsTest, MeasuresTheClosestOne) {
       {{"far", filled({6}, 50)}, {"near", right}, {"larger", filled({7}, 10)}});
   const ReferenceMatch match = references.closest(wrong);
   EXPECT_EQ(match.tensor, "near");
-  EXPECT_THAT(match.shape, ElementsAre(2, 3));
+  EXPECT_TRUE(has_elements(match.shape, {2, 3}));
   EXPECT_EQ(match.wrong, 1U);
   EXPECT_EQ(match.first_wrong, 4U);
   EXPECT_EQ(match.expected, 14);
@@ -184,7 +184,7 @@ TEST(FindDepartureTest, UnmatchedNodesBeforeItAreSuspects) {
   const auto found = find_departure(kChain, {kRight, kNone, kNone, kWrong});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->node, 3U);
-  EXPECT_THAT(found->suspects, ElementsAre(1U, 2U));
+  EXPECT_TRUE(has_elements(found->suspects, {1U, 2U}));
 }
 
 TEST(FindDepartureTest, AScaledOutputIsExcusedButSuspect) {
@@ -193,7 +193,7 @@ TEST(FindDepartureTest, AScaledOutputIsExcusedButSuspect) {
   const auto found = find_departure(kChain, {kRight, scaled, kWrong, kWrong});
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->node, 2U);
-  EXPECT_THAT(found->suspects, ElementsAre(1U));
+  EXPECT_TRUE(has_elements(found->suspects, {1U}));
 }
 
 TEST(FindDepartureTest, OtherBranchesAreNone) {
@@ -204,7 +204,7 @@ TEST(FindDepartureTest, OtherBranchesAreNone) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->node, 3U);
   // Whether a is wrong cannot be told from c alone, since it leads to d over b, too.
-  EXPECT_THAT(found->suspects, ElementsAre(0U, 1U));
+  EXPECT_TRUE(has_elements(found->suspects, {0U, 1U}));
 }
 
 TEST(FindDepartureTest, RoundingThatGrowsIsNoDeparture) {

@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/has_elements.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
-
-using ::testing::ElementsAre;
 
 TensorInfo input_of(const std::vector<std::int64_t>& shape) {
   return {"data", shape, parse_dtype("float32")};
@@ -58,15 +57,15 @@ TEST(PreprocessingChoiceTest, DefaultsWithoutMetadata) {
   EXPECT_EQ(chosen.resize, 256);
   EXPECT_EQ(chosen.color_order, ColorOrder::kRgb);
   EXPECT_EQ(chosen.divide_by, 255.0F);
-  EXPECT_THAT(chosen.mean, ElementsAre(0.485F, 0.456F, 0.406F));
-  EXPECT_THAT(chosen.std, ElementsAre(0.229F, 0.224F, 0.225F));
+  EXPECT_TRUE(has_elements(chosen.mean, {0.485F, 0.456F, 0.406F}));
+  EXPECT_TRUE(has_elements(chosen.std, {0.229F, 0.224F, 0.225F}));
 }
 
 TEST(PreprocessingChoiceTest, NoNormalizeKeepsPixels) {
   const Preprocessing chosen = choose(normalized(false));
   EXPECT_EQ(chosen.divide_by, 1.0F);
-  EXPECT_THAT(chosen.mean, ElementsAre(0, 0, 0));
-  EXPECT_THAT(chosen.std, ElementsAre(1, 1, 1));
+  EXPECT_TRUE(has_elements(chosen.mean, {0, 0, 0}));
+  EXPECT_TRUE(has_elements(chosen.std, {1, 1, 1}));
 }
 
 TEST(PreprocessingChoiceTest, GivenMeanAndStdReplaceTheDefaults) {
@@ -76,8 +75,8 @@ TEST(PreprocessingChoiceTest, GivenMeanAndStdReplaceTheDefaults) {
     flags.std = {4, 5, 6};
     const Preprocessing chosen = choose(flags);
     EXPECT_EQ(chosen.divide_by, normalize ? 255.0F : 1.0F);
-    EXPECT_THAT(chosen.mean, ElementsAre(0.1F, 0.2F, 0.3F));
-    EXPECT_THAT(chosen.std, ElementsAre(4, 5, 6));
+    EXPECT_TRUE(has_elements(chosen.mean, {0.1F, 0.2F, 0.3F}));
+    EXPECT_TRUE(has_elements(chosen.std, {4, 5, 6}));
   }
 }
 
@@ -85,18 +84,18 @@ TEST(PreprocessingChoiceTest, MeanIsInNetworkOrder) {
   PreprocessingFlags flags = normalized(false);
   flags.color_order = "BGR";
   flags.mean = {104, 117, 123};
-  EXPECT_THAT(choose(flags).mean, ElementsAre(104, 117, 123));
+  EXPECT_TRUE(has_elements(choose(flags).mean, {104, 117, 123}));
   flags.mean_in_rgb_order = true;
-  EXPECT_THAT(choose(flags).mean, ElementsAre(123, 117, 104));
+  EXPECT_TRUE(has_elements(choose(flags).mean, {123, 117, 104}));
   flags.color_order = "RGB";
-  EXPECT_THAT(choose(flags).mean, ElementsAre(104, 117, 123));
+  EXPECT_TRUE(has_elements(choose(flags).mean, {104, 117, 123}));
 }
 
 TEST(PreprocessingChoiceTest, ImageNetsMeanFollowsItsColours) {
   PreprocessingFlags flags = normalized(true);
   flags.color_order = "BGR";
-  EXPECT_THAT(choose(flags).mean, ElementsAre(0.406F, 0.456F, 0.485F));
-  EXPECT_THAT(choose(flags).std, ElementsAre(0.225F, 0.224F, 0.229F));
+  EXPECT_TRUE(has_elements(choose(flags).mean, {0.406F, 0.456F, 0.485F}));
+  EXPECT_TRUE(has_elements(choose(flags).std, {0.225F, 0.224F, 0.229F}));
 }
 
 TEST(PreprocessingChoiceTest, MetadataGivesEverything) {
@@ -106,8 +105,8 @@ TEST(PreprocessingChoiceTest, MetadataGivesEverything) {
   EXPECT_EQ(chosen.resize, 250);
   EXPECT_EQ(chosen.color_order, ColorOrder::kBgr);
   EXPECT_EQ(chosen.divide_by, 1.0F);
-  EXPECT_THAT(chosen.mean, ElementsAre(104, 117, 123));
-  EXPECT_THAT(chosen.std, ElementsAre(1, 2, 3));
+  EXPECT_TRUE(has_elements(chosen.mean, {104, 117, 123}));
+  EXPECT_TRUE(has_elements(chosen.std, {1, 2, 3}));
 }
 
 TEST(PreprocessingChoiceTest, FlagsComeBeforeMetadata) {
@@ -119,20 +118,20 @@ TEST(PreprocessingChoiceTest, FlagsComeBeforeMetadata) {
   const Preprocessing chosen = choose(flags, &metadata);
   EXPECT_EQ(chosen.resizer, Resizer::kNearest);
   EXPECT_EQ(chosen.resize, 240);
-  EXPECT_THAT(chosen.mean, ElementsAre(1, 2, 3));
-  EXPECT_THAT(chosen.std, ElementsAre(1, 2, 3));
+  EXPECT_TRUE(has_elements(chosen.mean, {1, 2, 3}));
+  EXPECT_TRUE(has_elements(chosen.std, {1, 2, 3}));
 
   const Preprocessing normalizing = choose(normalized(true), &metadata);
   EXPECT_EQ(normalizing.divide_by, 255.0F);
-  EXPECT_THAT(normalizing.mean, ElementsAre(0.406F, 0.456F, 0.485F));
+  EXPECT_TRUE(has_elements(normalizing.mean, {0.406F, 0.456F, 0.485F}));
 }
 
 TEST(PreprocessingChoiceTest, AnotherColourOrderTakesTheMetadatasMeanAlong) {
   const Metadata metadata = caffe_metadata();
   PreprocessingFlags flags;
   flags.color_order = "RGB";
-  EXPECT_THAT(choose(flags, &metadata).mean, ElementsAre(123, 117, 104));
-  EXPECT_THAT(choose(flags, &metadata).std, ElementsAre(3, 2, 1));
+  EXPECT_TRUE(has_elements(choose(flags, &metadata).mean, {123, 117, 104}));
+  EXPECT_TRUE(has_elements(choose(flags, &metadata).std, {3, 2, 1}));
 }
 
 TEST(PreprocessingChoiceTest, LayoutFollowsTheShape) {

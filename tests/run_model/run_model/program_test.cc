@@ -9,6 +9,7 @@
 
 #include <run_model/npy.h>
 #include <run_model/npz.h>
+#include "tests/has_elements.h"
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
 
@@ -16,7 +17,6 @@ namespace run_model {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
@@ -55,18 +55,17 @@ TEST_F(ProgramTest, ReportsAsText) {
       classify({"--no-normalize", "--std", "1600", "1600", "1600", "--threads=1"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(
+  EXPECT_TRUE(has_elements(
       lines_of(result.out),
-      ElementsAre("Original image: 8x6x3", "Resized to: 5x4", "Final image size: 4x4x3",
-                  "Color order: RGB", "Pixel scaling: 0 to 255 (Caffe-style)",
-                  "Mean (R,G,B): [0, 0, 0]", "Std (R,G,B):  [1600, 1600, 1600]",
-                  "Input tensor range: [0.00625, 0.125], mean: 0.0479167", "Output shape: 1 3",
-                  "Logits range: [0.1, 2], mean: 0.766667",
-                  MatchesRegex("Time: load [0-9.]+ ms, preprocess [0-9.]+ ms, "
-                               "run [0-9.]+ ms \\(1 thread\\)"),
-                  "", "===== Running net =====", "Top-3 Predictions:",
-                  "  1) id=0  p=0.760533  red things", "  2) id=2  p=0.125715  blue things",
-                  "  3) id=1  p=0.113752  green things", "Predicted class: 0 (red things)"));
+      {"Original image: 8x6x3", "Resized to: 5x4", "Final image size: 4x4x3", "Color order: RGB",
+       "Pixel scaling: 0 to 255 (Caffe-style)", "Mean (R,G,B): [0, 0, 0]",
+       "Std (R,G,B):  [1600, 1600, 1600]", "Input tensor range: [0.00625, 0.125], mean: 0.0479167",
+       "Output shape: 1 3", "Logits range: [0.1, 2], mean: 0.766667",
+       MatchesRegex("Time: load [0-9.]+ ms, preprocess [0-9.]+ ms, "
+                    "run [0-9.]+ ms \\(1 thread\\)"),
+       "", "===== Running net =====", "Top-3 Predictions:", "  1) id=0  p=0.760533  red things",
+       "  2) id=2  p=0.125715  blue things", "  3) id=1  p=0.113752  green things",
+       "Predicted class: 0 (red things)"}));
 }
 
 TEST_F(ProgramTest, SubtractsInTheNetworksOrder) {
@@ -130,13 +129,13 @@ TEST_F(ProgramTest, DumpsTheInputAndSavesTheOutputs) {
       {"--no-normalize", "--bgr", "--dump-input", path("in.npy"), "--outputs", path("out.npz")});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Tensor input = read_npy(path("in.npy"));
-  EXPECT_THAT(input.shape(), ElementsAre(1, 3, 4, 4));
+  EXPECT_TRUE(has_elements(input.shape(), {1, 3, 4, 4}));
   EXPECT_EQ(input.elements<float>()[0], 20.0F);
   EXPECT_EQ(input.elements<float>()[47], 200.0F);
   const std::vector<NamedTensor> outputs = read_npz(path("out.npz"));
   ASSERT_EQ(outputs.size(), 1U);
   EXPECT_EQ(outputs[0].name, "output_0");
-  EXPECT_THAT(outputs[0].tensor.elements<float>(), ElementsAre(320, 160, 3200));
+  EXPECT_TRUE(has_elements(outputs[0].tensor.elements<float>(), {320, 160, 3200}));
 }
 
 TEST_F(ProgramTest, RunsOnTensors) {
@@ -150,8 +149,8 @@ TEST_F(ProgramTest, RunsOnTensors) {
     EXPECT_THAT(result.out, StartsWith("Input data: float32 1 3 4 4\n"
                                        "Output output_0: float32 1 3, range: [160, 3200]"));
     EXPECT_THAT(result.out, HasSubstr("Written: " + path("out.npz")));
-    EXPECT_THAT(read_npz(path("out.npz")).at(0).tensor.elements<float>(),
-                ElementsAre(3200, 160, 320));
+    EXPECT_TRUE(
+        has_elements(read_npz(path("out.npz")).at(0).tensor.elements<float>(), {3200, 160, 320}));
   }
   const ProgramResult result = run({"net", artifact_.folder().path().string(), "-i", path("in.npz"),
                                     "-o", path("out.npz"), "--json"});

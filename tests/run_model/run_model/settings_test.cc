@@ -9,12 +9,12 @@
 
 #include "run_model/run_model/setting_groups.h"
 #include "run_model/shared/arguments.h"
+#include "tests/has_elements.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
 
-using ::testing::ElementsAre;
 using Strings = std::vector<std::string>;
 
 const Strings kPicture{"net", "dir", "cat.png", "labels.txt"};
@@ -90,9 +90,9 @@ TEST(SettingsTest, ReadsEveryFlag) {
   EXPECT_EQ(flags.normalize, false);
   EXPECT_EQ(flags.color_order, "BGR");
   ASSERT_TRUE(flags.mean.has_value());
-  EXPECT_THAT(*flags.mean, ElementsAre(104, 117, 123));
+  EXPECT_TRUE(has_elements(*flags.mean, {104, 117, 123}));
   ASSERT_TRUE(flags.std.has_value());
-  EXPECT_THAT(*flags.std, ElementsAre(1, 2, 3));
+  EXPECT_TRUE(has_elements(*flags.std, {1, 2, 3}));
   EXPECT_TRUE(flags.mean_in_rgb_order);
   EXPECT_EQ(flags.resizer, "cv2-linear");
   EXPECT_EQ(flags.jpeg_decoder, JpegDecoder::kStb);

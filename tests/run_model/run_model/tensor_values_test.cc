@@ -8,13 +8,13 @@
 #include <vector>
 
 #include <run_model/tensor.h>
+#include "tests/has_elements.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
 namespace {
 
 using ::testing::Each;
-using ::testing::ElementsAre;
 
 Tensor filled(const char* type, FillMode mode, std::uint64_t seed = 0, const char* name = "x",
               std::int64_t count = 1000) {
@@ -67,10 +67,10 @@ TEST(FillTensorTest, RandomValuesCoverTheirRange) {
 
 // By the documented formula, with FNV-1a-64("data") and SplitMix64 in Python.
 TEST(FillTensorTest, ValuesAreTheSameOnEveryMachine) {
-  EXPECT_THAT(to_doubles(filled("float32", FillMode::kRandom, 7, "data", 3)),
-              ElementsAre(16675011.0 / 16777216, 7819957.0 / 16777216, 14924320.0 / 16777216));
-  EXPECT_THAT(to_doubles(filled("int8", FillMode::kRandom, 7, "data", 3)),
-              ElementsAre(-2, 119, -29));
+  EXPECT_TRUE(has_elements(to_doubles(filled("float32", FillMode::kRandom, 7, "data", 3)),
+                           {16675011.0 / 16777216, 7819957.0 / 16777216, 14924320.0 / 16777216}));
+  EXPECT_TRUE(
+      has_elements(to_doubles(filled("int8", FillMode::kRandom, 7, "data", 3)), {-2, 119, -29}));
 }
 
 TEST(FillTensorTest, SeedAndNameMatter) {

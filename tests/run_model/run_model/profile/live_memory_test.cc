@@ -1,4 +1,5 @@
 #include "run_model/run_model/profile/live_memory.h"
+#include "tests/has_elements.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +8,6 @@
 
 namespace run_model {
 namespace {
-
-using ::testing::ElementsAre;
 
 // A node and its single output of so many bytes in that storage.
 struct Step {
@@ -50,10 +49,10 @@ TEST(LiveMemoryTest, FollowsTensorsThroughAChain) {
                                   {NodeKind::kFunction, {3, 3, 2}, 10, 4}},
                                  {4});
   const auto nodes = node_memory(graph, {false, true, false, false, false}, {false, false, false});
-  EXPECT_THAT(live(nodes), ElementsAre(150, 70, 80));
+  EXPECT_TRUE(has_elements(live(nodes), {150, 70, 80}));
   EXPECT_EQ(nodes[0].read, 107u);
   EXPECT_EQ(nodes[0].parameters, 7u);
-  EXPECT_THAT(nodes[0].is_parameter, ElementsAre(false, true));
+  EXPECT_TRUE(has_elements(nodes[0].is_parameter, {false, true}));
   EXPECT_EQ(nodes[0].written, 50u);
   // The same tensor twice is read once.
   EXPECT_EQ(nodes[2].read, 70u);
@@ -66,7 +65,7 @@ TEST(LiveMemoryTest, ViewsAddNothing) {
                                   {NodeKind::kFunction, {2}, 4, 2}},
                                  {3});
   const auto nodes = node_memory(graph, std::vector<bool>(4), std::vector<bool>(3));
-  EXPECT_THAT(live(nodes), ElementsAre(48, 40, 44));
+  EXPECT_TRUE(has_elements(live(nodes), {48, 40, 44}));
   EXPECT_TRUE(nodes[1].is_view);
   EXPECT_EQ(nodes[1].read + nodes[1].written, 0u);
   EXPECT_EQ(nodes[2].read, 40u);
@@ -80,7 +79,7 @@ TEST(LiveMemoryTest, JoinedTensorsGoOnInTheirWhole) {
                                   {NodeKind::kFunction, {3, 1}, 5, 4}},
                                  {4});
   const auto nodes = node_memory(graph, std::vector<bool>(5), {false, false, true, false});
-  EXPECT_THAT(live(nodes), ElementsAre(38, 50, 42, 47));
+  EXPECT_TRUE(has_elements(live(nodes), {38, 50, 42, 47}));
   EXPECT_TRUE(nodes[2].is_view);
   EXPECT_EQ(nodes[3].read, 42u);
 }
@@ -91,8 +90,8 @@ TEST(LiveMemoryTest, OutputsStayToTheEnd) {
                                   {NodeKind::kFunction, {0}, 100, 2},
                                   {NodeKind::kFunction, {0}, 1000, 3}},
                                  {1, 0});
-  EXPECT_THAT(live(node_memory(graph, std::vector<bool>(4), std::vector<bool>(3))),
-              ElementsAre(11, 111, 1011));
+  EXPECT_TRUE(has_elements(live(node_memory(graph, std::vector<bool>(4), std::vector<bool>(3))),
+                           {11, 111, 1011}));
 }
 
 TEST(LiveMemoryTest, AGraphMayComputeNothing) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/has_elements.h"
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
 #include "tests/runtime/test_graphs.h"
@@ -14,7 +15,6 @@ namespace run_model {
 namespace {
 
 using nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Strings = std::vector<std::string>;
@@ -106,7 +106,7 @@ TEST_F(ProfileProgramTest, WhatTheArtifactSaysOfAFunction) {
 TEST_F(ProfileProgramTest, CopiesAndViews) {
   write_graph({"__copy", "__nop", "__copy"}, {0, 1, 2, 2, 3});
   const json result = profile();
-  EXPECT_THAT(families(result), ElementsAre("copy", "view", "copy"));
+  EXPECT_TRUE(has_elements(families(result), {"copy", "view", "copy"}));
   EXPECT_EQ(result["nodes"][0].at("bytes_written"), 4 * 48);
   EXPECT_EQ(result["nodes"][1].at("bytes_written"), 0);
   EXPECT_EQ(result["nodes"][1].at("gb_per_s"), nullptr);
