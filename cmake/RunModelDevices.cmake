@@ -34,3 +34,9 @@ if(RUN_MODEL_VULKAN)
   run_model_find_device_headers(RUN_MODEL_VULKAN_HEADERS
     vulkan/vulkan_core.h libvulkan-dev vulkan vk_video)
 endif()
+
+# Its functions are declared in the source; NVIDIA has no driver for machines of 32 bits.
+set(RUN_MODEL_WITH_CUDA OFF)
+if(RUN_MODEL_CUDA AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(RUN_MODEL_WITH_CUDA ON)
+endif()

@@ -6,6 +6,9 @@ namespace run_model {
 
 std::span<DeviceDriver* const> device_drivers() {
   static const auto drivers = std::to_array<DeviceDriver*>({
+#ifdef RUN_MODEL_WITH_CUDA
+      &cuda_driver(),
+#endif
 #ifdef RUN_MODEL_WITH_OPENCL
       &opencl_driver(),
 #endif

@@ -1,0 +1,79 @@
+#include "runtime/devices/cuda/context.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <run_model/error.h>
+
+namespace run_model::cuda {
+namespace {
+
+// The results after which the manual says that the process has to be ended to use CUDA again:
+// ECC_UNCORRECTABLE, ILLEGAL_ADDRESS, LAUNCH_TIMEOUT, ASSERT, HARDWARE_STACK_ERROR,
+// ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS, INVALID_ADDRESS_SPACE, INVALID_PC, LAUNCH_FAILED, and
+// CONTAINED and UNKNOWN, of which nothing else is known.
+constexpr std::array<Result, 12> kSticky = {214, 700, 702, 710, 714, 715,
+                                            716, 717, 718, 719, 721, 999};
+constexpr Result kLaunchTimeout = 702;
+
+}  // namespace
+
+GpuContext::GpuContext(const Api& api, DeviceNumber device, std::string label)
+    : api_(api), device_(device), label_(std::move(label)) {
+  check(api_.context_retain(&context_, device_), "opening it");
+  try {
+    const CurrentContext current(*this);
+    check(api_.stream_create(&stream_, kStreamNonBlocking), "making a stream");
+  } catch (...) {
+    api_.context_release(device_);
+    throw;
+  }
+}
+
+GpuContext::~GpuContext() {
+  if (api_.context_push(context_) == kSuccess) {
+    api_.stream_destroy(stream_);
+    Context popped = nullptr;
+    api_.context_pop(&popped);
+  }
+  api_.context_release(device_);
+}
+
+void GpuContext::require_alive() const {
+  if (lost_by_.empty()) return;
+  throw Error(ErrorKind::kModel, label_ + " was lost before: " + lost_by_,
+              "start the program again; the kernel's log (dmesg) may say more");
+}
+
+void GpuContext::check(Result result, const char* doing) {
+  if (result == kSuccess) return;
+  require_alive();
+  const std::string text = result_text(api_, result);
+  std::string hint;
+  if (std::find(kSticky.begin(), kSticky.end(), result) != kSticky.end()) {
+    lost_by_ = text;
+    hint = result == kLaunchTimeout
+               ? "a GPU that also draws the screen ends what takes seconds: use another one"
+               : "start the program again; the kernel's log (dmesg) may say more";
+  }
+  throw Error(ErrorKind::kModel, label_ + " failed in " + doing + ": " + text, hint);
+}
+
+void GpuContext::wait() { check(api_.stream_wait(stream_), "computing"); }
+
+CurrentContext::CurrentContext(GpuContext& gpu) : api_(gpu.api_) {
+  gpu.require_alive();
+  Context now = nullptr;
+  gpu.check(api_.context_current(&now), "asking for the current context");
+  if (now == gpu.context_) return;
+  gpu.check(api_.context_push(gpu.context_), "making its context current");
+  pushed_ = true;
+}
+
+CurrentContext::~CurrentContext() {
+  Context popped = nullptr;
+  if (pushed_) api_.context_pop(&popped);
+}
+
+}  // namespace run_model::cuda

@@ -1,0 +1,57 @@
+// A GPU as it is in use: its primary context, one stream, and what becomes of failures.
+#pragma once
+
+#include <string>
+
+#include "runtime/devices/cuda/api.h"
+
+namespace run_model::cuda {
+
+class GpuContext {
+ public:
+  // `label` is what sentences call the device: "cuda:0 (NVIDIA H100 80GB HBM3)".
+  GpuContext(const Api& api, DeviceNumber device, std::string label);
+  GpuContext(const GpuContext&) = delete;
+  GpuContext& operator=(const GpuContext&) = delete;
+  ~GpuContext();
+
+  const Api& api() const { return api_; }
+  Stream stream() const { return stream_; }
+  const std::string& label() const { return label_; }
+
+  // Throws Error(kModel) "<label> failed in <doing>: <result>". After what CUDA calls a sticky
+  // error nothing can be done with the context: every later call throws that the device was lost.
+  void check(Result result, const char* doing);
+
+  // Throws where the device was lost.
+  void require_alive() const;
+
+  // Until the stream is empty.
+  void wait();
+
+ private:
+  const Api& api_;
+  DeviceNumber device_;
+  std::string label_;
+  Context context_ = nullptr;
+  Stream stream_ = nullptr;
+  std::string lost_by_;  // empty where it was not
+
+  friend class CurrentContext;
+};
+
+// Makes the context the thread's current one for as long as this lives; an application with CUDA
+// code of its own finds the one that it had.
+class CurrentContext {
+ public:
+  explicit CurrentContext(GpuContext& gpu);
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+  ~CurrentContext();
+
+ private:
+  const Api& api_;
+  bool pushed_ = false;
+};
+
+}  // namespace run_model::cuda
