@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/devices/code_cache.h"
 #include "runtime/devices/vulkan/features.h"
 #include "runtime/devices/vulkan/functions.h"
 #include "runtime/devices/vulkan/physical_device.h"
@@ -16,6 +17,8 @@ struct VulkanOptions {
   bool staging_only = false;
   // How long the queue may take for what it was given; 0 for what suits the device.
   std::uint64_t patience_nanoseconds = 0;
+  // Where what is compiled is kept for the next start; null for nowhere.
+  const CodeCache* disk = nullptr;
 };
 
 class VulkanContext {

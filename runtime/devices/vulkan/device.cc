@@ -119,7 +119,6 @@ class VulkanDevice final : public Device {
   std::shared_ptr<VulkanContext> context_;
   VulkanHostMemory host_memory_;
   // Freed in the opposite order, once the device is idle; left where it never will be.
-  VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::unique_ptr<VulkanHandles> handles_;
   std::map<const DeviceCode*, std::unique_ptr<VulkanProgram>> programs_;
   std::unique_ptr<VulkanQueue> queue_;
@@ -134,19 +133,10 @@ VulkanDevice::VulkanDevice(const VulkanPhysicalDevice& physical, int index,
       context_(std::make_shared<VulkanContext>(physical, options)),
       handles_(std::make_unique<VulkanHandles>(context_)),
       queue_(std::make_unique<VulkanQueue>(context_)),
-      marks_(std::make_unique<VulkanMarks>(context_, *queue_)) {
-  VkPipelineCacheCreateInfo create{};
-  create.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  context_->check(context_->vk().CreatePipelineCache(context_->handle(), &create, nullptr, &cache_),
-                  "a cache of pipelines");
-}
+      marks_(std::make_unique<VulkanMarks>(context_, *queue_)) {}
 
 VulkanDevice::~VulkanDevice() {
   if (!context_->is_stuck()) context_->vk().DeviceWaitIdle(context_->handle());
-  programs_.clear();
-  if (!context_->is_stuck()) {
-    context_->vk().DestroyPipelineCache(context_->handle(), cache_, nullptr);
-  }
 }
 
 void* VulkanDevice::allocate(std::size_t bytes) {
@@ -232,6 +222,7 @@ void VulkanDevice::touch(VulkanMemory& memory) {
 void VulkanDevice::upload(void* to, std::size_t to_offset, const void* from, std::size_t bytes) {
   refuse_in_recording("an upload");
   const VulkanRange range = bytes_of(to, to_offset, bytes);
+  if (bytes == 0) return;
   VulkanMemory& memory = *as_memory(to);
   if (range.mapped() != nullptr && is_idle(memory)) {
     std::memcpy(range.mapped(), from, bytes);
@@ -253,6 +244,7 @@ void VulkanDevice::download(const void* from, std::size_t from_offset, void* to,
                             std::size_t bytes) {
   refuse_in_recording("a download");
   const VulkanRange range = bytes_of(from, from_offset, bytes);
+  if (bytes == 0) return;
   VulkanMemory& memory = *as_memory(from);
   if (range.mapped() != nullptr && range.block->cached()) {
     wait_until_idle(memory);
@@ -288,7 +280,8 @@ void VulkanDevice::copy(const void* from, std::size_t from_offset, void* to, std
 std::unique_ptr<DeviceKernel> VulkanDevice::kernel(std::shared_ptr<const DeviceCode> code,
                                                    const std::string& name) {
   std::unique_ptr<VulkanProgram>& program = programs_[code.get()];
-  if (!program) program = std::make_unique<VulkanProgram>(context_, cache_, std::move(code));
+  if (!program)
+    program = std::make_unique<VulkanProgram>(context_, std::move(code), context_->options().disk);
   return std::make_unique<VulkanKernel>(*this, program->kernel(name));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <run_model/error.h>
+#include "runtime/devices/code_cache.h"
 #include "runtime/devices/drivers.h"
 #include "runtime/devices/vulkan/device.h"
 #include "runtime/devices/vulkan/physical_device.h"
@@ -34,7 +35,7 @@ class VulkanDriver final : public DeviceDriver {
       throw Error(ErrorKind::kIncompatible, found.info.name + " cannot be used: " + found.unusable,
                   "install a newer Vulkan driver, or choose another device");
     }
-    return open_vulkan_device(found, static_cast<int>(index));
+    return open_vulkan_device(found, static_cast<int>(index), {.disk = CodeCache::of_user()});
   }
 
  private:

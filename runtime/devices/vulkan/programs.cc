@@ -1,6 +1,8 @@
 #include "runtime/devices/vulkan/programs.h"
 
 #include <algorithm>
+#include <new>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -15,9 +17,9 @@ constexpr std::size_t kMostThreads = 7;
 
 }  // namespace
 
-VulkanProgram::VulkanProgram(std::shared_ptr<VulkanContext> context, VkPipelineCache cache,
-                             std::shared_ptr<const DeviceCode> code)
-    : context_(std::move(context)), cache_(cache), code_(std::move(code)) {
+VulkanProgram::VulkanProgram(std::shared_ptr<VulkanContext> context,
+                             std::shared_ptr<const DeviceCode> code, const CodeCache* disk)
+    : context_(std::move(context)), code_(std::move(code)), disk_(disk) {
   std::unordered_map<std::string, const ShaderCode*> shaders;
   for (const ShaderCode& shader : code_->shaders) shaders.emplace(shader.kernel, &shader);
   for (const KernelInfo& info : code_->kernels) {
@@ -26,6 +28,8 @@ VulkanProgram::VulkanProgram(std::shared_ptr<VulkanContext> context, VkPipelineC
     places_.emplace(info.name, entries_.size());
     entries_.emplace_back().code = {&info, shader->second, {}, {}};
   }
+  unfinished_ = entries_.size();
+  open_cache();
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   std::size_t count = std::min({cores - 1, kMostThreads, entries_.size()});
   try {
@@ -43,11 +47,55 @@ VulkanProgram::~VulkanProgram() {
   for (std::thread& thread : threads_) thread.join();
   if (context_->is_stuck()) return;
   const VulkanDeviceFunctions& vk = context_->vk();
+  vk.DestroyPipelineCache(context_->handle(), cache_, nullptr);
   for (const Entry& entry : entries_) {
     const VulkanPipeline& pipeline = entry.code.pipeline;
     vk.DestroyPipeline(context_->handle(), pipeline.pipeline, nullptr);
     vk.DestroyPipelineLayout(context_->handle(), pipeline.layout, nullptr);
     vk.DestroyDescriptorSetLayout(context_->handle(), pipeline.set_layout, nullptr);
+  }
+}
+
+// One cache for each network: its entry on disk is read and written as a whole.
+void VulkanProgram::open_cache() {
+  std::vector<std::byte> bytes;
+  if (disk_ != nullptr) {
+    const VkPhysicalDeviceProperties& device = context_->physical().properties;
+    std::string shaders;
+    for (const ShaderCode& shader : code_->shaders) {
+      shaders += shader.kernel + "\n";
+      shaders += as_text(std::as_bytes(std::span(shader.words)));
+    }
+    disk_key_ =
+        CodeCache::key({"vulkan", context_->physical().info.driver, device.deviceName,
+                        std::to_string(device.vendorID) + "." + std::to_string(device.deviceID) +
+                            "." + std::to_string(device.driverVersion),
+                        as_text(std::as_bytes(std::span(device.pipelineCacheUUID))), shaders});
+    bytes = disk_->find(disk_key_).value_or(std::vector<std::byte>());
+    loaded_bytes_ = bytes.size();
+  }
+  VkPipelineCacheCreateInfo create{};
+  create.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  create.initialDataSize = bytes.size();
+  create.pInitialData = bytes.data();
+  context_->check(context_->vk().CreatePipelineCache(context_->handle(), &create, nullptr, &cache_),
+                  "a cache of pipelines");
+}
+
+void VulkanProgram::save_cache() const noexcept {
+  if (disk_ == nullptr) return;
+  std::size_t size = 0;
+  const VulkanDeviceFunctions& vk = context_->vk();
+  if (vk.GetPipelineCacheData(context_->handle(), cache_, &size, nullptr) != VK_SUCCESS) return;
+  // A cache only grows.
+  if (size <= loaded_bytes_) return;
+  try {
+    std::vector<std::byte> bytes(size);
+    if (vk.GetPipelineCacheData(context_->handle(), cache_, &size, bytes.data()) == VK_SUCCESS) {
+      disk_->keep(disk_key_, std::span(bytes).first(size));
+    }
+  } catch (const std::bad_alloc&) {
+    // It is compiled again next time.
   }
 }
 
@@ -73,6 +121,10 @@ void VulkanProgram::make(Entry& entry, std::unique_lock<std::mutex>& lock) {
   entry.failure = failure;
   entry.state = State::kDone;
   changed_.notify_all();
+  if (--unfinished_ > 0) return;
+  lock.unlock();
+  save_cache();
+  lock.lock();
 }
 
 const VulkanKernelCode& VulkanProgram::kernel(const std::string& name) {

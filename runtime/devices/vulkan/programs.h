@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/devices/code_cache.h"
 #include "runtime/devices/device_code.h"
 #include "runtime/devices/vulkan/commands.h"
 #include "runtime/devices/vulkan/context.h"
@@ -30,8 +31,9 @@ struct VulkanKernelCode {
 // All of one DeviceCode.
 class VulkanProgram {
  public:
-  VulkanProgram(std::shared_ptr<VulkanContext> context, VkPipelineCache cache,
-                std::shared_ptr<const DeviceCode> code);
+  // What is compiled is kept in `disk` for the next start; null for nowhere.
+  VulkanProgram(std::shared_ptr<VulkanContext> context, std::shared_ptr<const DeviceCode> code,
+                const CodeCache* disk);
   ~VulkanProgram();
   VulkanProgram(const VulkanProgram&) = delete;
   VulkanProgram& operator=(const VulkanProgram&) = delete;
@@ -52,13 +54,20 @@ class VulkanProgram {
   void make(Entry& entry, std::unique_lock<std::mutex>& lock);
   void make_pipeline(VulkanKernelCode& code) const;
 
+  void open_cache();
+  void save_cache() const noexcept;
+
   std::shared_ptr<VulkanContext> context_;
-  VkPipelineCache cache_;
   std::shared_ptr<const DeviceCode> code_;
+  const CodeCache* disk_;
+  std::string disk_key_;
+  std::size_t loaded_bytes_ = 0;  // of the cache, from disk
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::unordered_map<std::string, std::size_t> places_;
   std::vector<Entry> entries_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::size_t unfinished_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

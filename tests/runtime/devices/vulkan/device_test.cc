@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -15,11 +16,13 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include <run_model/tensor.h>
+#include "runtime/devices/code_cache.h"
 #include "runtime/devices/device.h"
 #include "runtime/devices/drivers.h"
 #include "runtime/devices/vulkan/device.h"
 #include "runtime/devices/vulkan/physical_device.h"
 #include "tests/runtime/devices/vulkan/shaders.h"
+#include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
@@ -401,6 +404,45 @@ TEST_P(VulkanDeviceTest, RefusesMoreMemoryThanThereIs) {
 INSTANTIATE_TEST_SUITE_P(Memory, VulkanDeviceTest, ::testing::Bool(), [](const auto& test) {
   return std::string(test.param ? "Staging" : "Direct");
 });
+
+TEST(VulkanCodeCacheTest, KeepsWhatIsCompiledAndSurvivesDamage) {
+  const TemporaryFolder folder;
+  const CodeCache disk(folder.path());
+  ShaderSet set;
+  set.add("step", {kBuffer}).add("group_sum", {kBuffer, kBuffer});
+  const auto entries = [&folder] {
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      files.push_back(file.path());
+    }
+    return files;
+  };
+  const auto run = [&] {
+    const auto device = open_vulkan_device(first_device(), 0, {.disk = &disk});
+    void* const x = device->allocate(512);
+    const auto step = device->kernel(set.code(), "step");
+    device->kernel(set.code(), "group_sum");
+    step->launch(std::vector<PackedValue>{handle(x)}, size_of(4, 32));
+    std::vector<std::int32_t> values(128);
+    device->download(x, 0, values.data(), 512);
+    EXPECT_THAT(values, Each(1));
+    device->free(x);
+  };
+  run();
+  ASSERT_EQ(entries().size(), 1U);
+  const auto written = std::filesystem::last_write_time(entries()[0]);
+  run();
+  ASSERT_EQ(entries().size(), 1U);
+  EXPECT_GE(std::filesystem::last_write_time(entries()[0]), written);
+  std::filesystem::resize_file(entries()[0], 120);
+  run();
+  EXPECT_NE(std::filesystem::file_size(entries()[0]), 120U);
+  // Other code has an entry of its own.
+  set = ShaderSet();
+  set.add("group_sum", {kBuffer, kBuffer}).add("step", {kBuffer});
+  run();
+  EXPECT_EQ(entries().size(), 2U);
+}
 
 // In a process of its own, which ends while the device still works.
 TEST(VulkanTimeOutDeathTest, IsSaidAndDoesNotHang) {
