@@ -282,8 +282,9 @@ def print_report(job: Job, report: dict) -> None:
         print(f"  {describe_tuning(metadata.get('tuning'))}")
     for note in metadata.get("plain_schedules", ()):
         shapes = ", ".join("x".join(map(str, shape)) for shape in note["shapes"])
-        print(f"  slow layer: {note['operator']} ({shapes}) has a plain schedule, since the code "
-              f"of TVM's {note['schedule']} would be too large to compile")
+        because = note.get("because", "the code would be too large to compile")
+        print(f"  slow layer: {note['operator']} ({shapes}) has a plain schedule in the place of "
+              f"TVM's {note['schedule']}: {because}")
     for compiler, reason in report.get("other_compilers", {}).items():
         print(f"  compiled by Relax, since --compiler {compiler} could not: {reason}")
     checked = report["verification"]

@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm import (
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
+from run_model_tools.inside_tvm.devices import schedules, vulkan
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
 
@@ -44,6 +45,8 @@ def compile_model(tvm, request):
 
     nan_operators.install(tvm)
     is_c = target.kind.name == "c"
+    if target.kind.name == "vulkan":
+        request["shaders"] = vulkan.install(tvm)
     tell(request, "work", at="the network is read")
     read = reading_once(tvm, request)
     try:
@@ -254,6 +257,7 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
     with tvm.transform.PassContext(opt_level=request["opt_level"], config=config,
                                    instruments=recorder.instruments), \
             device_kernels.seen(tvm, target) as needs, \
+            schedules.bounded(tvm, target, notes), \
             bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):
         factory = build(tvm, mod, target, params=params, **options)
         linked = None
@@ -263,6 +267,8 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
             # The layers are the same once more.
             del notes[len(notes) // 2:]
     request["device_needs"] = needs and needs.describe()
+    if needs and "shaders" in request:
+        request["device_needs"]["features"] = sorted(request["shaders"].features)
     return factory, linked
 
 

@@ -3,6 +3,7 @@
 import os
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.devices import blob
 
 
 def export(module, path, request, whole=False):
@@ -15,6 +16,10 @@ def export(module, path, request, whole=False):
     options["options"] = ["-Wl,--strip-all"]
     if whole:
         options["options"].append("-Wl,-z,defs")
+    if "shaders" in request:
+        blob.link(module, blob.vulkan_module(request["shaders"].kernels), path,
+                  request.get("cc"), options["options"])
+        return
     try:
         module.export_library(path, **options)
     except (RuntimeError, OSError, ValueError) as error:

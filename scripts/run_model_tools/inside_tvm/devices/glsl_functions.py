@@ -1,0 +1,75 @@
+"""Functions that GLSL lacks, or has with less of a promise than networks need.
+
+GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
+0, round() may go either way at a half, and tanh() overflows on some drivers.
+"""
+
+CALLS = {
+    "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sqrt": "sqrt",
+    "rsqrt": "inversesqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin",
+    "acos": "acos", "atan": "atan", "atan2": "atan", "sinh": "sinh", "cosh": "cosh",
+    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "floor": "floor", "ceil": "ceil",
+    "trunc": "trunc", "nearbyint": "roundEven", "fabs": "abs", "isnan": "isnan", "isinf": "isinf",
+    "popcount": "bitCount", "tanh": "tanh_", "pow": "pow_", "round": "round_", "erf": "erf_",
+    "fmod": "fmod_", "exp10": "exp10_", "log10": "log10_", "log1p": "log1p_",
+    "isfinite": "isfinite_", "sigmoid": "sigmoid_",
+}
+"""Operators of TIR with one type of float32 numbers, and what computes them."""
+
+HELPERS = {
+    # Where exp() of it would overflow or what is added to 1 is lost, the result is 1.
+    "tanh_": """\
+float tanh_(float x) {
+  float a = abs(x);
+  if (a < 0.1) { float s = x * x; return x * (1.0 + s * (-0.33333334 + s * (0.13333334 + s *
+      (-0.053968254 + s * 0.021869488)))); }
+  float e = exp(-2.0 * min(a, 20.0));
+  float t = (1.0 - e) / (1.0 + e);
+  return isnan(x) ? x : x < 0.0 ? -t : t;
+}
+""",
+    "pow_": """\
+float pow_(float x, float y) {
+  if (y == 0.0 || x == 1.0) return 1.0;
+  if (x > 0.0) return y == 1.0 ? x : y == 2.0 ? x * x : pow(x, y);
+  float whole = floor(y);
+  bool odd = whole == y && abs(y) < 16777216.0 && (int(y) & 1) != 0;
+  if (x == 0.0) return y > 0.0 ? (odd ? x : 0.0) : (odd ? 1.0 / x : uintBitsToFloat(0x7f800000u));
+  if (isnan(x) || isnan(y)) return x + y;
+  float size = y == 1.0 ? -x : y == 2.0 ? x * x : pow(-x, y);
+  return whole != y ? uintBitsToFloat(0x7fc00000u) : odd ? -size : size;
+}
+""",
+    "round_": """\
+float round_(float x) {
+  float t = trunc(x);
+  return abs(x - t) >= 0.5 ? t + sign(x) : t;
+}
+""",
+    # Numerical Recipes' erfc (relative error 1.2e-7), and its series near 0.
+    "erf_": """\
+float erf_(float x) {
+  float a = abs(x);
+  if (a < 0.5) { float s = x * x; return 1.1283792 * x * (1.0 + s * (-0.33333334 + s * (0.1 + s *
+      (-0.023809524 + s * (0.0046296297 + s * (-0.00075757574 + s * 0.00010683761)))))); }
+  float t = 1.0 / (1.0 + 0.5 * a);
+  float c = t * exp(-a * a - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 +
+      t * (-0.18628806 + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t *
+      (-0.82215223 + t * 0.17087277)))))))));
+  return isnan(x) ? x : x < 0.0 ? c - 1.0 : 1.0 - c;
+}
+""",
+    "fmod_": "float fmod_(float x, float y) { return x - y * trunc(x / y); }\n",
+    "exp10_": "float exp10_(float x) { return exp2(3.3219281 * x); }\n",
+    "log10_": "float log10_(float x) { return 0.30103 * log2(x); }\n",
+    # The error of 1 + x is divided out.
+    "log1p_": """\
+float log1p_(float x) {
+  precise float u = 1.0 + x;
+  precise float d = u - 1.0;
+  return d == 0.0 ? x : isinf(u) ? u : log(u) * (x / d);
+}
+""",
+    "isfinite_": "bool isfinite_(float x) { return !(isnan(x) || isinf(x)); }\n",
+    "sigmoid_": "float sigmoid_(float x) { return 1.0 / (1.0 + exp(-x)); }\n",
+}

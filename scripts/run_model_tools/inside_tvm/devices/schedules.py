@@ -1,0 +1,202 @@
+"""Keeps every kernel within its GPU's limits, and none of them to one thread.
+
+TVM's schedules are looked at before they are taken: one whose groups have more threads or shared
+memory than the target allows, or a single thread where there is work for many, is replaced by a
+plain one, in which a thread computes one number.
+"""
+
+from contextlib import contextmanager
+
+from run_model_tools.inside_tvm.devices import tiles
+from run_model_tools.inside_tvm.devices.kernels import KINDS, Needs
+
+_GROUP = 64
+_FEW = 4096
+_SMALL = 64
+"""Numbers; what makes no more than these may take a single thread."""
+
+
+@contextmanager
+def bounded(tvm, target, notes):
+    """While it is open, schedules for the target's GPU are within its limits; `notes` says which
+    layers got a plain one, as {"operator", "schedule", "shapes", "because"}."""
+    if target.kind.name not in KINDS:
+        yield
+        return
+    from tvm.relay.backend import te_compiler
+
+    original = te_compiler.select_implementation
+
+    def select_implementation(op, attrs, inputs, out_type, target, use_autotvm=True):
+        chosen, outputs = original(op, attrs, inputs, out_type, target, use_autotvm)
+        if target.kind.name not in KINDS:
+            return chosen, outputs
+        return _with_limits(tvm, op, inputs, chosen, notes), outputs
+
+    te_compiler.select_implementation = select_implementation
+    try:
+        with tiles.chosen(tvm):
+            yield
+    finally:
+        te_compiler.select_implementation = original
+
+
+def _with_limits(tvm, op, inputs, implementation, notes):
+    """The implementation with a schedule that is looked at."""
+    from tvm import relay
+
+    def schedule(attrs, outs, target):
+        made, complaint = None, None
+        try:
+            with _as_opencl(tvm, target) as twin:
+                made = implementation.schedule(attrs, outs, twin)
+            with target:
+                complaint = complaint_about(tvm, made, outs, target)
+        except Exception as error:
+            complaint = str(error).strip().splitlines()[-1]
+        if complaint is None:
+            return made
+        if not _is_plain(tvm, outs):
+            raise ValueError("%s for %s: %s, and it has no other schedule" % (
+                op.name, target.kind.name, complaint))
+        notes.append({"operator": op.name, "schedule": implementation.name, "because": complaint,
+                      "shapes": [[int(d) for d in tensor.shape] for tensor in inputs]})
+        return plain_schedule(tvm, outs)
+
+    strategy = relay.op.OpStrategy()
+    strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
+                                plevel=implementation.plevel)
+    return strategy.specializations[0].implementations[0]
+
+
+@contextmanager
+def _as_opencl(tvm, target):
+    """The target that schedules are asked for: TVM's know limits of OpenCL that Vulkan has too."""
+    twin = target
+    if target.kind.name == "vulkan":
+        limits = {name: int(target.attrs[name]) for name in (
+            "max_num_threads", "max_threads_per_block", "max_shared_memory_per_block")}
+        twin = tvm.target.Target({"kind": "opencl", **limits})
+    with twin:
+        yield twin
+
+
+def complaint_about(tvm, schedule, outs, target):
+    """Why the kernels that a schedule makes are not to be taken; None if they are."""
+    from run_model_tools.inside_tvm.bounded_code import _placeholders
+
+    lowered = tvm.lower(schedule.normalize(), [*_placeholders(tvm, outs), *outs])
+    most = int(target.max_num_threads)
+    shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
+    for function in lowered.functions.values():
+        for kernel in _kernels(tvm, function.body):
+            needs = Needs()
+            needs.see(tvm, "", function.with_body(kernel))
+            if needs.threads > most:
+                return "groups of %d threads, and %d are allowed" % (needs.threads, most)
+            if needs.shared_bytes > shared:
+                return "%d bytes of shared memory, and %d are allowed" % (
+                    needs.shared_bytes, shared)
+            if needs.threads == 1 and _numbers(outs) > _SMALL:
+                return "groups of one thread"
+    return None
+
+
+def _kernels(tvm, body):
+    """The outermost statements that are bound to threads: each becomes a kernel."""
+    found = []
+
+    def look(node):
+        if isinstance(node, tvm.tir.AttrStmt) and node.attr_key == "thread_extent":
+            found.append(node)
+        elif isinstance(node, tvm.tir.SeqStmt):
+            for one in node.seq:
+                look(one)
+        elif hasattr(node, "body"):
+            look(node.body)
+        elif isinstance(node, tvm.tir.IfThenElse):
+            look(node.then_case)
+
+    look(body)
+    return found
+
+
+def _numbers(outs):
+    count = 1
+    for extent in outs[0].shape:
+        count *= int(extent)
+    return count
+
+
+def _is_plain(tvm, outs):
+    """Whether all of it is computed by expressions, and none by a program of its own."""
+    seen, stack = set(), [out.op for out in outs]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if not isinstance(op, (tvm.te.ComputeOp, tvm.te.PlaceholderOp)):
+            return False
+        stack.extend(tensor.op for tensor in op.input_tensors)
+    return True
+
+
+def plain_schedule(tvm, outs):
+    """A thread for each number; what is padded or reshaped on the way is computed where it is
+    needed, and a sum in the thread that needs it, or, where many do, by a kernel of its own."""
+    from tvm import te
+
+    schedule = te.create_schedule([out.op for out in outs])
+    final = {out.op for out in outs}
+    sums = []
+    for stage in schedule.stages:
+        op = stage.op
+        if not isinstance(op, te.ComputeOp) or op in final:
+            continue
+        if op.reduce_axis or op.num_outputs != 1:
+            sums.append(op)
+        else:
+            stage.compute_inline()
+    in_threads = (len(sums) == 1 and len(outs) == 1 and sums[0].num_outputs == 1
+                  and _numbers([sums[0].output(0)]) == _numbers(outs)
+                  and not _is_long(sums[0]) and outs[0].op.axis)
+    for op in final if in_threads else [*sums, *final]:
+        if _is_long(op):
+            _sum_together(te, schedule, op)
+            continue
+        if not op.axis:
+            raise ValueError("a result without axes")
+        stage = schedule[op]
+        outer, inner = stage.split(stage.fuse(*op.axis), factor=_GROUP)
+        stage.bind(outer, te.thread_axis("blockIdx.x"))
+        stage.bind(inner, te.thread_axis("threadIdx.x"))
+        if in_threads:
+            schedule[sums[0]].set_scope("local")
+            schedule[sums[0]].compute_at(stage, inner)
+    return schedule
+
+
+def _is_long(op):
+    """Whether a sum is of so many numbers, and makes so few, that a group should make each."""
+    if not op.reduce_axis or op.num_outputs != 1:
+        return False
+    summed = 1
+    for axis in op.reduce_axis:
+        summed *= int(axis.dom.extent)
+    return summed >= _GROUP and _numbers([op.output(0)]) <= _FEW
+
+
+def _sum_together(te, schedule, op):
+    """A group for each number, whose threads sum up every 64th and then together."""
+    stage = schedule[op]
+    _, inner = stage.split(stage.fuse(*op.reduce_axis), factor=_GROUP)
+    partial = schedule.rfactor(op.output(0), inner)
+    stage = schedule[op]
+    thread = te.thread_axis((0, _GROUP), "threadIdx.x")
+    axis = stage.op.reduce_axis[0]
+    stage.bind(axis, thread)
+    schedule[partial].compute_at(stage, axis)
+    stage.set_store_predicate(thread.var.equal(0))
+    if stage.op.axis:
+        stage.bind(stage.fuse(*stage.op.axis), te.thread_axis("blockIdx.x"))

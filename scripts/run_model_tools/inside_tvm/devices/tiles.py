@@ -1,0 +1,150 @@
+"""How TVM's templates for GPUs divide a convolution where nothing was measured.
+
+Without records a template's tiles all have the extent 1: groups of one thread.  Here they are chosen
+by counting: what a group loads into shared memory for each multiplication, how much of it lies
+beyond the result, and whether there are groups and threads enough for a whole GPU.  Nothing here is
+fitted to one device; records of tuning take its place.
+"""
+
+from contextlib import contextmanager
+from itertools import product
+
+_THREADS = 64
+"""Fewer in a group do not hide the time that memory takes: two subgroups of the widest GPUs."""
+_GROUPS = 64
+"""As many groups as middling GPUs have units, two or three each."""
+_ACCUMULATORS = 16
+_BYTES = 4
+
+
+@contextmanager
+def chosen(tvm):
+    """While it is open, templates that have no record are given tiles of our choice."""
+    from tvm.autotvm.task.space import FallbackConfigEntity
+
+    original = FallbackConfigEntity.fallback_with_reference_log
+
+    def choose(self, reference):
+        original(self, reference)
+        if not reference:
+            _fill(self, tvm.target.Target.current())
+
+    FallbackConfigEntity.fallback_with_reference_log = choose
+    try:
+        yield
+    finally:
+        FallbackConfigEntity.fallback_with_reference_log = original
+
+
+def _fill(config, target):
+    names = config.space_map
+    if not {"tile_f", "tile_y", "tile_x"} <= set(names) or len(config["tile_f"].size) != 4:
+        return
+    f, y, x = (int(names[name].product) for name in ("tile_f", "tile_y", "tile_x"))
+    depth = int(names["tile_d"].product) if "tile_d" in names else 1
+    reduced = [int(names[name].product) if name in names else 1
+               for name in ("tile_rc", "tile_ry", "tile_rx")]
+    threads = int(target.max_num_threads)
+    shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
+    # A depthwise template loads its whole input of a tile at once.
+    is_depthwise = "tile_rc" not in names
+    best = best_tiles(f, y, x, reduced, min(threads, 256), shared // 2, is_depthwise, depth)
+    for name, sizes in zip(("tile_f", "tile_y", "tile_x"), best["tiles"]):
+        config[name].size = sizes
+    if "tile_d" in names:
+        config["tile_d"].size = [depth, 1, 1, 1]
+    if not is_depthwise:
+        config["tile_rc"].size = [-(-reduced[0] // best["channels"]), best["channels"]]
+        for name, extent in zip(("tile_ry", "tile_rx", "tile_rd"), [*reduced[1:], None]):
+            if name in names:
+                extent = int(names[name].product)
+                config[name].size = [1, extent]
+
+
+def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1):
+    """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
+    columns, "channels": input channels of a step}.
+
+    f, y, x: the result's extents; reduced: input channels, rows and columns of the kernel.
+    """
+    channels, rows, columns = reduced
+    best, lowest = None, None
+    for tx, ty in product(_extents(x, threads), _extents(y, threads)):
+        if tx * ty > threads:
+            continue
+        for tf in _powers(min(f, threads // (tx * ty))):
+            for fi, vx, vy in product(_powers(min(f // tf, 8)), (1, 2, 4), (1, 2)):
+                if fi * vx * vy > _ACCUMULATORS or vx * tx >= 2 * x or vy * ty >= 2 * y:
+                    continue
+                if is_depthwise and (fi > 1 or vy > 1):
+                    continue
+                tile = (tf * fi, ty * vy, tx * vx)
+                step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise)
+                if not step:
+                    continue
+                cost = _cost((f, y, x), tile, tf * ty * tx, tx, fi * vx * vy, reduced, step,
+                             is_depthwise, images)
+                if lowest is None or cost < lowest:
+                    lowest = cost
+                    best = {"tiles": [[-(-f // tile[0]), 1, tf, fi], [-(-y // tile[1]), vy, ty, 1],
+                                      [-(-x // tile[2]), vx, tx, 1]], "channels": step}
+    if best is None:
+        best = {"tiles": [[f, 1, 1, 1], [y, 1, 1, 1], [-(-x // 32), 1, min(x, 32), 1]],
+                "channels": 1}
+    return best
+
+
+def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise):
+    """The most input channels, up to 16, whose numbers fit into shared memory; 0 for none."""
+    f, y, x = tile
+    _, rows, columns = reduced
+    # Strides are not known here; two of them make an input tile four times the result's.
+    inputs = (y + rows - 1) * (x + columns - 1) if rows * columns == 1 else (
+        (2 * y + rows) * (2 * x + columns))
+    each = inputs + f * rows * columns
+    if is_depthwise:
+        # TVM's template keeps rows and columns of as many channels, and reads all of the kernel.
+        return 1 if f * ((2 * y + 7) * (2 * x + 7) + 49) * _BYTES <= shared_bytes else 0
+    for step in (16, 8, 4, 3, 2, 1):
+        if reduced[0] % step == 0 and step * each * _BYTES <= shared_bytes:
+            return step
+    return 0
+
+
+def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise, images):
+    """Time for the whole result, in multiplications of one thread at best."""
+    f, y, x = tile
+    groups = images
+    for extent, part in zip(extents, tile):
+        groups *= -(-extent // part)
+    rows, columns = reduced[1:]
+    work = groups * f * y * x
+    # Loads from memory for each multiplication of a group, and of a thread from shared memory.
+    window = (y + rows - 1) * (x + columns - 1)
+    loads = (window / (f * y * x * rows * columns)
+             + (0 if is_depthwise else 1 / (y * x)))
+    shared = 0.5 / accumulators + 0.1
+    idle = max(1.0, _THREADS / threads) * max(1.0, _GROUPS / groups) ** 0.5
+    # Neighbouring threads of a row load and store neighbouring numbers, which is one access.
+    scattered = max(1.0, min(8, x) / tx) ** 0.5
+    # Each step ends with a barrier.
+    waits = 4.0 / (step * rows * columns * accumulators)
+    return work * idle * (1 + 8 * loads * scattered + shared + waits)
+
+
+def _extents(extent, most):
+    """Numbers of threads along an axis: those that divide it, and powers of two beyond none."""
+    found = {d for d in range(1, min(extent, most, 64) + 1) if extent % d == 0}
+    power = 1
+    while power <= min(most, 32):
+        if power < 2 * extent:
+            found.add(power)
+        power *= 2
+    return sorted(found)
+
+
+def _powers(most):
+    power = 1
+    while power <= most:
+        yield power
+        power *= 2
