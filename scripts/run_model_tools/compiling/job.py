@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools import environment, relax_compiler, tvm_process
+from run_model_tools import cuda_compiler, environment, relax_compiler, tvm_process
 from run_model_tools.compiling import (
     artifact,
     c_target,
@@ -244,6 +244,8 @@ def _source(job: Job, scratch: Path, pictures: dict[str, np.ndarray]) -> dict[st
 
 def _call_tvm(job: Job, folder: Path, source: dict[str, Any], **request: Any) -> dict[str, Any]:
     """Has the worker compile the job's network into a folder, as the request says."""
+    if job.target.device == "cuda":
+        request["libraries"] = cuda_compiler.libraries()
     return tvm_process.call(
         "compile", job.tvm_python, opt_level=job.opt_level, precision=job.precision,
         optimize_for=job.optimize_for, directory=str(folder.resolve()), **source, **request)

@@ -17,8 +17,8 @@ from run_model_tools.inside_tvm import (
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
+from run_model_tools.inside_tvm.devices import generators, schedules
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
-from run_model_tools.inside_tvm.devices import schedules, vulkan
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
 
@@ -45,8 +45,8 @@ def compile_model(tvm, request):
 
     nan_operators.install(tvm)
     is_c = target.kind.name == "c"
-    if target.kind.name == "vulkan":
-        request["shaders"] = vulkan.install(tvm)
+    if target.kind.name in ("vulkan", "cuda"):
+        request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"))
     tell(request, "work", at="the network is read")
     read = reading_once(tvm, request)
     try:
@@ -267,8 +267,8 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
             # The layers are the same once more.
             del notes[len(notes) // 2:]
     request["device_needs"] = needs and needs.describe()
-    if needs and "shaders" in request:
-        request["device_needs"]["features"] = sorted(request["shaders"].features)
+    if needs and target.kind.name == "vulkan":
+        request["device_needs"]["features"] = request["made"].features
     return factory, linked
 
 

@@ -16,9 +16,8 @@ def export(module, path, request, whole=False):
     options["options"] = ["-Wl,--strip-all"]
     if whole:
         options["options"].append("-Wl,-z,defs")
-    if "shaders" in request:
-        blob.link(module, blob.vulkan_module(request["shaders"].kernels), path,
-                  request.get("cc"), options["options"])
+    if "made" in request:
+        blob.link(module, request["made"].module, path, request.get("cc"), options["options"])
         return
     try:
         module.export_library(path, **options)

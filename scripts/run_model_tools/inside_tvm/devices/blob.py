@@ -1,8 +1,8 @@
-"""The device code that a library carries (`__tvm_dev_mblob`), with a Vulkan module in the place of
-one that this TVM can make.
+"""The device code that a library carries (`__tvm_dev_mblob`), with a module for Vulkan or CUDA in
+the place of one that this TVM can make.
 
-No release of TVM that can be had has the Vulkan code generator, so the library is built with an
-empty WebGPU module, which stands where the Vulkan module belongs.
+This TVM has no code generators for them, so the library is built with an empty WebGPU module, which
+stands where the module belongs.
 """
 
 import os
@@ -22,21 +22,38 @@ def place_holder(tvm):
 
 
 def vulkan_module(kernels):
-    """The bytes of a Vulkan module, its key and format first.  kernels: (name, types of arguments, launch
-    tags, SPIR-V) of each."""
-    parts = [_string("vulkan"), _string("vulkan"), struct.pack("<Q", len(kernels))]
-    for name, types, tags, _ in kernels:
-        parts += [_string(name), _string(""), struct.pack("<Q", len(types)),
-                  *(_data_type(one) for one in types), struct.pack("<Q", len(tags)),
-                  *(_string(tag) for tag in tags)]
-    parts.append(struct.pack("<Q", len(kernels)))
+    """The bytes of a Vulkan module, its key and format first.
+
+    kernels: (name, types of arguments, launch tags, SPIR-V) of each.
+    """
+    parts = [_string("vulkan"), _string("vulkan"), _functions(kernels),
+             struct.pack("<Q", len(kernels))]
     for name, _, _, code in kernels:
         parts += [_string(name), struct.pack("<IQ", 0, len(code) // 4), code]
     return b"".join(parts)
 
 
-def with_vulkan(blob, module):
-    """The packed imports with the bytes of a Vulkan module in the place of the empty one."""
+def cuda_module(kernels, code):
+    """The bytes of a CUDA module, its key and format first.
+
+    kernels: (name, types of arguments, launch tags) of each; code: a binary of all of them.
+    """
+    # TVM calls all that is not PTX so.
+    return b"".join([_string("cuda"), _string("cubin"), _functions(kernels),
+                     struct.pack("<Q", len(code)), code])
+
+
+def _functions(kernels):
+    parts = [struct.pack("<Q", len(kernels))]
+    for name, types, tags, *_ in kernels:
+        parts += [_string(name), _string(""), struct.pack("<Q", len(types)),
+                  *(_data_type(one) for one in types), struct.pack("<Q", len(tags)),
+                  *(_string(tag) for tag in tags)]
+    return b"".join(parts)
+
+
+def with_module(blob, module):
+    """The packed imports with a module in the place of the empty one."""
     empty = _string("webgpu") + struct.pack("<QQ", 0, 0)
     if blob.count(empty) != 1 or struct.unpack_from("<Q", blob)[0] != len(blob) - 8:
         raise Refusal("generator", "TVM packs its modules in a way that is not known")
@@ -54,7 +71,7 @@ def link(library, module, path, compiler, options):
     try:
         library.save(files[0])
         with open(files[2], "wb") as file:
-            file.write(with_vulkan(packed, module))
+            file.write(with_module(packed, module))
         with open(files[1], "w") as file:
             file.write(_ASSEMBLY.format(symbol=SYMBOL, path=files[2]))
         done = subprocess.run([compiler or "g++", "-shared", "-fPIC", "-o", path, *files[:2],

@@ -1,8 +1,8 @@
 """How TVM's templates for GPUs divide a convolution where nothing was measured.
 
-Without records a template's tiles all have the extent 1: groups of one thread.  Here they are chosen
-by counting: what a group loads into shared memory for each multiplication, how much of it lies
-beyond the result, and whether there are groups and threads enough for a whole GPU.  Nothing here is
+Without records a template's tiles all have the extent 1: groups of one thread.  Here they are
+chosen by counting: what a group loads into shared memory for each multiplication, how much of it
+lies beyond the result, and whether there are groups and threads enough for a whole GPU.  Nothing here is
 fitted to one device; records of tuning take its place.
 """
 
