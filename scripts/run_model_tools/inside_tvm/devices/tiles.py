@@ -2,8 +2,8 @@
 
 Without records a template's tiles all have the extent 1: groups of one thread.  Here they are
 chosen by counting: what a group loads into shared memory for each multiplication, how much of it
-lies beyond the result, and whether there are groups and threads enough for a whole GPU.  Nothing here is
-fitted to one device; records of tuning take its place.
+lies beyond the result, and whether there are groups and threads enough for a whole GPU.  Nothing
+here is fitted to one device; records of tuning take its place.
 """
 
 from contextlib import contextmanager

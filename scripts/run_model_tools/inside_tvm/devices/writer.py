@@ -36,7 +36,9 @@ class Writer:
     has not, and UNROLL is what stands before a loop that is to be unrolled.
     """
 
-    CALLS, HELPERS, UNROLL = {}, {}, ""
+    CALLS = {}  # type: dict
+    HELPERS = {}  # type: dict
+    UNROLL = ""
 
     def __init__(self, tvm, function):
         self._tvm, self._tir, self._function = tvm, tvm.tir, function
