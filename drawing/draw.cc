@@ -26,11 +26,21 @@ std::string scored(const std::string& name, double score) {
   return name + text.data();
 }
 
+void draw_instance(Canvas& canvas, const InstanceMask& mask, const Color& color) {
+  std::size_t pixel = 0;
+  for (int y = mask.top; y < mask.top + mask.height; ++y) {
+    for (int x = mask.left; x < mask.left + mask.width; ++x) {
+      if (mask.pixels[pixel++] != 0) canvas.blend(x, y, color);
+    }
+  }
+}
+
 void draw_detections(Canvas& canvas, const DetectionResult& result) {
   // The best last, so that it is on top.
   for (auto found = result.detections.rbegin(); found != result.detections.rend(); ++found) {
     const Color color = class_color(found->class_index);
     const Box& box = found->box;
+    if (found->mask) draw_instance(canvas, *found->mask, color);
     canvas.frame(box.left, box.top, box.right, box.bottom, color);
     for (const Keypoint& point : found->keypoints) {
       canvas.dot(point.x, point.y, 1.5 * canvas.line_width() + 1, color);

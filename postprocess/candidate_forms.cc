@@ -85,6 +85,13 @@ std::vector<Keypoint> read_keypoints(const float* numbers, std::size_t step,
   return points;
 }
 
+std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
+                                     const DetectionTask& task) {
+  std::vector<float> factors(mask_numbers(task));
+  for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = numbers[i * step];
+  return factors;
+}
+
 CandidateBlocks ssd_blocks(const DetectionTask& task, const SsdForm& form, std::size_t labels,
                            std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
@@ -145,7 +152,7 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
     block.rows = static_cast<std::size_t>(number);
   }
   block.decode = [&task, numbers = boxes.data(), input](std::size_t row) {
-    return DecodedBox{read_box(numbers + row * 4, 1, task.box_format, task.units, input), {}};
+    return DecodedBox{read_box(numbers + row * 4, 1, task.box_format, task.units, input), {}, {}};
   };
   result.blocks.push_back(std::move(block));
   return result;
@@ -155,12 +162,13 @@ CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& for
                                std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
   const OutputValues& values = add_output(result, outputs, form.output);
-  const std::size_t columns = 6 + keypoint_numbers(task);
+  const std::size_t columns = 6 + keypoint_numbers(task) + mask_numbers(task);
   CandidateBlock block;
   block.rows = values
                    .table(std::nullopt, columns,
                           "rows of " + std::to_string(columns) + " numbers: box, score, class" +
-                              (task.keypoints > 0 ? ", keypoints" : ""))
+                              (task.keypoints > 0 ? ", keypoints" : "") +
+                              (task.masks ? ", factors of the mask" : ""))
                    .rows;
   block.row_step = columns;
   block.classes = 1;
@@ -170,7 +178,8 @@ CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& for
   block.decode = [&task, numbers = values.data(), columns, input](std::size_t row) {
     const float* at = numbers + row * columns;
     return DecodedBox{read_box(at, 1, task.box_format, task.units, input),
-                      read_keypoints(at + 6, 1, task, input)};
+                      read_keypoints(at + 6, 1, task, input),
+                      read_mask_factors(at + 6 + keypoint_numbers(task), 1, task)};
   };
   result.blocks.push_back(std::move(block));
   return result;

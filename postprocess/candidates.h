@@ -18,6 +18,7 @@ namespace run_model {
 struct DecodedBox {
   Box box;  // pixels of the network's input
   std::vector<Keypoint> keypoints;
+  std::vector<float> mask_factors;
 };
 
 // Candidates whose scores lie at regular distances in an output.
@@ -71,6 +72,13 @@ std::vector<Keypoint> read_keypoints(const float* numbers, std::size_t step,
 inline std::size_t keypoint_numbers(const DetectionTask& task) {
   return task.keypoints * task.values_per_keypoint;
 }
+
+// The factors of its mask.
+inline std::size_t mask_numbers(const DetectionTask& task) {
+  return task.masks ? task.masks->count : 0;
+}
+std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
+                                     const DetectionTask& task);
 
 struct Candidate {
   double score = 0.0;

@@ -12,11 +12,21 @@ namespace {
 
 constexpr std::int64_t kMaxCount = 1'000'000;
 
-constexpr std::array<std::string_view, 14> kCommon{
-    "kind",       "form",       "labels",          "activation",
-    "score_clip", "background", "classes_per_box", "score_threshold",
-    "candidates", "nms",        "limit",           "clip",
-    "keypoints",  "region"};
+constexpr std::array<std::string_view, 15> kCommon{"kind",
+                                                   "form",
+                                                   "labels",
+                                                   "activation",
+                                                   "score_clip",
+                                                   "background",
+                                                   "classes_per_box",
+                                                   "score_threshold",
+                                                   "candidates",
+                                                   "nms",
+                                                   "limit",
+                                                   "clip",
+                                                   "keypoints",
+                                                   "region",
+                                                   "masks"};
 
 // The members of all forms, and those of this one.
 void refuse_unknown(const JsonField& task, std::initializer_list<std::string_view> of_form) {
@@ -99,6 +109,32 @@ BoxesForm boxes_form(const JsonField& task) {
   return form;
 }
 
+std::vector<int> strides_field(const JsonField& task) {
+  const auto strides = find_member(task, "strides");
+  if (!strides) return {};
+  if (strides->array_size() == 0) strides->fail("is empty");
+  if (enum_field(task.member("units"), kUnits) != Units::kPixels) {
+    task.member("units").fail("is not 'pixels', which rows that are not decoded have");
+  }
+  return list_field(*strides, side_field);
+}
+
+void read_masks(const JsonField& task, DetectionTask& detection) {
+  const auto field = find_member(task, "masks");
+  if (!field) return;
+  constexpr std::array<std::string_view, 3> kKnown{"output", "count", "layout"};
+  refuse_other_members(*field, kKnown);
+  if (!std::holds_alternative<YoloRowsForm>(detection.form) &&
+      !std::holds_alternative<BoxRowsForm>(detection.form)) {
+    field->fail("has a meaning with the forms yolo-rows, yolo-v8 and box-rows only");
+  }
+  InstanceMasks masks;
+  masks.output = output_field(field->member("output"));
+  masks.count = static_cast<std::size_t>(field->member("count").integer(1, 4096));
+  masks.channels_last = channels_last_field(*field);
+  detection.masks = masks;
+}
+
 void read_form(const JsonField& task, DetectionTask& detection) {
   const std::string name = one_of(
       task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows"});
@@ -114,12 +150,12 @@ void read_form(const JsonField& task, DetectionTask& detection) {
   }
   detection.activation = enum_or(task, "activation", kActivations, Activation::kNone);
   if (name == "yolo-rows") {
-    refuse_unknown(task, {"output", "units", "objectness"});
-    detection.form =
-        YoloRowsForm{output_field(task.member("output")), flag_or(task, "objectness", true), false};
+    refuse_unknown(task, {"output", "units", "objectness", "strides"});
+    detection.form = YoloRowsForm{output_field(task.member("output")),
+                                  flag_or(task, "objectness", true), false, strides_field(task)};
   } else if (name == "yolo-v8") {
     refuse_unknown(task, {"output", "units"});
-    detection.form = YoloRowsForm{output_field(task.member("output")), false, true};
+    detection.form = YoloRowsForm{output_field(task.member("output")), false, true, {}};
   } else {
     if (name == "boxes") {
       detection.form = boxes_form(task);
@@ -178,6 +214,7 @@ DetectionTask detection_field(const JsonField& task) {
   DetectionTask detection;
   read_form(task, detection);
   read_keypoints(task, detection);
+  read_masks(task, detection);
   if (const auto clip = find_member(task, "score_clip")) {
     detection.score_clip = positive_number(*clip);
   }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <run_model/class_scores.h>
 #include <run_model/error.h>
 #include <run_model/top_k.h>
 #include "postprocess/candidates.h"
+#include "postprocess/instance_masks.h"
 #include "postprocess/output_values.h"
 #include "postprocess/segmentation.h"
 #include "postprocess/way_back.h"
@@ -44,6 +46,8 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
   const std::vector<Candidate> kept =
       suppress(task, choose_candidates(task, blocks, whole.labels.size(), input));
   const WayBack back(picture);
+  std::optional<MaskMaker> masks;
+  if (task.masks) masks.emplace(*task.masks, outputs, picture);
   DetectionResult result;
   for (const Candidate& candidate : kept) {
     Detection detection;
@@ -62,6 +66,7 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
       const auto [x, y] = back.to_picture(point.x, point.y);
       detection.keypoints.push_back({x, y, point.score});
     }
+    if (masks) detection.mask = masks->make(candidate.decoded, detection.box);
     result.detections.push_back(std::move(detection));
   }
   return result;

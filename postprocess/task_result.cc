@@ -71,6 +71,31 @@ std::vector<std::string> coco_run_lengths(const SegmentationResult& segmentation
   return texts;
 }
 
+std::string coco_run_lengths(const InstanceMask& mask, int width, int height) {
+  std::vector<std::int64_t> counts;
+  std::int64_t begin = 0;
+  bool inside = false;
+  const auto change = [&](std::int64_t position) {
+    counts.push_back(position - begin);
+    begin = position;
+    inside = !inside;
+  };
+  for (int x = 0; x < mask.width; ++x) {
+    const std::int64_t column = std::int64_t{mask.left + x} * height + mask.top;
+    for (int y = 0; y < mask.height; ++y) {
+      const std::size_t pixel = static_cast<std::size_t>(y) * static_cast<std::size_t>(mask.width) +
+                                static_cast<std::size_t>(x);
+      if ((mask.pixels[pixel] != 0) != inside) change(column + y);
+    }
+    // What lies below and above is not of the mask.
+    if (inside && (mask.top + mask.height < height || mask.top > 0)) change(column + mask.height);
+  }
+  const std::int64_t all = std::int64_t{width} * height;
+  if (inside) change(std::int64_t{mask.left + mask.width} * height);
+  if (begin < all || counts.empty()) counts.push_back(all - begin);
+  return compressed(counts);
+}
+
 double cosine_similarity(const EmbeddingResult& a, const EmbeddingResult& b) {
   if (a.values.size() != b.values.size()) {
     throw Error(ErrorKind::kMismatch, "embeddings of " + std::to_string(a.values.size()) + " and " +

@@ -1,5 +1,6 @@
 // The forms that YOLO's detectors have.
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -71,6 +72,32 @@ Box decode_head(const YoloHeadsForm& form, const float* at, std::size_t step,
   return {centre_x - width / 2, centre_y - height / 2, centre_x + width / 2, centre_y + height / 2};
 }
 
+struct GridCell {
+  int column = 0, row = 0, stride = 0;
+};
+
+// The cells of all maps, in the order of the rows.
+std::vector<GridCell> grid_of(const YoloRowsForm& form, const InputSides& input) {
+  std::vector<GridCell> cells;
+  for (const int stride : form.strides) {
+    const int columns = static_cast<int>(input.width) / stride;
+    const int rows = static_cast<int>(input.height) / stride;
+    for (int row = 0; row < rows; ++row) {
+      for (int column = 0; column < columns; ++column) cells.push_back({column, row, stride});
+    }
+  }
+  return cells;
+}
+
+// YOLOX's decode_outputs.
+Box decode_cell(const float* at, std::size_t step, const GridCell& cell) {
+  const double x = (static_cast<double>(at[0]) + cell.column) * cell.stride;
+  const double y = (static_cast<double>(at[step]) + cell.row) * cell.stride;
+  const double width = std::exp(static_cast<double>(at[2 * step])) * cell.stride;
+  const double height = std::exp(static_cast<double>(at[3 * step])) * cell.stride;
+  return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
+}
+
 }  // namespace
 
 CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& form,
@@ -80,7 +107,7 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   result.outputs.push_back(std::make_unique<OutputValues>(find_output(outputs, form.output)));
   const OutputValues& values = *result.outputs.back();
   const std::size_t before = form.objectness ? 5 : 4;
-  const std::size_t around = before + keypoint_numbers(task);
+  const std::size_t around = before + keypoint_numbers(task) + mask_numbers(task);
   std::optional<std::size_t> numbers;
   if (labels > 0) numbers = around + labels;
   const std::string expected =
@@ -98,11 +125,18 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   const std::size_t step = block.class_step;
   block.scores = values.data() + before * step;
   if (form.objectness) block.objectness = values.data() + 4 * step;
-  block.decode = [&task, numbers = values.data(), step, row_step = block.row_step, input,
+  const auto cells = std::make_shared<const std::vector<GridCell>>(grid_of(form, input));
+  if (!cells->empty() && cells->size() != block.rows) {
+    values.fail_shape(std::to_string(cells->size()) + " rows, one for each cell of the strides");
+  }
+  block.decode = [&task, numbers = values.data(), step, row_step = block.row_step, input, cells,
                   keypoints = (before + block.classes) * step](std::size_t row) {
     const float* at = numbers + row * row_step;
-    return DecodedBox{read_box(at, step, BoxFormat::kCxcywh, task.units, input),
-                      read_keypoints(at + keypoints, step, task, input)};
+    return DecodedBox{
+        cells->empty() ? read_box(at, step, BoxFormat::kCxcywh, task.units, input)
+                       : decode_cell(at, step, (*cells)[row]),
+        read_keypoints(at + keypoints, step, task, input),
+        read_mask_factors(at + keypoints + keypoint_numbers(task) * step, step, task)};
   };
   result.blocks.push_back(std::move(block));
   return result;
@@ -139,7 +173,7 @@ CandidateBlocks yolo_head_blocks(const YoloHeadsForm& form, std::size_t labels,
         const Cell cell{static_cast<double>(row % layout.columns), static_cast<double>(cell_row),
                         input.width / static_cast<double>(layout.columns),
                         input.height / static_cast<double>(layout.rows)};
-        return DecodedBox{decode_head(form, at, step, anchor, cell), {}};
+        return DecodedBox{decode_head(form, at, step, anchor, cell), {}, {}};
       };
       result.blocks.push_back(std::move(block));
     }

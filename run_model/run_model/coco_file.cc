@@ -18,12 +18,20 @@ std::optional<std::int64_t> number_of(const std::string& file_name) {
   return number;
 }
 
-Json detection_annotation(const Detection& found) {
+double area_of(const Detection& found) {
+  if (!found.mask) {
+    return (found.box.right - found.box.left) * (found.box.bottom - found.box.top);
+  }
+  const std::vector<std::uint8_t>& pixels = found.mask->pixels;
+  return static_cast<double>(std::count(pixels.begin(), pixels.end(), 1));
+}
+
+Json detection_annotation(const Detection& found, const PreprocessReport& picture) {
   const double width = found.box.right - found.box.left;
   const double height = found.box.bottom - found.box.top;
   Json json = Json::object({{"category_id", found.class_index},
                             {"bbox", Json::array({found.box.left, found.box.top, width, height})},
-                            {"area", width * height},
+                            {"area", area_of(found)},
                             {"score", found.score},
                             {"iscrowd", 0}});
   if (!found.keypoints.empty()) {
@@ -37,6 +45,7 @@ Json detection_annotation(const Detection& found) {
     json.put("keypoints", std::move(points));
     json.put("num_keypoints", found.keypoints.size());
   }
+  if (found.mask) json.put("segmentation", instance_mask_json(*found.mask, picture));
   return json;
 }
 
@@ -64,7 +73,7 @@ void CocoFile::add(const PictureReport& report) {
     if (const auto* found = std::get_if<DetectionResult>(&report.results[i])) {
       for (const Detection& detection : found->detections) {
         add_category(detection.class_index, detection.label);
-        picture.annotations.push_back(detection_annotation(detection));
+        picture.annotations.push_back(detection_annotation(detection, report.sides));
       }
     } else if (const auto* map = std::get_if<SegmentationResult>(&report.results[i])) {
       const std::vector<std::string> lengths = coco_run_lengths(*map);

@@ -20,6 +20,9 @@ Json regions_json(const PictureReport& report);
 // A list with an object for each task, of each region, documented in run_model/README.md.
 Json results_json(const PictureReport& report);
 
+// COCO's run lengths of one thing, with the picture's size.
+Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& picture);
+
 // A table for each task.
 std::string results_text(const PictureReport& report);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -6,7 +7,7 @@
 namespace run_model {
 namespace {
 
-void add_detections(const DetectionResult& result, Json& json) {
+void add_detections(const DetectionResult& result, const PreprocessReport& picture, Json& json) {
   Json list = Json::array();
   for (const Detection& detection : result.detections) {
     const Box& box = detection.box;
@@ -23,6 +24,11 @@ void add_detections(const DetectionResult& result, Json& json) {
         points.add(std::move(numbers));
       }
       item.put("keypoints", std::move(points));
+    }
+    if (detection.mask) {
+      const std::vector<std::uint8_t>& pixels = detection.mask->pixels;
+      item.put("mask", Json::object({{"pixels", std::count(pixels.begin(), pixels.end(), 1)},
+                                     {"rle", instance_mask_json(*detection.mask, picture)}}));
     }
     list.add(std::move(item));
   }
@@ -85,7 +91,7 @@ void add_classes(const ClassificationResult& result, Json& json) {
 void add_members(const PictureReport& report, const Task& task, const TaskResult& result,
                  Json& json) {
   if (const auto* detections = std::get_if<DetectionResult>(&result)) {
-    add_detections(*detections, json);
+    add_detections(*detections, report.sides, json);
   } else if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
     add_segmentation(task, *segmentation, json);
   } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
@@ -99,6 +105,12 @@ void add_members(const PictureReport& report, const Task& task, const TaskResult
 }
 
 }  // namespace
+
+Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& picture) {
+  const int width = picture.original_width, height = picture.original_height;
+  return Json::object(
+      {{"size", Json::array({height, width})}, {"counts", coco_run_lengths(mask, width, height)}});
+}
 
 Json regions_json(const PictureReport& report) {
   Json list = Json::array();

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-bool same(const Detection& found, const json& expected) {
+bool same(const Detection& found, const json& expected, const PreprocessReport& picture) {
   constexpr double kPixels = 0.01, kScore = 1e-5;
   const auto box = expected.at("box").get<std::vector<double>>();
   const double sides[] = {found.box.left, found.box.top, found.box.right, found.box.bottom};
@@ -30,11 +30,17 @@ bool same(const Detection& found, const json& expected) {
       return false;
     }
   }
+  if (found.mask.has_value() != expected.contains("mask")) return false;
+  if (found.mask && coco_run_lengths(*found.mask, picture.original_width,
+                                     picture.original_height) != expected.at("mask")) {
+    return false;
+  }
   return found.class_index == expected.at("class").get<std::size_t>() &&
          std::abs(found.score - expected.at("score").get<double>()) <= kScore;
 }
 
-void compare_detections(const DetectionResult& result, const json& expected) {
+void compare_detections(const DetectionResult& result, const json& expected,
+                        const PreprocessReport& picture) {
   ASSERT_EQ(result.detections.size(), expected.size());
   for (std::size_t i = 1; i < result.detections.size(); ++i) {
     EXPECT_GE(result.detections[i - 1].score, result.detections[i].score);
@@ -42,7 +48,7 @@ void compare_detections(const DetectionResult& result, const json& expected) {
   // Others may put equal scores into another order.
   for (const json& item : expected) {
     EXPECT_TRUE(std::any_of(result.detections.begin(), result.detections.end(),
-                            [&](const Detection& found) { return same(found, item); }))
+                            [&](const Detection& found) { return same(found, item, picture); }))
         << item;
   }
 }
@@ -61,9 +67,10 @@ TEST(PostprocessGoldenTest, ResultsAreThoseOfOthers) {
     SCOPED_TRACE(item.at("name").get<std::string>());
     const Task task = parse_tasks(item.at("task").dump(), "golden.json").at(0);
     const std::vector<NetworkOutput> outputs = outputs_of(item.at("outputs"));
-    const TaskResult result = postprocess(task, outputs, picture_of(item.at("picture")));
+    const PreprocessReport picture = picture_of(item.at("picture"));
+    const TaskResult result = postprocess(task, outputs, picture);
     if (const auto* detections = std::get_if<DetectionResult>(&result)) {
-      compare_detections(*detections, item.at("expected"));
+      compare_detections(*detections, item.at("expected"), picture);
     } else {
       compare_masks(std::get<SegmentationResult>(result), item.at("expected"));
     }

@@ -250,6 +250,88 @@ def yolo_heads(random: np.random.Generator, coding: str, layout: str) -> dict[st
     return case(f"yolo heads {coding} {layout}", task, outputs, where, expected)
 
 
+def yolox(random: np.random.Generator) -> dict[str, Any]:
+    """decode_outputs of YOLOX, with its grids by meshgrid."""
+    strides, (width, height) = (8, 16), (64, 48)
+    grids, steps = [], []
+    for stride in strides:
+        y, x = np.meshgrid(np.arange(height // stride), np.arange(width // stride), indexing="ij")
+        grids.append(np.stack([x, y], 2).reshape(-1, 2))
+        steps.append(np.full((grids[-1].shape[0], 1), stride))
+    grid, step = np.concatenate(grids), np.concatenate(steps)
+    rows = np.concatenate([rounded(random, (len(grid), 4), 0.7),
+                           random.uniform(0, 1, (len(grid), 4)).round(2)], 1)
+    decoded = np.concatenate([(rows[:, :2] + grid) * step, np.exp(rows[:, 2:4]) * step], 1)
+    scores = rows[:, 4:5] * rows[:, 5:]
+    best, top = scores.argmax(1), scores.max(1)
+    good = top >= 0.3
+    where = picture(100, 80, width, height, "squash")
+    expected = suppressed(corners(decoded)[good], best[good], top[good], 0.45, where)
+    task = {"kind": "detection", "form": "yolo-rows", "output": 0, "units": "pixels",
+            "strides": list(strides), "score_threshold": 0.3,
+            "nms": {"iou": 0.45, "per_class": True}}
+    return case("yolox", task, {"output": rows[None]}, where, expected)
+
+
+def instance_masks(random: np.random.Generator, form: str) -> dict[str, Any]:
+    """The masks of YOLO's segmentation networks: prototypes times factors, interpolated by torch
+    at the middles of the picture's pixels, within the boxes and above 0."""
+    width, height, (input_width, input_height), count = 90, 60, (64, 48), 5
+    where = picture(width, height, input_width, input_height, "letterbox")
+    prototypes = rounded(random, (count, 12, 16))
+    boxes = np.concatenate([random.uniform(8, 56, (12, 1)), random.uniform(8, 40, (12, 1)),
+                            random.uniform(8, 40, (12, 2))], 1).round(2)
+    scores = random.uniform(0, 1, (12, 2)).round(2)
+    factors = rounded(random, (12, count))
+    best, top = scores.argmax(1), scores.max(1)
+    good = top >= 0.5
+    expected = suppressed(corners(boxes)[good], best[good], top[good], 0.6, where)
+    x = (np.arange(width) + 0.5) * where["scale_x"] + where["offset_x"]
+    y = (np.arange(height) + 0.5) * where["scale_y"] + where["offset_y"]
+    grid = np.stack(np.broadcast_arrays((x / input_width * 2 - 1)[None],
+                                        (y / input_height * 2 - 1)[:, None]), -1)
+    for item in expected:
+        row = next(i for i in np.flatnonzero(good) if np.allclose(
+            back(corners(boxes)[i], where), item["box"], atol=1e-3) and best[i] == item["class"])
+        sums = torch.tensor(np.tensordot(factors[row], prototypes, 1))[None, None]
+        at = torch.nn.functional.grid_sample(sums, torch.tensor(grid[None]), mode="bilinear",
+                                             padding_mode="border", align_corners=False)[0, 0]
+        left, top_side, right, bottom = corners(boxes)[row]
+        inside = ((x >= left) & (x < right))[None] & ((y >= top_side) & (y < bottom))[:, None]
+        seen = ((x >= 0) & (x <= input_width))[None] & ((y >= 0) & (y <= input_height))[:, None]
+        item["mask"] = run_lengths((at.numpy() > 0) & inside & seen)
+    task = {"kind": "detection", "form": form, "output": "o", "units": "pixels",
+            "score_threshold": 0.5, "nms": {"iou": 0.6, "per_class": True},
+            "masks": {"output": "p", "count": count, "layout": "NCHW"}}
+    rows = np.concatenate([boxes, scores, factors], 1)
+    outputs = {"o": rows.T[None], "p": prototypes[None]}
+    if form == "yolo-rows":
+        task["objectness"] = False
+        task["masks"]["layout"] = "NHWC"
+        outputs = {"o": rows[None], "p": prototypes.transpose(1, 2, 0)[None]}
+    if form == "box-rows":
+        task["box_format"] = "xyxy"
+        rows = np.concatenate([corners(boxes), top[:, None], best[:, None], factors], 1)
+        outputs["o"] = rows[None]
+    return case(f"instance masks {form}", task, outputs, where, expected)
+
+
+def detr(random: np.random.Generator) -> dict[str, Any]:
+    """DETR's PostProcess: the best class but the last of a softmax, boxes by their shares."""
+    logits, boxes = rounded(random, (20, 5), 2.0), random.uniform(0.1, 0.5, (20, 4)).round(3)
+    shares = torch.softmax(torch.tensor(logits), -1).numpy()
+    best, top = shares[:, :-1].argmax(1), shares[:, :-1].max(1)
+    where = picture(300, 200, 64, 48, "squash")
+    # What is none is the best of all classes there, and no box: its score says so by itself.
+    good = (top >= 0.4) & (shares.argmax(1) != 4)
+    expected = [detection(back(corners(boxes)[i] * np.array([64, 48, 64, 48]), where), best[i],
+                          top[i]) for i in np.flatnonzero(good)]
+    task = {"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s",
+            "units": "normalized", "box_format": "cxcywh", "activation": "softmax", "background": 4,
+            "score_threshold": 0.4}
+    return case("detr", task, {"b": boxes[None], "s": logits[None]}, where, expected)
+
+
 def ready_boxes() -> dict[str, Any]:
     boxes = np.array([[[0.1, 0.2, 0.5, 0.6], [0.0, 0.0, 0.25, 0.5], [9, 9, 9, 9]]])
     where = picture(400, 200, 100, 100, "letterbox")
@@ -309,7 +391,9 @@ def main() -> None:
              yolo_heads(random, "v3", "NCHW"), yolo_heads(random, "v5", "rows"),
              yolo_heads(random, "v5", "NHWC"), ready_boxes(),
              segmentation(random, "squash", False), segmentation(random, "letterbox", True),
-             segmentation(random, "crop", False)]
+             segmentation(random, "crop", False), yolox(random), instance_masks(random, "yolo-v8"),
+             instance_masks(random, "yolo-rows"), instance_masks(random, "box-rows"),
+             detr(random)]
     for item in cases:
         assert item["expected"], item["name"]
         print(item["name"], len(item["expected"]))

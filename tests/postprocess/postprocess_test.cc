@@ -181,6 +181,40 @@ TEST(PostprocessTest, FindsLandmarksAndTheirConfidence) {
   EXPECT_TRUE(throws_error([&] { found(3.0F); }, ErrorKind::kModel, "a confidence of 3"));
 }
 
+// What does not fit a described mask or grid is refused before any number of it is read.
+TEST(PostprocessTest, RefusesRowsAndPrototypesThatDoNotFit) {
+  const auto refused = [](const char* task, const std::vector<NetworkOutput>& outputs) {
+    PreprocessReport picture;
+    picture.original_width = picture.input_width = 32;
+    picture.original_height = picture.input_height = 16;
+    try {
+      postprocess(parse_tasks(task, "t.json").front(), outputs, picture);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const auto output = [](const char* name, const std::vector<std::int64_t>& shape) {
+    Tensor tensor = Tensor::empty(shape, DLDataType{kDLFloat, 32, 1});
+    std::fill(tensor.elements<float>().begin(), tensor.elements<float>().end(), 0.5F);
+    return NetworkOutput{name, "", tensor};
+  };
+  const char* const yolox = R"({"kind": "detection", "form": "yolo-rows", "output": "o",
+    "units": "pixels", "strides": [8, 16], "score_threshold": 0.25, "nms": null})";
+  EXPECT_EQ(refused(yolox, {output("o", {1, 10, 6})}), "accepted");
+  EXPECT_THAT(refused(yolox, {output("o", {1, 9, 6})}), testing::HasSubstr("10 rows"));
+  const char* const masks = R"({"kind": "detection", "form": "yolo-v8", "output": "o",
+    "units": "pixels", "score_threshold": 0.25, "nms": null,
+    "masks": {"output": "p", "count": 3, "layout": "NCHW"}})";
+  EXPECT_EQ(refused(masks, {output("o", {1, 8, 5}), output("p", {1, 3, 4, 8})}), "accepted");
+  EXPECT_THAT(refused(masks, {output("o", {1, 8, 5}), output("p", {1, 4, 4, 8})}),
+              testing::HasSubstr("3 prototypes"));
+  EXPECT_THAT(refused(masks, {output("o", {1, 7, 5}), output("p", {1, 3, 4, 8})}),
+              testing::HasSubstr("more than 7 numbers"));
+  EXPECT_THAT(refused(masks, {output("o", {1, 8, 5})}), testing::HasSubstr("'p'"));
+}
+
 TEST(PostprocessTest, MasksAreInterpolatedAndThenDecided) {
   const std::vector<NetworkOutput> outputs{output("m", {1, 1, 1, 2}, {0, 1})};
   const auto classes = [&](const std::string& more) {

@@ -33,6 +33,11 @@ json yolo_heads() {
     "score_threshold": 0.25, "nms": null})");
 }
 
+json rows() {
+  return json::parse(R"({"kind": "detection", "form": "yolo-rows", "output": 0, "units": "pixels",
+    "strides": [8, 16], "score_threshold": 0.25, "nms": null})");
+}
+
 json mask() {
   return json::parse(R"({"kind": "segmentation", "output": 0, "form": "mask",
     "activation": "sigmoid"})");
@@ -146,6 +151,12 @@ TEST(TaskTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(with(face_detection(), "/labels/0", "a\x1b[2J"), HasSubstr("is no label"));
   EXPECT_THAT(with(yolo_heads(), "/anchors", json::array()), HasSubstr("not one list for each"));
   EXPECT_THAT(with(yolo_heads(), "/scale_xy", 1.1), HasSubstr("coding v3 only"));
+  const json masks = json::parse(R"({"output": 1, "count": 4, "layout": "NCHW"})");
+  EXPECT_THAT(with(yolo_heads(), "/masks", masks), HasSubstr("yolo-rows, yolo-v8 and box-rows"));
+  EXPECT_THAT(with(rows(), "/masks", json::parse(R"({"output": 1, "layout": "NCHW"})")),
+              HasSubstr("count"));
+  EXPECT_THAT(with(rows(), "/strides", json::array()), HasSubstr("is empty"));
+  EXPECT_THAT(with(rows(), "/units", "normalized"), HasSubstr("is not 'pixels'"));
   EXPECT_THAT(with(mask(), "/layout", "NCHW"), HasSubstr("form scores only"));
   EXPECT_THAT(with(mask(), "/activation", "softmax"), HasSubstr("expected one of none, sigmoid"));
   EXPECT_THAT(with(pose(), "/columns/2", "x"), HasSubstr("does not have 'x' once"));

@@ -65,6 +65,9 @@ CHANGES = [
     (MAPS, "layout", "DELETE"), (INDICES, "resample", "bilinear"),
     (POINTS, "columns", ["x", "z"]), (POINTS, "columns", ["x", "y", "y"]),
     (POINTS, "threshold", 0.5), (POINTS, "confidence", 1), (POINTS, "connections", [[1, 2, 3]]),
+    (ROWS, "strides", []), (ROWS, "masks", {"output": 1, "count": 0, "layout": "NCHW"}),
+    (ROWS, "masks", {"output": 1, "count": 4}),
+    (HEADS, "masks", {"output": 1, "count": 4, "layout": "NCHW"}),
     (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE")]
 
 
@@ -151,6 +154,11 @@ def test_presets():
     # YOLO's rows on COCO, at 640x640.
     check_fit(presets["yolov5"].tasks, [Output("output0", (1, 25200, 85))], "m")
     check_fit(presets["yolov8"].tasks, [Output("output0", (1, 84, 8400))], "m")
+    check_fit(presets["yolov8_segmentation"].tasks,
+              [Output("output0", (1, 116, 8400)), Output("output1", (1, 32, 160, 160))], "m")
+    check_fit(presets["yolov8_pose"].tasks, [Output("output0", (1, 56, 8400))], "m")
+    check_fit(presets["yolo_with_nms"].tasks, [Output("output0", (1, 300, 6))], "m")
+    check_fit(presets["yolox"].tasks, [Output("output", (1, 8400, 85))], "m")
     check_fit(presets["torchvision_segmentation"].tasks, [Output("out", (1, 21, 520, 520))], "m")
     check_fit(presets["torchvision_ssdlite"].tasks,
               [Output("s", (3234, 91)), Output("b", (3234, 4))], "m")

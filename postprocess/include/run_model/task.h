@@ -80,6 +80,9 @@ struct YoloRowsForm {
   OutputChoice output;
   bool objectness = true;
   bool candidates_last = false;  // 1 x (4 + C) x N, as YOLOv8 has it
+  // Of rows that are not decoded, as YOLOX exports them: the sides of the cells of each map, in
+  // pixels. Empty: decoded.
+  std::vector<int> strides;
 };
 
 enum class YoloCoding { kV3, kV5 };
@@ -112,6 +115,14 @@ struct Suppression {
   bool per_class = true;
 };
 
+// Masks of single things: the sum of prototypes, each times a factor that stands behind all other
+// numbers of the thing's row; YOLACT's, and of YOLO's segmentation networks.
+struct InstanceMasks {
+  OutputChoice output;    // the prototypes, [1, count, H, W] or [1, H, W, count]
+  std::size_t count = 0;  // of prototypes
+  bool channels_last = false;
+};
+
 enum class BoxClip { kNone, kInput, kPicture };
 
 struct DetectionTask {
@@ -129,6 +140,7 @@ struct DetectionTask {
   BoxClip clip = BoxClip::kNone;
   std::size_t keypoints = 0;
   std::size_t values_per_keypoint = 2;  // with 3, the last is the point's score
+  std::optional<InstanceMasks> masks;
 };
 
 enum class SegmentationForm { kScores, kIndices, kMask };

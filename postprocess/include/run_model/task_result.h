@@ -25,12 +25,19 @@ struct Keypoint {
   std::optional<double> score;
 };
 
+// Which pixels belong to a thing, within a part of the picture.
+struct InstanceMask {
+  int left = 0, top = 0, width = 0, height = 0;
+  std::vector<std::uint8_t> pixels;  // row by row; 1: of the thing, else 0
+};
+
 struct Detection {
   Box box;
   std::size_t class_index = 0;
   std::string label;  // empty: the task has none
   double score = 0.0;
   std::vector<Keypoint> keypoints;
+  std::optional<InstanceMask> mask{};
 };
 
 struct DetectionResult {
@@ -77,6 +84,9 @@ using TaskResult = std::variant<ClassificationResult, DetectionResult, Segmentat
 // pycocotools.mask.decode takes with "size": [height, width]. By class; empty for one that has no
 // pixel.
 std::vector<std::string> coco_run_lengths(const SegmentationResult& segmentation);
+
+// The same of one thing's pixels in a picture of width x height.
+std::string coco_run_lengths(const InstanceMask& mask, int width, int height);
 
 // The cosine of the angle between two embeddings, -1 to 1. Throws Error(kMismatch) where their
 // lengths differ, Error(kModel) where one is zero.

@@ -11,7 +11,8 @@ ACTIVATIONS = ("none", "sigmoid", "softmax")
 UNITS = ("pixels", "normalized")
 BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
 _COMMON = ("kind", "form", "labels", "activation", "score_clip", "background", "classes_per_box",
-           "score_threshold", "candidates", "nms", "limit", "clip", "keypoints", "region")
+           "score_threshold", "candidates", "nms", "limit", "clip", "keypoints", "region",
+           "masks")
 
 
 def output_field(field: Field) -> None:
@@ -27,6 +28,7 @@ def check_detection(task: Field) -> None:
     form = task.member("form").one_of(*FORMS)
     _FORMS[form](task)
     _check_keypoints(task, form)
+    _check_masks(task, form)
     for key, check in (("score_clip", Field.positive), ("background", Field.whole),
                        ("candidates", Field.whole)):
         given = task.find(key)
@@ -81,7 +83,12 @@ def _check_heads(task: Field) -> None:
 
 
 def _check_rows(task: Field) -> None:
-    task.refuse_others((*_COMMON, "output", "units", "objectness"))
+    task.refuse_others((*_COMMON, "output", "units", "objectness", "strides"))
+    strides = task.find("strides")
+    if strides:
+        strides.list_of(Field.side, 1)
+        if task.member("units").one_of(*UNITS) != "pixels":
+            task.member("units").fail("is not 'pixels', which rows that are not decoded have")
     objectness = task.find("objectness")
     if objectness:
         objectness.boolean()
@@ -143,6 +150,18 @@ def _check_keypoints(task: Field, form: str) -> None:
         keypoints.member("offset").fail("has a meaning with the form ssd only")
     if offset:
         offset.whole()
+
+
+def _check_masks(task: Field, form: str) -> None:
+    masks = task.find("masks")
+    if not masks:
+        return
+    masks.refuse_others(("output", "count", "layout"))
+    if form not in ("yolo-rows", "yolo-v8", "box-rows"):
+        masks.fail("has a meaning with the forms yolo-rows, yolo-v8 and box-rows only")
+    output_field(masks.member("output"))
+    masks.member("count").whole(1, 4096)
+    masks.member("layout").one_of("NCHW", "NHWC")
 
 
 def _check_nms(task: Field, form: str) -> None:

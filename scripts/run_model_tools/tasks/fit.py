@@ -75,6 +75,18 @@ class _Fit:
         keypoints = self._task.get("keypoints") or {}
         return keypoints.get("count", 0) * keypoints.get("values", 2)
 
+    def _mask_values(self) -> int:
+        """The factors of masks in a row, whose prototypes have to be as many."""
+        masks = self._task.get("masks")
+        if not masks:
+            return 0
+        output, count = self._output(masks["output"]), masks["count"]
+        channel = 3 if masks["layout"] == "NHWC" else 1
+        if output.shape is not None and (len(output.shape) != 4
+                                         or output.shape[channel] not in (None, count)):
+            self._refuse_shape(output, f"{count} prototypes of masks ({masks['layout']})")
+        return int(count)
+
     def _check_labels(self, output: Output, classes: int | None) -> None:
         labels = self._task.get("labels")
         if labels and classes is not None and classes != len(labels):
@@ -103,7 +115,7 @@ class _Fit:
         rows = self._rows(output)
         if rows is None:
             return
-        classes = rows[1] - before - self._keypoint_values()
+        classes = rows[1] - before - self._keypoint_values() - self._mask_values()
         if classes < 0 or (classes == 0 and before == 4):
             self._refuse_shape(output, f"rows of {before} numbers, then classes"
                                + (" and keypoints" if self._keypoint_values() else ""))
@@ -114,7 +126,7 @@ class _Fit:
         rows = self._rows(output)
         if rows is None:
             return
-        classes = rows[0] - 4 - self._keypoint_values()
+        classes = rows[0] - 4 - self._keypoint_values() - self._mask_values()
         if classes < 1:
             self._refuse_shape(output, "4 rows of boxes and one for each class, a column for each "
                                        "candidate,")
@@ -167,7 +179,8 @@ class _Fit:
     def _detection_box_rows(self) -> None:
         output = self._output(self._task["output"])
         rows = self._rows(output)
-        if rows is not None and rows[1] < 6 + self._keypoint_values():
+        if rows is not None and rows[1] < (
+                6 + self._keypoint_values() + self._mask_values()):
             self._refuse_shape(output, "rows of a box, a score and a class")
 
     def _segmentation_scores(self) -> None:

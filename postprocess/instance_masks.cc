@@ -1,0 +1,106 @@
+#include "postprocess/instance_masks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "postprocess/way_back.h"
+
+namespace run_model {
+namespace {
+
+// Whole pixels that a stretch touches, within a side.
+struct Stretch {
+  int first = 0, count = 0;
+};
+
+Stretch stretch(double low, double high, int side) {
+  const int first = static_cast<int>(std::clamp(std::floor(low), 0.0, static_cast<double>(side)));
+  const int end = static_cast<int>(std::clamp(std::ceil(high), 0.0, static_cast<double>(side)));
+  return {first, std::max(0, end - first)};
+}
+
+// Places of the map that are between the middles of a stretch of the input, and one around them.
+Stretch on_map(double low, double high, int input, std::size_t map) {
+  const double scale = static_cast<double>(map) / input;
+  return stretch(low * scale - 1.5, high * scale + 1.5, static_cast<int>(map));
+}
+
+}  // namespace
+
+MaskMaker::MaskMaker(const InstanceMasks& masks, std::span<const NetworkOutput> outputs,
+                     const PreprocessReport& picture)
+    : values_(find_output(outputs, masks.output)), picture_(picture) {
+  const std::vector<std::int64_t>& shape = find_output(outputs, masks.output).tensor.shape();
+  const auto side = [&](std::size_t i) { return static_cast<std::size_t>(shape[i]); };
+  const std::size_t channel = masks.channels_last ? 3 : 1;
+  const std::string count = std::to_string(masks.count);
+  if (shape.size() != 4 || shape[0] != 1 || side(channel) != masks.count || values_.size() == 0) {
+    values_.fail_shape(
+        count + " prototypes of masks as " +
+        (masks.channels_last ? "[1, H, W, " + count + "]" : "[1, " + count + ", H, W]"));
+  }
+  height_ = side(masks.channels_last ? 1 : 2);
+  width_ = side(masks.channels_last ? 2 : 3);
+  pixel_step_ = masks.channels_last ? masks.count : 1;
+  prototype_step_ = masks.channels_last ? 1 : width_ * height_;
+}
+
+double MaskMaker::interpolated(const std::vector<float>& sums, const Place& x, const Place& y,
+                               const Region& part) const {
+  const auto at = [&](std::size_t column, std::size_t row) {
+    return sums[(row - static_cast<std::size_t>(part.y)) * static_cast<std::size_t>(part.width) +
+                column - static_cast<std::size_t>(part.x)];
+  };
+  const auto between = [](double a, double b, double weight) { return a + (b - a) * weight; };
+  return between(between(at(x.low, y.low), at(x.high, y.low), x.weight),
+                 between(at(x.low, y.high), at(x.high, y.high), x.weight), y.weight);
+}
+
+InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& in_picture) const {
+  const Stretch columns = stretch(in_picture.left, in_picture.right, picture_.original_width);
+  const Stretch rows = stretch(in_picture.top, in_picture.bottom, picture_.original_height);
+  InstanceMask mask{columns.first, rows.first, columns.count, rows.count, {}};
+  mask.pixels.assign(static_cast<std::size_t>(columns.count) * static_cast<std::size_t>(rows.count),
+                     0);
+  const Box& box = decoded.box;
+  const Stretch across = on_map(box.left, box.right, picture_.input_width, width_);
+  const Stretch down = on_map(box.top, box.bottom, picture_.input_height, height_);
+  const Region part{across.first, down.first, across.count, down.count};
+  if (part.width == 0 || part.height == 0 || mask.pixels.empty()) return mask;
+  std::vector<float> sums(static_cast<std::size_t>(part.width) *
+                          static_cast<std::size_t>(part.height));
+  for (std::size_t c = 0; c < decoded.mask_factors.size(); ++c) {
+    const float factor = decoded.mask_factors[c];
+    float* to = sums.data();
+    for (int y = 0; y < part.height; ++y) {
+      const float* from =
+          values_.data() + c * prototype_step_ +
+          (static_cast<std::size_t>(part.y + y) * width_ + static_cast<std::size_t>(part.x)) *
+              pixel_step_;
+      for (int x = 0; x < part.width; ++x, from += pixel_step_) *to++ += factor * *from;
+    }
+  }
+  const PictureRegion* region = picture_.region ? &*picture_.region : nullptr;
+  const Axis x_axis(picture_.original_width, picture_.input_width, picture_.scale_x,
+                    picture_.offset_x, region, true);
+  const Axis y_axis(picture_.original_height, picture_.input_height, picture_.scale_y,
+                    picture_.offset_y, region, false);
+  const WayBack way(picture_);
+  std::uint8_t* pixel = mask.pixels.data();
+  for (int y = mask.top; y < mask.top + mask.height; ++y) {
+    for (int x = mask.left; x < mask.left + mask.width; ++x, ++pixel) {
+      const auto [input_x, input_y] = way.to_input(x + 0.5, y + 0.5);
+      if (input_x < box.left || input_x >= box.right || input_y < box.top ||
+          input_y >= box.bottom) {
+        continue;
+      }
+      const Place column = x_axis.at(input_x, width_), row = y_axis.at(input_y, height_);
+      if (!column.seen || !row.seen) continue;
+      *pixel = interpolated(sums, column, row, part) > 0 ? 1 : 0;
+    }
+  }
+  return mask;
+}
+
+}  // namespace run_model
