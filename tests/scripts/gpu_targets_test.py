@@ -3,124 +3,34 @@ within the targets' limits, and what cannot be done refused by a sentence."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
-import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from gpu_networks import TARGETS, check_limits, check_numbers, compile_all
 
-from run_model_tools import cuda_compiler, tvm_process
-from run_model_tools.onnx_model import read_model
-from run_model_tools.targets import find_target
-from run_model_tools.verifying.device_execution import run_on_device
 from small_networks import save_classifier
 
-FLOAT = TensorProto.FLOAT
-TARGETS = ("opencl", "vulkan", "cuda-sm_53")
-
-
-def save(path: Path, nodes: list, shape: tuple[int, ...],
-         weights: dict[str, tuple[int, ...]] | None = None) -> Path:
-    """A network of one input x of a shape and one output y."""
-    random = np.random.default_rng(4)
-    tensors = [numpy_helper.from_array(random.standard_normal(size).astype(np.float32) / 3, name)
-               for name, size in (weights or {}).items()]
-    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", FLOAT, shape)],
-                              [helper.make_empty_tensor_value_info("y")], tensors)
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
-    onnx.save(onnx.shape_inference.infer_shapes(model), str(path))
-    return path
-
-
-def convolution(**attributes):
-    return [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
-
-
-def unary(name, **attributes):
-    return [helper.make_node(name, ["x"], ["y"], **attributes)]
-
-
-NETWORKS = {
-    "conv3x3": (convolution(pads=[1, 1, 1, 1]), (1, 5, 13, 19), {"w": (10, 5, 3, 3)}),
-    "strided": (convolution(strides=[2, 2], pads=[0, 1, 2, 1]), (1, 3, 21, 22),
-                {"w": (8, 3, 5, 5)}),
-    "dilated": (convolution(dilations=[2, 3]), (2, 4, 17, 17), {"w": (7, 4, 3, 3)}),
-    "pointwise": (convolution(), (1, 40, 7, 7), {"w": (64, 40, 1, 1)}),
-    "large_kernel": (convolution(pads=[5, 5, 5, 5]), (1, 2, 16, 16), {"w": (3, 2, 11, 11)}),
-    "depthwise": (convolution(group=12, pads=[1, 1, 1, 1], strides=[2, 2]), (1, 12, 15, 15),
-                  {"w": (12, 1, 3, 3)}),
-    "grouped": (convolution(group=3), (1, 12, 9, 9), {"w": (6, 4, 3, 3)}),
-    "rows": (convolution(pads=[3, 3]), (1, 6, 50), {"w": (9, 6, 7)}),
-    "transposed": ([helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])],
-                   (1, 6, 7, 7), {"w": (6, 4, 3, 3)}),
-    "product": ([helper.make_node("MatMul", ["x", "w"], ["y"])], (37, 50), {"w": (50, 33)}),
-    "max_pool": (unary("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
-                 (1, 5, 17, 17), {}),
-    "mean": (unary("GlobalAveragePool"), (1, 70, 9, 9), {}),
-    "softmax": (unary("Softmax", axis=-1), (3, 1000), {}),
-    "softmax_of_channels": (unary("Softmax", axis=1), (1, 5, 8, 8), {}),
-    "sum": (unary("ReduceSum", keepdims=0), (4, 300), {}),
-    "largest": (unary("ReduceMax", axes=[1], keepdims=0), (5, 129, 3), {}),
-    "index": ([helper.make_node("ArgMax", ["x"], ["i"], axis=1),
-               helper.make_node("Cast", ["i"], ["y"], to=FLOAT)], (2, 21, 6, 6), {}),
-    "functions": ([helper.make_node("Tanh", ["x"], ["a"]), helper.make_node("Erf", ["x"], ["b"]),
-                   helper.make_node("Sigmoid", ["x"], ["c"]),
-                   helper.make_node("Add", ["a", "b"], ["d"]),
-                   helper.make_node("Exp", ["c"], ["e"]),
-                   helper.make_node("Mul", ["d", "e"], ["y"])], (3, 41), {}),
-    "enlarged": ([helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")],
-                 (1, 3, 8, 9), {}),
-    "moved": ([helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
-               helper.make_node("Relu", ["t"], ["y"])], (1, 6, 7, 5), {}),
-}
+# The others are tried in gpu_layers_slow_test.py.
+QUICK = ("conv3x3", "softmax", "index")
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """NAME.onnx, and TARGET/NAME of each."""
     folder = tmp_path_factory.mktemp("gpu")
-    requests = []
-    for name, (nodes, shape, weights) in NETWORKS.items():
-        if name == "enlarged":
-            nodes = [helper.make_node("Constant", [], ["s"], value=numpy_helper.from_array(
-                np.array([1, 1, 2, 2], np.float32))), *nodes]
-        path = save(folder / f"{name}.onnx", nodes, shape, weights)
-        for target_name in TARGETS:
-            target = find_target(target_name)
-            directory = folder / target_name / name
-            directory.mkdir(parents=True)
-            requests.append({
-                **read_model(path).request(), "shapes": {"x": shape}, "calibration": None,
-                "target": target.tvm, "host": target.host, "kernels": "stock", "opt_level": 3,
-                "cc": target.compiler() or "g++", "directory": str(directory),
-                "libraries": cuda_compiler.libraries() if target.device == "cuda" else None})
-    made = tvm_process.call("compile_many", None, requests=requests)["results"]
-    for request, result in zip(requests, made):
-        (Path(request["directory"]) / "made.json").write_text(json.dumps(result))
+    compile_all(folder, QUICK)
     return folder
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", QUICK)
 def test_layers_keep_to_the_limits(compiled, name, target):
-    made = json.loads((compiled / target / name / "made.json").read_text())
-    assert "error" not in made, made["error"]
-    needs = made["device"]
-    limit = {"cuda-sm_53": (1024, 49152)}.get(target, (256, 16384))
-    assert 1 < needs["threads_per_group"] <= limit[0]
-    assert needs["shared_memory_bytes"] <= limit[1]
+    check_limits(compiled, name, target)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_numbers_with_opencl(compiled, name):
-    given = np.random.default_rng(7).standard_normal(NETWORKS[name][1]).astype(np.float32)
-    results, _ = run_on_device(compiled / "opencl" / name, "opencl", [{"x": given}], None)
-    expected = onnxruntime.InferenceSession(
-        str(compiled / f"{name}.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": given})
-    np.testing.assert_allclose(results[0][0], expected[0], rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+@pytest.mark.parametrize("name", QUICK)
+def test_numbers(compiled, name, device):
+    check_numbers(compiled, name, device)
 
 
 def test_libraries_are_for_the_cpu_behind(compiled):

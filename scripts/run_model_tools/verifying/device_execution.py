@@ -1,7 +1,9 @@
-"""Runs an artifact for a GPU on this machine's, or on a driver that computes on the CPU."""
+"""Runs an artifact for a GPU on this machine's, or on a driver that computes on the CPU: OpenCL by
+TVM's own runtime, others by run_model, where it has been built."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,14 @@ import numpy as np
 from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact
 from run_model_tools.compiling.graph_file import device_types
+from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import FAILED_RUN, ToolError
-from run_model_tools.verifying.execution import NotRun
+from run_model_tools.verifying.execution import Machine, NotRun, judge, run_program
 
 _ENOUGH_SECONDS = 20
 _CPU = 1
+_HAS_NO_DEVICE = 6
+"""What run_model ends with where a device or its driver is missing (errors.py)."""
 
 
 def run_on_device(folder: Path, device: str, inputs: list[dict[str, np.ndarray]],
@@ -26,25 +31,50 @@ def run_on_device(folder: Path, device: str, inputs: list[dict[str, np.ndarray]]
     The host code has to be for this machine.  Raises NotRun, or ToolError (8) where the network was
     started and failed.
     """
-    if device != "opencl":
-        raise NotRun(f"there is no device of {device} here that could run it")
-    types = device_types((folder / artifact.GRAPH).read_text())
     with tempfile.TemporaryDirectory(prefix="run_model-") as name:
-        given = [str(Path(name, f"inputs{index}.npz")) for index in range(len(inputs))]
-        made = [str(Path(name, f"outputs{index}.npz")) for index in range(len(inputs))]
+        given = [Path(name, f"inputs{index}.npz") for index in range(len(inputs))]
+        made = [Path(name, f"outputs{index}.npz") for index in range(len(inputs))]
         for path, values in zip(given, inputs):
             np.savez(path, **values)
-        try:
-            answer: dict[str, Any] = tvm_process.call(
-                "run_on_device", tvm_python, directory=str(folder.resolve()), device=device,
-                with_cpu=_CPU in types, inputs=given, outputs=made, enough=_ENOUGH_SECONDS)
-        except ToolError as error:
-            raise ToolError(FAILED_RUN, f"the compiled model cannot be run: {error}; the artifact "
-                                        "was not written.") from None
-        if "absent" in answer:
-            raise NotRun(answer["absent"])
+        if device == "opencl":
+            made, who = _by_tvm(folder, device, given, made, tvm_python)
+        else:
+            made, who = _by_run_model(folder, device, given[0], made[0])
         results = []
-        for path in made[:answer["done"]]:
+        for path in made:
             with np.load(path) as file:
                 results.append([file[key] for key in file.files])
-        return results, f"{device} ({answer['name']})"
+        return results, who
+
+
+def _by_tvm(folder: Path, device: str, given: list[Path], made: list[Path],
+            tvm_python: str | None) -> tuple[list[Path], str]:
+    types = device_types((folder / artifact.GRAPH).read_text())
+    try:
+        answer: dict[str, Any] = tvm_process.call(
+            "run_on_device", tvm_python, directory=str(folder.resolve()), device=device,
+            with_cpu=_CPU in types, inputs=given, outputs=made, enough=_ENOUGH_SECONDS)
+    except ToolError as error:
+        raise ToolError(FAILED_RUN, f"the compiled model cannot be run: {error}; the artifact was "
+                                    "not written.") from None
+    if "absent" in answer:
+        raise NotRun(answer["absent"])
+    return made[:answer["done"]], f"{device} ({answer['name']})"
+
+
+def _by_run_model(folder: Path, device: str, given: Path, made: Path) -> tuple[list[Path], str]:
+    """By the program that RUN_MODEL_PROGRAM names, or that of build/host."""
+    program = Path(os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model")
+    if not program.is_file():
+        raise NotRun(f"{program}, which runs code for {device}, has not been built")
+    listed = run_program([str(program), "--list-devices"])
+    line = next((line for line in listed.stdout.splitlines() if line.startswith(f"{device}:0 ")),
+                None)
+    if listed.returncode != 0 or line is None:
+        raise NotRun(f"{program.name} finds no device of {device} here")
+    done = run_program([str(program), str((folder / artifact.LIBRARY).resolve()), "--device",
+                        f"{device}:0", "--inputs", str(given), "--outputs", str(made)])
+    if done.returncode == _HAS_NO_DEVICE:
+        raise NotRun(done.stderr.strip()[-300:])
+    judge(done, Machine(device))
+    return [made], f"{' '.join(line.split()[:2])}".rstrip(",")

@@ -1,0 +1,47 @@
+"""Layers of all kinds, and trained networks, for GPUs: their numbers on drivers that compute on the
+CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from gpu_networks import NETWORKS, TARGETS, check_limits, check_numbers, compile_all
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TRAINED = ("squeezenet1_1", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
+           "resnet18_kill_the_bits")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gpu")
+    compile_all(folder, NETWORKS)
+    return folder
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_layers_keep_to_the_limits(compiled, name, target):
+    check_limits(compiled, name, target)
+
+
+@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+@pytest.mark.parametrize("name", NETWORKS)
+def test_numbers(compiled, name, device):
+    check_numbers(compiled, name, device)
+
+
+@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+@pytest.mark.parametrize("name", TRAINED)
+def test_trained_networks(command, tmp_path, name, device):
+    path = REPOSITORY / "build" / "zoo" / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"{path} is not there: scripts/fetch_zoo {name}")
+    result = command("compile_model", str(path), "--target", device, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    metadata = json.loads((tmp_path / f"artifacts/{name}/{device}/metadata.json").read_text())
+    assert metadata["verification"]["done"], metadata["verification"]
