@@ -71,9 +71,9 @@ class DeviceFunctions {
   std::vector<std::unique_ptr<HostCallable>> callables_;
 };
 
-// Scratch memory on a device for compiled code; null or false with the reason in
+// Scratch memory on device `id` for compiled code; null or false with the reason in
 // last_packed_error().
-void* allocate_device_workspace(DLDevice device, std::uint64_t bytes) noexcept;
-bool free_device_workspace(DLDevice device, void* memory) noexcept;
+void* allocate_device_workspace(DLDevice id, std::uint64_t bytes) noexcept;
+bool free_device_workspace(DLDevice id, void* memory) noexcept;
 
 }  // namespace run_model

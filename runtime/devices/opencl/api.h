@@ -27,7 +27,9 @@ namespace run_model {
   X(clEnqueueMapBuffer)               \
   X(clEnqueueUnmapMemObject)          \
   X(clCreateProgramWithSource)        \
+  X(clCreateProgramWithBinary)        \
   X(clBuildProgram)                   \
+  X(clGetProgramInfo)                 \
   X(clGetProgramBuildInfo)            \
   X(clReleaseProgram)                 \
   X(clCreateKernel)                   \

@@ -6,12 +6,10 @@
 #include "base/text.h"
 #include "runtime/devices/kernel_text.h"
 #include "runtime/devices/launch.h"
+#include "runtime/devices/opencl/program.h"
 
 namespace run_model {
 namespace {
-
-// Of a compiler's log, which may fill pages.
-constexpr std::size_t kShownLog = 600;
 
 class OpenClKernel final : public DeviceKernel {
  public:
@@ -65,9 +63,9 @@ class OpenClKernel final : public DeviceKernel {
     cl_int status = CL_SUCCESS;
     const auto number = static_cast<cl_uint>(index);
     if (type.code == kDLOpaqueHandle) {
-      const cl_mem memory =
+      cl_mem memory =
           value.v_handle != nullptr ? static_cast<OpenClBuffer*>(value.v_handle)->memory : nullptr;
-      status = queue_->api.clSetKernelArg(kernel_, number, sizeof(memory), &memory);
+      status = queue_->api.clSetKernelArg(kernel_, number, sizeof(cl_mem), &memory);
     } else {
       const ScalarBytes scalar = scalar_bytes(value, type);
       status = queue_->api.clSetKernelArg(kernel_, number, scalar.size, scalar.bytes.data());
@@ -82,41 +80,6 @@ class OpenClKernel final : public DeviceKernel {
   std::shared_ptr<const DeviceCode> code_;
   const KernelInfo& info_;  // in code_
   cl_kernel kernel_;
-};
-
-std::string build_log(const OpenClQueue& queue, cl_program program) {
-  std::size_t size = 0;
-  queue.api.clGetProgramBuildInfo(program, queue.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-  std::string log(size, '\0');
-  if (size != 0) {
-    queue.api.clGetProgramBuildInfo(program, queue.device, CL_PROGRAM_BUILD_LOG, size, log.data(),
-                                    nullptr);
-  }
-  while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
-  if (log.size() > kShownLog) log = log.substr(0, kShownLog) + " …";
-  return log.empty() ? "the compiler says nothing" : log;
-}
-
-// A program that is released when it is no longer needed: kernels keep what they need of it.
-class Program {
- public:
-  Program(const OpenClQueue& queue, std::string_view source, const std::string& kernel)
-      : queue_(queue) {
-    const char* text = source.data();
-    const std::size_t size = source.size();
-    cl_int status = CL_SUCCESS;
-    program_ = queue.api.clCreateProgramWithSource(queue.context(), 1, &text, &size, &status);
-    queue.check(status, "taking the source of kernel " + in_quotes(kernel));
-  }
-  ~Program() { queue_.api.clReleaseProgram(program_); }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  cl_program get() const { return program_; }
-
- private:
-  const OpenClQueue& queue_;
-  cl_program program_ = nullptr;
 };
 
 }  // namespace
@@ -145,14 +108,9 @@ std::unique_ptr<DeviceKernel> OpenClModule::build(const std::shared_ptr<OpenClQu
                 "the model has no source of kernel " + in_quotes(name) + " for OpenCL",
                 "compile it again");
   }
-  const Program program(*queue, source->second, name);
+  const OpenClProgram program(*queue, device, name, source->second, CodeCache::of_user());
   const OpenClApi& api = queue->api;
-  cl_int status = api.clBuildProgram(program.get(), 1, &queue->device, "", nullptr, nullptr);
-  if (status != CL_SUCCESS) {
-    throw Error(ErrorKind::kIncompatible, "device " + queue->name + " cannot compile kernel " +
-                                              in_quotes(name) + " (" + opencl_error_name(status) +
-                                              "): " + build_log(*queue, program.get()));
-  }
+  cl_int status = CL_SUCCESS;
   cl_kernel made = api.clCreateKernel(program.get(), name.c_str(), &status);
   queue->check(status, "making kernel " + in_quotes(name));
   auto kernel = std::make_unique<OpenClKernel>(queue, events, code_, *info, made);

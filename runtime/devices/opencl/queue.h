@@ -20,7 +20,7 @@ class OpenClQueue {
   OpenClQueue& operator=(const OpenClQueue&) = delete;
 
   const OpenClApi& api;
-  const cl_device_id device;
+  cl_device_id device;
   const std::string name;  // of the device: "opencl:0 (…)"
 
   cl_context context() const { return context_; }

@@ -8,6 +8,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/devices/launch.h"
 #include "runtime/devices/vulkan/commands.h"
 #include "runtime/devices/vulkan/context.h"
 #include "runtime/devices/vulkan/handles.h"
@@ -374,15 +375,8 @@ void VulkanKernel::launch(std::span<const PackedValue> arguments, const LaunchSi
       continue;
     }
     std::uint64_t word = 0;
-    if (type.code == kDLFloat && type.bits == 32) {
-      const auto value = static_cast<float>(arguments[i].v_float64);
-      std::memcpy(&word, &value, sizeof(value));
-    } else if (type.bits == 32) {
-      const auto value = static_cast<std::int32_t>(arguments[i].v_int64);
-      std::memcpy(&word, &value, sizeof(value));
-    } else {
-      std::memcpy(&word, &arguments[i].v_int64, sizeof(word));
-    }
+    const ScalarBytes scalar = scalar_bytes(arguments[i], type);
+    std::memcpy(&word, scalar.bytes.data(), scalar.size);
     scalars_.push_back(word);
   }
   device_.commands().launch(code_.pipeline, buffers_, scalars_, groups);
