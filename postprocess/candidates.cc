@@ -256,6 +256,8 @@ std::vector<Candidate> choose_candidates(const DetectionTask& task, const Candid
           if (scores[c] >= task.score_threshold) add(block, row, c);
         }
       } else {
+        // What is no class cannot be the best one: DETR's rule, and that of all classes each.
+        if (task.background && block.class_numbers == nullptr) scores[*task.background] = -1.0;
         const auto best = std::max_element(scores.begin(), scores.end());
         if (best != scores.end() && *best >= task.score_threshold) {
           add(block, row, static_cast<std::size_t>(best - scores.begin()));

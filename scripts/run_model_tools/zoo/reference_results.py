@@ -100,6 +100,9 @@ class Reference:
                  "boxes": self._boxes}
         if task["form"] not in forms:
             raise ToolError(USAGE, f"there is no reference for the form '{task['form']}'.")
+        for key in ("masks", "strides"):
+            if task.get(key) is not None:
+                raise ToolError(USAGE, f"there is no reference for detections with '{key}'.")
         corners, scores, points = forms[task["form"]](task)
         if task.get("clip") == "input":
             corners = np.clip(corners, 0, np.array(self._placement.input)[None])
