@@ -14,7 +14,12 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.zoo import golden
 from run_model_tools.zoo import models as zoo
 from run_model_tools.zoo.manifest import choose, read_manifest
-from run_model_tools.zoo.reference_results import Reference, coco_counts, placement_of
+from run_model_tools.zoo.reference_results import (
+    Placement,
+    Reference,
+    coco_counts,
+    placement_of,
+)
 from run_model_tools.zoo.sources import Cache, Fetcher
 
 SQUASH = Preprocessing("cv2-linear", "squash", "RGB", 1.0, (0.0,) * 3, (1.0,) * 3)
@@ -131,3 +136,26 @@ def test_the_face_detections_are_reproduced(command):
         pytest.skip(result.stderr)
     assert result.returncode == 0, result.stderr
     assert "5 results" in result.stdout
+
+
+def golden_cases():
+    cases = json.loads((ROOT / "tests/postprocess/data/golden.json").read_text())["cases"]
+    return [case for case in cases
+            if case["task"]["kind"] == "detection" and "masks" not in case["task"]]
+
+
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["name"])
+def test_the_reference_gives_what_others_give_of_the_same_tensors(case):
+    where = case["picture"]
+    placement = Placement(
+        (where["width"], where["height"]), (where["input_width"], where["input_height"]),
+        np.array([where["scale_x"], where["scale_y"]]),
+        np.array([where["offset_x"], where["offset_y"]]))
+    names = sorted(case["outputs"])
+    outputs = [np.array(case["outputs"][name]["data"], np.float32).reshape(
+        case["outputs"][name]["shape"]) for name in names]
+    found = Reference(names, outputs, placement).results([case["task"]])[0]["detections"]
+    assert len(found) == len(case["expected"])
+    for item in case["expected"]:
+        assert any(one["class"] == item["class"] and abs(one["score"] - item["score"]) < 1e-5
+                   and np.allclose(one["box"], item["box"], atol=0.01) for one in found), item

@@ -97,12 +97,11 @@ class Reference:
 
     def _detection(self, task: dict[str, Any]) -> dict[str, Any]:
         forms = {"ssd": self._ssd, "yolo-rows": self._rows, "yolo-v8": self._columns,
-                 "boxes": self._boxes}
+                 "boxes": self._boxes, "box-rows": self._box_rows, "yolo-heads": self._heads}
         if task["form"] not in forms:
             raise ToolError(USAGE, f"there is no reference for the form '{task['form']}'.")
-        for key in ("masks", "strides"):
-            if task.get(key) is not None:
-                raise ToolError(USAGE, f"there is no reference for detections with '{key}'.")
+        if task.get("masks") is not None:
+            raise ToolError(USAGE, "there is no reference for masks of single things.")
         corners, scores, points = forms[task["form"]](task)
         if task.get("clip") == "input":
             corners = np.clip(corners, 0, np.array(self._placement.input)[None])
@@ -165,7 +164,57 @@ class Reference:
             sure = _activated(task, rows[:, 4:5])
             scores = scores * sure if scores.shape[1] else sure
         points = rows[:, classes:].reshape(len(rows), keypoints["count"], values)[..., :2]
+        if task.get("strides"):
+            rows = self._decoded(rows, task["strides"])
         return (self._units(_corners(rows[:, :4], "cxcywh"), task["units"]), scores,
+                self._units(points, task["units"]))
+
+    def _decoded(self, rows: np.ndarray, strides: list[int]) -> np.ndarray:
+        """YOLOX's rows, of differences from cells, with boxes in pixels."""
+        width, height = self._placement.input
+        cells = np.array([(x, y, stride) for stride in strides for y in range(height // stride)
+                          for x in range(width // stride)], np.float64)
+        boxes = np.concatenate([rows[:, :2] + cells[:, :2], np.exp(rows[:, 2:4])], 1)
+        return np.concatenate([boxes * cells[:, 2:], rows[:, 4:]], axis=1)
+
+    def _heads(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        width, height = self._placement.input
+        boxes, scores = [], []
+        for choice, own in zip(task["outputs"], task["anchors"], strict=True):
+            index = choice if isinstance(choice, int) else self._names.index(choice)
+            raw = self._outputs[index][0].astype(np.float64)
+            anchors = np.array(own)
+            if task["layout"] == "NHWC":
+                raw = raw.reshape(*raw.shape[:2], len(anchors), -1).transpose(2, 0, 1, 3)
+            elif raw.ndim == 3:
+                raw = raw.reshape(len(anchors), -1, *raw.shape[1:]).transpose(0, 2, 3, 1)
+            rows, columns = raw.shape[1:3]
+            y, x = np.mgrid[:rows, :columns]
+            place, sides = np.stack([x, y], -1), anchors[:, None, None]
+            if task["coding"] == "v5":
+                centre = 2 * _sigmoid(raw[..., :2]) - 0.5
+                size = sides * (2 * _sigmoid(raw[..., 2:4])) ** 2
+            else:
+                scale = task.get("scale_xy", 1.0)
+                centre = scale * _sigmoid(raw[..., :2]) - (scale - 1) / 2
+                size = sides * np.exp(raw[..., 2:4])
+            centre = (centre + place) * np.array([width / columns, height / rows])
+            boxes.append(np.concatenate([centre, size], -1).reshape(-1, 4))
+            numbers = raw[..., 4:].reshape(-1, raw.shape[-1] - 4)
+            scores.append(_activated(task, numbers[:, :1]) * _activated(task, numbers[:, 1:]))
+        corners = _corners(np.concatenate(boxes), "cxcywh")
+        return corners, np.concatenate(scores), np.zeros((len(corners), 0, 2))
+
+    def _box_rows(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        keypoints = task.get("keypoints", {"count": 0})
+        rows = self._output(task["output"])
+        rows = rows.reshape(-1, 6 + keypoints["count"] * keypoints.get("values", 2))
+        labels = np.where(rows[:, 4] >= task["score_threshold"], rows[:, 5], 0).astype(int)
+        scores = np.full((len(rows), labels.max(initial=0) + 1), -1.0)
+        scores[np.arange(len(rows)), labels] = _activated(task, rows[:, 4:5])[:, 0]
+        points = rows[:, 6:].reshape(len(rows), keypoints["count"], -1)[..., :2] if (
+            keypoints["count"]) else np.zeros((len(rows), 0, 2))
+        return (self._units(_corners(rows[:, :4], task["box_format"]), task["units"]), scores,
                 self._units(points, task["units"]))
 
     def _boxes(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
