@@ -2,6 +2,7 @@
 the graph tuner, an evaluation."""
 
 import json
+import os
 import socket
 import subprocess
 import time
@@ -61,6 +62,61 @@ def test_measuring_through_a_tracker(workshop, tracker):  # noqa: F811
     assert method["trials"] == 3 and method["failed"] == 0
     header, records, _ = tuning_records.read(workshop.file("autotvm"))
     assert header["measured_on"] == "device here" and records
+
+
+@pytest.fixture
+def own_tracker(tmp_path):
+    """TVM's tracker, and this project's rpc_server with the key "own"; gives HOST:PORT."""
+    program = os.environ.get("RUN_MODEL_RPC_SERVER") or environment.BUILD_DIR / "host/bin/rpc_server"
+    if not os.access(program, os.X_OK):
+        pytest.skip(f"{program} is not built")
+    port, own, env = free_port(), free_port(), environment.tvm_environment()
+    with subprocess.Popen([str(environment.VENV_PYTHON), "-m", "tvm.exec.rpc_tracker", "--host",
+                           "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)], env=env,
+                          cwd=tmp_path, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as tracker, \
+            subprocess.Popen([str(program), "--port", str(own), "--port-end", str(own + 1),
+                              "--tracker", f"127.0.0.1:{port}", "--key", "own"], cwd=tmp_path,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.2)
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            tracker.terminate()
+
+
+@pytest.mark.parametrize("tuner", ["ga-dqn", "guided"])
+@pytest.mark.parametrize("where", ["here", "rpc_server"])
+def test_a_layer_of_squeezenet(tmp_path, command, request, tuner, where):
+    """Two sessions of six trials each: the second goes on, measures nothing twice and finds no
+    worse."""
+    network = environment.BUILD_DIR / "zoo" / "seeded_squeezenet1_1.onnx"
+    if not network.is_file():
+        pytest.skip(f"{network} is not made")
+    board = ["--tracker", request.getfixturevalue("own_tracker"), "--device-key", "own"] \
+        if where == "rpc_server" else []
+    best = []
+    for _ in range(2):
+        result = command("tune_model", str(network), "--kernels", "stock", "--tuner", tuner,
+                         "--seed", "1", "--any-layout", "--tasks", "2", "--trials", "6",
+                         "--minutes", "5", "--repeat", "1", "--min-repeat-ms", "5",
+                         "--no-evaluate", "--records-dir", "records", "--log-dir", "logs",
+                         "--json", *board, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        method = json.loads(result.stdout)["methods"][0]
+        assert method["trials"] == 6 and method["failed"] == 0
+        _, records, _ = tuning_records.read(next((tmp_path / "records").iterdir()))
+        best.append(min(record.seconds for record in records))
+    assert best[1] <= best[0]
+    log, = (tmp_path / "logs").glob("*.trials")
+    tried = [json.loads(r.text)["config"]["index"] for r in tuning_records.read(log)[1]]
+    assert len(tried) == len(set(tried)) == 12
 
 
 def test_the_learned_search(workshop):  # noqa: F811

@@ -4,6 +4,8 @@
 import os
 import time
 
+from run_model_tools.inside_tvm import Refusal
+
 
 def load(tvm, directory, device=None):
     """TVM's executor of the artifact in a folder, on a device or on the CPU."""
@@ -16,6 +18,30 @@ def load(tvm, directory, device=None):
     library = tvm.runtime.load_module(os.path.join(directory, "model.so"))
     module = graph_executor.create(graph, library, device or tvm.cpu(0))
     module.load_params(bytearray(params))
+    return module
+
+
+def _board(tvm, address, key):
+    """A session with a board behind an RPC tracker."""
+    host, port = address.rsplit(":", 1)
+    try:
+        return tvm.rpc.connect_tracker(host, int(port)).request(key, session_timeout=600)
+    except Exception as error:
+        raise Refusal("device", "%s gives no device '%s': %s" % (
+            address, key, str(error).strip().splitlines()[-1])) from error
+
+
+def load_on(board, directory):
+    """TVM's executor of the artifact in a folder, on a board."""
+    from tvm.contrib import graph_executor
+
+    # Every file has a name of its own there: libraries of several are loaded at a time.
+    name = os.path.basename(directory.rstrip("/")) + ".so"
+    board.upload(os.path.join(directory, "model.so"), name)
+    with open(os.path.join(directory, "model.json")) as file:
+        module = graph_executor.create(file.read(), board.load_module(name), board.cpu(0))
+    with open(os.path.join(directory, "model.params"), "rb") as file:
+        module.load_params(bytearray(file.read()))
     return module
 
 
@@ -71,13 +97,15 @@ def run_on_device(tvm, request):
 def race(tvm, request):
     """Runs several artifacts in turn and gives each one's milliseconds a run.
 
-    Interleaved, so that what disturbs the machine hits all of them alike.
+    Interleaved, so that what disturbs the machine hits all of them alike.  tracker: [HOST:PORT, key]
+    of a board that runs them in the place of this machine.
     """
     import numpy as np
 
+    board = request.get("tracker") and _board(tvm, *request["tracker"])
     modules = []
     for directory in request["directories"]:
-        module = load(tvm, directory)
+        module = load_on(board, directory) if board else load(tvm, directory)
         random = np.random.default_rng(1)
         for name, (shape, dtype) in request["inputs"].items():
             kind = np.dtype(dtype).kind
@@ -89,6 +117,11 @@ def race(tvm, request):
     rounds = 0
     while rounds < 3 or (time.monotonic() < end and rounds < 100000):
         for module, samples in zip(modules, times):
+            if board:
+                # The evaluator's own first run is not counted.
+                timer = module.module.time_evaluator("run", board.cpu(0), number=1, repeat=1)
+                samples.append(1000 * timer().results[0])
+                continue
             # The first run after the other module's brings the caches and threads back.
             module.run()
             start = time.perf_counter()

@@ -93,10 +93,8 @@ def _is_numeric(knob: Knob) -> bool:
 
 
 def _numbers(knob: Knob) -> np.ndarray:
-    """[choices, parts]; the part that takes whatever is left says nothing of its own."""
-    places = [p for p in range(len(knob.choices[0]))
-              if not all(choice[p] == -1 for choice in knob.choices)] or [0]
+    """[choices, parts]; the first part of a split is what the others leave."""
     if len(knob.choices[0]) > 1:
-        return np.array([[np.log2(max(1.0, float(choice[p]))) for p in places]
+        return np.array([[np.log2(max(1.0, float(part))) for part in choice[1:]]
                          for choice in knob.choices])
     return np.array([[np.log2(1.0 + abs(float(choice[0])))] for choice in knob.choices])

@@ -33,9 +33,9 @@ class GuidedSettings:
     """Trials that the process is made of: the fastest, and the latest."""
     candidates: int = 3000
     """Configurations that are weighed up where the space has more."""
-    patience: int = 24
+    patience: int = 40
     """Trials at least before the search may be done."""
-    least_gain: float = 0.002
+    least_gain: float = 0.001
     """The search is done when no configuration is expected to gain more than this share."""
 
 

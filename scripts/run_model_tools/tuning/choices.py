@@ -34,7 +34,7 @@ def choose(job: TuningJob, folder: Path, options: int, seconds: float,
                "real_time": real_time, "measured_on": machine}
     with locked(job.log_dir / f".{job.family}.{job.target.name}.lock"):
         try:
-            found = tvm_process.call("tune_kernels", None, environment=job.environment(False),
+            found = tvm_process.call("tune_kernels", None, environment=job.environment(),
                                      on_event=progress, **request)
         finally:
             progress.finish()

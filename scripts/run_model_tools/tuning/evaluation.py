@@ -65,8 +65,8 @@ def evaluate(job: TuningJob, folder: Path, seconds: float) -> dict[str, Any]:
         directories.append(str(made.directory.resolve()))
     metadata = read_metadata(Path(directories[0]) / METADATA) or {"inputs": []}
     inputs = {item["name"]: (item["shape"], item["dtype"]) for item in metadata["inputs"]}
-    times = tvm_process.call("race", None, environment=job.environment(False),
-                             directories=directories, inputs=inputs,
+    times = tvm_process.call("race", None, environment=job.environment(),
+                             directories=directories, inputs=inputs, tracker=job.tracker,
                              seconds=seconds)["milliseconds"]
     return {name: {"median_ms": median(samples), "min_ms": min(samples), "runs": len(samples),
                    "ratio": median(own / base for own, base in zip(samples, times[0]))}

@@ -17,12 +17,14 @@ from run_model_tools.inside_tvm.cpu import cpu_model
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.setup.pip_site import pip_site
 from run_model_tools.targets import Target
+from run_model_tools.tuners import recording
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.progress import Progress
+from run_model_tools.tuning.selection import COMMITTED
 
 TUNING_DIR = BUILD_DIR / "tuning"
 METHODS = ("autotvm", "auto_scheduler", "metaschedule")
-TUNERS = ("xgb", "ga-dqn", "ga", "random", "gridsearch")
+TUNERS = ("guided", "xgb", "ga-dqn", "ga", "random", "gridsearch")
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,10 @@ class TuningJob:
     minutes: float
     trials: int | None = None
     tasks: tuple[int, ...] = ()
-    tuner: str = "xgb"
+    tuner: str = "guided"
     seed: int | None = None
+    patience: int | None = None
+    """AutoTVM: a task is left after so many trials without a better one."""
     threads: int = 1
     layout: str | None = None
     any_layout: bool = False
@@ -64,22 +68,38 @@ class TuningJob:
         """What the worker is told."""
         return {"method": method, "onnx": str(self.model.path.resolve()), "shapes": self.shapes,
                 "target": self.target.tvm, "log": str(self.log(method)), "minutes": self.minutes,
-                "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner,
-                "seed": self.seed,
+                "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner_of(method),
+                "experience": self.experience() if method == "autotvm" else None,
+                "seed": self.seed, "patience": self.patience,
                 "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure,
                 "cc": self.cc,
                 "layout": None if method in ("autotvm", "graph") else self.layout,
                 "tracker": {"address": self.tracker[0], "key": self.tracker[1]}
                 if self.tracker else None}
 
-    def environment(self, needs_tuner: bool) -> dict[str, str]:
-        """Variables for the worker.
+    def experience(self) -> dict[str, list[str]]:
+        """The files that --tuner guided learns from before its first trial: this target's."""
+        def listed(folder: Path, pattern: str) -> list[str]:
+            return [str(path.resolve()) for path in sorted(folder.glob(pattern))]
+
+        return {"recordings": listed(recording.FOLDER, "*.json"),
+                "logs": listed(self.log_dir, f"*.{self.target.name}.autotvm.trials"),
+                "records": listed(COMMITTED, f"*.{self.target.name}.autotvm")}
+
+    def tuner_of(self, method: str) -> str:
+        """Those that are no methods of AutoTVM's learn with gradient-boosted trees, or not."""
+        if method in ("auto_scheduler", "metaschedule"):
+            return "xgb" if self.tuner in ("guided", "xgb") else "random"
+        return self.tuner
+
+    def environment(self, method: str | None = None) -> dict[str, str]:
+        """Variables for the worker, which is to tune by a method.
 
         TVM takes half of the CPUs it sees unless it is told, whether there are hyper-threads or
         not.
         """
         variables = {"TVM_NUM_THREADS": str(self.threads)}
-        if needs_tuner and self.tuner == "xgb":
+        if method not in (None, "graph") and self.tuner_of(method) == "xgb":
             variables["PYTHONPATH"] = str(learning_packages())
         return variables
 
@@ -103,7 +123,7 @@ def physical_cores() -> int:
 
 def list_tasks(job: TuningJob, method: str) -> dict[str, Any]:
     """The worker's list of tasks, nothing measured."""
-    return tvm_process.call("tuning_tasks", None, environment=job.environment(False),
+    return tvm_process.call("tuning_tasks", None, environment=job.environment(),
                             **job.request(method))
 
 
@@ -111,7 +131,7 @@ def tune(job: TuningJob, method: str) -> dict[str, Any]:
     """Measures until the time is over; the trials are in job.log(method).  Gives a report."""
     job.log_dir.mkdir(parents=True, exist_ok=True)
     progress = Progress(f"{job.family} for {job.target.name}, {method}", job.minutes, job.trials)
-    environment = job.environment(method != "graph")
+    environment = job.environment(method)
     # Two sessions at a time would spoil each other's times, and the log.
     with locked(job.log_dir / f".{job.family}.{job.target.name}.lock"):
         try:
@@ -136,7 +156,7 @@ def tune_graph(job: TuningJob, trials_log: Path) -> dict[str, Any]:
     job.log_dir.mkdir(parents=True, exist_ok=True)
     progress = Progress(f"{job.family} for {job.target.name}, graph", job.minutes)
     try:
-        result = tvm_process.call("tune", None, environment=job.environment(False),
+        result = tvm_process.call("tune", None, environment=job.environment(),
                                   on_event=progress, **job.request("graph"),
                                   trials_log=str(trials_log))
     finally:

@@ -76,13 +76,15 @@ def parse_arguments() -> argparse.Namespace:
                         help="autotvm: also try blocks of channels other than one vector; each may "
                              "cost conversions before and after its layer, which --graph-tuner "
                              "weighs")
-    parser.add_argument("--tuner", choices=TUNERS, default="xgb",
-                        help="how to search: by a learned model (default; installs xgboost-cpu "
-                             "into build/tuning/site), a genetic algorithm (ga), one that deep "
-                             "Q-networks steer (ga-dqn), at random or in order; auto_scheduler and "
-                             "metaschedule know xgb and random")
+    parser.add_argument("--tuner", choices=TUNERS, default="guided",
+                        help="how to search: by a model of this layer and of what was measured of "
+                             "others (guided, the default, which also ends a layer that nothing is "
+                             "to be gained of), by gradient-boosted trees (xgb; installs "
+                             "xgboost-cpu into build/tuning/site), a genetic algorithm (ga), one "
+                             "that deep Q-networks steer (ga-dqn), at random or in order; "
+                             "auto_scheduler and metaschedule learn with xgb unless it is random")
     parser.add_argument("--seed", type=int, metavar="N",
-                        help="ga-dqn: makes what is proposed repeatable")
+                        help="guided and ga-dqn: makes what is proposed repeatable")
     parser.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
                         help="to which auto_scheduler and metaschedule convert convolutions "
                              "(default: NHWC, for which they have the better rules)")

@@ -110,7 +110,8 @@ def _tune_one(session, task, until, count, option, earlier):
     from run_model_tools.inside_tvm.tuning.tuners import PLAN_SIZE, make_tuner, resume
 
     space = task.autotvm.config_space
-    tuner = make_tuner(session.tuner, task.autotvm, session.seed, _state_file(session, task))
+    tuner = make_tuner(session.tuner, task.autotvm, session.seed, _state_file(session, task),
+                       lambda: _experience(session, task))
     before = earlier.setdefault(task.keys[0], [])
     resume(tuner, task.autotvm, [trial for trial in before
                                  if space.is_index_valid(trial[0].config.index)])
@@ -128,12 +129,24 @@ def _tune_one(session, task, until, count, option, earlier):
             session.emit("trial", index=task.index, seconds=seconds)
 
     # Without a better one in so many trials, more of them rarely help.
-    patience = max(2 * PLAN_SIZE, len(space) // 8)
+    patience = session.request.get("patience") or max(2 * PLAN_SIZE, len(space) // 8)
     limit = len(space) if count is None else count
     tuner.tune(n_trial=limit, early_stopping=patience, measure_option=option, callbacks=[note])
     gone = len(before) >= len(space) or not original()
     stopped_early = time.monotonic() < until and (count is None or len(measured) < count)
     return len(measured), gone or stopped_early
+
+
+def _experience(session, task):
+    """What other layers have taught, measured now or in earlier sessions."""
+    from pathlib import Path
+
+    from run_model_tools.tuners.experience import Experience
+    from run_model_tools.tuners.experience_files import gather
+
+    files = {kind: [Path(path) for path in paths]
+             for kind, paths in (session.request.get("experience") or {}).items()}
+    return Experience(gather(task.autotvm.name, str(task.autotvm.target), task.keys[0], **files))
 
 
 def _state_file(session, task):

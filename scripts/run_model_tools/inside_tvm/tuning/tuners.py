@@ -40,7 +40,7 @@ class SearchTuner(autotvm.tuner.Tuner):
                           for inp, result in zip(inputs, results))
 
     def has_next(self):
-        # The base class's cannot be told before the space was looked through.
+        # A search does not count its space before it has looked through all of it.
         return not self.search.exhausted and len(self.search.proposed) < len(self.space)
 
     def load_history(self, data_set, min_seed_records=0):
@@ -84,16 +84,20 @@ class GuidedTuner(SearchTuner):
     def __init__(self, task, seed=None, experience=None, expected=None):
         super().__init__(task, Guided(space_of(task), seed, experience, task.args, expected))
 
+    def has_next(self):
+        return super().has_next() and not self.search.done
+
 
 def speed_of(task, result):
     """FLOP/s of a trial; 0 where it failed."""
     return task.flop / float(np.mean(result.costs)) if result.error_no == 0 else 0.0
 
 
-def make_tuner(name, task, seed=None, state=None):
+def make_tuner(name, task, seed=None, state=None, experience=None):
     """The tuner called `name` for a task.
 
     state: the file that a tuner which learns for longer than one session keeps that in.
+    experience: gives what other tasks have taught, when it is called.
     """
     space = task.config_space
     if name == "gridsearch":
@@ -103,6 +107,8 @@ def make_tuner(name, task, seed=None, state=None):
         return autotvm.tuner.RandomTuner(task)
     if name == "ga":
         return autotvm.tuner.GATuner(task, pop_size=min(PLAN_SIZE, len(space)))
+    if name == "guided":
+        return GuidedTuner(task, seed, experience() if experience else None)
     if name == "ga-dqn":
         return GADQNTuner(task, seed=seed, state=state)
     # xgboost from 2.0 on refuses the objective "rank" with times as labels.
