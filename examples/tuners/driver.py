@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tunes networks with one tuner or several, benchmarks what came of it, and experiments with GA-DQN.
+"""Tunes networks with one tuner or several, benchmarks what came of it, tries GA-DQN's parameters.
 
   examples/tuners/driver.py -m=tune -c examples/tuners/config-example.json
   examples/tuners/driver.py -m=benchmark -c examples/tuners/config-example.json

@@ -67,7 +67,8 @@ def test_measuring_through_a_tracker(workshop, tracker):  # noqa: F811
 @pytest.fixture
 def own_tracker(tmp_path):
     """TVM's tracker, and this project's rpc_server with the key "own"; gives HOST:PORT."""
-    program = os.environ.get("RUN_MODEL_RPC_SERVER") or environment.BUILD_DIR / "host/bin/rpc_server"
+    program = os.environ.get("RUN_MODEL_RPC_SERVER",
+                             str(environment.BUILD_DIR / "host" / "bin" / "rpc_server"))
     if not os.access(program, os.X_OK):
         pytest.skip(f"{program} is not built")
     port, own, env = free_port(), free_port(), environment.tvm_environment()
@@ -75,7 +76,7 @@ def own_tracker(tmp_path):
                            "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)], env=env,
                           cwd=tmp_path, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as tracker, \
-            subprocess.Popen([str(program), "--port", str(own), "--port-end", str(own + 1),
+            subprocess.Popen([program, "--port", str(own), "--port-end", str(own + 1),
                               "--tracker", f"127.0.0.1:{port}", "--key", "own"], cwd=tmp_path,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:

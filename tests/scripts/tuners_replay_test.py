@@ -13,6 +13,8 @@ TASK = FOLDER / "mobilenet_v1_3x3_3_32_s2.json"
 TAUGHT = [str(path) for path in sorted(FOLDER.glob("*.json")) if read(path).group == "develop"]
 TRIALS = 36
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def runs():
@@ -35,7 +37,7 @@ def test_every_tuner_finds_something_within_its_trials(runs):
     for run in runs.values():
         trials = [trial for trial, _ in run["steps"]]
         found = [speeds[index] for _, index in run["steps"]]
-        assert trials == sorted(trials) and 1 <= trials[0] and trials[-1] <= run["trials"] <= TRIALS
+        assert trials == sorted(trials) and trials[0] >= 1 and trials[-1] <= run["trials"] <= TRIALS
         assert found == sorted(found) and found[-1] > 0.5, run
 
 

@@ -97,8 +97,8 @@ def run_on_device(tvm, request):
 def race(tvm, request):
     """Runs several artifacts in turn and gives each one's milliseconds a run.
 
-    Interleaved, so that what disturbs the machine hits all of them alike.  tracker: [HOST:PORT, key]
-    of a board that runs them in the place of this machine.
+    Interleaved, so that what disturbs the machine hits all of them alike.  tracker: [HOST:PORT,
+    key] of a board that runs them in the place of this machine.
     """
     import numpy as np
 

@@ -21,7 +21,6 @@ from run_model_tools.inside_tvm.tuning.tasks import create_task, knobs_of
 from run_model_tools.tuners import recording as recordings
 from run_model_tools.tuners.experience import Experience, Past
 
-
 # A run ends when it has come so near to the best known: nobody asks for more.
 ENOUGH = 0.99
 
