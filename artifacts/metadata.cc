@@ -139,6 +139,7 @@ Metadata parse_metadata(std::string_view text, const std::string& name) {
 
   Metadata metadata;
   metadata.model = text_or_empty(root, "model");
+  metadata.device = text_or_empty(root, "device");
   metadata.tvm_version = text_or_empty(root, "tvm_version");
   if (const auto target = find_member(root, "target")) {
     metadata.target_name = text_or_empty(*target, "name");

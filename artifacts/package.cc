@@ -93,7 +93,8 @@ void read_arrays(Package& package) {
 }  // namespace
 
 Package open_package(const PackageRequest& request) {
-  const PackageLocation location = find_package(request.model, request.artifacts, request.target);
+  const PackageLocation location =
+      find_package(request.model, request.artifacts, request.target, request.device);
   Package package;
   package.model = request.model;
   package.target = location.target;

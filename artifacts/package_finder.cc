@@ -116,22 +116,27 @@ PackageLocation complete(const PackageLocation& location, const Names& names) {
   return location;
 }
 
-// What the metadata lists; nothing where it is unusable, which it is told when it is the one to
-// use.
-std::optional<std::vector<std::string>> features_of(const PackageLocation& location) {
+// Nothing where it is unusable, which it is told when it is the one to use.
+std::optional<Metadata> usable_metadata(const PackageLocation& location) {
   if (location.metadata.empty()) return std::nullopt;
   try {
-    return read_metadata(location.metadata).features;
+    return read_metadata(location.metadata);
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
+// For which device, as PackageRequest names it, a target is.
+bool is_for(const TargetCandidate& candidate, const std::string& device) {
+  return candidate.device.empty() ? device.empty() || device == "cpu" : candidate.device == device;
+}
+
 // The search, which remembers where it looked.
 class Search {
  public:
-  Search(const std::string& model, const fs::path& artifacts, const std::string& target)
-      : model_(model), artifacts_(artifacts), target_(target) {}
+  Search(const std::string& model, const fs::path& artifacts, const std::string& target,
+         const std::string& device)
+      : model_(model), artifacts_(artifacts), target_(target), device_(device) {}
 
   PackageLocation run() {
     if (is_file(artifacts_)) return library();
@@ -186,16 +191,44 @@ class Search {
         const Names inner = in_folder(target, names);
         const PackageLocation location = locate(inner);
         if (location.library.empty() && location.graph.empty()) continue;
-        candidates.push_back({target.filename().string(), inner.library, features_of(location)});
+        const std::optional<Metadata> metadata = usable_metadata(location);
+        candidates.push_back({target.filename().string(), inner.library,
+                              metadata ? metadata->features : std::nullopt,
+                              metadata ? metadata->device : ""});
         found.push_back(inner);
         break;
       }
     }
     if (candidates.empty()) return false;
+    if (target_.empty()) keep_device(candidates, found, folder);
     const std::size_t chosen = choose_target(candidates, target_, folder);
     take(found[chosen]);
     found_.target = candidates[chosen].name;
     return true;
+  }
+
+  // Leaves those for the device that was asked for; without one those for the CPU, or all where
+  // there are none.
+  void keep_device(std::vector<TargetCandidate>& candidates, std::vector<Names>& found,
+                   const fs::path& folder) const {
+    std::vector<TargetCandidate> kept;
+    std::vector<Names> kept_names;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (!is_for(candidates[i], device_)) continue;
+      kept.push_back(candidates[i]);
+      kept_names.push_back(found[i]);
+    }
+    if (!kept.empty()) {
+      candidates = std::move(kept);
+      found = std::move(kept_names);
+    } else if (!device_.empty()) {
+      throw Error(ErrorKind::kFile,
+                  path_in_quotes(folder) + " has no target for the device " + in_quotes(device_) +
+                      ", but " +
+                      comma_list(candidates,
+                                 [](const TargetCandidate& candidate) { return candidate.name; }),
+                  "leave --device out, or compile the model for it");
+    }
   }
 
   static std::vector<fs::path> folders_in(const fs::path& folder) {
@@ -236,6 +269,7 @@ class Search {
   const std::string& model_;
   const fs::path& artifacts_;
   const std::string& target_;
+  const std::string& device_;
   std::vector<fs::path> looked_for_;
   PackageLocation found_;
 };
@@ -279,8 +313,8 @@ std::string PackageLocation::name() const {
 }
 
 PackageLocation find_package(const std::string& model, const fs::path& artifacts,
-                             const std::string& target) {
-  return Search(model, artifacts, target).run();
+                             const std::string& target, const std::string& device) {
+  return Search(model, artifacts, target, device).run();
 }
 
 void check_piece_kind(const std::filesystem::path& path, PieceKind wanted, std::string hint) {

@@ -37,11 +37,11 @@ struct PackageLocation {
 // .* stands for .so, .json and .params, else .tar; a library alone carries the other two inside it.
 // A folder holds model.*; or, as tvmc names them, mod.*; or, as TVM's tutorials did, deploy_lib.so,
 // deploy_graph.json and deploy_param.params; or <model>.tar; or tvmc's module.tar.
-// Of several targets, choose_target (target_choice.h) takes one. Throws Error(kFile) listing what
-// was looked for, or naming the piece that is missing; Error(kFormat) when `artifacts` is some
-// other file.
+// Of several targets, choose_target (targets.h) takes one of those for `device`, as PackageRequest
+// has it. Throws Error(kFile) listing what was looked for, or naming the piece that is missing;
+// Error(kFormat) when `artifacts` is some other file.
 PackageLocation find_package(const std::string& model, const std::filesystem::path& artifacts,
-                             const std::string& target);
+                             const std::string& target, const std::string& device = "");
 
 enum class PieceKind { kLibrary, kGraph, kParams };
 

@@ -36,6 +36,22 @@ ListedTarget parse_target(const JsonField& field) {
   return target;
 }
 
+// A kind of GPU, beside the CPU that its host code is for.
+ListedTarget parse_device(const JsonField& field, const std::vector<ListedTarget>& targets) {
+  const JsonField host = field.member("host");
+  const auto found = std::find_if(targets.begin(), targets.end(), [&](const ListedTarget& target) {
+    return target.name == host.string();
+  });
+  if (found == targets.end()) host.fail("is " + in_quotes(host.string()) + ", which is no target");
+  ListedTarget target = *found;
+  target.name = field.member("name").string();
+  target.title = field.member("title").string();
+  target.tvm = field.member("tvm").string();
+  target.device = target.tvm.substr(0, target.tvm.find(' '));
+  target.emulator.clear();  // emulates no GPU
+  return target;
+}
+
 // "armv7l hard-float" and "armv7l" are the same machine here.
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
@@ -102,6 +118,11 @@ std::vector<ListedTarget> parse_target_list(std::string_view text, const std::st
   const JsonField list = root.member("targets");
   std::vector<ListedTarget> targets;
   for (std::size_t i = 0; i < list.array_size(); ++i) targets.push_back(parse_target(list.at(i)));
+  if (const auto devices = find_member(root, "devices")) {
+    for (std::size_t i = 0; i < devices->array_size(); ++i) {
+      targets.push_back(parse_device(devices->at(i), targets));
+    }
+  }
   return targets;
 }
 
@@ -121,6 +142,7 @@ std::optional<ListedTarget> best_target(const std::vector<ListedTarget>& targets
   std::optional<ListedTarget> best;
   for (const ListedTarget& target : targets) {
     if (target.machine.empty() || target.machine != first_word(machine)) continue;
+    if (!target.device.empty()) continue;
     if (!missing_features(target.features, cpu).empty()) continue;
     if (!best || target.features.size() > best->features.size()) best = target;
   }

@@ -23,9 +23,11 @@ struct ListedTarget {
   std::string preset;                 // the CMake preset that builds the programs
   std::vector<std::string> emulator;  // a command that runs its programs elsewhere; may be empty
   std::vector<std::string> features;  // of the CPU, that its code needs, by LLVM's names
+  std::string device{};               // "opencl", "vulkan", "cuda"; empty for the CPU alone
 };
 
-// In the file's order. Throws Error(kFile | kFormat | kIncompatible).
+// In the file's order, those for GPUs last; what such a one says of the CPU is what the target that
+// its host code is for says. Throws Error(kFile | kFormat | kIncompatible).
 std::vector<ListedTarget> read_target_list(const std::filesystem::path& path);
 
 // The same from memory; `name` stands for the file in messages.
@@ -52,6 +54,7 @@ struct TargetCandidate {
   std::filesystem::path library;
   // What the metadata says that the code needs of the CPU; nothing where it does not say.
   std::optional<std::vector<std::string>> features = std::nullopt;
+  std::string device{};  // as Metadata has it
 };
 
 // The index of the target `wanted`, or without one, of those whose library is for this machine and

@@ -1,10 +1,10 @@
 #include <run_model/debug_executor.h>
 
-#include <cstring>
 #include <utility>
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/devices/device_name.h"
 #include "runtime/executor_impl.h"
 #include "runtime/param_binding.h"
 #include "runtime/params_file.h"
@@ -12,7 +12,7 @@
 namespace run_model {
 namespace {
 
-std::vector<NodeInfo> describe_nodes(const Graph& graph, const std::vector<bool>& joined) {
+std::vector<NodeInfo> describe_nodes(const Graph& graph, const EntryStorage& entries) {
   std::vector<std::string> entry_names;
   for (const GraphNode& node : graph.nodes) {
     for (std::size_t i = 0; i < node.num_outputs; ++i) {
@@ -27,11 +27,14 @@ std::vector<NodeInfo> describe_nodes(const Graph& graph, const std::vector<bool>
   for (std::size_t number = 0; number < graph.nodes.size(); ++number) {
     const GraphNode& node = graph.nodes[number];
     if (node.kind == NodeKind::kInput) continue;
-    NodeInfo described{node.name, node.function, {}, {}, joined[number]};
+    NodeInfo described{node.name, node.function, {}, {}, entries.plan().joined[number], {}};
     for (std::size_t entry : node.inputs) described.inputs.push_back(info(entry));
     for (std::size_t i = 0; i < node.num_outputs; ++i) {
       described.outputs.push_back(info(node.first_output + i));
     }
+    const OpenDevice* device =
+        node.num_outputs == 0 ? nullptr : entries.device_of(node.first_output);
+    if (device != nullptr) described.device = device_name(device->id());
     nodes.push_back(std::move(described));
   }
   return nodes;
@@ -40,20 +43,19 @@ std::vector<NodeInfo> describe_nodes(const Graph& graph, const std::vector<bool>
 }  // namespace
 
 DebugExecutor::DebugExecutor(const ModelFiles& files, const ExecutorOptions& options)
-    : GraphExecutor(files, options),
-      nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
+    : GraphExecutor(files, options), nodes_(describe_nodes(graph(), impl().entries())) {}
 DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, const ExecutorOptions& options,
                              const std::vector<NamedArray>& arrays)
     : GraphExecutor(std::move(library), options, arrays),
-      nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
+      nodes_(describe_nodes(graph(), impl().entries())) {}
 DebugExecutor::DebugExecutor(std::shared_ptr<Module> library, std::string_view graph_json,
                              const ExecutorOptions& options)
     : GraphExecutor(std::move(library), graph_json, options),
-      nodes_(describe_nodes(graph(), impl().entries().plan().joined)) {}
+      nodes_(describe_nodes(graph(), impl().entries())) {}
 
 const std::vector<NodeInfo>& DebugExecutor::nodes() const {
   if (generation_ != impl().generation()) {
-    nodes_ = describe_nodes(graph(), impl().entries().plan().joined);
+    nodes_ = describe_nodes(graph(), impl().entries());
     generation_ = impl().generation();
   }
   return nodes_;
@@ -66,6 +68,10 @@ const std::vector<std::int64_t>& DebugExecutor::output_tuples() const {
 }
 
 void DebugExecutor::run_node(std::size_t index) { impl().run_node(index); }
+
+std::optional<double> DebugExecutor::run_node_timed(std::size_t index) {
+  return impl().run_node_timed(index);
+}
 
 Tensor DebugExecutor::node_output(std::size_t index, std::size_t output) const {
   const GraphNode& node = graph().nodes[impl().calls().in_graph().at(index)];
@@ -105,8 +111,12 @@ void DebugExecutor::load_params(std::span<const std::byte> bytes, const std::str
     known.emplace_back(*index, std::move(param));
   }
   for (const auto& [index, param] : known) {
-    const Tensor target = argument(index);
-    if (!param.data.empty()) std::memcpy(target.data(), param.data.data(), param.data.size());
+    if (param.data.empty()) {
+      argument(index);
+      continue;
+    }
+    auto* data = const_cast<std::byte*>(param.data.data());
+    set_argument(index, Tensor::view(data, param.shape, param.dtype, nullptr));
   }
 }
 

@@ -34,6 +34,7 @@ class GraphExecutor::Impl {
   const std::vector<TensorInfo>& outputs();
   const std::vector<std::int64_t>& output_tuples() const;
   MemoryAccount memory() const;
+  std::vector<std::string> devices() const;
 
   std::size_t input_index(std::string_view name) const;
   std::size_t argument_of_input(std::size_t input) const { return input_arguments_.at(input); }

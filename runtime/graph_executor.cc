@@ -317,6 +317,12 @@ MemoryAccount GraphExecutor::Impl::memory() const {
   return account;
 }
 
+std::vector<std::string> GraphExecutor::Impl::devices() const {
+  std::vector<std::string> names;
+  for (const auto& device : now_->model.devices) names.push_back(device->name());
+  return names;
+}
+
 void GraphExecutor::Impl::set_threads(std::shared_ptr<ThreadPool> threads) {
   threads_ = std::move(threads);
 }
@@ -460,5 +466,6 @@ void GraphExecutor::run() { impl_->run(); }
 void GraphExecutor::run_async() { impl_->run_async(); }
 void GraphExecutor::wait() { impl_->wait(); }
 MemoryAccount GraphExecutor::memory() const { return impl_->memory(); }
+std::vector<std::string> GraphExecutor::devices() const { return impl_->devices(); }
 
 }  // namespace run_model

@@ -9,6 +9,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/devices/drivers.h"
 #include "runtime/elf/host.h"
 
 namespace run_model {
@@ -108,11 +109,20 @@ struct Way {
   std::string impossible_because;  // empty: it is possible
 };
 
+// Why there is no device of that kind; empty where there is, and for the CPU.
+std::string why_no_device(const std::string& kind) {
+  if (kind.empty()) return "";
+  for (DeviceDriver* driver : device_drivers()) {
+    if (driver->name() == kind) return driver->absence().reason;
+  }
+  return "this program was built without a driver for " + kind;
+}
+
 Way find_way(const ListedTarget& target, const CheckSettings& settings, const CheckHost& host) {
   const bool own_machine = target.machine.empty() || target.machine == host.machine;
   const std::vector<std::string> lacking =
       own_machine ? missing_features(target.features, host.cpu) : std::vector<std::string>();
-  if (own_machine && lacking.empty()) return {};
+  if (own_machine && lacking.empty()) return {{}, why_no_device(target.device)};
 
   const std::string why = own_machine
                               ? "this CPU lacks " + joined(lacking)

@@ -15,6 +15,7 @@ constexpr Entry kUsages[] = {
     {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
     {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},
     {.name = "--compare FIRST SECOND", .words = "compare two results"},
+    {.name = "--list-devices", .words = "show this machine's GPUs"},
 };
 
 constexpr Entry kArguments[] = {
@@ -199,6 +200,16 @@ constexpr Flag kArtifactFlags[] = {
      .value = "NAME",
      .words = "which target's folder (default: native if this CPU runs it, else the one that makes "
               "the most of this CPU)"},
+    {.name = "device",
+     .storage = &f.device,
+     .value = "NAME[:N]",
+     .words = "compute on this GPU: opencl:0, vulkan:0, cuda:0, or cpu (default: the first of the "
+              "kind that the artifact was compiled for)",
+     .more = "Of an artifact for several targets, one for this kind of device is taken; without "
+             "--device one for the CPU, where there is any."},
+    {.name = "list_devices",
+     .storage = &f.list_devices,
+     .words = "show the GPUs of this machine that have a driver, and what the others lack"},
     {.name = "verify",
      .storage = &f.verify,
      .standard = "true",

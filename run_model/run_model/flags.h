@@ -20,8 +20,8 @@ struct RunFlags {
   std::string inputs, outputs, save_inputs, fill_mode, dump_input;
   std::uint64_t seed = 0;
 
-  std::string target, function;
-  bool verify = false, plan_memory = false, inspect = false;
+  std::string target, function, device;
+  bool verify = false, plan_memory = false, inspect = false, list_devices = false;
 
   std::int32_t threads = 0, spin = 0;
   std::string cluster, cpus, sweep;

@@ -6,6 +6,7 @@
 #include "run_model/run_model/compare/compare.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/run_model/inspect.h"
+#include "run_model/run_model/machine/device_list.h"
 #include "run_model/run_model/report.h"
 #include "run_model/run_model/run.h"
 #include "run_model/run_model/run_pictures.h"
@@ -40,6 +41,10 @@ std::string report_for(const Settings& settings) {
     case Action::kInspect: {
       const Inspection inspection = inspect(settings);
       return settings.json ? inspection_json(inspection) : inspection_text(inspection);
+    }
+    case Action::kListDevices: {
+      const DeviceList list = list_devices();
+      return settings.json ? device_list_json(list) : device_list_text(list);
     }
     case Action::kRunPictures:
     case Action::kCompare:

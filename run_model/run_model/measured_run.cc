@@ -94,6 +94,7 @@ std::vector<GraphExecutor> further_instances(const LoadedPackage& loaded, const 
     options.threads = start_threads(loaded.thread_plan);
     options.plan_memory = settings.plan_memory;
     options.function = settings.function;
+    options.devices = settings.devices;
     executors.emplace_back(loaded.package.files, options);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       executors.back().set_input(k, inputs[k].tensor);
@@ -148,11 +149,18 @@ RunReport begin_report(const LoadedPackage& loaded) {
   report.thread_plan = loaded.thread_plan;
   report.memory = loaded.memory;
   report.timing.load = loaded.load_milliseconds;
+  report.devices = loaded.executor.devices();
   return report;
 }
 
 void run_and_measure(LoadedPackage& loaded, const Settings& settings, RunReport& report) {
   GraphExecutor& executor = loaded.executor;
+  if (settings.threading.sweep && !report.devices.empty()) {
+    throw Error(ErrorKind::kUsage,
+                "--sweep threads tries threads of the CPU, but the model computes on " +
+                    comma_list(report.devices),
+                "measure it with --print-time");
+  }
   const bool measured =
       settings.measure.wanted || settings.profile.wanted || settings.threading.sweep;
   // Before anything of ours adds to the load average.

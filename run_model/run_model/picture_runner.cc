@@ -88,8 +88,7 @@ std::vector<RankedClass> rank(const std::vector<double>& scores,
 }
 
 LoadedPackage load(const Settings& settings) {
-  return load_package(package_request(settings), settings.threading,
-                      {settings.print_memory, settings.plan_memory, settings.function});
+  return load_package(package_request(settings), settings.threading, load_options(settings));
 }
 
 // A description that asks for outputs that are not there is wrong for every picture.

@@ -47,6 +47,7 @@ struct TensorReport {
 struct RunReport {
   Package package;
   int threads = 0;
+  std::vector<std::string> devices;  // GPUs that it computes on; empty for the CPU
   ThreadPlan thread_plan;
   MemoryStages memory;  // disabled unless --print-memory asks for it
   Timing timing;

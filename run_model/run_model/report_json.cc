@@ -60,6 +60,7 @@ Json run_report_start(const RunReport& report) {
   json.put("schema_version", kReportSchema);
   json.put("model", report.package.model);
   json.put("artifact", package_json(report.package));
+  json.put("devices", report.devices);
   json.put("threads", report.threads);
   json.put("thread_plan", thread_plan_json(report.thread_plan));
   json.put("machine", report.machine ? machine_json(*report.machine) : Json());

@@ -28,7 +28,9 @@ std::string time_line(const RunReport& report) {
   }
   text += (report.measurement ? ", first run " : ", run ") + milliseconds_text(timing.run);
   if (timing.postprocess > 0) text += ", postprocess " + milliseconds_text(timing.postprocess);
-  return text + " (" + std::to_string(report.threads) +
+  text += " (";
+  for (const std::string& device : report.devices) text += "on " + device + ", ";
+  return text + std::to_string(report.threads) +
          (report.threads == 1 ? " thread)\n" : " threads)\n");
 }
 

@@ -100,8 +100,7 @@ void set_inputs(GraphExecutor& executor, const Settings& settings) {
 
 TensorsReport run_tensors(const Settings& settings) {
   LoadedPackage loaded =
-      load_package(package_request(settings), settings.threading,
-                   {settings.print_memory, settings.plan_memory, settings.function});
+      load_package(package_request(settings), settings.threading, load_options(settings));
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

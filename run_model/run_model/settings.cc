@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "run_model/run_model/flags.h"
 #include "run_model/shared/arguments.h"
+#include "runtime/devices/device_name.h"
 
 namespace run_model {
 namespace {
@@ -208,7 +209,7 @@ void refuse_run_flags(const std::string& where) {
                 "layout",        "topk",
                 "dump_input",    "fill_mode",
                 "seed",          "save_inputs",
-                "plan_memory"},
+                "plan_memory",   "device"},
                where);
   refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
                 "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
@@ -262,6 +263,7 @@ void read_fill_flags(Settings& settings) {
 
 // Without a picture there are two arguments, or one; flags that ask for a measurement need no more.
 Action requested_action(std::size_t arguments, const Settings& settings) {
+  if (run_flags.list_devices) return Action::kListDevices;
   if (run_flags.compare) return Action::kCompare;
   if (run_flags.inspect) return Action::kInspect;
   const bool measures = arguments > 0 && (settings.measure.wanted || settings.profile.wanted ||
@@ -279,7 +281,14 @@ PackageRequest package_request(const Settings& settings) {
   request.artifacts = settings.artifacts;
   request.target = settings.target;
   request.verify = settings.verify;
+  for (const DLDevice& device : settings.devices) {
+    request.device = device_type_name(device.device_type).value_or("");
+  }
   return request;
+}
+
+LoadOptions load_options(const Settings& settings) {
+  return {settings.print_memory, settings.plan_memory, settings.function, settings.devices};
 }
 
 Settings read_settings(std::span<const std::string> args) {
@@ -294,6 +303,7 @@ Settings read_settings(std::span<const std::string> args) {
   settings.dump_input = run_flags.dump_input;
   settings.save_inputs = run_flags.save_inputs;
   settings.target = run_flags.target;
+  if (flag_is_set("device")) settings.devices = {parse_device_name(run_flags.device)};
   settings.verify = run_flags.verify;
   settings.plan_memory = run_flags.plan_memory;
   settings.function = run_flags.function;
@@ -333,6 +343,15 @@ Settings read_settings(std::span<const std::string> args) {
       break;
     case Action::kCompare:
       read_compare_arguments(positional, settings);
+      break;
+    case Action::kListDevices:
+      if (!positional.empty()) {
+        refuse("there is no use for the argument " + in_quotes(positional[0]) +
+               " beside --list-devices");
+      }
+      refuse_run_flags("with --list-devices, which runs nothing");
+      refuse_flags({"inspect", "compare", "target", "verify", "function", "atol", "rtol", "noise"},
+                   "with --list-devices, which loads no artifact");
       break;
   }
   return settings;

@@ -14,10 +14,11 @@
 #include "run_model/run_model/setting_groups.h"
 #include "run_model/run_model/tensor_values.h"
 #include "run_model/shared/arguments.h"
+#include "run_model/shared/loaded_package.h"
 
 namespace run_model {
 
-enum class Action { kRunPicture, kRunPictures, kRunTensors, kInspect, kCompare };
+enum class Action { kRunPicture, kRunPictures, kRunTensors, kInspect, kCompare, kListDevices };
 
 // The preprocessing flags as given; what is not given comes from the artifact's metadata or from
 // defaults, see preprocessing_choice.h.
@@ -59,6 +60,7 @@ struct Settings {
   std::uint64_t seed = 0;             // of FillMode::kRandom
   std::filesystem::path save_inputs;  // --save-inputs
   std::string target;
+  std::vector<DLDevice> devices;  // --device: one, or none
   bool verify = true;
   bool plan_memory = true;
   std::string function;  // --function
@@ -74,6 +76,9 @@ struct Settings {
 
 // The artifact that the settings name.
 PackageRequest package_request(const Settings& settings);
+
+// How it is to be loaded.
+LoadOptions load_options(const Settings& settings);
 
 // Sets gflags' flags from `args` (without the program's name) and checks that they make sense
 // together. Throws Error(kUsage).

@@ -95,6 +95,7 @@ LoadedPackage load_package(const PackageRequest& request, const ThreadSettings& 
   options.threads = start_threads(plan);
   options.plan_memory = load.plan_memory;
   options.function = load.function;
+  options.devices = load.devices;
   if (load.watch_memory) options.on_loaded = [&] { memory.mark(kStageLoaded); };
   DebugExecutor executor(package.files, options);
   memory.mark(kStageParametersBound);

@@ -20,9 +20,10 @@ struct LoadedPackage {
 };
 
 struct LoadOptions {
-  bool watch_memory = false;  // mark the stages up to kStageParametersBound
-  bool plan_memory = true;    // as in ExecutorOptions
-  std::string function{};     // likewise
+  bool watch_memory = false;        // mark the stages up to kStageParametersBound
+  bool plan_memory = true;          // as in ExecutorOptions
+  std::string function{};           // likewise
+  std::vector<DLDevice> devices{};  // likewise
 };
 
 // Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has

@@ -40,6 +40,21 @@ TEST_F(PackageFinderTest, FindsTheTargetThatIsAskedFor) {
       throws_error([&] { find("", "riscv64"); }, ErrorKind::kFile, "has no target 'riscv64'"));
 }
 
+TEST_F(PackageFinderTest, TakesTargetsForTheDevice) {
+  write_triple(folder_, "net/opencl/model");
+  folder_.write("net/opencl/metadata.json", R"({"schema_version": 1, "device": "opencl"})");
+  const auto find_for = [&](const char* device) {
+    return find_package("net", folder_.path(), "", device).target;
+  };
+  EXPECT_EQ(find_for(""), "opencl");
+  write_triple(folder_, "net/other/model");
+  EXPECT_EQ(find_for(""), "other");
+  EXPECT_EQ(find_for("cpu"), "other");
+  EXPECT_EQ(find_for("opencl"), "opencl");
+  EXPECT_TRUE(throws_error([&] { find_for("vulkan"); }, ErrorKind::kFile,
+                           {"has no target for the device 'vulkan'", "opencl", "other"}));
+}
+
 TEST_F(PackageFinderTest, HiddenFoldersAreNoTargets) {
   write_triple(folder_, "net/.unfinished/model");
   EXPECT_TRUE(throws_error([&] { find(); }, ErrorKind::kFile, "no artifact of 'net' was found"));

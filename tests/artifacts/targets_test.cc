@@ -43,6 +43,11 @@ TEST(TargetListTest, IsBuiltIn) {
   EXPECT_EQ(pi->preset, "aarch64");
   EXPECT_TRUE(has_elements(pi->features, {"fp-armv8", "neon"}));
   EXPECT_THAT(pi->emulator, ::testing::Contains("cortex-a72"));
+  const auto gpu =
+      std::find_if(read.begin(), read.end(), [](const auto& t) { return t.name == "cuda-sm_87"; });
+  EXPECT_EQ(gpu->device, "cuda");
+  EXPECT_EQ(gpu->machine, "aarch64");
+  EXPECT_TRUE(gpu->emulator.empty());
 }
 
 // A feature that the runtime cannot tell would let code through that crashes.

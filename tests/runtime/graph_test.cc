@@ -160,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"OutputOutOfRange", [](json& g) { g["heads"][0][0] = 5; }, "expected 0 to 4"},
         Damage{"ReshapeChangesSize", [](json& g) { g["attrs"]["shape"][1][3] = {5}; },
                "differ in size"},
-        Damage{"OnAGpu", [](json& g) { g["attrs"]["device_index"][1][4] = 2; }, "device type 2",
-               ErrorKind::kIncompatible},
+        Damage{"OnAnotherGpu", [](json& g) { g["attrs"]["device_index"][1][4] = 8; },
+               "device type 8", ErrorKind::kIncompatible},
         Damage{"Texture",
                [](json& g) {
                  g["attrs"]["storage_scope"] = {"list_str", {"", "", "global.texture", "", ""}};

@@ -41,6 +41,7 @@ struct Metadata {
   std::string machine;      // as `uname -m` says: "x86_64", "aarch64", "armv7l", "riscv64"
   // What the code needs of the CPU, by LLVM's names; nothing where the compiler did not say.
   std::optional<std::vector<std::string>> features;
+  std::string device;  // "opencl", "vulkan", "cuda": the GPU's interface; empty for the CPU
   std::string tvm_version;
   // Of the ONNX or TensorFlow Lite file that was compiled: 64 hex digits, or empty.
   std::string source_sha256;

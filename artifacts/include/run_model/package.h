@@ -20,6 +20,9 @@ struct PackageRequest {
   std::string target;               // one of the targets of a folder; empty: the one that fits
   bool verify = true;               // compare sizes and checksums with metadata.json
   bool for_this_cpu = true;         // refuse code that this CPU lacks features for (cpu_check.h)
+  // Of several targets those for this kind of device: "cpu", "opencl", "vulkan", "cuda". Empty:
+  // those for the CPU, where there are any.
+  std::string device{};
 };
 
 struct Package {

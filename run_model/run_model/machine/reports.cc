@@ -207,6 +207,11 @@ std::string memory_text(const MemoryStages& memory) {
   text += "Held by the runtime, MiB: parameters " + mebibytes(own.executor.params_mapped) +
           " in place and " + mebibytes(own.executor.params_copied) + " copied, activations " +
           mebibytes(own.executor.activations) + ", workspaces " + mebibytes(own.workspaces) + "\n";
+  if (own.executor.device_activations != 0 || own.executor.device_params != 0) {
+    text += "On devices, MiB: parameters " + mebibytes(own.executor.device_params) +
+            ", activations " + mebibytes(own.executor.device_activations) + ", workspaces " +
+            mebibytes(own.executor.device_workspaces) + "\n";
+  }
   return text;
 }
 
@@ -229,6 +234,9 @@ Json memory_json(const MemoryStages& memory) {
   own.put("parameters_copied", memory.own().executor.params_copied);
   own.put("activations", memory.own().executor.activations);
   own.put("workspaces", memory.own().workspaces);
+  own.put("device_parameters", memory.own().executor.device_params);
+  own.put("device_activations", memory.own().executor.device_activations);
+  own.put("device_workspaces", memory.own().executor.device_workspaces);
   Json json;
   json.put("stages", std::move(stages));
   json.put("peak_resident", memory.peak_resident());

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kHeader =
     "index,name,function,family,inputs,outputs,bytes_read,bytes_written,parameter_bytes,calls,"
     "min_ms,mean_ms,p50_ms,p95_ms,max_ms,share_percent,cumulative_share_percent,operations,"
-    "operations_rule,gflop_per_s,gb_per_s,live_bytes,workspace_bytes,kernel,onnx_nodes\r\n";
+    "operations_rule,gflop_per_s,gb_per_s,live_bytes,workspace_bytes,kernel,onnx_nodes,device\r\n";
 
 // Always in quotes: names may hold commas, quotes and line ends.
 std::string text_field(std::string_view text) {
@@ -48,7 +48,7 @@ std::string forms(const std::vector<TensorInfo>& tensors) {
 }
 
 std::string row(const ProfiledNode& node, std::size_t index) {
-  const std::array<std::string, 25> fields = {
+  const std::array<std::string, 26> fields = {
       std::to_string(index),
       text_field(node.info.name),
       text_field(node.info.function),
@@ -73,7 +73,8 @@ std::string row(const ProfiledNode& node, std::size_t index) {
       std::to_string(node.live_bytes),
       std::to_string(node.workspace_bytes),
       node.kernel.empty() ? "" : text_field(node.kernel),
-      node.onnx_nodes.empty() ? "" : text_field(comma_list(node.onnx_nodes))};
+      node.onnx_nodes.empty() ? "" : text_field(comma_list(node.onnx_nodes)),
+      node.info.device.empty() ? "cpu" : node.info.device};
   std::string line;
   for (const std::string& field : fields) line += (line.empty() ? "" : ",") + field;
   return line + "\r\n";

@@ -22,6 +22,7 @@ Json node_json(const ProfiledNode& node, std::size_t index) {
   json.put("index", index);
   json.put("name", node.info.name);
   json.put("function", node.info.function);
+  json.put("device", node.info.device.empty() ? "cpu" : node.info.device);
   json.put("family", operator_family_key(node.family));
   json.put("kernel", text_or_null(node.kernel));
   json.put("onnx_nodes", node.onnx_nodes);
@@ -75,6 +76,9 @@ Json memory_json(const ProfileMemory& memory) {
   json.put("params_mapped_bytes", memory.executor.params_mapped);
   json.put("params_copied_bytes", memory.executor.params_copied);
   json.put("activations_bytes", memory.executor.activations);
+  json.put("device_params_bytes", memory.executor.device_params);
+  json.put("device_activations_bytes", memory.executor.device_activations);
+  json.put("device_workspaces_bytes", memory.executor.device_workspaces);
   json.put("peak_live_bytes", memory.peak_live_bytes);
   json.put("peak_live_node", memory.peak_node);
   json.put("workspace_bytes", memory.workspace_bytes);

@@ -147,6 +147,13 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
     add("family", false, 0,
         [](std::size_t, Node n) { return std::string(operator_family_title(n.family)); });
   }
+  const bool devices =
+      std::ranges::any_of(profile.nodes, [](Node n) { return !n.info.device.empty(); });
+  if (devices) {
+    add("device", false, 0, [](std::size_t, Node n) {
+      return n.info.device.empty() ? std::string("cpu") : n.info.device;
+    });
+  }
   add("output", false, 18, [](std::size_t, Node n) { return output_shape(n); });
   std::size_t used = 0;
   for (const Column& column : columns) {
@@ -213,8 +220,13 @@ std::string memory_lines(const Profile& profile) {
                      ", activations " + short_bytes(memory.executor.activations) + "\n";
   text += "        at most " + short_bytes(memory.peak_live_bytes) +
           " of activations needed at once (node " + std::to_string(memory.peak_node) + ")\n";
-  return text + "        workspace of a node up to " + short_bytes(memory.workspace_bytes) +
-         " on the calling thread\n";
+  text += "        workspace of a node up to " + short_bytes(memory.workspace_bytes) +
+          " on the calling thread\n";
+  const MemoryAccount& account = memory.executor;
+  if (account.device_activations == 0 && account.device_params == 0) return text;
+  return text + "        on devices: parameters " + short_bytes(account.device_params) +
+         ", activations " + short_bytes(account.device_activations) + ", workspaces " +
+         short_bytes(account.device_workspaces) + "\n";
 }
 
 }  // namespace

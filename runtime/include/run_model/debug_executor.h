@@ -22,6 +22,7 @@ struct NodeInfo {
   std::vector<TensorInfo> outputs;
   // A concatenation whose inputs are written to where its output lies: running it takes no time.
   bool joined = false;
+  std::string device{};  // "opencl:0"; empty for the CPU
 };
 
 // A GraphExecutor that also gives its graph, each node and each tensor, parameters among them. It
@@ -46,6 +47,10 @@ class DebugExecutor : public GraphExecutor {
   // stands: run_node over all i equals run(). An index beyond them throws std::out_of_range.
   const std::vector<NodeInfo>& nodes() const;
   void run_node(std::size_t index);
+
+  // As run_node. Seconds of the device's own time for a node that computes on a GPU, nothing for
+  // others.
+  std::optional<double> run_node_timed(std::size_t index);
 
   // What the i-th node wrote as its `output`-th output; meaningful right after run_node(index),
   // before later nodes reuse the storage. Throws Error(kUsage) for an output that it has not.

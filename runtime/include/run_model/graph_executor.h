@@ -141,6 +141,9 @@ class GraphExecutor {
 
   MemoryAccount memory() const;
 
+  // The GPUs that the model computes on, "opencl:0 (NVIDIA …)"; empty where that is the CPU.
+  std::vector<std::string> devices() const;
+
  protected:
   class Impl;
   Impl& impl() { return *impl_; }

@@ -171,8 +171,8 @@ TEST(ProfileCsvTest, QuotesNames) {
   profile.nodes[0].onnx_nodes = {"conv", "relu"};
   const std::string csv = profile_csv(profile);
   EXPECT_THAT(csv, HasSubstr(",\"a,\"\"b\"\"\r\nc\","));
-  EXPECT_THAT(csv, HasSubstr(",\"{\"\"kernel\"\": \"\"direct\"\"}\",\"conv, relu\"\r\n"));
-  EXPECT_TRUE(csv.ends_with(",,\r\n"));  // what the last node computes, and by which kernel
+  EXPECT_THAT(csv, HasSubstr(",\"{\"\"kernel\"\": \"\"direct\"\"}\",\"conv, relu\",cpu\r\n"));
+  EXPECT_TRUE(csv.ends_with(",,,cpu\r\n"));  // by which kernel, what the last node computes
 }
 
 TEST(ProfileTraceTest, HasMeasuredTimeStamps) {
