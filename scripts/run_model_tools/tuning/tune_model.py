@@ -124,7 +124,8 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     target = find_target(args.target)
     if target.device:
         raise ToolError(USAGE, (
-            f"'{args.target}' is a GPU, and layers are measured on CPUs only: name a CPU's target."))
+            f"'{args.target}' is a GPU, and layers are measured on CPUs only: name a CPU's "
+            "target."))
     name = selection.record_target(target)
     if name is None:
         raise ToolError(USAGE, (
