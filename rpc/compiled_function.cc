@@ -7,6 +7,7 @@
 #include <run_model/error.h>
 #include <run_model/packed_function.h>
 #include "base/text.h"
+#include "rpc/device_buffer.h"
 #include "rpc/encoding.h"
 #include "runtime/call_context.h"
 #include "runtime/model_library.h"
@@ -104,8 +105,8 @@ class CompiledCall {
     } else if (const auto* dtype = std::get_if<DLDataType>(&given)) {
       value.v_type = *dtype;
       type = WireType::kDataType;
-    } else if (std::holds_alternative<Device>(given)) {
-      value.v_device = {kDLCPU, Arguments(function, values_).cpu(i).number};
+    } else if (const auto* device = std::get_if<Device>(&given)) {
+      value.v_device = dl_device(*device);
       type = WireType::kDevice;
     } else if (const auto* tensor = std::get_if<TensorArgument>(&given)) {
       value.v_handle = add_tensor(*tensor);
@@ -124,7 +125,12 @@ class CompiledCall {
 
   DLTensor* add_tensor(const TensorArgument& tensor) {
     DLTensor& described = tensors_.emplace_back(tensor.tensor.dl_tensor());
-    described.data = static_cast<std::byte*>(described.data) - tensor.byte_offset;
+    if (tensor.device_memory != nullptr) {
+      described.data = tensor.device_memory->handle();
+      described.device = tensor.device_memory->device();
+    } else {
+      described.data = static_cast<std::byte*>(described.data) - tensor.byte_offset;
+    }
     described.byte_offset = tensor.byte_offset;
     if (callee_.ffi != nullptr) {  // which wants to be told that the elements lie densely
       std::vector<std::int64_t>& strides = strides_.emplace_back(tensor.tensor.shape());

@@ -18,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-ExecutorOptions debug_options() {
-  ExecutorOptions options = client_options();
+ExecutorOptions debug_options(std::vector<DLDevice> devices) {
+  ExecutorOptions options = client_options(std::move(devices));
   options.plan_memory = false;
   return options;
 }
@@ -234,12 +234,16 @@ Value DebugExecutorModule::profile_rpc(const Arguments& arguments) {
 }
 
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
-                                                  const std::string& graph_json) {
-  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, graph_json, debug_options()));
+                                                  const std::string& graph_json,
+                                                  std::vector<DLDevice> devices) {
+  return std::make_shared<DebugExecutorModule>(
+      DebugExecutor(library, graph_json, debug_options(std::move(devices))));
 }
 
-std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<DebugExecutorModule>(DebugExecutor(library, debug_options()));
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
+                                                  std::vector<DLDevice> devices) {
+  return std::make_shared<DebugExecutorModule>(
+      DebugExecutor(library, debug_options(std::move(devices))));
 }
 
 std::string to_json(const ProfileReport& report) {

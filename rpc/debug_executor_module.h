@@ -56,8 +56,10 @@ class DebugExecutorModule final : public GraphExecutorModule {
 
 // As make_graph_executor(), with the functions of TVM's debug executor in addition.
 std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
-                                                  const std::string& graph_json);
-std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library);
+                                                  const std::string& graph_json,
+                                                  std::vector<DLDevice> devices = {});
+std::shared_ptr<RemoteModule> make_debug_executor(const std::shared_ptr<Module>& library,
+                                                  std::vector<DLDevice> devices = {});
 
 struct ProfiledCall {
   std::string function;

@@ -29,4 +29,7 @@ enum class DeviceAttribute : int {
 // Null for what the CPU has not or the system does not tell, as TVM answers it.
 Value cpu_attribute(DeviceAttribute attribute);
 
+// The same of a GPU; whether it exists is told without an error where it cannot be used.
+Value gpu_attribute(const Device& device, DeviceAttribute attribute);
+
 }  // namespace run_model::rpc

@@ -8,6 +8,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "rpc/device_buffer.h"
 #include "runtime/params_file.h"
 
 namespace run_model::rpc {
@@ -28,29 +29,43 @@ std::int64_t last_index(std::size_t count) { return static_cast<std::int64_t>(co
 
 }  // namespace
 
-ExecutorOptions client_options() {
+ExecutorOptions client_options(std::vector<DLDevice> devices) {
   ExecutorOptions options;
+  options.devices = std::move(devices);
   options.require_inputs = false;
   return options;
 }
 
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
-                                                  const std::string& graph_json) {
+                                                  const std::string& graph_json,
+                                                  std::vector<DLDevice> devices) {
   return std::make_shared<GraphExecutorModule>(
-      DebugExecutor(library, graph_json, client_options()));
+      DebugExecutor(library, graph_json, client_options(std::move(devices))));
 }
 
-std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library) {
-  return std::make_shared<GraphExecutorModule>(DebugExecutor(library, client_options()));
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
+                                                  std::vector<DLDevice> devices) {
+  return std::make_shared<GraphExecutorModule>(
+      DebugExecutor(library, client_options(std::move(devices))));
 }
 
 void copy_to_argument(const Tensor& source, const Arguments& arguments, std::size_t i) {
-  const Tensor& target = arguments.tensor(i).tensor;
+  const TensorArgument& argument = arguments.any_tensor(i);
+  const Tensor& target = argument.tensor;
   if (target.shape() != source.shape() || !same_dtype(target.dtype(), source.dtype())) {
     arguments.fail(i, "one of " + tensor_form_name(source.dtype(), source.shape()) + " (it is " +
                           tensor_form_name(target.dtype(), target.shape()) + ")");
   }
-  if (source.nbytes() > 0) std::memmove(target.data(), source.data(), source.nbytes());
+  copy_between({source}, argument);
+}
+
+Device device_numbers(const Arguments& arguments, std::size_t i) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const Device device{static_cast<std::int32_t>(arguments.integer_within(i, 0, kMost)),
+                      static_cast<std::int32_t>(arguments.integer_within(i + 1, 0, kMost))};
+  dl_device(device);
+  if (is_gpu(device)) session_device(device);
+  return device;
 }
 
 void check_cpu_numbers(const Arguments& arguments, std::size_t i) {
@@ -185,7 +200,7 @@ Value GraphExecutorModule::run(const Arguments& arguments) {
 }
 
 Value GraphExecutorModule::run_from_inputs(const Arguments& arguments) {
-  check_cpu_numbers(arguments, 0);
+  device_numbers(arguments, 0);
   if (arguments.size() % 2 != 0) {
     throw Error(
         ErrorKind::kMismatch,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <run_model/debug_executor.h>
 #include <run_model/module.h>
@@ -70,19 +71,24 @@ class GraphExecutorModule : public RemoteModule {
 
 // The options of every executor that a client makes: as with TVM, it may run a graph, or measure
 // it, without having set an input.
-ExecutorOptions client_options();
+ExecutorOptions client_options(std::vector<DLDevice> devices = {});
 
 // The executor of a graph that the client has sent as JSON, its parameters still to be set.
 std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
-                                                  const std::string& graph_json);
+                                                  const std::string& graph_json,
+                                                  std::vector<DLDevice> devices = {});
 
 // The executor of a single-file export, with the parameters that lie in it.
-std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library);
+std::shared_ptr<RemoteModule> make_graph_executor(const std::shared_ptr<Module>& library,
+                                                  std::vector<DLDevice> devices = {});
 
 // Copies `source` to the tensor that is argument `i`, which must be of the same form.
 void copy_to_argument(const Tensor& source, const Arguments& arguments, std::size_t i);
 
-// Throws unless arguments `i` and `i` + 1 are TVM's numbers of the CPU and of one of its kind.
+// Arguments `i` and `i` + 1: TVM's numbers of a kind of devices and of one of them. Throws for
+// kinds that this server cannot have.
+Device device_numbers(const Arguments& arguments, std::size_t i);
+// The same, and throws unless it is the CPU.
 void check_cpu_numbers(const Arguments& arguments, std::size_t i);
 
 }  // namespace run_model::rpc

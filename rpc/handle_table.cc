@@ -35,6 +35,9 @@ Handle HandleTable::add(std::shared_ptr<RemoteObject> object) {
 }
 Handle HandleTable::add_array(Tensor array) { return add_entry(Array{std::move(array)}); }
 Handle HandleTable::add_memory(Tensor memory) { return add_entry(Memory{std::move(memory)}); }
+Handle HandleTable::add_memory(std::shared_ptr<DeviceBuffer> memory) {
+  return add_entry(Memory{{}, std::move(memory)});
+}
 
 const HandleTable::Entry& HandleTable::entry(Handle handle) const {
   const auto found = entries_.find(handle);
@@ -68,7 +71,21 @@ const std::shared_ptr<RemoteObject>& HandleTable::object(Handle handle) const {
 const Tensor& HandleTable::memory(Handle handle) const {
   const Entry& found = entry(handle);
   if (const auto* array = std::get_if<Array>(&found)) return array->tensor;
-  return entry_of<Memory>(handle).tensor;
+  const Memory& memory = entry_of<Memory>(handle);
+  if (memory.device != nullptr) {
+    throw Error(ErrorKind::kMismatch,
+                "handle " + number(handle) + " is memory of a GPU, expected the CPU's");
+  }
+  return memory.tensor;
+}
+
+const std::shared_ptr<DeviceBuffer>& HandleTable::device_memory(Handle handle) const {
+  const Memory& memory = entry_of<Memory>(handle);
+  if (memory.device == nullptr) {
+    throw Error(ErrorKind::kMismatch,
+                "handle " + number(handle) + " is memory of the CPU, expected a GPU's");
+  }
+  return memory.device;
 }
 
 void HandleTable::free(Handle handle, std::optional<HandleKind> kind) {

@@ -29,14 +29,16 @@ class HandleTable {
   Handle add(FunctionPointer function);
   Handle add(std::shared_ptr<RemoteModule> module);
   Handle add(std::shared_ptr<RemoteObject> object);
-  Handle add_array(Tensor array);    // a tensor that a function has returned
-  Handle add_memory(Tensor memory);  // memory that the client has allocated
+  Handle add_array(Tensor array);                           // a tensor that a function has returned
+  Handle add_memory(Tensor memory);                         // memory that the client has allocated
+  Handle add_memory(std::shared_ptr<DeviceBuffer> memory);  // the same on a GPU
 
   const FunctionPointer& function(Handle handle) const;
   const std::shared_ptr<RemoteModule>& module(Handle handle) const;
   const std::shared_ptr<RemoteObject>& object(Handle handle) const;
   // The memory behind a tensor that the client passes, be it allocated or returned.
   const Tensor& memory(Handle handle) const;
+  const std::shared_ptr<DeviceBuffer>& device_memory(Handle handle) const;
 
   // Forgets what has to be of that kind; of any but memory where none is said.
   void free(Handle handle, std::optional<HandleKind> kind);
@@ -47,6 +49,7 @@ class HandleTable {
   };
   struct Memory {
     Tensor tensor;
+    std::shared_ptr<DeviceBuffer> device{};  // null for the CPU's
   };
   // In the order of HandleKind.
   using Entry = std::variant<FunctionPointer, std::shared_ptr<RemoteModule>,

@@ -1,11 +1,13 @@
 #include "rpc/library_module.h"
 
 #include <utility>
+#include <vector>
 
 #include <run_model/error.h>
 #include "base/text.h"
 #include "rpc/compiled_function.h"
 #include "rpc/debug_executor_module.h"
+#include "rpc/device_buffer.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/virtual_machine_module.h"
 #include "runtime/model_library.h"
@@ -14,13 +16,18 @@ namespace run_model::rpc {
 namespace {
 
 // A function of the factory that makes executors: its arguments are devices.
-FunctionPointer factory_function(std::string name, std::size_t first_device,
-                                 std::function<Value(const Arguments&)> make) {
+FunctionPointer factory_function(
+    std::string name, std::size_t first_device,
+    std::function<Value(const Arguments&, std::vector<DLDevice>)> make) {
   return make_function(std::move(name),
                        [first_device, make = std::move(make)](const Arguments& arguments) {
-                         for (std::size_t i = first_device; i < arguments.size(); ++i)
-                           arguments.cpu(i);
-                         return make(arguments);
+                         std::vector<DLDevice> gpus;
+                         for (std::size_t i = first_device; i < arguments.size(); ++i) {
+                           const Device device = arguments.device(i);
+                           const DLDevice known = dl_device(device);
+                           if (is_gpu(device)) gpus.push_back(known);
+                         }
+                         return make(arguments, std::move(gpus));
                        });
 }
 
@@ -40,18 +47,21 @@ FunctionPointer LibraryModule::find(const std::string& name) {
   if (const EmbeddedGraph* embedded = embedded_graph(*library_)) {
     const std::shared_ptr<Module>& library = library_;
     if (name == embedded->module_name) {
-      return factory_function(name, 0,
-                              [library](const Arguments&) { return make_graph_executor(library); });
+      return factory_function(name, 0, [library](const Arguments&, std::vector<DLDevice> devices) {
+        return make_graph_executor(library, std::move(devices));
+      });
     }
     if (name == "debug_create") {
-      return factory_function(name, 1, [library](const Arguments& arguments) {
-        if (arguments.text(0) != embedded_graph(*library)->module_name) {
-          throw Error(ErrorKind::kMismatch, "the library holds the model " +
-                                                in_quotes(embedded_graph(*library)->module_name) +
-                                                ", not " + in_quotes(arguments.text(0)));
-        }
-        return make_debug_executor(library);
-      });
+      return factory_function(name, 1,
+                              [library](const Arguments& arguments, std::vector<DLDevice> devices) {
+                                if (arguments.text(0) != embedded_graph(*library)->module_name) {
+                                  throw Error(ErrorKind::kMismatch,
+                                              "the library holds the model " +
+                                                  in_quotes(embedded_graph(*library)->module_name) +
+                                                  ", not " + in_quotes(arguments.text(0)));
+                                }
+                                return make_debug_executor(library, std::move(devices));
+                              });
     }
     if (name == "get_graph_json") {
       return make_function(name, [library](const Arguments&) -> Value {

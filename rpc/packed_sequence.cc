@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include "rpc/device_buffer.h"
 #include "rpc/protocol.h"
 
 namespace run_model::rpc {
@@ -190,11 +191,7 @@ TensorHeader read_tensor_header(FrameReader& frame) {
   for (std::int32_t i = 0; i < dimensions; ++i)
     header.shape.push_back(frame.number<std::int64_t>());
   header.byte_offset = frame.number<std::uint64_t>();
-  if (header.device.type != kDLCPU) {
-    throw Error(ErrorKind::kMismatch, "a tensor is on device " +
-                                          std::to_string(header.device.type) +
-                                          ", but this server has only the CPU (device 1)");
-  }
+  dl_device(header.device);
   if (header.dtype.bits == 0 || header.dtype.lanes == 0) {
     throw Error(ErrorKind::kFormat, "a tensor's element type has no bits or no lanes");
   }
@@ -202,18 +199,29 @@ TensorHeader read_tensor_header(FrameReader& frame) {
 }
 
 TensorArgument find_tensor(const TensorHeader& header, const HandleTable& handles) {
-  const Tensor& memory = handles.memory(header.memory);
   const std::size_t wanted = tensor_bytes(header.shape, header.dtype);
-  const std::size_t present = memory.nbytes();
+  const auto on_device = is_gpu(header.device) ? handles.device_memory(header.memory) : nullptr;
+  const std::size_t present =
+      on_device != nullptr ? on_device->bytes() : handles.memory(header.memory).nbytes();
   if (header.byte_offset > present || wanted > present - header.byte_offset) {
     throw Error(ErrorKind::kMismatch, "a tensor of " + std::to_string(wanted) + " bytes at byte " +
                                           std::to_string(header.byte_offset) +
                                           " does not lie within its memory of " +
                                           std::to_string(present) + " bytes");
   }
+  if (on_device != nullptr) {
+    const DLDevice device = on_device->device();
+    if (static_cast<int>(device.device_type) != header.device.type ||
+        device.device_id != header.device.number) {
+      throw Error(ErrorKind::kMismatch, "a tensor's memory is not on the device that it names");
+    }
+    return {Tensor::view(nullptr, header.shape, header.dtype, nullptr), header.byte_offset,
+            on_device};
+  }
+  const Tensor& memory = handles.memory(header.memory);
   auto* data = static_cast<std::byte*>(memory.data()) + header.byte_offset;
   return {Tensor::view(data, header.shape, header.dtype, std::make_shared<Tensor>(memory)),
-          header.byte_offset};
+          header.byte_offset, nullptr};
 }
 
 SequenceReader::SequenceReader(FrameReader& frame, const HandleTable& handles, Encoding encoding)

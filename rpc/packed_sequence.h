@@ -28,8 +28,8 @@ struct TensorHeader {
   std::uint64_t byte_offset = 0;
 };
 
-// Refuses devices other than the CPU and shapes and element types that make no sense. All of these
-// throw Error(kFormat | kMismatch).
+// Refuses devices other than the CPU and GPUs, and shapes and element types that make no sense. All
+// of these throw Error(kFormat | kMismatch).
 TensorHeader read_tensor_header(FrameReader& frame);
 
 // The tensor's memory, checked to be there and large enough.

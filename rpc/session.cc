@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "rpc/connection.h"
 #include "rpc/device_attributes.h"
+#include "rpc/device_buffer.h"
 #include "rpc/encoding.h"
 #include "rpc/handle_table.h"
 #include "rpc/packed_sequence.h"
@@ -191,14 +192,21 @@ class Session {
     const TensorHeader header = read_tensor_header(frame);
     const auto bytes = frame.number<std::uint64_t>();
     frame.check_end();
-    const Tensor memory = part_of(header, bytes);
+    const TensorArgument part = part_of(header, bytes);
+    std::vector<std::byte> from_device(part.device_memory != nullptr ? bytes : 0);
+    std::span<const std::byte> content = from_device;
+    if (part.device_memory != nullptr) {
+      part.device_memory->download(part.byte_offset, from_device);
+    } else {
+      content = {static_cast<const std::byte*>(part.tensor.data()), part.tensor.nbytes()};
+    }
     const auto code = static_cast<std::int32_t>(RequestCode::kCopyAck);
     const std::uint64_t frame_bytes = sizeof(code) + bytes;
     std::array<std::byte, sizeof(frame_bytes) + sizeof(code)> head;
     std::memcpy(head.data(), &frame_bytes, sizeof(frame_bytes));
     std::memcpy(head.data() + sizeof(frame_bytes), &code, sizeof(code));
     progress_.set_phase(SessionPhase::kAnswering);
-    connection_.write({head, {static_cast<const std::byte*>(memory.data()), memory.nbytes()}});
+    connection_.write({head, content});
   }
 
   void copy_to(FrameReader& frame) {
@@ -210,19 +218,35 @@ class Session {
                                           " bytes, but " + std::to_string(frame.left()) +
                                           " follow");
     }
-    const Tensor memory = part_of(header, bytes);
-    frame.read({static_cast<std::byte*>(memory.data()), memory.nbytes()});
+    const TensorArgument part = part_of(header, bytes);
+    if (part.device_memory != nullptr) {
+      copy_to_device(*part.device_memory, part.byte_offset, frame);
+    } else {
+      frame.read({static_cast<std::byte*>(part.tensor.data()), part.tensor.nbytes()});
+    }
     send(null_answer(encoding_));
+  }
+
+  // All that is left of the frame, in pieces.
+  static void copy_to_device(DeviceBuffer& memory, std::uint64_t offset, FrameReader& frame) {
+    constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
+    std::vector<std::byte> piece;
+    while (frame.left() > 0) {
+      piece.resize(static_cast<std::size_t>(std::min(frame.left(), kPiece)));
+      frame.read(piece);
+      memory.upload(static_cast<std::size_t>(offset), piece);
+      offset += piece.size();
+    }
   }
 
   // `bytes` of a tensor's memory from its byte offset on: tensors are copied in pieces, which move
   // the offset and leave the shape as it is.
-  Tensor part_of(const TensorHeader& header, std::uint64_t bytes) const {
+  TensorArgument part_of(const TensorHeader& header, std::uint64_t bytes) const {
     constexpr DLDataType kByte{kDLUInt, 8, 1};
     TensorHeader part = header;
     part.dtype = kByte;
     part.shape = {static_cast<std::int64_t>(bytes)};
-    return find_tensor(part, handles_).tensor;
+    return find_tensor(part, handles_);
   }
 
   void find_function(FrameReader& frame) {
@@ -249,19 +273,29 @@ class Session {
     const Arguments arguments(kAllocation, scope);
     if (!arguments.is_null(0) && !arguments.text(0).empty() && arguments.text(0) != "global") {
       throw Error(ErrorKind::kMismatch,
-                  "the CPU has no memory scope " + in_quotes(arguments.text(0)));
+                  "there is no memory scope " + in_quotes(arguments.text(0)) + " here");
     }
-    const Tensor memory = new_memory(tensor_bytes(header.shape, header.dtype));
-    send(system_answer(OpaqueHandle{handles_.add_memory(memory)}, encoding_));
+    const Handle handle = allocate(header.device, tensor_bytes(header.shape, header.dtype));
+    send(system_answer(OpaqueHandle{handle}, encoding_));
+  }
+
+  Handle allocate(const Device& device, std::uint64_t bytes) {
+    if (!is_gpu(device)) return handles_.add_memory(new_memory(bytes));
+    check_allocation(bytes);
+    return handles_.add_memory(
+        std::make_shared<DeviceBuffer>(session_device(device), static_cast<std::size_t>(bytes)));
+  }
+
+  void check_allocation(std::uint64_t bytes) const {
+    if (bytes <= options_.limits.allocation_bytes) return;
+    throw Error(ErrorKind::kMismatch, "memory of " + std::to_string(bytes) +
+                                          " bytes is more than a session may have, which is " +
+                                          std::to_string(options_.limits.allocation_bytes));
   }
 
   // At least one byte, so that its address is its own.
   Tensor new_memory(std::uint64_t bytes) const {
-    if (bytes > options_.limits.allocation_bytes) {
-      throw Error(ErrorKind::kMismatch, "memory of " + std::to_string(bytes) +
-                                            " bytes is more than a session may have, which is " +
-                                            std::to_string(options_.limits.allocation_bytes));
-    }
+    check_allocation(bytes);
     constexpr DLDataType kByte{kDLUInt, 8, 1};
     return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, kByte);
   }
@@ -281,32 +315,36 @@ class Session {
         }
         return {};
       case RequestCode::kDevFreeData:
-        arguments.cpu(0);
+        dl_device(arguments.device(0));
         handles_.free(handle_in(arguments, 1), HandleKind::kMemory);
         return {};
       case RequestCode::kDevAllocData: {
-        arguments.cpu(0);
+        dl_device(arguments.device(0));
         progress_.set_doing("an allocation");
         const auto bytes = static_cast<std::uint64_t>(arguments.integer(1));
         // Tensor's own alignment is that of the strictest release of TVM.
         arguments.integer_within(2, 0, static_cast<std::int64_t>(kTensorAlignment));
-        return OpaqueHandle{handles_.add_memory(new_memory(bytes))};
+        return OpaqueHandle{allocate(arguments.device(0), bytes)};
       }
       case RequestCode::kDevGetAttr:
         return attribute(arguments);
       case RequestCode::kCopyAmongRemote:
-        copy_among(arguments.tensor(0), arguments.tensor(1));
+        copy_between(arguments.any_tensor(0), arguments.any_tensor(1));
+        return {};
+      case RequestCode::kDevStreamSync:
+        dl_device(arguments.device(0));
+        progress_.set_doing("waiting for a device");
+        wait_for(arguments.device(0));
         return {};
       case RequestCode::kDevSetDevice:
-      case RequestCode::kDevStreamSync:
       case RequestCode::kDevFreeStream:
       case RequestCode::kDevSetStream:
-        arguments.cpu(0);
+        dl_device(arguments.device(0));
         return {};
       case RequestCode::kDevCreateStream:
       case RequestCode::kDevGetCurrentStream:
-        // The CPU has one stream, which TVM calls null.
-        arguments.cpu(0);
+        // Each device has one stream here, which TVM calls null.
+        dl_device(arguments.device(0));
         return OpaqueHandle{0};
       default:
         throw Error(ErrorKind::kFormat, "the request code " +
@@ -358,21 +396,11 @@ class Session {
   }
 
   static Value attribute(const Arguments& arguments) {
-    const auto* device = std::get_if<Device>(&arguments[0]);
-    if (device == nullptr) arguments.fail(0, "a device");
+    const Device device = arguments.device(0);
     const auto kind = static_cast<DeviceAttribute>(arguments.integer(1));
-    if (kind == DeviceAttribute::kExists && device->type != kDLCPU) return std::int64_t{0};
+    if (is_gpu(device)) return gpu_attribute(device, kind);
+    if (kind == DeviceAttribute::kExists && device.type != kDLCPU) return std::int64_t{0};
     return cpu_attribute(kind);
-  }
-
-  static void copy_among(const TensorArgument& from, const TensorArgument& to) {
-    if (from.tensor.nbytes() != to.tensor.nbytes()) {
-      throw Error(ErrorKind::kMismatch, "a tensor of " + std::to_string(from.tensor.nbytes()) +
-                                            " bytes cannot be copied to one of " +
-                                            std::to_string(to.tensor.nbytes()) + " bytes");
-    }
-    if (from.tensor.nbytes() > 0)
-      std::memmove(to.tensor.data(), from.tensor.data(), to.tensor.nbytes());
   }
 
   void check_frame_bytes(std::uint64_t bytes) const {

@@ -75,9 +75,11 @@ Timing timing_arguments(const Arguments& arguments, std::size_t first, std::size
 }
 
 std::vector<double> measure(const std::function<void()>& call, const Timing& timing,
-                            const std::function<void()>& before_repeat) {
+                            const std::function<void()>& before_repeat,
+                            const std::function<void()>& after_calls) {
   using Clock = std::chrono::steady_clock;
   call();
+  if (after_calls) after_calls();
   const CacheFiller filler(timing.cache_flush_bytes);
   std::vector<double> seconds;
   std::int64_t number = timing.number;
@@ -90,6 +92,7 @@ std::vector<double> measure(const std::function<void()>& call, const Timing& tim
       filler.fill();
       const Clock::time_point start = Clock::now();
       for (std::int64_t k = 0; k < number; ++k) call();
+      if (after_calls) after_calls();
       row_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       if (row_ms == 0) ++zero_rows;
     } while (row_ms < static_cast<double>(timing.min_repeat_ms) && number < kMaxInt32 &&

@@ -30,10 +30,12 @@ inline constexpr std::size_t kTimingArguments = 6;
 Timing timing_arguments(const Arguments& arguments, std::size_t first, std::size_t count);
 
 // Seconds of one call, for each repetition. `call` is called once before anything is measured, and
-// `before_repeat`, if set, before each row of calls. The procedure is that of TVM's
+// `before_repeat`, if set, before each row of calls, and `after_calls` after each, within the time:
+// where calls only start work that somebody has to wait for. The procedure is that of TVM's
 // WrapTimeEvaluator (profiling.cc, v0.18.0).
 std::vector<double> measure(const std::function<void()>& call, const Timing& timing,
-                            const std::function<void()>& before_repeat = {});
+                            const std::function<void()>& before_repeat = {},
+                            const std::function<void()>& after_calls = {});
 
 // As clients take them: the doubles one after the other.
 Bytes bytes_of(const std::vector<double>& seconds);

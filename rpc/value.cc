@@ -92,6 +92,12 @@ std::span<const std::byte> Arguments::bytes(std::size_t i) const {
 }
 
 const TensorArgument& Arguments::tensor(std::size_t i) const {
+  const TensorArgument& tensor = any_tensor(i);
+  if (tensor.device_memory != nullptr) fail(i, "one of the CPU (it is on a GPU)");
+  return tensor;
+}
+
+const TensorArgument& Arguments::any_tensor(std::size_t i) const {
   const auto* tensor = std::get_if<TensorArgument>(&(*this)[i]);
   if (tensor == nullptr) fail(i, "a tensor");
   return *tensor;
@@ -103,14 +109,19 @@ const std::shared_ptr<RemoteModule>& Arguments::module(std::size_t i) const {
   return *module;
 }
 
-Device Arguments::cpu(std::size_t i) const {
+Device Arguments::device(std::size_t i) const {
   const auto* device = std::get_if<Device>(&(*this)[i]);
   if (device == nullptr) fail(i, "a device");
-  if (device->type != kDLCPU) {
-    fail(i, "the CPU (device type 1), the only device that this server has; found type " +
-                std::to_string(device->type));
-  }
   return *device;
+}
+
+Device Arguments::cpu(std::size_t i) const {
+  const Device found = device(i);
+  if (found.type != kDLCPU) {
+    fail(i, "the CPU (device type 1), which alone can do this; found type " +
+                std::to_string(found.type));
+  }
+  return found;
 }
 
 }  // namespace run_model::rpc

@@ -3,11 +3,13 @@
 // make executors of them.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <run_model/error.h>
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "rpc/debug_executor_module.h"
+#include "rpc/device_buffer.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/functions/link_objects.h"
 #include "rpc/graph_executor_module.h"
@@ -30,7 +32,7 @@ std::filesystem::path library_in(const SessionFolder& folder, const std::string&
 }
 
 // Checks what both take: the graph as JSON, its library, and pairs of numbers of devices, at least
-// one, all of which have to be the CPU. Gives the library.
+// one. Gives the library.
 std::shared_ptr<Module> executor_library(const Arguments& arguments) {
   arguments.text(0);
   const auto library = std::dynamic_pointer_cast<LibraryModule>(arguments.module(1));
@@ -43,8 +45,17 @@ std::shared_ptr<Module> executor_library(const Arguments& arguments) {
                 "an executor is made of a graph, a library and two numbers for each device, but " +
                     std::to_string(arguments.size()) + " arguments were given");
   }
-  for (std::size_t i = 2; i < arguments.size(); i += 2) check_cpu_numbers(arguments, i);
   return library->library();
+}
+
+// The GPUs among the devices.
+std::vector<DLDevice> executor_devices(const Arguments& arguments) {
+  std::vector<DLDevice> devices;
+  for (std::size_t i = 2; i < arguments.size(); i += 2) {
+    const Device device = device_numbers(arguments, i);
+    if (is_gpu(device)) devices.push_back(dl_device(device));
+  }
+  return devices;
 }
 
 }  // namespace
@@ -63,10 +74,8 @@ void add_module_functions(Registry& registry, SessionFolder& folder) {
   });
   registry.add("tvm.rpc.server.ImportModule", [](const Arguments& arguments) -> Value {
     arguments.check_count(2, 2);
-    throw Error(
-        ErrorKind::kMismatch, "modules cannot be imported into each other on this server",
-        "import them before export_library, which puts all into one file; code for devices other "
-        "than the CPU has no use here");
+    throw Error(ErrorKind::kMismatch, "modules cannot be imported into each other on this server",
+                "import them before export_library, which puts all into one file");
   });
   registry.add(
       "tvm.rpc.server.download_linked_module", [&folder](const Arguments& arguments) -> Value {
@@ -78,10 +87,12 @@ void add_module_functions(Registry& registry, SessionFolder& folder) {
 
 void add_executors(Registry& registry) {
   registry.add("tvm.graph_executor.create", [](const Arguments& arguments) -> Value {
-    return make_graph_executor(executor_library(arguments), arguments.text(0));
+    const std::shared_ptr<Module> library = executor_library(arguments);
+    return make_graph_executor(library, arguments.text(0), executor_devices(arguments));
   });
   registry.add("tvm.graph_executor_debug.create", [](const Arguments& arguments) -> Value {
-    return make_debug_executor(executor_library(arguments), arguments.text(0));
+    const std::shared_ptr<Module> library = executor_library(arguments);
+    return make_debug_executor(library, arguments.text(0), executor_devices(arguments));
   });
 }
 

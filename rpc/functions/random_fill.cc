@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <run_model/error.h>
+#include "rpc/device_buffer.h"
 #include "rpc/functions/builtin.h"
 #include "runtime/float16.h"
 
@@ -106,7 +107,14 @@ void add_random_fill(Registry& registry) {
   const auto random = std::make_shared<Random>();
   const auto fill_argument = [random](const Arguments& arguments) -> Value {
     arguments.check_count(1, 1);
-    fill(arguments.tensor(0).tensor, *random);
+    const TensorArgument& argument = arguments.any_tensor(0);
+    if (argument.device_memory == nullptr) {
+      fill(argument.tensor, *random);
+      return {};
+    }
+    const Tensor values = Tensor::empty(argument.tensor.shape(), argument.tensor.dtype());
+    fill(values, *random);
+    copy_between({values}, argument);
     return {};
   };
   registry.add("tvm.contrib.random.random_fill", fill_argument);

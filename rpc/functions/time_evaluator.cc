@@ -6,6 +6,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "rpc/device_buffer.h"
 #include "rpc/functions/builtin.h"
 #include "rpc/graph_executor_module.h"
 #include "rpc/timing.h"
@@ -16,23 +17,28 @@ namespace {
 // Takes the arguments of the function that is measured; gives the bytes of `repeat` doubles.
 class TimeEvaluator final : public Function {
  public:
-  TimeEvaluator(FunctionPointer measured, FunctionPointer before_repeat, const Timing& timing)
+  TimeEvaluator(FunctionPointer measured, FunctionPointer before_repeat, const Timing& timing,
+                const Device& device)
       : Function("time_evaluator of " + measured->name()),
         measured_(std::move(measured)),
         before_repeat_(std::move(before_repeat)),
-        timing_(timing) {}
+        timing_(timing),
+        device_(device) {}
 
   Value call(Values arguments) const override {
     const std::function<void()> call = measured_->prepare(arguments);
     std::function<void()> before;
     if (before_repeat_ != nullptr) before = before_repeat_->prepare(arguments);
-    return bytes_of(measure(call, timing_, before));
+    std::function<void()> wait;
+    if (is_gpu(device_)) wait = [this] { wait_for(device_); };
+    return bytes_of(measure(call, timing_, before, wait));
   }
 
  private:
   FunctionPointer measured_;
   FunctionPointer before_repeat_;
   Timing timing_;
+  Device device_;
 };
 
 FunctionPointer registered(const Registry& registry, const std::string& name) {
@@ -61,7 +67,7 @@ Value make_time_evaluator(const Registry& registry, const Arguments& arguments) 
   constexpr std::size_t kMost = kFirstTiming + kTimingArguments + 2;
   arguments.check_count(kFirstTiming + kTimingArgumentsOf08 + 1, kMost);
   FunctionPointer measured = measured_function(registry, arguments);
-  check_cpu_numbers(arguments, 2);
+  const Device device = device_numbers(arguments, 2);
   const bool flushes = arguments.size() == kMost;
   Timing timing = timing_arguments(arguments, kFirstTiming,
                                    arguments.size() - kFirstTiming - (flushes ? 2 : 1));
@@ -72,7 +78,7 @@ Value make_time_evaluator(const Registry& registry, const Arguments& arguments) 
   const std::string& before_repeat = arguments.text(arguments.size() - 1);
   return std::make_shared<const TimeEvaluator>(
       std::move(measured), before_repeat.empty() ? nullptr : registered(registry, before_repeat),
-      timing);
+      timing, device);
 }
 
 // The first argument is left alone: a layer's input comes from the layer before, still in the

@@ -94,6 +94,10 @@ bool confine(pid_t server, int socket, int output, const std::filesystem::path& 
   ::umask(077);
   if (!arrange_descriptors(socket, output) || ::chdir(folder.c_str()) != 0) return false;
   ::setenv("TMPDIR", folder.c_str(), 1);
+  // Where drivers of GPUs keep what they have compiled: Mesa's and others', pocl's, NVIDIA's.
+  for (const char* variable : {"XDG_CACHE_HOME", "POCL_CACHE_DIR", "CUDA_CACHE_PATH"}) {
+    ::setenv(variable, (folder / ".cache").c_str(), 1);
+  }
   offer_for_out_of_memory();
   if (limits.landlock) write_only_below(folder);
   set_limit(RLIMIT_CORE, 0);

@@ -4,7 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/file.h"
 
@@ -52,6 +57,21 @@ bool allow(int ruleset, const std::filesystem::path& path, std::uint64_t access)
   return place && ::syscall(kAddRule, ruleset, kPathBeneath, &rule, 0U) == 0;
 }
 
+// What drivers of GPUs open to talk to them, by the beginnings of the names in /dev: NVIDIA's on
+// desktops and on Tegra, Mesa's and AMD's, Arm's, Qualcomm's and Windows's.
+constexpr std::array<std::string_view, 10> kGpus = {"nvidia", "nvmap", "nvhost-", "nvgpu", "dri",
+                                                    "kfd",    "mali",  "kgsl-",   "dxg",   "pvr"};
+
+void allow_gpus(int ruleset, std::uint64_t access) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", none)) {
+    const std::string name = entry.path().filename();
+    const bool gpu = std::any_of(kGpus.begin(), kGpus.end(),
+                                 [&](std::string_view begin) { return name.starts_with(begin); });
+    if (gpu) allow(ruleset, entry.path(), access);
+  }
+}
+
 }  // namespace
 
 bool write_only_below(const std::filesystem::path& folder) {
@@ -64,6 +84,7 @@ bool write_only_below(const std::filesystem::path& folder) {
   if (version >= kFirstWithNetwork) handled.network_access = kConnectTcp;
   if (version >= kFirstWithScopes) handled.scopes = kScopeAbstractSockets | kScopeSignals;
   const OwnedFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &handled, sizeof(handled), 0U)));
+  if (ruleset) allow_gpus(ruleset.get(), write);
   return ruleset && allow(ruleset.get(), folder, handled.file_access) &&
          allow(ruleset.get(), "/dev/null", write) &&
          ::syscall(kRestrictSelf, ruleset.get(), 0U) == 0;

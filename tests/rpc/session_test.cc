@@ -162,7 +162,7 @@ TEST_F(SessionTest, RefusesTensorsBeyondTheirMemory) {
                            .codes({kTypeTensorHandle})
                            .tensor(memory, {4}, kFloats, 0, kDLCUDA))
                   .exception(),
-              HasSubstr("only the CPU"));
+              HasSubstr("expected a GPU's"));
   // The session goes on.
   EXPECT_EQ(copy(memory, 0, 16), "");
 }
@@ -445,7 +445,7 @@ TEST_F(SessionTest, AttributesOfDevices) {
                            .device(device)
                            .number(kind));
   };
-  AnswerParts exists = attribute(kDLCUDA, 0);
+  AnswerParts exists = attribute(kDLMetal, 0);
   exists.code();
   exists.codes();
   EXPECT_EQ(exists.number<std::int64_t>(), 0);

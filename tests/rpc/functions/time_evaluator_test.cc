@@ -114,8 +114,8 @@ TEST_F(TimeEvaluatorTest, RefusesWhatIsNotThere) {
   EXPECT_TRUE(throws_error([&] { evaluator(measured({}, "count", "missing")); },
                            ErrorKind::kMismatch, "no function 'missing'"));
   std::vector<Value> arguments = measured({}, "count");
-  arguments[2] = number(2);
-  EXPECT_TRUE(throws_error([&] { evaluator(arguments); }, ErrorKind::kMismatch, "device type 2"));
+  arguments[2] = number(8);
+  EXPECT_TRUE(throws_error([&] { evaluator(arguments); }, ErrorKind::kMismatch, "device type 8"));
   arguments.resize(9);
   EXPECT_TRUE(throws_error([&] { evaluator(arguments); }, ErrorKind::kMismatch, ""));
   arguments.resize(3);

@@ -15,6 +15,7 @@
 
 namespace run_model::rpc {
 
+class DeviceBuffer;
 class Function;
 class RemoteModule;
 class RemoteObject;
@@ -33,6 +34,9 @@ struct Bytes {
 struct TensorArgument {
   Tensor tensor;
   std::uint64_t byte_offset = 0;
+  // Null for the CPU's memory. On a GPU `tensor` says shape and element type only: its address is
+  // none that the CPU can use.
+  std::shared_ptr<DeviceBuffer> device_memory{};
 };
 
 // A tensor that is given to the client, which gets a handle that keeps it alive.
@@ -90,9 +94,11 @@ class Arguments {
   const std::string& text(std::size_t i) const;
   // Bytes, or the characters of a text.
   std::span<const std::byte> bytes(std::size_t i) const;
-  const TensorArgument& tensor(std::size_t i) const;
+  const TensorArgument& tensor(std::size_t i) const;  // of the CPU
+  const TensorArgument& any_tensor(std::size_t i) const;
   const std::shared_ptr<RemoteModule>& module(std::size_t i) const;
-  // A device; refused unless it is the CPU.
+  // A device, and one that is refused unless it is the CPU.
+  Device device(std::size_t i) const;
   Device cpu(std::size_t i) const;
 
   [[noreturn]] void fail(std::size_t i, const std::string& expected) const;
