@@ -42,64 +42,71 @@ static int add(void* out, void* a, void* b, int64_t threads) {
 
 static int scale(void* out, void* in, double factor) {
   // Tags repeat, as those of convolutions do.
-  Value args[] = {handle(out), handle(in), {.v_float64 = factor}, integer(4),
-                  integer(2),  integer(2), integer(2)};
+  Value args[] = {handle(out), handle(in), {.v_float64 = factor}, integer(4), integer(2),
+                  integer(2),  integer(2)};
   int codes[] = {3, 3, 2, 0, 0, 0, 0};
   return call("scale_kernel", args, codes, 7);
 }
 
-#define FUNCTION(name)                                                                   \
-  int name(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {  \
+#define FUNCTION(name)                                                                  \
+  int name(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) { \
     (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
 
 FUNCTION(fused_add)
-  if (set_device(tensor(args, 2)) != 0) return -1;
-  return add(tensor(args, 2)->data, tensor(args, 0)->data, tensor(args, 1)->data, 2);
+if (set_device(tensor(args, 2)) != 0) return -1;
+return add(tensor(args, 2)->data, tensor(args, 0)->data, tensor(args, 1)->data, 2);
 }
 
 // x + 3 x, the latter in workspace.
 FUNCTION(fused_four_times)
-  DLTensor* out = tensor(args, 1);
-  if (set_device(out) != 0) return -1;
-  void* thrice = __TVMBackendAllocWorkspace(out->device.device_type, out->device.device_id, 16, 2, 32);
-  if (thrice == 0 || (uintptr_t)thrice % 64 != 0) return -1;
-  if (scale(thrice, tensor(args, 0)->data, 3) != 0) return -1;
-  if (add(out->data, tensor(args, 0)->data, thrice, 1) != 0) return -1;
-  return __TVMBackendFreeWorkspace(out->device.device_type, out->device.device_id, thrice);
+DLTensor* out = tensor(args, 1);
+if (set_device(out) != 0) return -1;
+void* thrice =
+    __TVMBackendAllocWorkspace(out->device.device_type, out->device.device_id, 16, 2, 32);
+if (thrice == 0 || (uintptr_t)thrice % 64 != 0) return -1;
+if (scale(thrice, tensor(args, 0)->data, 3) != 0) return -1;
+if (add(out->data, tensor(args, 0)->data, thrice, 1) != 0) return -1;
+return __TVMBackendFreeWorkspace(out->device.device_type, out->device.device_id, thrice);
 }
 
 // On the CPU.
 FUNCTION(fused_negate)
-  if (tensor(args, 0)->device.device_type != 1 || tensor(args, 1)->device.device_type != 1) return -1;
-  for (int i = 0; i < 4; ++i) {
-    ((float*)tensor(args, 1)->data)[i] = -((float*)tensor(args, 0)->data)[i];
-  }
-  return 0;
+if (tensor(args, 0)->device.device_type != 1 || tensor(args, 1)->device.device_type != 1) return -1;
+for (int i = 0; i < 4; ++i) {
+  ((float*)tensor(args, 1)->data)[i] = -((float*)tensor(args, 0)->data)[i];
+}
+return 0;
 }
 
 FUNCTION(fused_group_too_large)
-  if (set_device(tensor(args, 1)) != 0) return -1;
-  Value values[] = {args[0], args[0], args[0], integer(1), integer(1 << 24)};
-  for (int i = 0; i < 3; ++i) values[i] = handle(tensor(args, i == 2)->data);
-  int types[] = {3, 3, 3, 0, 0};
-  return call("add_kernel", values, types, 5);
+if (set_device(tensor(args, 1)) != 0) return -1;
+Value values[] = {args[0], args[0], args[0], integer(1), integer(1 << 24)};
+for (int i = 0; i < 3; ++i) values[i] = handle(tensor(args, i == 2)->data);
+int types[] = {3, 3, 3, 0, 0};
+return call("add_kernel", values, types, 5);
 }
 
 FUNCTION(fused_argument_missing)
-  Value values[] = {handle(tensor(args, 1)->data), handle(tensor(args, 0)->data), integer(4), integer(1)};
-  int types[] = {3, 3, 0, 0};
-  return call("add_kernel", values, types, 4);
+Value values[] = {handle(tensor(args, 1)->data), handle(tensor(args, 0)->data), integer(4),
+                  integer(1)};
+int types[] = {3, 3, 0, 0};
+return call("add_kernel", values, types, 4);
 }
 
 FUNCTION(fused_number_too_large)
-  Value values[] = {handle(tensor(args, 1)->data), handle(tensor(args, 0)->data), {.v_float64 = 1},
-                    integer(INT64_C(1) << 40), integer(2), integer(2), integer(2)};
-  int types[] = {3, 3, 2, 0, 0, 0, 0};
-  return call("scale_kernel", values, types, 7);
+Value values[] = {handle(tensor(args, 1)->data),
+                  handle(tensor(args, 0)->data),
+                  {.v_float64 = 1},
+                  integer(INT64_C(1) << 40),
+                  integer(2),
+                  integer(2),
+                  integer(2)};
+int types[] = {3, 3, 2, 0, 0, 0, 0};
+return call("scale_kernel", values, types, 7);
 }
 
 FUNCTION(fused_unknown_kernel)
-  return call("no_kernel", args, codes, 2);
+return call("no_kernel", args, codes, 2);
 }
 
 #ifdef BROKEN
@@ -108,16 +115,15 @@ FUNCTION(fused_unknown_kernel)
 #define STATEMENT "  out[get_global_id(0)] = a[get_global_id(0)] + b[get_global_id(0)];\n"
 #endif
 
-#define SOURCE                                                                                    \
-  "// Function: add_kernel\n"                                                                     \
-  "__kernel void add_kernel(__global float* restrict out, __global float* restrict a,\n"          \
-  "                         __global float* restrict b) {\n" STATEMENT                            \
-  "}\n"                                                                                           \
-  "// Function: scale_kernel\n"                                                                   \
-  "__kernel void scale_kernel(__global float* restrict out, __global float* restrict in,\n"       \
-  "                           float factor, int count) {\n"                                       \
-  "  int i = get_group_id(0) * get_local_size(0) + get_local_id(0);\n"                            \
-  "  if (i < count) out[i] = in[i] * factor;\n"                                                   \
+#define SOURCE                                                                              \
+  "// Function: add_kernel\n"                                                               \
+  "__kernel void add_kernel(__global float* restrict out, __global float* restrict a,\n"    \
+  "                         __global float* restrict b) {\n" STATEMENT "}\n"                \
+  "// Function: scale_kernel\n"                                                             \
+  "__kernel void scale_kernel(__global float* restrict out, __global float* restrict in,\n" \
+  "                           float factor, int count) {\n"                                 \
+  "  int i = get_group_id(0) * get_local_size(0) + get_local_id(0);\n"                      \
+  "  if (i < count) out[i] = in[i] * factor;\n"                                             \
   "}\n"
 
 // dmlc's stream format: a text is its length and its bytes, a list its length and its items.
@@ -165,10 +171,31 @@ __attribute__((visibility("default"))) const struct __attribute__((packed)) {
 } __tvm_dev_mblob = {
     sizeof(struct Content),
     {
-        3, IS("_lib"), IS("opencl"), IS("cl"), 2,
-        IS("add_kernel"), 0, 3, {HANDLE, HANDLE, HANDLE}, 2, IS("blockIdx.x"), IS("threadIdx.x"),
-        IS("scale_kernel"), 0, 4, {HANDLE, HANDLE, {2, 32, 1}, {0, 32, 1}}, 3, IS("blockIdx.x"),
-        IS("threadIdx.x"), IS("threadIdx.x"), IS(SOURCE),
-        IS("_import_tree"), 3, {0, 1, 1}, 1, {1},
+        3,
+        IS("_lib"),
+        IS("opencl"),
+        IS("cl"),
+        2,
+        IS("add_kernel"),
+        0,
+        3,
+        {HANDLE, HANDLE, HANDLE},
+        2,
+        IS("blockIdx.x"),
+        IS("threadIdx.x"),
+        IS("scale_kernel"),
+        0,
+        4,
+        {HANDLE, HANDLE, {2, 32, 1}, {0, 32, 1}},
+        3,
+        IS("blockIdx.x"),
+        IS("threadIdx.x"),
+        IS("threadIdx.x"),
+        IS(SOURCE),
+        IS("_import_tree"),
+        3,
+        {0, 1, 1},
+        1,
+        {1},
     },
 };
