@@ -3,11 +3,17 @@ within the targets' limits, and what cannot be done refused by a sentence."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
-from gpu_networks import TARGETS, check_limits, check_numbers, compile_all
+from gpu_networks import NETWORKS, TARGETS, check_limits, check_numbers, compile_all
 
+from run_model_tools.environment import BUILD_DIR
 from small_networks import save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
@@ -31,6 +37,48 @@ def test_layers_keep_to_the_limits(compiled, name, target):
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
+
+
+def run_model(*arguments: object) -> subprocess.CompletedProcess[str]:
+    program = os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model"
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+def test_the_program_says_what_ran_where(compiled, tmp_path, device):
+    given = np.random.default_rng(8).standard_normal(NETWORKS["softmax"][1]).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=given)
+    library = compiled / device / "softmax" / "model.so"
+    done = run_model(library, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz",
+                     "--repeat", 3, "--profile", "--json")
+    assert done.returncode == 0, done.stderr
+    nodes = json.loads(done.stdout)["profile"]["nodes"]
+    assert nodes and all(node["device"] == f"{device}:0" for node in nodes)
+    expected = onnxruntime.InferenceSession(
+        str(compiled / "softmax.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": given})
+    with np.load(tmp_path / "out.npz") as file:
+        np.testing.assert_allclose(file[file.files[0]], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_devices_are_listed():
+    done = run_model("--list-devices", "--json")
+    assert done.returncode == 0, done.stderr
+    drivers = {driver["driver"]: driver for driver in json.loads(done.stdout)["drivers"]}
+    for name in ("opencl", "vulkan"):
+        assert drivers[name]["missing"] is None
+        assert drivers[name]["devices"][0]["name"] == f"{name}:0"
+        assert drivers[name]["devices"][0]["threads_per_group"] > 0
+
+
+@pytest.mark.parametrize("device, code, complaint", [
+    ("opencl:99", 6, "there is no device opencl:99"),
+    ("cpu", 6, "opencl"),
+    ("toaster", 2, "toaster")])
+def test_devices_that_cannot_be_are_refused(compiled, device, code, complaint):
+    done = run_model(compiled / "opencl" / "softmax" / "model.so", "--device", device,
+                     "--repeat", 1)
+    assert done.returncode == code, done.stderr
+    assert complaint in done.stderr
 
 
 def test_libraries_are_for_the_cpu_behind(compiled):

@@ -27,7 +27,7 @@ def rewrite(tvm, read, target, request):
         raise Unusable("they need TVM %s and this is %s" % (
             faster_folding.SUPPORTED_RELEASE.rstrip("."), tvm.__version__))
     if target.kind.name != "llvm":
-        raise Unusable("they are LLVM code and the target is %s" % target.kind.name)
+        raise Unusable("our own are for CPUs and the target is %s" % target.kind.name)
     if wanted == "auto" and records and records["explicit"]:
         raise Unusable("tuning records were named, which are of TVM's schedules")
     if wanted == "auto" and request["opt_level"] < 3:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from run_model_tools import environment
 from run_model_tools.errors import MISSING_FILE, USAGE, ToolError, command
-from run_model_tools.targets import named_targets
+from run_model_tools.targets import named_devices, named_targets
 from run_model_tools.zoo import models as zoo
 from run_model_tools.zoo.build import Builder, Cell
 from run_model_tools.zoo.manifest import Model, choose, read_manifest
@@ -42,7 +42,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="default: all but the seeded ones")
     parser.add_argument("--seeded", action="store_true", help="the seeded models")
     parser.add_argument("--targets", type=names, default=[], metavar="T,U",
-                        help="names of artifacts/targets.json (default: all of them)")
+                        help="names of artifacts/targets.json (default: its CPUs, without its GPUs)")
     parser.add_argument("--forms", metavar="F,G",
                         help="also make these forms of each artifact; as compile_model says")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
@@ -61,11 +61,12 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def choose_targets(wanted: list[str]) -> list[str]:
-    known = list(named_targets())
+    cpus = list(named_targets())
+    known = [*cpus, *named_devices()]
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise ToolError(USAGE, f"there is no target '{unknown[0]}'; there are {', '.join(known)}.")
-    return wanted or known
+    return wanted or cpus
 
 
 def fetch(models: list[Model], needed: list[Model], fetcher: Fetcher) -> list[zoo.Outcome]:

@@ -17,6 +17,7 @@ namespace run_model {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
@@ -55,17 +56,18 @@ TEST_F(ProgramTest, ReportsAsText) {
       classify({"--no-normalize", "--std", "1600", "1600", "1600", "--threads=1"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_TRUE(has_elements(
+  EXPECT_THAT(
       lines_of(result.out),
-      {"Original image: 8x6x3", "Resized to: 5x4", "Final image size: 4x4x3", "Color order: RGB",
-       "Pixel scaling: 0 to 255 (Caffe-style)", "Mean (R,G,B): [0, 0, 0]",
-       "Std (R,G,B):  [1600, 1600, 1600]", "Input tensor range: [0.00625, 0.125], mean: 0.0479167",
-       "Output shape: 1 3", "Logits range: [0.1, 2], mean: 0.766667",
-       MatchesRegex("Time: load [0-9.]+ ms, preprocess [0-9.]+ ms, "
-                    "run [0-9.]+ ms \\(1 thread\\)"),
-       "", "===== Running net =====", "Top-3 Predictions:", "  1) id=0  p=0.760533  red things",
-       "  2) id=2  p=0.125715  blue things", "  3) id=1  p=0.113752  green things",
-       "Predicted class: 0 (red things)"}));
+      ElementsAre("Original image: 8x6x3", "Resized to: 5x4", "Final image size: 4x4x3",
+                  "Color order: RGB", "Pixel scaling: 0 to 255 (Caffe-style)",
+                  "Mean (R,G,B): [0, 0, 0]", "Std (R,G,B):  [1600, 1600, 1600]",
+                  "Input tensor range: [0.00625, 0.125], mean: 0.0479167", "Output shape: 1 3",
+                  "Logits range: [0.1, 2], mean: 0.766667",
+                  MatchesRegex("Time: load [0-9.]+ ms, preprocess [0-9.]+ ms, "
+                               "run [0-9.]+ ms \\(1 thread\\)"),
+                  "", "===== Running net =====", "Top-3 Predictions:",
+                  "  1) id=0  p=0.760533  red things", "  2) id=2  p=0.125715  blue things",
+                  "  3) id=1  p=0.113752  green things", "Predicted class: 0 (red things)"));
 }
 
 TEST_F(ProgramTest, SubtractsInTheNetworksOrder) {

@@ -17,7 +17,7 @@ constexpr DLDataType kHandle{kDLOpaqueHandle, 64, 1};
 constexpr DLDataType kInt32{kDLInt, 32, 1};
 constexpr DLDataType kHalf{kDLFloat, 16, 1};
 
-PackedValue number(std::int64_t value) {
+PackedValue whole(std::int64_t value) {
   PackedValue packed{};
   packed.v_int64 = value;
   return packed;
@@ -37,7 +37,7 @@ TEST(LaunchTest, ReadsSizesByTheirTags) {
       kernel_of({kHandle}, {"blockIdx.y", "threadIdx.x", "threadIdx.z", "threadIdx.x", "blockIdx.x",
                             "tir.use_dyn_shared_memory"});
   const LaunchSize size =
-      read(kernel, {number(0), number(7), number(8), number(2), number(8), number(0), number(4096)},
+      read(kernel, {whole(0), whole(7), whole(8), whole(2), whole(8), whole(0), whole(4096)},
            {kTypeNull, 0, 0, 0, 0, 0, 0});
   EXPECT_TRUE(has_elements(size.groups, {1, 7, 1}));
   EXPECT_TRUE(has_elements(size.threads, {8, 1, 2}));
@@ -49,12 +49,12 @@ TEST(LaunchTest, ReadsSizesByTheirTags) {
 TEST(LaunchTest, RefusesArgumentsThatAreNotTheKernels) {
   const KernelInfo kernel = kernel_of({kHandle, kInt32, kHalf}, {"blockIdx.x"});
   const std::vector<int> codes{kTypeOpaqueHandle, kTypeInt, kTypeFloat, kTypeInt};
-  const std::vector<PackedValue> values{number(64), number(-5), number(0), number(1)};
+  const std::vector<PackedValue> values{whole(64), whole(-5), whole(0), whole(1)};
   EXPECT_EQ(read(kernel, values, codes).groups[0], 1U);
   const auto refused = [&](std::size_t index, std::int64_t value, int code) {
     std::vector<PackedValue> other = values;
     std::vector<int> other_codes = codes;
-    other[index] = number(value);
+    other[index] = whole(value);
     other_codes[index] = code;
     return throws_error([&] { read(kernel, other, other_codes); }, ErrorKind::kModel, {"'k'"});
   };
@@ -94,13 +94,13 @@ TEST(LaunchTest, GivesScalarsInTheirOwnSize) {
   std::uint16_t bits = 0;
   std::memcpy(&bits, half.bytes.data(), sizeof(bits));
   EXPECT_EQ(bits, 0x3E00);
-  const ScalarBytes negative = scalar_bytes(number(-2), kInt32);
+  const ScalarBytes negative = scalar_bytes(whole(-2), kInt32);
   ASSERT_EQ(negative.size, 4U);
   std::int32_t value = 0;
   std::memcpy(&value, negative.bytes.data(), sizeof(value));
   EXPECT_EQ(value, -2);
-  EXPECT_EQ(scalar_bytes(number(1), {kDLUInt, 1, 1}).size, 1U);
-  EXPECT_EQ(scalar_bytes(number(1), {kDLInt, 64, 1}).size, 8U);
+  EXPECT_EQ(scalar_bytes(whole(1), {kDLUInt, 1, 1}).size, 1U);
+  EXPECT_EQ(scalar_bytes(whole(1), {kDLInt, 64, 1}).size, 8U);
 }
 
 TEST(DeviceNameTest, IsWhatUsersWrite) {
