@@ -42,7 +42,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="default: all but the seeded ones")
     parser.add_argument("--seeded", action="store_true", help="the seeded models")
     parser.add_argument("--targets", type=names, default=[], metavar="T,U",
-                        help="names of artifacts/targets.json (default: its CPUs, without its GPUs)")
+                        help="names of artifacts/targets.json (default: all of its CPUs)")
     parser.add_argument("--forms", metavar="F,G",
                         help="also make these forms of each artifact; as compile_model says")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
