@@ -153,8 +153,10 @@ void refuse_second_kernels(const ByteReader& reader, const DeviceCodes& codes) {
   }
 }
 
-DeviceBlob read_blob(std::span<const std::byte> blob, const std::string& source, std::size_t base,
-                     bool with_codes) {
+}  // namespace
+
+DeviceBlob read_device_blob(std::span<const std::byte> blob, const std::string& source,
+                            std::size_t base) {
   ByteReader length_reader(blob, source, {}, base);
   const std::uint64_t length = length_reader.u64("the length of the embedded modules");
   const auto content = length_reader.bytes(length, "the embedded modules");
@@ -176,7 +178,7 @@ DeviceBlob read_blob(std::span<const std::byte> blob, const std::string& source,
       parsed.graph = read_graph(reader);
     } else if (key == "metadata" || key == "const_loader") {
       read_constants(reader, source);
-    } else if (with_codes && is_device_code(key)) {
+    } else if (is_device_code(key)) {
       parsed.codes.push_back(read_device_code(reader, key));
     } else {
       refuse_module(source, key);
@@ -187,18 +189,6 @@ DeviceBlob read_blob(std::span<const std::byte> blob, const std::string& source,
   }
   refuse_second_kernels(reader, parsed.codes);
   return parsed;
-}
-
-}  // namespace
-
-DeviceBlob read_device_blob(std::span<const std::byte> blob, const std::string& source,
-                            std::size_t base) {
-  return read_blob(blob, source, base, true);
-}
-
-std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
-                                               const std::string& source, std::size_t base) {
-  return read_blob(blob, source, base, false).graph;
 }
 
 void refuse_device_codes(const DeviceCodes& codes, const std::string& source) {

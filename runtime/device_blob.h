@@ -40,10 +40,6 @@ struct DeviceBlob {
 DeviceBlob read_device_blob(std::span<const std::byte> blob, const std::string& source,
                             std::size_t base = 0);
 
-// Its graph, where there may be no code for a GPU.
-std::optional<EmbeddedGraph> parse_device_blob(std::span<const std::byte> blob,
-                                               const std::string& source, std::size_t base = 0);
-
 // Throws Error(kIncompatible) where there is code for a GPU.
 void refuse_device_codes(const DeviceCodes& codes, const std::string& source);
 

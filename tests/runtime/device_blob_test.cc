@@ -59,7 +59,7 @@ std::string blob(const std::vector<std::string>& modules) {
 }
 
 std::optional<EmbeddedGraph> parse_blob(const std::string& bytes) {
-  return parse_device_blob(std::as_bytes(std::span(bytes)), "library 'm.so'", 1000);
+  return read_device_blob(std::as_bytes(std::span(bytes)), "library 'm.so'", 1000).graph;
 }
 
 class GraphKeyTest : public testing::TestWithParam<const char*> {};
@@ -119,9 +119,9 @@ TEST(DeviceBlobTest, ConstantsOfExternalFunctionsAreRefused) {
 }
 
 TEST(DeviceBlobTest, NamesWhatAModuleIsFor) {
-  EXPECT_TRUE(throws_error([] { parse_blob(blob({text("cuda") + "binary"})); },
+  EXPECT_TRUE(throws_error([] { parse_blob(blob({text("metal") + "binary"})); },
                            ErrorKind::kIncompatible,
-                           {"was compiled for an NVIDIA GPU (cuda)", "compile for the CPU"}));
+                           {"was compiled for an Apple GPU (metal)", "compile for the CPU"}));
   EXPECT_TRUE(throws_error([] { parse_blob(blob({text("AotExecutorFactory")})); },
                            ErrorKind::kIncompatible, "ahead-of-time executor"));
   EXPECT_TRUE(throws_error([] { parse_blob(blob({text("my_codegen\x1b[31m")})); },

@@ -14,13 +14,11 @@ from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact
 from run_model_tools.compiling.graph_file import device_types
 from run_model_tools.environment import BUILD_DIR
-from run_model_tools.errors import FAILED_RUN, ToolError
+from run_model_tools.errors import FAILED_RUN, WRONG_MACHINE, ToolError
 from run_model_tools.verifying.execution import Machine, NotRun, judge, run_program
 
 _ENOUGH_SECONDS = 20
 _CPU = 1
-_HAS_NO_DEVICE = 6
-"""What run_model ends with where a device or its driver is missing (errors.py)."""
 
 
 def run_on_device(folder: Path, device: str, inputs: list[dict[str, np.ndarray]],
@@ -74,7 +72,7 @@ def _by_run_model(folder: Path, device: str, given: Path, made: Path) -> tuple[l
         raise NotRun(f"{program.name} finds no device of {device} here")
     done = run_program([str(program), str((folder / artifact.LIBRARY).resolve()), "--device",
                         f"{device}:0", "--inputs", str(given), "--outputs", str(made)])
-    if done.returncode == _HAS_NO_DEVICE:
+    if done.returncode == WRONG_MACHINE:
         raise NotRun(done.stderr.strip()[-300:])
     judge(done, Machine(device))
     return [made], f"{' '.join(line.split()[:2])}".rstrip(",")
