@@ -198,9 +198,10 @@ class GraphParser {
       JsonField devices = sized(typed_list(attrs, "device_index", "list_int"), count);
       for (std::size_t i = 0; i < count; ++i) {
         std::int64_t device = devices.at(i).integer(INT32_MIN, INT32_MAX);
-        placement[i] = static_cast<DLDeviceType>(device);
-        if (!device_type_name(placement[i]))
+        if (!device_type_name(device)) {
           refuse_placement(devices.at(i), "device type " + std::to_string(device));
+        }
+        placement[i] = static_cast<DLDeviceType>(device);
       }
     }
     if (attrs.has("storage_scope")) {

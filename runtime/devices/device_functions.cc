@@ -152,11 +152,13 @@ class DeviceFunctions::SetDevice final : public HostCallable {
                                          " is called with other arguments than the kind and the "
                                          "index of a device");
     }
+    const std::int64_t type = values[0].v_int64;
     const std::int64_t index = values[1].v_int64;
-    if (index < 0 || index > std::numeric_limits<int>::max()) {
-      throw Error(ErrorKind::kModel, "compiled code asks for device " + std::to_string(index));
+    if (!device_type_name(type) || index < 0 || index > std::numeric_limits<int>::max()) {
+      throw Error(ErrorKind::kModel, "compiled code asks for device " + std::to_string(index) +
+                                         " of type " + std::to_string(type));
     }
-    set_current_device(static_cast<DLDeviceType>(values[0].v_int64), static_cast<int>(index));
+    set_current_device(static_cast<DLDeviceType>(type), static_cast<int>(index));
   }
 };
 

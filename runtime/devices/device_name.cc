@@ -24,7 +24,7 @@ constexpr int kMostDeviceIndex = 4096;
 
 }  // namespace
 
-std::optional<std::string_view> device_type_name(DLDeviceType type) {
+std::optional<std::string_view> device_type_name(std::int64_t type) {
   for (const auto& [known, name] : kNames) {
     if (known == type) return name;
   }

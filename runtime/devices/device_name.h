@@ -1,6 +1,7 @@
 // How people name devices: "opencl:0".
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,8 +11,8 @@
 namespace run_model {
 
 // The kinds of devices that a graph may place tensors on: "cpu", "cuda", "opencl", "vulkan";
-// nothing for others.
-std::optional<std::string_view> device_type_name(DLDeviceType type);
+// nothing for others. It takes a number because files may hold one that is no DLDeviceType.
+std::optional<std::string_view> device_type_name(std::int64_t type);
 std::optional<DLDeviceType> device_type_named(std::string_view name);
 
 // "opencl:0", or "device type 8:0" for a kind that has no name here; the CPU is just "cpu".
