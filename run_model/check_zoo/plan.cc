@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <set>
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "run_model/check_zoo/process.h"
 #include "runtime/devices/drivers.h"
 #include "runtime/elf/host.h"
 
@@ -109,13 +111,25 @@ struct Way {
   std::string impossible_because;  // empty: it is possible
 };
 
-// Why there is no device of that kind; empty where there is, and for the CPU.
+// Why there is no device of that kind; empty where there is, and for the CPU. A copy of this
+// process finds out: drivers start threads, and the copies that check networks need a process
+// without any.
 std::string why_no_device(const std::string& kind) {
   if (kind.empty()) return "";
-  for (DeviceDriver* driver : device_drivers()) {
-    if (driver->name() == kind) return driver->absence().reason;
+  const auto drivers = device_drivers();
+  const auto driver = std::find_if(drivers.begin(), drivers.end(),
+                                   [&](DeviceDriver* each) { return each->name() == kind; });
+  if (driver == drivers.end()) return "this program was built without a driver for " + kind;
+  ChildProcess child({}, [&] {
+    std::cout << (*driver)->absence().reason << std::endl;
+    return 0;
+  });
+  std::string reason;
+  while (child.output_fd() >= 0) {
+    for (const std::string& line : child.read_output()) reason += line;
   }
-  return "this program was built without a driver for " + kind;
+  const std::string failure = child.wait();
+  return failure.empty() ? reason : "a process that looked for " + kind + " " + failure;
 }
 
 Way find_way(const ListedTarget& target, const CheckSettings& settings, const CheckHost& host) {

@@ -121,7 +121,7 @@ def test_programs_are_stripped_and_depend_on_what_is_named(program: str, install
 
 @pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
 def test_the_rpc_server_is_small(installed: Path) -> None:
-    assert (installed / "usr/bin/rpc_server").stat().st_size <= 1_500_000
+    assert (installed / "usr/bin/rpc_server").stat().st_size <= 1_700_000
 
 
 @pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")

@@ -205,7 +205,7 @@ def test_files_and_devices(remote):
     remote.remove("few")
     assert "few" in error_of(remote.download, "few")
     device = remote.cpu()
-    assert device.exist and not remote.cl(0).exist
+    assert device.exist and not remote.metal(0).exist
     assert device.multi_processor_count >= 1
     assert device.device_name is None or isinstance(device.device_name, str)
     device.sync()
