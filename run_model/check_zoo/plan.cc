@@ -121,7 +121,7 @@ std::string why_no_device(const std::string& kind) {
                                    [&](DeviceDriver* each) { return each->name() == kind; });
   if (driver == drivers.end()) return "this program was built without a driver for " + kind;
   ChildProcess child({}, [&] {
-    std::cout << (*driver)->absence().reason << std::endl;
+    std::cout << (*driver)->absence().reason << '\n' << std::flush;
     return 0;
   });
   std::string reason;
