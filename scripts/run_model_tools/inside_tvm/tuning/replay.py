@@ -201,7 +201,7 @@ class Extracted:
         return self._found
 
 
-_FEATURES: dict = {}
+_FEATURES = {}
 
 
 def features_of(task):
