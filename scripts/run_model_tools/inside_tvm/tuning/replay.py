@@ -201,7 +201,7 @@ class Extracted:
         return self._found
 
 
-_FEATURES = {}
+_FEATURES = {}  # type: dict
 
 
 def features_of(task):
