@@ -13,10 +13,9 @@ import pytest
 from conftest import CARTPOLE
 
 from cartpole_tools import environment
-from cartpole_tools.dqn import Learner, Settings
 from cartpole_tools.policy_file import policy_file, read_policy
 from cartpole_tools.replay import Replay
-from run_model_tools.tuners.q_network import Adam, QNetwork
+from run_model_tools.tuners.q_network import Adam, QLearner, QNetwork
 
 POLICY = CARTPOLE / "policy.onnx"
 
@@ -122,12 +121,12 @@ def test_an_episode_cut_off_has_a_future() -> None:
 def test_learning_brings_values_to_their_targets() -> None:
     """A world of one step, with a reward for the second action alone."""
     random = np.random.default_rng(2)
-    learner = Learner(Settings(sizes=(1, 8, 2)), random)
+    learner = QLearner((1, 8, 2), random, follow=0.005)
     for _ in range(3000):
         actions = random.integers(2, size=32)
         observations = np.ones((32, 1), dtype=np.float32)
-        learner.learn((observations, actions, actions.astype(np.float32), observations,
-                       np.zeros(32, dtype=np.float32)), 3e-3)
+        learner.learn(observations, actions, actions.astype(np.float32), observations,
+                      np.zeros(32, dtype=np.float32), 3e-3)
     np.testing.assert_allclose(learner.network(np.ones((1, 1), dtype=np.float32)), [[0, 1]],
                                atol=0.05)
 

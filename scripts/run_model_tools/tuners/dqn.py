@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.tuners.q_network import Adam, QNetwork
+from run_model_tools.tuners.q_network import QLearner
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,8 @@ class Dqn:
         self._settings, self._random = settings, random
         self.actions = actions
         self.explore = settings.explore_first
-        self.network = QNetwork((inputs, *settings.hidden, actions), random)
-        self.target = self.network.copy()
-        self._adam = Adam(self.network.parameters)
+        self._learner = QLearner((inputs, *settings.hidden, actions), random, settings.follow)
+        self.network = self._learner.network
         self._states = np.zeros((settings.memory, inputs), dtype=np.float32)
         self._following = np.zeros((settings.memory, inputs), dtype=np.float32)
         self._actions = np.zeros(settings.memory, dtype=np.int64)
@@ -71,20 +70,9 @@ class Dqn:
         if count < self._settings.learn_from:
             return None
         chosen = self._random.integers(count, size=self._settings.batch)
-        following = self._following[chosen]
-        rows, actions = np.arange(len(chosen)), self._actions[chosen]
-        # Double Q-learning: the learning network chooses, the target network says what it is worth.
-        best = np.argmax(self.network(following), axis=1)
-        worth = self.target(following)[rows, best]
-        wanted = self._rewards[chosen] + self._settings.discount * worth
-        values = self.network.layers(self._states[chosen])
-        errors = values[-1][rows, actions] - wanted
-        of_output = np.zeros_like(values[-1])
-        # The gradient of Huber's loss: that of half the square, cut off at 1.
-        of_output[rows, actions] = np.clip(errors, -1, 1) / np.float32(len(chosen))
-        self._adam.step(self.network.gradient(values, of_output), self._settings.rate)
-        self.target.move_towards(self.network, self._settings.follow)
-        return float(np.mean(np.square(errors)))
+        return self._learner.learn(self._states[chosen], self._actions[chosen],
+                                   self._rewards[chosen], self._following[chosen],
+                                   self._settings.discount, self._settings.rate)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that it has learnt and remembers, for load()."""
@@ -93,7 +81,7 @@ class Dqn:
                   for i, array in enumerate(group)}
         return {**arrays, "states": self._states[:count], "following": self._following[:count],
                 "actions": self._actions[:count], "rewards": self._rewards[:count],
-                "counts": np.array([self.remembered, self._adam.steps], dtype=np.int64),
+                "counts": np.array([self.remembered, self._learner.adam.steps], dtype=np.int64),
                 "explore": np.array(self.explore)}
 
     def load(self, state: dict[str, np.ndarray]) -> None:
@@ -108,9 +96,10 @@ class Dqn:
         for mine, name in ((self._states, "states"), (self._following, "following"),
                            (self._actions, "actions"), (self._rewards, "rewards")):
             mine[:count] = state[name]
-        self.remembered, self._adam.steps = (int(n) for n in state["counts"])
+        self.remembered, self._learner.adam.steps = (int(n) for n in state["counts"])
         self.explore = float(state["explore"])
 
     def _groups(self) -> dict[str, list[Any]]:
-        return {"network": self.network.parameters, "target": self.target.parameters,
-                "means": self._adam.means, "squares": self._adam.squares}
+        adam = self._learner.adam
+        return {"network": self.network.parameters, "target": self._learner.target.parameters,
+                "means": adam.means, "squares": adam.squares}

@@ -1,4 +1,4 @@
-"""A small fully connected network in NumPy: its values, its gradient, and Adam."""
+"""A small fully connected network in NumPy: its values, its gradient, Adam, and Q-learning."""
 
 from __future__ import annotations
 
@@ -79,3 +79,33 @@ class Adam:
             m += np.float32(1 - self.beta1) * (g - m)
             s += np.float32(1 - self.beta2) * (g * g - s)
             p -= np.float32(scale) * m / (np.sqrt(s) + np.float32(self.epsilon))
+
+
+class QLearner:
+    """A network that learns, and one that follows it slowly and gives the targets: Mnih et al.
+    2015, "Human-level control through deep reinforcement learning", with the targets of van
+    Hasselt et al. 2016 (double Q-learning)."""
+
+    def __init__(self, sizes: tuple[int, ...], random: np.random.Generator, follow: float) -> None:
+        """`follow`: share of the way that the target network goes at each step."""
+        self.network = QNetwork(sizes, random)
+        self.target = self.network.copy()
+        self.adam = Adam(self.network.parameters)
+        self._follow = follow
+
+    def learn(self, states: np.ndarray, actions: np.ndarray, rewards: np.ndarray,
+              following: np.ndarray, weights: np.ndarray | float, rate: float) -> float:
+        """One step on a batch of transitions; `weights`: what the following states' values count.
+        Gives the mean square of the errors."""
+        rows = np.arange(len(actions))
+        # The learning network chooses the next action, the target network says what it is worth.
+        best = np.argmax(self.network(following), axis=1)
+        wanted = rewards + weights * self.target(following)[rows, best]
+        values = self.network.layers(states)
+        errors = values[-1][rows, actions] - wanted
+        of_output = np.zeros_like(values[-1])
+        # The gradient of Huber's loss: that of half the square, cut off at 1.
+        of_output[rows, actions] = np.clip(errors, -1, 1) / np.float32(len(actions))
+        self.adam.step(self.network.gradient(values, of_output), rate)
+        self.target.move_towards(self.network, self._follow)
+        return float(np.mean(np.square(errors)))
