@@ -92,6 +92,34 @@ TorchvisionAnchors torchvision_anchors(const JsonField& field) {
   return anchors;
 }
 
+PyramidAnchors pyramid_anchors(const JsonField& field) {
+  constexpr std::array<std::string_view, 7> kKnown{
+      "generator", "feature_maps", "sizes", "aspect_ratios", "offset", "round", "outer"};
+  refuse_other_members(field, kKnown);
+  PyramidAnchors anchors;
+  anchors.feature_maps = list_field(field.member("feature_maps"), size_field);
+  if (anchors.feature_maps.empty()) field.member("feature_maps").fail("is empty");
+  const auto lists = [&](std::string_view key) {
+    const JsonField given = field.member(key);
+    const auto each =
+        list_field(given, [](const JsonField& list) { return list_field(list, positive_number); });
+    if (each.size() != anchors.feature_maps.size()) {
+      given.fail("has not one list for each of the feature maps");
+    }
+    for (std::size_t i = 0; i < each.size(); ++i) {
+      if (each[i].empty()) given.at(i).fail("is empty");
+    }
+    return each;
+  };
+  anchors.sizes = lists("sizes");
+  anchors.aspect_ratios = lists("aspect_ratios");
+  anchors.offset = number_or(field, "offset", 0.0);
+  anchors.round = flag_or(field, "round", true);
+  const auto outer = find_member(field, "outer");
+  anchors.sizes_first = outer && one_of(*outer, {"ratios", "sizes"}) == "sizes";
+  return anchors;
+}
+
 std::vector<Anchor> listed_anchors(const JsonField& field) {
   constexpr std::array<std::string_view, 2> kKnown{"generator", "boxes"};
   refuse_other_members(field, kKnown);
@@ -106,9 +134,10 @@ std::vector<Anchor> listed_anchors(const JsonField& field) {
 
 AnchorSource anchors_field(const JsonField& field) {
   const std::string generator =
-      one_of(field.member("generator"), {"mediapipe", "torchvision", "list"});
+      one_of(field.member("generator"), {"mediapipe", "torchvision", "pyramid", "list"});
   if (generator == "mediapipe") return mediapipe_anchors(field);
   if (generator == "torchvision") return torchvision_anchors(field);
+  if (generator == "pyramid") return pyramid_anchors(field);
   return listed_anchors(field);
 }
 

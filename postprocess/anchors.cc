@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include <run_model/error.h>
 
@@ -11,18 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxAnchors = 4'000'000;
 
-struct Sides {
-  double width = 0.0, height = 0.0;
-};
-
-void check_room(std::size_t there, std::size_t rows, std::size_t columns, std::size_t each) {
-  if (each != 0 && rows > (kMaxAnchors - there) / columns / each) {
-    throw Error(ErrorKind::kMismatch,
-                "the task's anchors are more than " + std::to_string(kMaxAnchors),
-                "correct the feature maps or strides in its description");
-  }
-}
-
 double mediapipe_scale(const MediapipeAnchors& options, std::size_t layer) {
   const std::size_t layers = options.strides.size();
   if (layers == 1) return (options.min_scale + options.max_scale) * 0.5;
@@ -30,8 +20,9 @@ double mediapipe_scale(const MediapipeAnchors& options, std::size_t layer) {
                                  static_cast<double>(layers - 1);
 }
 
+// Adds the sides of a layer's anchors.
 void add_mediapipe_layer(const MediapipeAnchors& options, std::size_t layer,
-                         std::vector<Sides>& sides) {
+                         std::vector<AnchorGrid::Sides>& sides) {
   const double scale = mediapipe_scale(options, layer);
   const auto add = [&](double size, double ratio) {
     sides.push_back({size * std::sqrt(ratio), size / std::sqrt(ratio)});
@@ -50,38 +41,6 @@ void add_mediapipe_layer(const MediapipeAnchors& options, std::size_t layer,
   }
 }
 
-// Layers of the same stride share their cells: the anchors of all of them follow each other there.
-std::vector<Anchor> mediapipe_anchors(const MediapipeAnchors& options) {
-  std::vector<Anchor> anchors;
-  for (std::size_t layer = 0; layer < options.strides.size();) {
-    const std::size_t first = layer;
-    std::vector<Sides> sides;
-    // With feature maps of their own, MediaPipe does not look at strides.
-    do {
-      add_mediapipe_layer(options, layer, sides);
-      ++layer;
-    } while (layer < options.strides.size() && options.strides[layer] == options.strides[first]);
-    const int stride = options.strides[first];
-    const auto cells = [stride](int side) { return (side + stride - 1) / stride; };
-    const bool given = !options.feature_maps.empty();
-    const int rows = given ? options.feature_maps[first][0] : cells(options.input_height);
-    const int columns = given ? options.feature_maps[first][1] : cells(options.input_width);
-    check_room(anchors.size(), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns),
-               sides.size());
-    for (int y = 0; y < rows; ++y) {
-      for (int x = 0; x < columns; ++x) {
-        for (const Sides& side : sides) {
-          anchors.push_back({(x + options.anchor_offset_x) / columns,
-                             (y + options.anchor_offset_y) / rows,
-                             options.fixed_anchor_size ? 1.0 : side.width,
-                             options.fixed_anchor_size ? 1.0 : side.height});
-        }
-      }
-    }
-  }
-  return anchors;
-}
-
 std::vector<double> torchvision_scales(const TorchvisionAnchors& options) {
   if (!options.scales.empty()) return options.scales;
   const std::size_t maps = options.feature_maps.size();
@@ -96,49 +55,134 @@ std::vector<double> torchvision_scales(const TorchvisionAnchors& options) {
   return scales;
 }
 
-std::vector<Anchor> torchvision_anchors(const TorchvisionAnchors& options) {
+}  // namespace
+
+AnchorGrid::AnchorGrid(const AnchorSource& source, double input_width, double input_height) {
+  if (const auto* list = std::get_if<std::vector<Anchor>>(&source)) {
+    list_ = list;
+    size_ = list->size();
+  } else if (const auto* mediapipe = std::get_if<MediapipeAnchors>(&source)) {
+    add_mediapipe(*mediapipe);
+  } else if (const auto* torchvision = std::get_if<TorchvisionAnchors>(&source)) {
+    add_default_boxes(*torchvision);
+  } else {
+    add_pyramid(std::get<PyramidAnchors>(source), input_width, input_height);
+  }
+}
+
+Anchor AnchorGrid::at(std::size_t index) const {
+  if (list_ != nullptr) return (*list_)[index];
+  const auto after =
+      std::upper_bound(maps_.begin(), maps_.end(), index,
+                       [](std::size_t place, const Map& map) { return place < map.first; });
+  const Map& map = *std::prev(after);
+  const std::size_t cell = (index - map.first) / map.sides.size();
+  const Sides& sides = map.sides[(index - map.first) % map.sides.size()];
+  return {(static_cast<double>(cell % map.columns) + map.offset_x) / map.cells_x,
+          (static_cast<double>(cell / map.columns) + map.offset_y) / map.cells_y, sides.width,
+          sides.height};
+}
+
+void AnchorGrid::add_map(std::array<int, 2> rows_columns, Map map) {
+  const auto rows = static_cast<std::size_t>(rows_columns[0]);
+  map.columns = static_cast<std::size_t>(rows_columns[1]);
+  // Without any side it has no anchors.
+  if (map.sides.empty()) return;
+  if (rows > (kMaxAnchors - size_) / map.columns / map.sides.size()) {
+    throw Error(ErrorKind::kMismatch,
+                "the task's anchors are more than " + std::to_string(kMaxAnchors),
+                "correct the feature maps or strides in its description");
+  }
+  map.first = size_;
+  size_ += rows * map.columns * map.sides.size();
+  maps_.push_back(std::move(map));
+}
+
+// Layers of the same stride share their cells: the anchors of all of them follow each other there.
+void AnchorGrid::add_mediapipe(const MediapipeAnchors& options) {
+  for (std::size_t layer = 0; layer < options.strides.size();) {
+    const std::size_t first = layer;
+    Map map;
+    // With feature maps of their own, MediaPipe does not look at strides.
+    do {
+      add_mediapipe_layer(options, layer, map.sides);
+      ++layer;
+    } while (layer < options.strides.size() && options.strides[layer] == options.strides[first]);
+    if (options.fixed_anchor_size) std::fill(map.sides.begin(), map.sides.end(), Sides{1.0, 1.0});
+    const int stride = options.strides[first];
+    const auto cells = [stride](int side) { return (side + stride - 1) / stride; };
+    const std::array<int, 2> size =
+        options.feature_maps.empty()
+            ? std::array{cells(options.input_height), cells(options.input_width)}
+            : options.feature_maps[first];
+    map.offset_x = options.anchor_offset_x;
+    map.offset_y = options.anchor_offset_y;
+    map.cells_x = size[1];
+    map.cells_y = size[0];
+    add_map(size, std::move(map));
+  }
+}
+
+void AnchorGrid::add_default_boxes(const TorchvisionAnchors& options) {
   const std::vector<double> scales = torchvision_scales(options);
-  std::vector<Anchor> anchors;
   for (std::size_t k = 0; k < options.feature_maps.size(); ++k) {
     const double between = std::sqrt(scales[k] * scales[k + 1]);
-    std::vector<Sides> sides{{scales[k], scales[k]}, {between, between}};
+    Map map;
+    map.sides = {{scales[k], scales[k]}, {between, between}};
     for (const double ratio : options.aspect_ratios[k]) {
       const double root = std::sqrt(ratio);
-      sides.push_back({scales[k] * root, scales[k] / root});
-      sides.push_back({scales[k] / root, scales[k] * root});
+      map.sides.push_back({scales[k] * root, scales[k] / root});
+      map.sides.push_back({scales[k] / root, scales[k] * root});
     }
     if (options.clip) {
-      for (Sides& side : sides) {
+      for (Sides& side : map.sides) {
         side = {std::clamp(side.width, 0.0, 1.0), std::clamp(side.height, 0.0, 1.0)};
       }
     }
-    const auto [rows, columns] = options.feature_maps[k];
     const bool stepped = !options.steps.empty();
-    const double cells_x = stepped ? options.input_width / options.steps[k] : columns;
-    const double cells_y = stepped ? options.input_height / options.steps[k] : rows;
-    check_room(anchors.size(), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns),
-               sides.size());
-    for (int y = 0; y < rows; ++y) {
-      for (int x = 0; x < columns; ++x) {
-        for (const Sides& side : sides) {
-          anchors.push_back({(x + 0.5) / cells_x, (y + 0.5) / cells_y, side.width, side.height});
-        }
-      }
-    }
+    map.cells_x = stepped ? options.input_width / options.steps[k] : options.feature_maps[k][1];
+    map.cells_y = stepped ? options.input_height / options.steps[k] : options.feature_maps[k][0];
+    add_map(options.feature_maps[k], std::move(map));
   }
-  return anchors;
 }
 
-}  // namespace
-
-std::vector<Anchor> generate_anchors(const AnchorSource& source) {
-  if (const auto* mediapipe = std::get_if<MediapipeAnchors>(&source)) {
-    return mediapipe_anchors(*mediapipe);
+void AnchorGrid::add_pyramid(const PyramidAnchors& options, double input_width,
+                             double input_height) {
+  for (std::size_t k = 0; k < options.feature_maps.size(); ++k) {
+    const auto [rows, columns] = options.feature_maps[k];
+    const double stride_x = std::floor(input_width / columns);
+    const double stride_y = std::floor(input_height / rows);
+    if (stride_x < 1 || stride_y < 1) {
+      throw Error(ErrorKind::kMismatch,
+                  "the task's feature map " + std::to_string(k) + " has " + std::to_string(rows) +
+                      " x " + std::to_string(columns) + " cells, more than the input has pixels",
+                  "correct the feature maps in its description: they are [height, width]");
+    }
+    Map map;
+    const auto add = [&](double size, double ratio) {
+      const double root = std::sqrt(ratio);
+      double width = size / root, height = size * root;
+      if (options.round) {
+        // Half sides, and of two that are as near the even one, as torch.round() has it.
+        width = 2 * std::nearbyint(width / 2);
+        height = 2 * std::nearbyint(height / 2);
+      }
+      map.sides.push_back({width / input_width, height / input_height});
+    };
+    if (options.sizes_first) {
+      for (const double size : options.sizes[k]) {
+        for (const double ratio : options.aspect_ratios[k]) add(size, ratio);
+      }
+    } else {
+      for (const double ratio : options.aspect_ratios[k]) {
+        for (const double size : options.sizes[k]) add(size, ratio);
+      }
+    }
+    map.offset_x = map.offset_y = options.offset;
+    map.cells_x = input_width / stride_x;
+    map.cells_y = input_height / stride_y;
+    add_map(options.feature_maps[k], std::move(map));
   }
-  if (const auto* torchvision = std::get_if<TorchvisionAnchors>(&source)) {
-    return torchvision_anchors(*torchvision);
-  }
-  return std::get<std::vector<Anchor>>(source);
 }
 
 }  // namespace run_model

@@ -95,7 +95,7 @@ std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
 CandidateBlocks ssd_blocks(const DetectionTask& task, const SsdForm& form, std::size_t labels,
                            std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
-  auto anchors = std::make_shared<const std::vector<Anchor>>(generate_anchors(form.anchors));
+  auto anchors = std::make_shared<const AnchorGrid>(form.anchors, input.width, input.height);
   const std::string count = std::to_string(anchors->size());
   const OutputValues& boxes = add_output(result, outputs, form.boxes);
   const std::size_t least = std::max(
@@ -113,7 +113,7 @@ CandidateBlocks ssd_blocks(const DetectionTask& task, const SsdForm& form, std::
   block.scores = scores.data();
   block.decode = [&task, &form, anchors, numbers = boxes.data(), columns = table.columns,
                   input](std::size_t row) {
-    return decode_ssd(task, form, numbers + row * columns, (*anchors)[row], input);
+    return decode_ssd(task, form, numbers + row * columns, anchors->at(row), input);
   };
   result.blocks.push_back(std::move(block));
   return result;

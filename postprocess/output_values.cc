@@ -22,13 +22,14 @@ bool is_number(DLDataType type) {
   return known && type.lanes == 1;
 }
 
-// By the exponent's bits, which a compiler makes vector instructions of.
+// A finite number's exponent is not all ones, so that adding one to it does not reach the sign.
+// Nothing of it is a comparison, for which baseline x86-64 has no vectors of 32 bits.
 bool all_finite(std::span<const float> values) {
-  std::uint32_t largest = 0;
+  std::uint32_t carried = 0;
   for (const float value : values) {
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU);
+    carried |= (std::bit_cast<std::uint32_t>(value) & 0x7F800000U) + 0x00800000U;
   }
-  return largest < 0x7F800000U;
+  return (carried & 0x80000000U) == 0;
 }
 
 }  // namespace

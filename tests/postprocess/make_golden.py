@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 import torchvision
-from torchvision.models.detection.anchor_utils import DefaultBoxGenerator
+from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
+from torchvision.models.detection.retinanet import RetinaNet
 from torchvision.models.detection.ssd import SSD
 
 OUTPUT = Path(__file__).parent / "data/golden.json"
@@ -101,6 +102,40 @@ def torchvision_ssd(random: np.random.Generator) -> dict[str, Any]:
             "anchors": {"generator": "torchvision", "feature_maps": maps,
                         "aspect_ratios": ratios, "min_ratio": 0.2, "max_ratio": 0.95}}
     return case("torchvision ssd", task, {"boxes": regression, "scores": logits}, where, expected)
+
+
+def torchvision_retinanet(random: np.random.Generator) -> dict[str, Any]:
+    """Its maps do not divide the input; the sizes and ratios of its maps differ."""
+    maps, sides = [[7, 9], [4, 5]], (100, 136)
+    sizes, ratios = ((17, 21), (35, 44)), ((0.5, 1.0, 2.0), (0.4, 1.3, 2.0))
+    generator = AnchorGenerator(sizes, ratios)
+    images = torchvision.models.detection.image_list.ImageList(torch.zeros(1, 3, *sides), [sides])
+    anchors = generator(images, [torch.zeros(1, 3, *side) for side in maps])
+    levels = [rows * columns * 6 for rows, columns in maps]
+    classes = 3
+    regression = rounded(random, (1, sum(levels), 4), 0.5)
+    logits = rounded(random, (1, sum(levels), classes), 1.5, -2.0)
+    backbone = torch.nn.Identity()
+    backbone.out_channels = 4
+    model = RetinaNet(backbone, classes, anchor_generator=generator, score_thresh=0.3,
+                      nms_thresh=0.5, detections_per_img=30)
+    result = model.postprocess_detections(
+        {key: list(torch.tensor(array, dtype=torch.float32).split(levels, 1))
+         for key, array in (("bbox_regression", regression), ("cls_logits", logits))},
+        [list(anchors[0].split(levels))], [sides])[0]
+    where = picture(272, 200, 136, 100, "squash")
+    expected = [detection(*found) for found in zip(back(result["boxes"].numpy(), where),
+                                                   result["labels"], result["scores"],
+                                                   strict=True)]
+    task = {"kind": "detection", "form": "ssd", "boxes": "boxes", "scores": "scores",
+            "x_scale": 1, "y_scale": 1, "w_scale": 1, "h_scale": 1, "box_format": "cxcywh",
+            "exponential": True, "size_limit": float(np.log(1000 / 16)), "activation": "sigmoid",
+            "classes_per_box": "every", "score_threshold": 0.3,
+            "nms": {"iou": 0.5, "per_class": True}, "limit": 30, "clip": "input",
+            "anchors": {"generator": "pyramid", "feature_maps": maps, "sizes": sizes,
+                        "aspect_ratios": ratios}}
+    return case("torchvision retinanet", task, {"boxes": regression, "scores": logits}, where,
+                expected)
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> float:
@@ -393,7 +428,7 @@ def main() -> None:
              segmentation(random, "squash", False), segmentation(random, "letterbox", True),
              segmentation(random, "crop", False), yolox(random), instance_masks(random, "yolo-v8"),
              instance_masks(random, "yolo-rows"), instance_masks(random, "box-rows"),
-             detr(random)]
+             detr(random), torchvision_retinanet(random)]
     for item in cases:
         assert item["expected"], item["name"]
         print(item["name"], len(item["expected"]))

@@ -62,7 +62,17 @@ struct TorchvisionAnchors {
   bool clip = true;
 };
 
-using AnchorSource = std::variant<MediapipeAnchors, TorchvisionAnchors, std::vector<Anchor>>;
+// torchvision's AnchorGenerator, of RetinaNet: sizes in pixels, and ratios of height to width.
+struct PyramidAnchors {
+  std::vector<std::array<int, 2>> feature_maps;           // height, width
+  std::vector<std::vector<double>> sizes, aspect_ratios;  // by map
+  double offset = 0.0;                                    // of the centre, in cells
+  bool round = true;                                      // half sides, to whole pixels
+  bool sizes_first = false;  // all ratios of a size follow each other; false: all sizes of a ratio
+};
+
+using AnchorSource =
+    std::variant<MediapipeAnchors, TorchvisionAnchors, PyramidAnchors, std::vector<Anchor>>;
 
 // Boxes as differences from anchors.
 struct SsdForm {

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 
-def anchors_of(options: dict[str, Any]) -> np.ndarray:
-    """Of a checked "anchors"."""
+def anchors_of(options: dict[str, Any], size: tuple[int, int] = (65536, 65536)) -> np.ndarray:
+    """Of a checked "anchors"; `size` is the input's, (width, height), on which their number does
+    not depend."""
     if options["generator"] == "mediapipe":
         return _mediapipe(options)
     if options["generator"] == "torchvision":
         return _torchvision(options)
+    if options["generator"] == "pyramid":
+        return _pyramid(options, size)
     return np.asarray(options["boxes"], np.float64).reshape(-1, 4)
 
 
@@ -90,4 +93,21 @@ def _torchvision(options: dict[str, Any]) -> np.ndarray:
         divisor = (columns, rows) if not steps else (
             options["input_width"] / steps[k], options["input_height"] / steps[k])
         parts.append(_grid(rows, columns, sides, (0.5, 0.5), divisor))
+    return np.concatenate(parts)
+
+
+def _pyramid(options: dict[str, Any], size: tuple[int, int]) -> np.ndarray:
+    """torchvision's AnchorGenerator: sizes in pixels, in each ratio of height to width."""
+    parts = []
+    for (rows, columns), sizes, ratios in zip(options["feature_maps"], options["sizes"],
+                                              options["aspect_ratios"], strict=True):
+        stride = size[0] // columns, size[1] // rows
+        pairs = ([(s, r) for s in sizes for r in ratios] if options.get("outer") == "sizes"
+                 else [(s, r) for r in ratios for s in sizes])
+        sides = np.array([(s / math.sqrt(r), s * math.sqrt(r)) for s, r in pairs])
+        if options.get("round", True):
+            sides = 2 * np.round(sides / 2)
+        offset = options.get("offset", 0.0)
+        parts.append(_grid(rows, columns, (sides / np.array(size)).tolist(), (offset, offset),
+                           (size[0] / stride[0], size[1] / stride[1])))
     return np.concatenate(parts)

@@ -180,11 +180,13 @@ def _check_nms(task: Field, form: str) -> None:
 
 
 def _check_anchors(anchors: Field) -> None:
-    generator = anchors.member("generator").one_of("mediapipe", "torchvision", "list")
+    generator = anchors.member("generator").one_of("mediapipe", "torchvision", "pyramid", "list")
     if generator == "mediapipe":
         _check_mediapipe_anchors(anchors)
     elif generator == "torchvision":
         _check_torchvision_anchors(anchors)
+    elif generator == "pyramid":
+        _check_pyramid_anchors(anchors)
     else:
         anchors.refuse_others(("generator", "boxes"))
         for box in anchors.member("boxes").items():
@@ -234,6 +236,21 @@ def _check_torchvision_anchors(anchors: Field) -> None:
             steps.fail("has not one number for each feature map")
         for key in ("input_width", "input_height"):
             anchors.member(key).side()
+
+
+def _check_pyramid_anchors(anchors: Field) -> None:
+    anchors.refuse_others(("generator", "feature_maps", "sizes", "aspect_ratios", "offset",
+                           "round", "outer"))
+    maps = len(anchors.member("feature_maps").list_of(_size, 1))
+    for key in ("sizes", "aspect_ratios"):
+        lists = anchors.member(key)
+        if len(lists.list_of(lambda one: one.list_of(Field.positive, 1))) != maps:
+            lists.fail("has not one list for each of the feature maps")
+    _check_all(anchors, ("offset",), Field.number)
+    _check_all(anchors, ("round",), Field.boolean)
+    outer = anchors.find("outer")
+    if outer:
+        outer.one_of("ratios", "sizes")
 
 
 def _check_all(owner: Field, keys: tuple[str, ...], check: Callable[[Field], object]) -> None:

@@ -126,7 +126,7 @@ class Reference:
         return {"kind": "detection", "detections": detections}
 
     def _ssd(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        anchors = anchors_of(task["anchors"])
+        anchors = anchors_of(task["anchors"], self._placement.input)
         raw = self._output(task["boxes"]).reshape(len(anchors), -1)
         order = [0, 1] if task["box_format"] == "cxcywh" else [1, 0]
         scale = np.array([task["x_scale"], task["y_scale"]])

@@ -1,0 +1,1 @@
+"""What the benches of boxes, masks and landmarks share."""
