@@ -35,7 +35,7 @@ class Faces:
         longer = max(width, height)
         left, top = (longer - width) / 2, (longer - height) / 2
         scale = longer / self._side
-        # A bilinear sample for each pixel of the input, black beyond the picture, as MediaPipe does.
+        # A bilinear sample for each pixel of the input, black beyond the picture: MediaPipe's.
         small = image.transform((self._side, self._side), Image.Transform.AFFINE,
                                 (scale, 0, -left, 0, scale, -top), Image.Resampling.BILINEAR)
         tensor = np.asarray(small, np.float32) / 127.5 - 1.0
