@@ -16,6 +16,7 @@ from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
 from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair.numeric_outputs import numeric_outputs
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
 from run_model_tools.onnx_repair.reference import (
     NoReference,
@@ -36,13 +37,16 @@ class OnnxModel(SourceModel):
     """Tensors of the graph that are the outputs, instead of its own."""
     shapes: tuple[tuple[int | None, ...] | None, ...] = ()
     """Of the outputs, as far as the file says."""
+    notes: tuple[str, ...] = ()
+    """About outputs of the file that are no tensors of numbers."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
     default_layout: ClassVar[str] = "NCHW"
 
     def source(self) -> dict[str, Any]:
-        return {"onnx_sha256": self.sha256, "onnx_opset": self.opset}
+        return {"onnx_sha256": self.sha256, "onnx_opset": self.opset,
+                **({"notes": list(self.notes)} if self.notes else {})}
 
     @property
     def output_shapes(self) -> list[tuple[int | None, ...] | None]:
@@ -90,7 +94,9 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     files = data_files(path, model)
-    cut = resolve(str(path), model, outputs)
+    cut, notes = resolve(str(path), model, outputs), list[str]()
+    if not cut:
+        cut, notes = numeric_outputs(model)
     if cut:
         with_outputs(model, cut)
     initializers = {tensor.name for tensor in model.graph.initializer}
@@ -106,7 +112,8 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
                      [sha256_of(file) for file in files], opset=opset, frozen=dict(frozen),
-                     cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output))
+                     cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output),
+                     notes=tuple(notes))
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int | None, ...] | None:

@@ -134,3 +134,50 @@ def test_smallest_cut():
                         9) == ["d0", "d1"]
     assert smallest_cut(weights, edges, ["a", "k"], ["d0", "d1"], 1) is None
     assert smallest_cut({**weights, "b": UNCUTTABLE}, edges, ["b"], ["b"], 9) is None
+
+
+def classifier(path, outputs):
+    """As scikit-learn's converter ends one: the class's name, and a dictionary for each row."""
+    labels = ["cat", "dog", "owl"]
+    weights = np.arange(12, dtype=np.float32) / 7
+    nodes = [helper.make_node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml",
+                              coefficients=weights.tolist(), intercepts=[0.1, 0.2, 0.3],
+                              classlabels_strings=labels, post_transform="SOFTMAX"),
+             helper.make_node("Identity", ["label"], ["name"]),
+             helper.make_node("ZipMap", ["scores"], ["probability"], domain="ai.onnx.ml",
+                              classlabels_strings=labels)]
+    types = {"name": helper.make_tensor_type_proto(TensorProto.STRING, [2]),
+             "scores": helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3]),
+             "probability": helper.make_sequence_type_proto(helper.make_map_type_proto(
+                 TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])))}
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])],
+        [helper.make_value_info(name, types[name]) for name in outputs])
+    onnx.save(helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", 13), helper.make_opsetid("ai.onnx.ml", 1)], ir_version=8), path)
+    return path
+
+
+def test_of_dictionaries_the_numbers_are_outputs_and_texts_are_left_out(tmp_path):
+    model = read_model(classifier(tmp_path / "animals.onnx", ["name", "probability"]))
+    assert model.outputs == ["scores"]
+    left_out, columns = model.source()["notes"]
+    assert "output 'name' is left out: it holds texts" in left_out
+    assert columns.endswith("the tensor 'scores' with a column for each key: cat, dog, owl")
+    x = np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+    (want,) = model.run({"x": x})
+    np.testing.assert_allclose(want.sum(axis=1), 1, rtol=1e-6)
+    repaired = repair(load(model.path, model.cut), {}, None, "animals")
+    assert [o.name for o in repaired.graph.output] == ["scores"]
+
+
+def test_a_network_of_texts_only_is_refused(tmp_path):
+    path = classifier(tmp_path / "names.onnx", ["name"])
+    assert read_model(path).outputs == ["name"]
+    with pytest.raises(ToolError, match="node 'name'|'name' is no tensor|input 0 is missing"):
+        repair(load(path), {}, None, str(path))
+
+
+def test_numbers_are_left_as_they_are(tmp_path):
+    model = read_model(classifier(tmp_path / "scores.onnx", ["scores"]))
+    assert not model.cut and "notes" not in model.source()

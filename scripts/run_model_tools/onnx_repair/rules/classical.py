@@ -41,7 +41,8 @@ def scaler(walk: Walk, node: Node) -> Value:
 
 @rule("LinearRegressor", domain=_DOMAIN)
 def linear_regressor(walk: Walk, node: Node) -> Value:
-    return _transformed(walk, node, _linear(walk, node, node.attrs.get("targets", 1)))
+    return transformed(walk, _linear(walk, node, node.attrs.get("targets", 1)),
+                       node.attrs.get("post_transform", "NONE"))
 
 
 @rule("LinearClassifier", domain=_DOMAIN)
@@ -52,11 +53,17 @@ def linear_classifier(walk: Walk, node: Node) -> list[Value | None]:
     if len(labels) < 2 or len(node.attrs["coefficients"]) != len(labels) * x.shape[-1]:
         raise Refused("it has not as many rows of coefficients as classes")
     scores = _linear(walk, node, len(labels))
-    label = None
-    if node.wanted[0] and "classlabels_ints" in node.attrs:
-        best = graph.op("ArgMax", scores, axis=1, keepdims=0)
-        label = graph.op("Gather", graph.constant(np.array(labels, np.int64)), best, axis=0)
-    return [label, _transformed(walk, node, scores)][:node.outputs]
+    best = graph.op("ArgMax", scores, axis=1, keepdims=0)
+    return [of_classes(walk, node, best), transformed(
+        walk, scores, node.attrs.get("post_transform", "NONE"))][:node.outputs]
+
+
+def of_classes(walk: Walk, node: Node, places: Value) -> Value | None:
+    """The labels of classes by their places; None where they are texts, or not used."""
+    labels = node.attrs.get("classlabels_int64s") or node.attrs.get("classlabels_ints")
+    if not labels or not node.wanted[0]:
+        return None
+    return walk.graph.op("Gather", walk.graph.constant(np.array(labels, np.int64)), places, axis=0)
 
 
 def _linear(walk: Walk, node: Node, rows: int) -> Value:
@@ -70,15 +77,37 @@ def _linear(walk: Walk, node: Node, rows: int) -> Value:
     return walk.graph.op("Add", made, bias)
 
 
-def _transformed(walk: Walk, node: Node, scores: Value) -> Value:
-    how = node.attrs.get("post_transform", "NONE")
+def transformed(walk: Walk, scores: Value, how: str) -> Value:
+    """Scores after the node's post_transform, as ONNX Runtime computes it."""
+    graph = walk.graph
     if how == "SOFTMAX":
-        return walk.graph.op("Softmax", scores, axis=-1)
+        return graph.op("Softmax", scores, axis=-1)
     if how == "LOGISTIC":
-        return walk.graph.op("Sigmoid", scores)
+        return graph.op("Sigmoid", scores)
+    if how == "SOFTMAX_ZERO":
+        counts = graph.op("Greater", graph.op("Abs", scores), 1e-7)
+        most = reduce(walk, "ReduceMax", scores, [1])
+        powers = graph.op("Where", counts, graph.op("Exp", graph.op("Sub", scores, most)),
+                          graph.like(0, scores))
+        return graph.op("Div", powers, reduce(walk, "ReduceSum", powers, [1]))
+    if how == "PROBIT":
+        return _probit(walk, scores)
     if how != "NONE":
         raise Refused(f"its results are transformed by {how}")
     return scores
+
+
+def _probit(walk: Walk, x: Value) -> Value:
+    """Winitzki's inverse of the error function, of which ONNX Runtime makes the quantile."""
+    graph = walk.graph
+    centred = graph.op("Sub", graph.op("Mul", x, 2), 1)
+    log = graph.op("Log", graph.op("Mul", graph.op("Sub", graph.like(1, x), centred),
+                                   graph.op("Add", centred, 1)))
+    half = graph.op("Add", graph.op("Mul", log, 0.5), 2 / (3.14159 * 0.147))
+    root = graph.op("Sqrt", graph.op("Sub", graph.op("Mul", half, half),
+                                     graph.op("Div", log, 0.147)))
+    size = graph.op("Sqrt", graph.op("Sub", root, half))
+    return graph.op("Mul", graph.op("Mul", graph.op("Sign", centred), size), 2 ** 0.5)
 
 
 @rule("Normalizer", domain=_DOMAIN)

@@ -175,7 +175,7 @@ def is_inf(walk: Walk, node: Node) -> Value:
 
 @rule("Identity")
 def identity(walk: Walk, node: Node) -> list:
-    return [node.inputs[0]]
+    return node.inputs[:1] or [node.tensor(0)]
 
 
 @rule("Dropout")
