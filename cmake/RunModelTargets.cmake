@@ -77,9 +77,11 @@ function(run_model_precompile_test_headers target)
 endfunction()
 
 # GoogleTest's and JSON's templates take minutes to optimise, more than all tests take to run; looking
-# for undefined behaviour in them doubles that, where it is the code under test that is looked at.
+# for undefined behaviour in them doubles that, where it is the code under test that is looked at. A
+# failure names its line by itself, so that lines for debuggers, a fifth of the time, are for who debugs
+# (preset `coverage` and Debug builds keep theirs).
 function(run_model_compile_test_fast target)
-  target_compile_options(${target} PRIVATE -O0)
+  target_compile_options(${target} PRIVATE -O0 $<$<CONFIG:RelWithDebInfo>:-g0>)
   if(RUN_MODEL_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
   endif()
@@ -115,24 +117,49 @@ function(run_model_add_test name)
     add_custom_target(unit_tests)
   endif()
   add_dependencies(unit_tests ${name})
+  if(label STREQUAL "unit")
+    set_property(GLOBAL APPEND PROPERTY RUN_MODEL_UNIT_TESTS ${name})
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${filter})
   set_tests_properties(${name} PROPERTIES LABELS "${label};${arg_LABELS}" TIMEOUT 600)
 endfunction()
 
+# run_model_add_rest()
+# A target `rest`: all that this folder and those below it build but the programs of tests labelled unit.
+function(run_model_add_rest)
+  get_property(unit_tests GLOBAL PROPERTY RUN_MODEL_UNIT_TESTS)
+  set(folders ${CMAKE_CURRENT_SOURCE_DIR})
+  set(targets "")
+  while(folders)
+    list(POP_FRONT folders folder)
+    get_property(below DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    get_property(here DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    list(APPEND folders ${below})
+    list(APPEND targets ${here})
+  endwhile()
+  list(REMOVE_ITEM targets unit_tests ${unit_tests})
+  add_custom_target(rest DEPENDS ${targets})
+endfunction()
+
 # run_model_add_pytest(<name> LABELS … FILES … [ARGUMENTS …] [ENVIRONMENT …] [TIMEOUT seconds]
-#   [PYTHON command …])
-# A CTest test that runs files or folders of Python tests in one process of build/venv's pytest.
+#   [COST seconds] [PYTHON command …])
+# A CTest test that runs files or folders of Python tests in one process of build/venv's pytest. Tests of
+# the greatest COST, which is 20 if not given, start first, so that no long one is left for the end, when
+# there is nothing to run beside it.
 function(run_model_add_pytest name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;FILES;ARGUMENTS;ENVIRONMENT;PYTHON" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "LABELS;FILES;ARGUMENTS;ENVIRONMENT;PYTHON" ${ARGN})
   if(NOT arg_PYTHON)
     set(arg_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python -m pytest -p no:cacheprovider)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 1200)
   endif()
+  if(NOT arg_COST)
+    set(arg_COST 20)
+  endif()
   list(TRANSFORM arg_FILES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   add_test(NAME ${name} COMMAND ${arg_PYTHON} -q -rs ${arg_ARGUMENTS} ${arg_FILES})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_COST}
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${arg_ENVIRONMENT}")
 endfunction()
 

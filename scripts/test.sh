@@ -4,7 +4,8 @@
 #   scripts/test.sh              what a change needs, in ten minutes: asan, tsan and host, each with
 #                                the tests that show most
 #   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
-#                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy
+#                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy;
+#                                unit tests of what does not depend on the machine run in asan only
 #   scripts/test.sh host         every test of these presets
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
 #   scripts/test.sh --times      where the time of the last run went, against tests/times.json
@@ -19,14 +20,14 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 lint=()
 case ${1:-} in
-  -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
   --times) exec python3 "$SCRIPTS/checks/test_times.py" "$LOG_DIR" "$REPO_ROOT/tests/times.json" ;;
   --all) lint=(clang-tidy) ;;
 esac
 presets=()
 while (($# > 0)) && [[ $1 != -- ]]; do
   case $1 in
-    --all) presets+=(asan tsan host aarch64 armhf riscv64) ;;
+    --all) presets+=(asan tsan rest-host aarch64 armhf riscv64) ;;
     -*) die "unknown option '$1': see scripts/test.sh --help." ;;
     *) presets+=("$1") ;;
   esac

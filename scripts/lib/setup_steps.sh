@@ -27,9 +27,9 @@ without_aslr() {
 }
 
 # run_build PRESET [TARGET...] : configures and builds; both find out by themselves that nothing
-# changed.  quick-PRESET builds less in the same folder.
+# changed.  quick-PRESET and rest-PRESET build less in the same folder.
 run_build() {
-  local preset=$1 folder=${1#quick-}
+  local preset=$1 folder=${1#*-}
   shift
   cd "$REPO_ROOT" || exit 1
   if [[ ! -f build/$folder/build.ninja ]]; then
