@@ -76,6 +76,14 @@ std::vector<Tensor> MachineFunction::tensors(const Arguments& arguments, std::si
                     comma_list(forms_, [](const RelaxInput& form) { return form.name; }) +
                     "), but was given " + std::to_string(arguments.size() - first));
   }
+  for (const RelaxInput& form : forms_) {
+    if (form.kind == RelaxInputKind::kTensor && form.path.empty()) continue;
+    throw Error(ErrorKind::kIncompatible,
+                "the function " + in_quotes(function_.name) +
+                    " takes a tuple, a shape or a number (" + form.name +
+                    "), which rpc_server does not support",
+                "run it on the board by run_model");
+  }
   std::vector<Tensor> tensors;
   for (std::size_t i = first; i < arguments.size(); ++i) {
     Tensor tensor = arguments.tensor(i).tensor;

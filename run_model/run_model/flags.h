@@ -17,7 +17,7 @@ struct RunFlags {
   std::string task, draw, save_mask, coco, compare_with, given_outputs, region, detector;
   double score_threshold = 0;
 
-  std::string inputs, outputs, save_inputs, fill_mode, dump_input;
+  std::string inputs, outputs, calls, save_inputs, fill_mode, dump_input;
   std::uint64_t seed = 0;
 
   std::string target, function, device;

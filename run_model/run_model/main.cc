@@ -9,6 +9,7 @@
 #include "run_model/run_model/machine/device_list.h"
 #include "run_model/run_model/report.h"
 #include "run_model/run_model/run.h"
+#include "run_model/run_model/run_calls.h"
 #include "run_model/run_model/run_pictures.h"
 #include "run_model/run_model/settings.h"
 #include "run_model/shared/arguments.h"
@@ -37,6 +38,10 @@ std::string report_for(const Settings& settings) {
     case Action::kRunTensors: {
       const TensorsReport report = run_tensors(settings);
       return settings.json ? tensors_report_json(report) : tensors_report_text(report);
+    }
+    case Action::kRunCalls: {
+      const CallsReport report = run_calls(settings);
+      return settings.json ? calls_report_json(report) : calls_report_text(report);
     }
     case Action::kInspect: {
       const Inspection inspection = inspect(settings);

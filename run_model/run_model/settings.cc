@@ -194,13 +194,13 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
                                      : "without a picture");
 }
 
-void refuse_run_flags(const std::string& where) {
+// But those that --calls has too.
+void refuse_model_flags(const std::string& where) {
   refuse_flags({"task",          "score_threshold",
                 "draw",          "save_mask",
                 "coco",          "compare_with",
                 "given_outputs", "region",
-                "detector",      "inputs",
-                "outputs",       "normalize",
+                "detector",      "normalize",
                 "rgb",           "bgr",
                 "mean",          "std",
                 "mean_order",    "resizer",
@@ -211,13 +211,32 @@ void refuse_run_flags(const std::string& where) {
                 "seed",          "save_inputs",
                 "plan_memory",   "device"},
                where);
-  refuse_flags({"threads", "cpus", "cluster", "spin", "sweep", "print_memory", "repeat", "number",
-                "instances", "warmup", "warmup_seconds", "min_seconds", "max_seconds", "until_ci",
-                "cold_cache", "fps", "print_time", "times"},
-               where);
+  refuse_flags(
+      {"sweep", "print_memory", "repeat", "number", "instances", "warmup", "warmup_seconds",
+       "min_seconds", "max_seconds", "until_ci", "cold_cache", "fps", "print_time", "times"},
+      where);
   refuse_flags({"profile", "profile_csv", "profile_trace", "profile_html", "profile_json",
                 "profile_sort", "profile_top"},
                where);
+}
+
+void refuse_run_flags(const std::string& where) {
+  refuse_flags({"inputs", "outputs", "calls", "threads", "cpus", "cluster", "spin"}, where);
+  refuse_model_flags(where);
+}
+
+void read_calls_arguments(const std::vector<std::string>& positional, Settings& settings) {
+  if (positional.size() == 1 && is_artifact(positional[0])) {
+    settings.model.clear();
+    settings.artifacts = positional[0];
+  } else if (positional.size() != 2) {
+    refuse(
+        "--calls takes NAME and ARTIFACTS, or a library",
+        "run_model model.so --calls CALLS.json --inputs IN.npz --outputs OUT.npz calls functions "
+        "one after the other");
+  }
+  refuse_model_flags("with --calls");
+  refuse_flags({"inspect", "function", "atol", "rtol", "noise"}, "with --calls");
 }
 
 void read_compare_arguments(const std::vector<std::string>& positional, Settings& settings) {
@@ -266,6 +285,7 @@ Action requested_action(std::size_t arguments, const Settings& settings) {
   if (run_flags.list_devices) return Action::kListDevices;
   if (run_flags.compare) return Action::kCompare;
   if (run_flags.inspect) return Action::kInspect;
+  if (flag_is_set("calls")) return Action::kRunCalls;
   const bool measures = arguments > 0 && (settings.measure.wanted || settings.profile.wanted ||
                                           settings.threading.sweep || settings.print_memory);
   const bool tensors =
@@ -300,6 +320,7 @@ Settings read_settings(std::span<const std::string> args) {
   if (settings.help != HelpRequest::kNone) return settings;
   settings.inputs = run_flags.inputs;
   settings.outputs = run_flags.outputs;
+  settings.calls = run_flags.calls;
   settings.dump_input = run_flags.dump_input;
   settings.save_inputs = run_flags.save_inputs;
   settings.target = run_flags.target;
@@ -316,7 +337,7 @@ Settings read_settings(std::span<const std::string> args) {
   settings.action = requested_action(arguments.positional.size(), settings);
   read_fill_flags(settings);
   for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std",
-                           "save_inputs", "times", "function"}) {
+                           "save_inputs", "times", "function", "calls"}) {
     if (flag_is_set(name) && flag_value(name).empty()) {
       refuse(flag_spelling(name) + " is given an empty value");
     }
@@ -337,6 +358,9 @@ Settings read_settings(std::span<const std::string> args) {
     case Action::kRunTensors:
       read_tensor_arguments(positional, settings);
       refuse_flags({"atol", "rtol", "noise"}, "without --compare");
+      break;
+    case Action::kRunCalls:
+      read_calls_arguments(positional, settings);
       break;
     case Action::kInspect:
       read_inspect_arguments(positional, settings);

@@ -18,7 +18,15 @@
 
 namespace run_model {
 
-enum class Action { kRunPicture, kRunPictures, kRunTensors, kInspect, kCompare, kListDevices };
+enum class Action {
+  kRunPicture,
+  kRunPictures,
+  kRunTensors,
+  kRunCalls,
+  kInspect,
+  kCompare,
+  kListDevices,
+};
 
 // The preprocessing flags as given; what is not given comes from the artifact's metadata or from
 // defaults, see preprocessing_choice.h.
@@ -55,6 +63,7 @@ struct Settings {
   PreprocessingFlags preprocessing;
   std::filesystem::path inputs;       // --inputs
   std::filesystem::path outputs;      // --outputs, --save-outputs
+  std::filesystem::path calls;        // --calls
   std::filesystem::path dump_input;   // --dump-input
   std::optional<FillMode> fill_mode;  // of inputs that nothing else sets
   std::uint64_t seed = 0;             // of FillMode::kRandom

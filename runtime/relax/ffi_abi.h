@@ -31,6 +31,7 @@ enum FfiType : std::int32_t {
   // Of this runtime; numbers of TVM's own classes are given out at run time, and no compiled code
   // looks at them.
   kFfiStorage = 1000,
+  kFfiCache = 1001,
 };
 
 // The head of every object.
@@ -67,5 +68,6 @@ using FfiFunction = int (*)(void* self, const FfiAny* args, std::int32_t num_arg
 // How TVM since 0.22 says bool: an element type of its own, where older releases have an unsigned
 // integer of one bit, which is run_model's.
 inline constexpr DLDataType kFfiBoolType{6, 8, 1};
+inline constexpr DLDataType kPlainBoolType{kDLUInt, 1, 1};
 
 }  // namespace run_model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,14 +17,11 @@ namespace {
 
 constexpr std::int64_t kMostInputDimensions = 32;
 
-// A check that TVM puts at the beginning of a function says what it is about:
-// "ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((rows, 12), dtype="float32"))
-// ". The words are for people; here they give symbols their names, and functions that are compiled
-// as a whole, whose checks are code, their forms.
-struct Annotation {
-  std::vector<std::string> dims;
-  std::string dtype;
-};
+// Far above what models take, and small enough to allocate for.
+constexpr std::int64_t kMostItems = std::int64_t{1} << 16;
+constexpr int kDeepestTuple = 16;
+
+constexpr DLDataType kNumberType{kDLInt, 64, 1};
 
 std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -42,19 +40,56 @@ std::optional<std::string_view> enclosed(std::string_view text, std::string_view
   return text.substr(0, end);
 }
 
-std::optional<Annotation> parse_annotation(std::string_view context) {
-  const auto dims = enclosed(context, "annotation=R.Tensor((", ")");
-  const auto dtype = enclosed(context, "dtype=\"", "\"");
-  if (!dims || !dtype) return std::nullopt;
-  Annotation annotation;
-  annotation.dtype = *dtype;
-  std::string_view rest = *dims;
-  while (!without_spaces(rest).empty()) {
-    const std::size_t comma = rest.find(',');
-    annotation.dims.emplace_back(without_spaces(rest.substr(0, comma)));
-    rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
+// "a, f(b, c)" as "a" and "f(b, c)".
+std::vector<std::string_view> items_of(std::string_view text) {
+  std::vector<std::string_view> items;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : ',';
+    if (c == '(' || c == '[') ++depth;
+    if (c == ')' || c == ']') --depth;
+    if (c != ',' || (depth > 0 && i < text.size())) continue;
+    const std::string_view item = without_spaces(text.substr(begin, i - begin));
+    if (!item.empty()) items.push_back(item);
+    begin = i + 1;
   }
-  return annotation;
+  return items;
+}
+
+// What TVM says of a parameter where a function begins:
+// "ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((rows, 12), dtype="float32"))
+// ". The words are for people; here they give symbols their names, and functions that are compiled
+// as a whole, whose checks are code, their forms.
+std::optional<std::string_view> annotation_of(std::string_view context) {
+  const std::size_t begin = context.find("annotation=");
+  const std::size_t end = context.rfind(')');
+  if (begin == context.npos || end == context.npos || end < begin) return std::nullopt;
+  context = context.substr(0, end);
+  return context.substr(begin + std::string_view("annotation=").size());
+}
+
+// The arguments in "NAME(arguments)", if it is that.
+std::optional<std::string_view> arguments_in(std::string_view text, std::string_view name) {
+  text = without_spaces(text);
+  if (!text.starts_with(name) || !text.ends_with(')')) return std::nullopt;
+  text.remove_prefix(name.size());
+  if (!text.starts_with('(')) return std::nullopt;
+  return text.substr(1, text.size() - 2);
+}
+
+struct TensorWords {
+  std::vector<std::string_view> dims;
+  std::string_view dtype;
+};
+
+std::optional<TensorWords> tensor_words(std::string_view annotation) {
+  const auto arguments = arguments_in(annotation, "R.Tensor");
+  if (!arguments || !arguments->starts_with('(')) return std::nullopt;
+  const auto dims = arguments_in(items_of(*arguments).front(), "");
+  const auto dtype = enclosed(*arguments, "dtype=\"", "\"");
+  if (!dims || !dtype) return std::nullopt;
+  return TensorWords{items_of(*dims), *dtype};
 }
 
 bool is_name(std::string_view text) {
@@ -66,35 +101,80 @@ bool is_name(std::string_view text) {
                      [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
+// The items of "R.Tuple(…)", since 0.27 "T.Tuple(…)".
+std::optional<std::string_view> tuple_items(std::string_view annotation) {
+  const auto items = arguments_in(annotation, "R.Tuple");
+  return items ? items : arguments_in(annotation, "T.Tuple");
+}
+
+// The type of a number, "R.Prim("int64")", since 0.27 "T.int64".
+std::optional<DLDataType> number_type(std::string_view annotation) {
+  std::string_view name = without_spaces(annotation);
+  if (const auto arguments = arguments_in(name, "R.Prim")) {
+    const auto dtype = enclosed(*arguments, "\"", "\"");
+    if (!dtype) return std::nullopt;
+    name = *dtype;
+  } else if (name.starts_with("T.")) {
+    name.remove_prefix(2);
+  }
+  for (const std::string_view known : {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                                       "uint32", "float32", "float64"}) {
+    if (name == known) return known == "bool" ? kFfiBoolType : parse_dtype(std::string(known));
+  }
+  return std::nullopt;
+}
+
+// What a parameter is, or an item of one that is a tuple.
+struct Place {
+  RelaxInput form;
+  std::vector<Place> items;
+  bool is_tuple = false;
+};
+
 class FormReader {
  public:
   FormReader(const RelaxExecutable& executable, const RelaxFunction& function)
-      : executable_(executable), function_(function) {}
+      : executable_(executable), function_(function), places_(function.parameters) {}
 
   std::vector<RelaxInput> read() {
-    forms_.resize(function_.parameters);
-    for (std::size_t i = 0; i < forms_.size(); ++i) {
-      forms_[i].name = i < function_.parameter_names.size() ? function_.parameter_names[i]
-                                                            : "input_" + std::to_string(i);
-    }
     if (function_.kind == RelaxFunctionKind::kBytecode) {
       read_checks();
     } else {
       read_contexts();
     }
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      RelaxInput& form = places_[i].form;
+      form.parameter = i;
+      form.name = i < function_.parameter_names.size() ? function_.parameter_names[i]
+                                                       : "input_" + std::to_string(i);
+      add_forms(places_[i]);
+    }
     return std::move(forms_);
   }
 
  private:
-  // The parameter that the first argument of a call is, while its register still holds it.
-  std::optional<std::size_t> parameter_of(const RelaxInstruction& call) const {
-    if (call.arguments.empty()) return std::nullopt;
-    const RelaxArgument& first = call.arguments.front();
-    if (first.kind != RelaxArgumentKind::kRegister || first.value < 0 ||
-        static_cast<std::uint64_t>(first.value) >= function_.parameters) {
-      return std::nullopt;
+  void add_forms(Place& place) {
+    if (!place.is_tuple) {
+      forms_.push_back(std::move(place.form));
+      return;
     }
-    return static_cast<std::size_t>(first.value);
+    for (std::size_t i = 0; i < place.items.size(); ++i) {
+      RelaxInput& item = place.items[i].form;
+      item.parameter = place.form.parameter;
+      item.name = place.form.name + "." + std::to_string(i);
+      item.path = place.form.path;
+      item.path.push_back(i);
+      add_forms(place.items[i]);
+    }
+  }
+
+  // What the first argument of a call is, while its register still holds it; null for other values.
+  Place* place_of(const RelaxInstruction& call) const {
+    if (call.arguments.empty()) return nullptr;
+    const RelaxArgument& first = call.arguments.front();
+    if (first.kind != RelaxArgumentKind::kRegister) return nullptr;
+    const auto found = registers_.find(first.value);
+    return found == registers_.end() ? nullptr : found->second;
   }
 
   std::optional<std::int64_t> integer(const RelaxInstruction& call, std::size_t index) const {
@@ -116,43 +196,79 @@ class FormReader {
   }
 
   void read_checks() {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      registers_.emplace(static_cast<std::int64_t>(i), &places_[i]);
+    }
     for (std::size_t i = function_.start; i < function_.end; ++i) {
       const RelaxInstruction& instruction = executable_.instructions[i];
       // What comes after a branch is not always done.
       if (instruction.opcode != RelaxOpcode::kCall) return;
-      const std::string& name = executable_.functions[instruction.function].name;
-      const std::optional<std::size_t> parameter = parameter_of(instruction);
-      if (parameter && name == "vm.builtin.check_tensor_info") {
-        read_tensor_check(instruction, *parameter);
-      } else if (parameter && name == "vm.builtin.match_shape") {
-        read_shape_match(instruction, *parameter);
+      Place* place = place_of(instruction);
+      Place* item = nullptr;
+      if (place != nullptr) {
+        const std::string& name = executable_.functions[instruction.function].name;
+        if (name == "vm.builtin.check_tensor_info") read_tensor_check(instruction, *place);
+        if (name == "vm.builtin.match_shape") read_shape_match(instruction, *place);
+        if (name == "vm.builtin.check_shape_info") read_shape_check(instruction, *place);
+        if (name == "vm.builtin.check_prim_value_info") read_number_check(instruction, *place);
+        if (name == "vm.builtin.check_tuple_info") read_tuple_check(instruction, *place);
+        if (name == "vm.builtin.tuple_getitem") item = item_of(instruction, *place);
       }
-      // A parameter's register that is given another value is not the parameter any more.
-      if (instruction.target >= 0 &&
-          static_cast<std::uint64_t>(instruction.target) < function_.parameters) {
-        return;
-      }
+      registers_.erase(instruction.target);
+      if (item != nullptr) registers_.emplace(instruction.target, item);
     }
   }
 
   // (value, dimensions, element type, context)
-  void read_tensor_check(const RelaxInstruction& call, std::size_t parameter) {
+  void read_tensor_check(const RelaxInstruction& call, Place& place) {
     const std::optional<std::int64_t> ndim = integer(call, 1);
     const auto* dtype = constant<DLDataType>(call, 2);
     if (!ndim || *ndim < 0 || *ndim > kMostInputDimensions || dtype == nullptr) return;
-    RelaxInput& form = forms_[parameter];
-    form.dtype = *dtype;
-    form.dims.resize(static_cast<std::size_t>(*ndim));
-    form.known = true;
+    place.form.dtype = *dtype;
+    place.form.dims.resize(static_cast<std::size_t>(*ndim));
+    place.form.known = true;
+  }
+
+  // (value, dimensions, context)
+  void read_shape_check(const RelaxInstruction& call, Place& place) {
+    const std::optional<std::int64_t> ndim = integer(call, 1);
+    if (!ndim || *ndim < 0 || *ndim > kMostInputDimensions) return;
+    fill_shape(place.form, *ndim);
+  }
+
+  // (value, element type, context)
+  void read_number_check(const RelaxInstruction& call, Place& place) {
+    if (const auto* dtype = constant<DLDataType>(call, 1)) fill_number(place.form, *dtype);
+  }
+
+  // (value, items, context)
+  void read_tuple_check(const RelaxInstruction& call, Place& place) {
+    const std::optional<std::int64_t> items = integer(call, 1);
+    if (place.is_tuple || !items || *items < 0 || *items > kMostItems) return;
+    place.is_tuple = true;
+    place.items.resize(static_cast<std::size_t>(*items));
+  }
+
+  // (tuple, index)
+  Place* item_of(const RelaxInstruction& call, Place& place) const {
+    const std::optional<std::int64_t> index = integer(call, 1);
+    if (!index || *index < 0 || static_cast<std::uint64_t>(*index) >= place.items.size()) {
+      return nullptr;
+    }
+    return &place.items[static_cast<std::size_t>(*index)];
   }
 
   // (value, heap, n, n × (code, number), context)
-  void read_shape_match(const RelaxInstruction& call, std::size_t parameter) {
-    RelaxInput& form = forms_[parameter];
+  void read_shape_match(const RelaxInstruction& call, Place& place) {
+    RelaxInput& form = place.form;
     const std::optional<std::int64_t> count = integer(call, 2);
-    if (!count || *count < 0 || static_cast<std::uint64_t>(*count) != form.dims.size()) return;
+    if (form.kind != RelaxInputKind::kTensor || !count || *count < 0 ||
+        static_cast<std::uint64_t>(*count) != form.dims.size()) {
+      return;
+    }
     const auto* context = constant<std::string>(call, 3 + 2 * form.dims.size());
-    const auto annotation = context != nullptr ? parse_annotation(*context) : std::nullopt;
+    const auto annotation = context != nullptr ? annotation_of(*context) : std::nullopt;
+    const auto words = annotation ? tensor_words(*annotation) : std::nullopt;
     for (std::size_t i = 0; i < form.dims.size(); ++i) {
       const std::optional<std::int64_t> code = integer(call, 3 + 2 * i);
       const std::optional<std::int64_t> number = integer(call, 4 + 2 * i);
@@ -160,9 +276,9 @@ class FormReader {
       if (*code == 0) form.dims[i].number = *number;
       if (*code == 0 || *code == 2) continue;
       // Numbers of the heap that have no symbol's name are products and the like.
-      const bool named = annotation && annotation->dims.size() == form.dims.size();
-      form.dims[i].symbol = named && is_name(annotation->dims[i]) ? annotation->dims[i]
-                                                                  : "d" + std::to_string(*number);
+      const bool named = words && words->dims.size() == form.dims.size();
+      form.dims[i].symbol = named && is_name(words->dims[i]) ? std::string(words->dims[i])
+                                                             : "d" + std::to_string(*number);
     }
   }
 
@@ -172,41 +288,89 @@ class FormReader {
       if (context == nullptr || !context->starts_with("ErrorContext(fn=" + function_.name + ",")) {
         continue;
       }
-      const auto place = enclosed(*context, "loc=param[", "]");
-      const auto annotation = parse_annotation(*context);
+      const auto number = enclosed(*context, "loc=param[", "]");
+      const auto annotation = annotation_of(*context);
       std::size_t parameter = 0;
-      if (!place || !annotation ||
-          std::from_chars(place->data(), place->data() + place->size(), parameter).ec !=
+      if (!number || !annotation ||
+          std::from_chars(number->data(), number->data() + number->size(), parameter).ec !=
               std::errc() ||
-          parameter >= forms_.size()) {
+          parameter >= places_.size()) {
         continue;
       }
-      fill_from(*annotation, parameter);
+      fill_from(*annotation, places_[parameter], 0);
     }
   }
 
-  void fill_from(const Annotation& annotation, std::size_t parameter) {
-    RelaxInput& form = forms_[parameter];
-    form.dtype = parse_dtype(annotation.dtype);
-    if (same_dtype(form.dtype, {kDLUInt, 1, 1})) form.dtype = kFfiBoolType;
-    form.dims.resize(annotation.dims.size());
-    for (std::size_t i = 0; i < form.dims.size(); ++i) {
-      const std::string& text = annotation.dims[i];
-      std::int64_t number = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc() && end == text.data() + text.size()) {
-        form.dims[i].number = number;
-      } else if (is_name(text)) {
-        form.dims[i].symbol = text;
+  static void fill_shape(RelaxInput& form, std::int64_t ndim) {
+    form.kind = RelaxInputKind::kShape;
+    form.dtype = kNumberType;
+    form.dims = {{ndim, ""}};
+    form.known = true;
+  }
+
+  static void fill_number(RelaxInput& form, DLDataType dtype) {
+    form.kind = RelaxInputKind::kNumber;
+    form.dtype = dtype;
+    form.dims.clear();
+    form.known = true;
+  }
+
+  static void fill_from(std::string_view annotation, Place& place, int depth) {
+    RelaxInput& form = place.form;
+    if (const auto words = tensor_words(annotation)) {
+      form.dtype = parse_dtype(std::string(words->dtype));
+      if (same_dtype(form.dtype, {kDLUInt, 1, 1})) form.dtype = kFfiBoolType;
+      form.dims.resize(words->dims.size());
+      for (std::size_t i = 0; i < form.dims.size(); ++i) {
+        // In tuples TVM writes T.int64(2) for 2.
+        const std::string_view text =
+            arguments_in(words->dims[i], "T.int64").value_or(words->dims[i]);
+        std::int64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error == std::errc() && end == text.data() + text.size()) {
+          form.dims[i].number = number;
+        } else if (is_name(text)) {
+          form.dims[i].symbol = text;
+        }
+      }
+      form.known = true;
+    } else if (const auto shape = arguments_in(annotation, "R.Shape");
+               shape && shape->starts_with('[') && shape->ends_with(']')) {
+      const auto numbers = items_of(shape->substr(1, shape->size() - 2));
+      fill_shape(form, static_cast<std::int64_t>(numbers.size()));
+    } else if (const auto number = number_type(annotation)) {
+      fill_number(form, *number);
+    } else if (const auto items = tuple_items(annotation);
+               items && depth < kDeepestTuple && !place.is_tuple) {
+      place.is_tuple = true;
+      for (const std::string_view item : items_of(*items)) {
+        fill_from(item, place.items.emplace_back(), depth + 1);
       }
     }
-    form.known = true;
   }
 
   const RelaxExecutable& executable_;
   const RelaxFunction& function_;
+  std::vector<Place> places_;
+  std::map<std::int64_t, Place*> registers_;
   std::vector<RelaxInput> forms_;
 };
+
+// Puts `value` where `path` leads to below `tuple`. What no value is put to is an empty tuple.
+void put_item(std::vector<Place>& tuple, std::span<const std::size_t> path, std::size_t value) {
+  while (path.front() >= tuple.size()) tuple.push_back({{}, {}, true});
+  Place& place = tuple[path.front()];
+  if (path.size() > 1) return put_item(place.items, path.subspan(1), value);
+  place.is_tuple = false;
+  place.form.parameter = value;
+}
+
+FfiValue assembled(const Place& place, std::vector<FfiValue>& values) {
+  if (!place.is_tuple) return std::move(values[place.form.parameter]);
+  std::vector<FfiValue> items;
+  for (const Place& item : place.items) items.push_back(assembled(item, values));
+  return FfiValue::of_array(std::move(items));
+}
 
 }  // namespace
 
@@ -218,6 +382,19 @@ bool RelaxInput::is_static() const {
 std::vector<RelaxInput> input_forms(const RelaxExecutable& executable,
                                     const RelaxFunction& function) {
   return FormReader(executable, function).read();
+}
+
+std::vector<FfiValue> arguments_of(const std::vector<RelaxInput>& inputs,
+                                   std::vector<FfiValue> values) {
+  std::vector<Place> tree;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<std::size_t> path{inputs[i].parameter};
+    path.insert(path.end(), inputs[i].path.begin(), inputs[i].path.end());
+    put_item(tree, path, i);
+  }
+  std::vector<FfiValue> arguments;
+  for (const Place& place : tree) arguments.push_back(assembled(place, values));
+  return arguments;
 }
 
 std::string misfit_of_input(const RelaxInput& input, DLDataType dtype,

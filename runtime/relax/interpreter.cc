@@ -11,28 +11,48 @@
 namespace run_model {
 namespace {
 
-constexpr DLDataType kPlainBool{kDLUInt, 1, 1};
-
 Tensor tensor_of_numbers(std::vector<std::int64_t> shape, DLDataType dtype, const void* numbers) {
   Tensor tensor = Tensor::empty(std::move(shape), dtype);
   if (tensor.nbytes() > 0) std::memcpy(tensor.data(), numbers, tensor.nbytes());
   return tensor;
 }
 
+FfiValue number_of(const Tensor& tensor) {
+  const double real = to_doubles(tensor).at(0);
+  if (tensor.dtype().code == kDLFloat) return FfiValue::of_real(real);
+  if (same_dtype(tensor.dtype(), kPlainBoolType)) return FfiValue::of_bool(real != 0);
+  // Beyond 2^53 a double would round.
+  if (same_dtype(tensor.dtype(), {kDLInt, 64, 1})) {
+    return FfiValue::of_integer(tensor.elements<std::int64_t>()[0]);
+  }
+  return FfiValue::of_integer(static_cast<std::int64_t>(real));
+}
+
+FfiValue value_of(const Tensor& tensor, RelaxInputKind kind, bool bool_is_a_type) {
+  if (kind == RelaxInputKind::kShape) {
+    const auto numbers = tensor.elements<std::int64_t>();
+    return FfiValue::of_shape({numbers.begin(), numbers.end()});
+  }
+  if (kind == RelaxInputKind::kNumber) return number_of(tensor);
+  const bool is_bool = bool_is_a_type && same_dtype(tensor.dtype(), kPlainBoolType);
+  return make_tensor(tensor.shape(), is_bool ? kFfiBoolType : tensor.dtype(), tensor.data(),
+                     nullptr);
+}
+
 }  // namespace
 
 RelaxInterpreter::RelaxInterpreter(const RelaxExecutable& executable, const RelaxFunction& function,
+                                   const std::vector<RelaxInput>& forms,
                                    const ModelLibrary& library)
-    : executable_(executable), function_(function), machine_(executable, library) {}
+    : executable_(executable), function_(function), forms_(forms), machine_(executable, library) {}
 
 void RelaxInterpreter::run(std::span<const Tensor> inputs) {
-  std::vector<FfiValue> arguments;
-  arguments.reserve(inputs.size());
-  for (const Tensor& input : inputs) {
-    const bool is_bool = same_dtype(input.dtype(), kPlainBool) && executable_.bool_is_a_type;
-    arguments.push_back(
-        make_tensor(input.shape(), is_bool ? kFfiBoolType : input.dtype(), input.data(), nullptr));
+  std::vector<FfiValue> values;
+  values.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    values.push_back(value_of(inputs[i], forms_[i].kind, executable_.bool_is_a_type));
   }
+  const std::vector<FfiValue> arguments = arguments_of(forms_, std::move(values));
   const std::vector<FfiAny> borrowed(arguments.begin(), arguments.end());
   outputs_.clear();  // their memory serves this run
   output_tuples_.clear();
@@ -44,7 +64,7 @@ void RelaxInterpreter::add_outputs(const FfiValue& result) {
   output_tuples_.push_back(array != nullptr ? array->size : -1);
   if (const FfiTensorObject* tensor = as_tensor(result)) {
     DLDataType dtype = tensor->tensor.dtype;
-    if (same_dtype(dtype, kFfiBoolType)) dtype = kPlainBool;
+    if (same_dtype(dtype, kFfiBoolType)) dtype = kPlainBoolType;
     const std::span<const std::int64_t> shape = tensor->shape();
     outputs_.push_back(Tensor::view(tensor->data(), {shape.begin(), shape.end()}, dtype,
                                     std::make_shared<FfiValue>(result)));

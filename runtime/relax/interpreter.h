@@ -9,17 +9,18 @@
 #include <run_model/tensor.h>
 #include "runtime/model_library.h"
 #include "runtime/relax/executable.h"
+#include "runtime/relax/input_forms.h"
 #include "runtime/relax/machine.h"
 
 namespace run_model {
 
 class RelaxInterpreter {
  public:
-  // All must outlive the interpreter. Throws as RelaxMachine does.
+  // All must outlive the interpreter. `forms` are the function's. Throws as RelaxMachine does.
   RelaxInterpreter(const RelaxExecutable& executable, const RelaxFunction& function,
-                   const ModelLibrary& library);
+                   const std::vector<RelaxInput>& forms, const ModelLibrary& library);
 
-  // Computes the outputs of these inputs, in the order of the function's parameters.
+  // Computes the outputs of these inputs, in the order of the forms.
   void run(std::span<const Tensor> inputs);
 
   // Of the last run; shapes and numbers among them as tensors of int64 or float64.
@@ -38,6 +39,7 @@ class RelaxInterpreter {
 
   const RelaxExecutable& executable_;
   const RelaxFunction& function_;
+  const std::vector<RelaxInput>& forms_;
   RelaxMachine machine_;
   std::vector<Tensor> outputs_;
   std::vector<std::int64_t> output_tuples_;

@@ -62,8 +62,12 @@ RelaxTrace trace_function(const RelaxExecutable& executable, const RelaxFunction
   Tracer tracer(executable);
   std::vector<FfiValue> arguments;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind != RelaxInputKind::kTensor) {
+      throw NotTraceable("its course depends on the numbers of " + in_quotes(inputs[i].name));
+    }
     arguments.push_back(tracer.argument(inputs[i].name, shapes[i], inputs[i].dtype));
   }
+  arguments = arguments_of(inputs, std::move(arguments));
   RelaxMachine machine(executable, library, &tracer);
   const std::vector<FfiAny> borrowed(arguments.begin(), arguments.end());
   const FfiValue result = machine.call(function, borrowed);

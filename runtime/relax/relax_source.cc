@@ -13,8 +13,6 @@
 namespace run_model {
 namespace {
 
-constexpr DLDataType kPlainBoolType{kDLUInt, 1, 1};
-
 // N of "p_N".
 std::optional<std::size_t> number_of_array(const std::string& name) {
   if (!name.starts_with("p_")) return std::nullopt;
@@ -41,7 +39,8 @@ RelaxSource::RelaxSource(std::shared_ptr<Module> library, const std::string& fun
                 source_ + ": function " + in_quotes(function_.name) + " takes " +
                     in_quotes(input.name) + ", and nothing tells of what type and shape",
                 "if it is a parameter, put the file with the parameters (model_params.npz for "
-                "model.so) beside the library; run_model calls functions that take tensors");
+                "model.so) beside the library; caches that one function makes for another are "
+                "handed on by --calls FILE");
   }
 }
 
@@ -125,7 +124,7 @@ LoadedModel RelaxSource::model_for(const std::vector<std::vector<std::int64_t>>&
       constants = std::move(trace.constants);
     }
   } catch (const NotTraceable&) {
-    interpreter_ = std::make_shared<RelaxInterpreter>(*executable_, function_, library_);
+    interpreter_ = std::make_shared<RelaxInterpreter>(*executable_, function_, inputs_, library_);
   }
   if (interpreter_ != nullptr) {
     model.graph = graph_of_call(function_, inputs_, shapes);

@@ -141,6 +141,12 @@ FfiValue make_storage(std::shared_ptr<void> owner, std::size_t bytes, std::size_
   return FfiValue::adopt(storage);
 }
 
+FfiValue make_cache(FfiValue data) {
+  auto* cache = new_object<FfiCacheObject>(kFfiCache);
+  cache->data = std::move(data);
+  return FfiValue::adopt(cache);
+}
+
 FfiValue make_function(FfiFunction safe_call, std::string name) {
   auto* function = new_object<FfiFunctionObject>(kFfiFunction);
   function->safe_call = safe_call;
@@ -162,6 +168,9 @@ FfiStorageObject* as_storage(const FfiAny& value) {
 }
 FfiFunctionObject* as_function(const FfiAny& value) {
   return value.type == kFfiFunction ? static_cast<FfiFunctionObject*>(value.object) : nullptr;
+}
+FfiCacheObject* as_cache(const FfiAny& value) {
+  return value.type == kFfiCache ? static_cast<FfiCacheObject*>(value.object) : nullptr;
 }
 
 std::string text_of(const FfiAny& value) {
@@ -201,6 +210,8 @@ std::string_view ffi_type_name(const FfiAny& value) {
       return "a tuple";
     case kFfiStorage:
       return "memory";
+    case kFfiCache:
+      return "a cache of attention";
     default:
       return "another object";
   }

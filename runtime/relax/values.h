@@ -85,6 +85,13 @@ struct FfiStorageObject : FfiObject {
   std::size_t number = 0;  // of a traced model's storages
 };
 
+// Keys or values of attention that a model keeps between its runs.
+struct FfiCacheObject : FfiObject {
+  FfiValue data;                // a tensor, whose first dimension is for rows,
+  std::int64_t filled = 0;      // so many of which count
+  std::int64_t window_end = 0;  // where a window's next row goes
+};
+
 struct FfiTensorObject : FfiObject {
   static constexpr std::size_t kNotTraced = static_cast<std::size_t>(-1);
 
@@ -116,6 +123,8 @@ struct FfiFunctionObject : FfiObject {
 FfiValue make_tensor(std::span<const std::int64_t> shape, DLDataType dtype, void* data,
                      std::shared_ptr<void> owner);
 FfiValue make_storage(std::shared_ptr<void> owner, std::size_t bytes, std::size_t number);
+// An empty cache in the memory of a tensor.
+FfiValue make_cache(FfiValue data);
 // `safe_call` is what compiled code calls.
 FfiValue make_function(FfiFunction safe_call, std::string name);
 
@@ -125,6 +134,7 @@ const FfiShapeObject* as_shape(const FfiAny& value);
 const FfiArrayObject* as_array(const FfiAny& value);
 FfiStorageObject* as_storage(const FfiAny& value);
 FfiFunctionObject* as_function(const FfiAny& value);
+FfiCacheObject* as_cache(const FfiAny& value);
 
 // The text of a value of any form; empty where it is none.
 std::string text_of(const FfiAny& value);

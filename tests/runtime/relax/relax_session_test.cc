@@ -1,0 +1,183 @@
+// Functions of Relax executables called one by one, and what they take beside tensors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <run_model/graph_executor.h>
+#include <run_model/relax_session.h>
+#include "runtime/relax/input_forms.h"
+#include "tests/has_elements.h"
+#include "tests/runtime/relax/function_library.h"
+#include "tests/throws_error.h"
+
+namespace run_model {
+namespace {
+
+using testing_relax::con;
+using testing_relax::ExecutableBuilder;
+using testing_relax::FunctionLibrary;
+using testing_relax::imm;
+using testing_relax::reg;
+
+Tensor rows_of(const std::vector<float>& values, std::int64_t width) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  Tensor tensor = Tensor::empty({count / width, width}, {kDLFloat, 32, 1});
+  std::copy(values.begin(), values.end(), tensor.elements<float>().begin());
+  return tensor;
+}
+
+std::vector<float> elements_of(const Tensor& tensor) {
+  const auto elements = tensor.elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+// The virtual machine's functions do not need a model.
+RelaxSession session() {
+  return RelaxSession(std::make_shared<FunctionLibrary>(testing_relax::small_executable().bytes()));
+}
+
+RelaxValue cache_of(RelaxSession& session, std::int64_t filled) {
+  const RelaxValue arguments[] = {RelaxValue::of_tensor(rows_of({1, 2, 3, 4}, 2)),
+                                  RelaxValue::of_shape({2, 2}), RelaxValue::of_integer(filled)};
+  return session.call("vm.builtin.attention_kv_cache_create", arguments);
+}
+
+std::vector<float> held(RelaxSession& session, const RelaxValue& cache, std::int64_t rows) {
+  const RelaxValue arguments[] = {cache, RelaxValue::of_shape({rows, 2})};
+  return elements_of(session.call("vm.builtin.attention_kv_cache_view", arguments).tensor());
+}
+
+// What is expected in these was taken from TVM 0.27's own functions.
+TEST(RelaxSessionTest, KeepsACacheThatGrows) {
+  RelaxSession calls = session();
+  const RelaxValue cache = cache_of(calls, 0);
+  EXPECT_EQ(cache.kind(), RelaxValue::Kind::kState);
+  EXPECT_TRUE(held(calls, cache, 0).empty());
+  for (const std::vector<float>& rows :
+       {std::vector<float>{1, 2}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
+    const RelaxValue arguments[] = {cache, RelaxValue::of_tensor(rows_of(rows, 2))};
+    calls.call("vm.builtin.attention_kv_cache_append", arguments);
+  }
+  EXPECT_TRUE(has_elements(held(calls, cache, 6), {1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_TRUE(throws_error([&] { held(calls, cache, 3); }, ErrorKind::kMismatch,
+                           {"holds 6 rows", "3 are asked for"}));
+  const RelaxValue wide[] = {cache, RelaxValue::of_tensor(rows_of({1, 2, 3}, 3))};
+  EXPECT_TRUE(throws_error([&] { calls.call("vm.builtin.attention_kv_cache_append", wide); },
+                           ErrorKind::kFormat, "float32 [1, 3]"));
+  const RelaxValue caches[] = {RelaxValue::of_tuple({cache}), RelaxValue::of_integer(4)};
+  calls.call("vm.builtin.attention_kv_cache_array_popn", caches);
+  EXPECT_TRUE(has_elements(held(calls, cache, 2), {1, 2, 0, 1}));
+  EXPECT_TRUE(throws_error([&] { calls.call("vm.builtin.attention_kv_cache_array_popn", caches); },
+                           ErrorKind::kFormat, "4 rows are taken"));
+}
+
+TEST(RelaxSessionTest, LetsAWindowGoRoundBehindItsSinks) {
+  RelaxSession calls = session();
+  const RelaxValue cache = cache_of(calls, 0);
+  for (int i = 0; i < 9; ++i) {
+    const float value = static_cast<float>(i);
+    const RelaxValue arguments[] = {cache, RelaxValue::of_tensor(rows_of({value, value}, 2)),
+                                    RelaxValue::of_integer(4), RelaxValue::of_integer(1)};
+    calls.call("vm.builtin.attention_kv_cache_window_override_with_sinks", arguments);
+  }
+  EXPECT_TRUE(has_elements(held(calls, cache, 4), {0, 0, 7, 7, 8, 8, 6, 6}));
+  const RelaxValue two[] = {cache, RelaxValue::of_tensor(rows_of({70, 70, 80, 80}, 2)),
+                            RelaxValue::of_integer(4), RelaxValue::of_integer(1)};
+  calls.call("vm.builtin.attention_kv_cache_window_override_with_sinks", two);
+  EXPECT_TRUE(has_elements(held(calls, cache, 4), {0, 0, 80, 80, 8, 8, 70, 70}));
+}
+
+TEST(RelaxSessionTest, NamesWhatItDoesNotHave) {
+  RelaxSession calls = session();
+  EXPECT_EQ(calls.functions(), std::vector<std::string>{"main"});
+  EXPECT_TRUE(throws_error([&] { calls.call("other", {}); }, ErrorKind::kMismatch,
+                           {"'other'", "only 'main'"}));
+  EXPECT_TRUE(throws_error([&] { calls.call("vm.builtin.paged_attention_kv_cache_create", {}); },
+                           ErrorKind::kIncompatible, "servers"));
+  EXPECT_TRUE(throws_error([&] { calls.call("main", {}); }, ErrorKind::kMismatch, "takes 1"));
+  EXPECT_TRUE(throws_error([&] { RelaxSession(std::make_shared<FunctionLibrary>()); },
+                           ErrorKind::kMismatch, "holds no executable"));
+}
+
+// main((a, (b,)), length) = a + b, where `length` has to be (2,).
+ExecutableBuilder tuple_executable() {
+  ExecutableBuilder builder;
+  const std::int64_t check_tuple = builder.packed("vm.builtin.check_tuple_info");
+  const std::int64_t item = builder.packed("vm.builtin.tuple_getitem");
+  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
+  const std::int64_t check_shape = builder.packed("vm.builtin.check_shape_info");
+  const std::int64_t match = builder.packed("vm.builtin.match_shape");
+  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
+  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
+  const std::int64_t add = builder.packed("add");
+  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
+  const std::int64_t context = builder.text("ErrorContext(fn=main, loc=param[1], param=length) ");
+  const std::int64_t bytes = builder.shape({8});
+  const std::int64_t shape = builder.shape({2});
+  builder.begin("main", {"pair", "length"}, 8);
+  builder.call(kRelaxVoid, check_tuple, {reg(0), imm(2), con(context)});
+  builder.call(2, item, {reg(0), imm(0)});
+  builder.call(kRelaxVoid, check, {reg(2), imm(1), con(float32), con(context)});
+  builder.call(3, item, {reg(0), imm(1)});
+  builder.call(kRelaxVoid, check_tuple, {reg(3), imm(1), con(context)});
+  builder.call(4, item, {reg(3), imm(0)});
+  builder.call(kRelaxVoid, check, {reg(4), imm(1), con(float32), con(context)});
+  builder.call(kRelaxVoid, check_shape, {reg(1), imm(1), con(context)});
+  for (const std::int64_t value : {2, 4, 1}) {
+    builder.call(kRelaxVoid, match,
+                 {reg(value), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(context)});
+  }
+  builder.call(5, storage, {reg(kRelaxMachine), con(bytes), imm(0), con(float32)});
+  builder.call(6, tensor, {reg(5), imm(0), con(shape), con(float32)});
+  builder.call(kRelaxVoid, add, {reg(2), reg(4), reg(6)});
+  builder.ret(6);
+  return builder;
+}
+
+TEST(RelaxSessionTest, TakesTuplesAndShapesAsTensors) {
+  GraphExecutor executor(std::make_shared<FunctionLibrary>(tuple_executable().bytes()));
+  ASSERT_EQ(executor.inputs().size(), 3u);
+  EXPECT_EQ(executor.inputs()[0].name, "pair.0");
+  EXPECT_EQ(executor.inputs()[1].name, "pair.1.0");
+  EXPECT_EQ(executor.inputs()[2].name, "length");
+  Tensor one = Tensor::empty({2}, {kDLFloat, 32, 1});
+  one.elements<float>()[0] = 1;
+  one.elements<float>()[1] = 2;
+  Tensor length = Tensor::empty({1}, {kDLInt, 64, 1});
+  length.elements<std::int64_t>()[0] = 2;
+  executor.set_input("pair.0", one);
+  executor.set_input("pair.1.0", one);
+  executor.set_input("length", length);
+  executor.run();
+  EXPECT_TRUE(has_elements(elements_of(executor.output(0)), {2, 4}));
+  length.elements<std::int64_t>()[0] = 3;
+  executor.set_input("length", length);
+  EXPECT_TRUE(throws_error([&] { executor.run(); }, ErrorKind::kMismatch,
+                           {"param=length", "3, expected 2"}));
+}
+
+TEST(RelaxSessionTest, ReadsAnnotationsOfCompiledFunctions) {
+  ExecutableBuilder builder;
+  builder.text("ErrorContext(fn=main, loc=param[0], param=pair, annotation=T.Tuple(R.Tensor(("
+               "T.int64(2), n), dtype=\"float32\"), T.Tuple(R.Tensor((), dtype=\"bool\")))) ");
+  builder.text("ErrorContext(fn=main, loc=param[1], param=s, annotation=R.Shape([n, 3])) ");
+  builder.text("ErrorContext(fn=main, loc=param[2], param=p, annotation=T.int64) ");
+  RelaxExecutable executable = testing_relax::parse(builder.bytes());
+  RelaxFunction function;
+  function.kind = RelaxFunctionKind::kCompiled;
+  function.name = "main";
+  function.parameters = 3;
+  function.parameter_names = {"pair", "s", "p"};
+  std::vector<std::string> forms;
+  for (const RelaxInput& form : input_forms(executable, function)) {
+    forms.push_back(form.name + ": " + form_name(form));
+  }
+  EXPECT_THAT(forms, testing::ElementsAre("pair.0: float32 [2, n]", "pair.1.0: bool []",
+                                          "s: int64 [2]", "p: int64 []"));
+}
+
+}  // namespace
+}  // namespace run_model
