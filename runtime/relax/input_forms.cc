@@ -119,7 +119,7 @@ std::optional<DLDataType> number_type(std::string_view annotation) {
   }
   for (const std::string_view known : {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
                                        "uint32", "float32", "float64"}) {
-    if (name == known) return known == "bool" ? kFfiBoolType : parse_dtype(std::string(known));
+    if (name == known) return known == "bool" ? kFfiBoolType : parse_dtype(known);
   }
   return std::nullopt;
 }
@@ -318,7 +318,7 @@ class FormReader {
   static void fill_from(std::string_view annotation, Place& place, int depth) {
     RelaxInput& form = place.form;
     if (const auto words = tensor_words(annotation)) {
-      form.dtype = parse_dtype(std::string(words->dtype));
+      form.dtype = parse_dtype(words->dtype);
       if (same_dtype(form.dtype, {kDLUInt, 1, 1})) form.dtype = kFfiBoolType;
       form.dims.resize(words->dims.size());
       for (std::size_t i = 0; i < form.dims.size(); ++i) {

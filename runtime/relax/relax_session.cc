@@ -10,6 +10,7 @@
 #include "runtime/relax/executable.h"
 #include "runtime/relax/machine.h"
 #include "runtime/relax/relax_model.h"
+#include "runtime/relax/runtime_functions.h"
 #include "runtime/relax/values.h"
 
 namespace run_model {
