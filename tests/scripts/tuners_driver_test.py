@@ -11,7 +11,7 @@ from run_model_tools.environment import REPO_ROOT
 from run_model_tools.tuners import json_schema
 from run_model_tools.tuners.driver.experiment import settings_of
 from run_model_tools.tuners.driver.trials import name_of, read_trials
-from run_model_tools.tuners.experience_files import gather
+from run_model_tools.tuners.experience_files import elsewhere, gather
 from run_model_tools.tuners.recording import Recording
 from run_model_tools.tuners.space import Knob
 
@@ -94,6 +94,23 @@ def test_what_was_measured_of_other_tasks_is_gathered(tmp_path):
     # Records are what their file's name says, whatever board they were measured on.
     assert len(gather("conv", "llvm -mcpu=x86-64-v2", key, files, [], [log])) == 1
     assert gather("conv", "llvm -mcpu=x86-64-v2", key, files, [log]) == []
+
+
+def test_what_other_machines_measured_counts_for_this_layer_too(tmp_path):
+    boards = {64: ["llvm -device=arm_cpu -model=a -mtriple=aarch64-linux-gnu",
+                   "llvm -device=arm_cpu -model=b -mtriple=aarch64-linux-gnu"],
+              32: ["llvm -device=arm_cpu -model=c -mtriple=armv7l-linux-gnueabihf"]}
+    log = tmp_path / "arm.log"
+    log.write_text("\n".join(line("conv", arguments, size, 1e-3, target=target)
+                             for arguments, size in ((ONE, 4), (OTHER, 8))
+                             for target in boards[64] + boards[32]))
+    target = "llvm -keys=arm_cpu,cpu -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+    found = elsewhere("conv", target, [log])
+    # A task for each board and layer, and none of the other architecture's.
+    assert len(found) == 4
+    assert [past.space.knobs[0].choices[0][1] for past in found] == [4, 4, 8, 8]
+    assert len(elsewhere("conv", "llvm -mtriple=riscv64-linux-gnu", [log])) == 6
+    assert elsewhere("dense", target, [log, tmp_path / "none"]) == []
 
 
 def test_trials_are_read_with_those_that_failed(tmp_path):

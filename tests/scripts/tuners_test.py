@@ -187,6 +187,21 @@ def test_guided_is_done_when_nothing_is_to_be_gained():
     assert len(search.speeds) < 200 and max(search.speeds.values()) == 1.0
 
 
+def test_experience_of_other_machines_is_followed_in_half_of_the_trials():
+    """There, the smallest tiles were fastest."""
+    space = make_space()
+    past = Past([1, 64, 28], space, {i: float(2.0 ** -space.genes(i).sum())
+                                     for i in range(space.range)})
+    proposed = {foreign: Guided(space, 1, Experience([past], foreign=foreign), [1, 64, 56]
+                                ).propose(8) for foreign in (False, True)}
+    sizes = {foreign: space.genes(np.array(tried)).sum(1) for foreign, tried in proposed.items()}
+    assert max(sizes[False]) <= 3
+    assert max(sizes[True][0::2]) <= 3 < np.median(sizes[True][1::2])
+    # Where it does not mislead, what is best is found soon all the same.
+    taught = Experience(neighbours_taught(0)._pasts, foreign=True)
+    assert trials_to_peak(Guided(space, 1, taught, [1, 64, 56]), 60) <= 6
+
+
 def test_guided_keeps_away_from_what_fails():
     """By chance, three of eight would fail on the way to the peak."""
     def failing(space, index):

@@ -30,6 +30,7 @@ ACTIONS = {
     "replay": ("tuning.replay", "replay"),
     "record_space": ("tuning.recording", "record_space"),
     "tune_kernels": ("tuning.kernel_search", "tune_kernels"),
+    "record_kernels": ("tuning.kernel_recording", "record_kernels"),
 }
 
 

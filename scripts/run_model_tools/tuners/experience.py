@@ -43,24 +43,36 @@ def scores(speeds: Iterable[float], best: float) -> np.ndarray:
 
 
 class Experience:
-    """Of one template; empty, it expects the same of everything."""
+    """Of one template; empty, it expects the same of everything.
 
-    def __init__(self, pasts: Iterable[Past], seed: int = 0) -> None:
+    foreign: whether some of it is of other machines.
+    """
+
+    def __init__(self, pasts: Iterable[Past], seed: int = 0, foreign: bool = False) -> None:
+        self.foreign = foreign
         self._pasts = [past for past in pasts if max(past.speeds.values(), default=0.0) > 0]
+        self._workloads = [workload_columns(past.arguments) for past in self._pasts]
         self._random = np.random.default_rng(seed)
+        self._of_task: tuple[tuple[Any, ...], Description, Process] | None = None
 
-    def expected(self, arguments: Any, space: Space,
-                 indices: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Means and standard deviations of the scores of another task's configurations; None where
-        nothing of the kind was measured."""
+    def expected(self, arguments: Any, space: Space, indices: np.ndarray) -> np.ndarray | None:
+        """Means of the scores of another task's configurations; None where nothing of the kind was
+        measured."""
         here = workload_columns(arguments)
         near = sorted((float(np.abs(there - here).sum()), place)
-                      for place, there in enumerate(workload_columns(past.arguments)
-                                                    for past in self._pasts)
-                      if there.shape == here.shape)
+                      for place, there in enumerate(self._workloads) if there.shape == here.shape)
         if not near:
             return None
-        chosen = [self._pasts[place] for _, place in near]
+        # A search asks again and again for a space that it does not look through at once.
+        task = (*here.tolist(), space)
+        if self._of_task is None or self._of_task[0] != task:
+            self._of_task = (task, *self._taught(space, [self._pasts[i] for _, i in near]))
+        _, description, process = self._of_task
+        return process.means(_joined(description, space, arguments, indices),
+                             np.zeros((len(indices), 1))) + TYPICAL
+
+    def _taught(self, space: Space, chosen: list[Past]) -> tuple[Description, Process]:
+        """What the nearest tasks say of a space."""
         description = Description([space, *(past.space for past in chosen)])
         rows: list[np.ndarray] = []
         wanted: list[np.ndarray] = []
@@ -73,12 +85,9 @@ class Experience:
             wanted.append(scores((past.speeds[i] for i in taken), max(past.speeds.values())))
         x, y = np.concatenate(rows), np.concatenate(wanted)
         lengths = np.full(x.shape[1], CONFIGURATION_LENGTH)
-        lengths[-len(here):] = WORKLOAD_LENGTH
-        process = Process(Kernel(lengths, 0.6, 0.02), x, np.zeros((len(x), 1)), y - TYPICAL,
-                          np.zeros(1))
-        means, deviations = process.predict(_joined(description, space, arguments, indices),
-                                            np.zeros((len(indices), 1)))
-        return means + TYPICAL, deviations
+        lengths[-len(workload_columns(chosen[0].arguments)):] = WORKLOAD_LENGTH
+        return description, Process(Kernel(lengths, 0.6, 0.02), x, np.zeros((len(x), 1)),
+                                    y - TYPICAL, np.zeros(1))
 
     def _sample(self, past: Past, count: int) -> list[int]:
         """The fastest, which matter most, and others by chance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,17 @@ import numpy as np
 from run_model_tools.tuners import recording
 from run_model_tools.tuners.experience import Past
 from run_model_tools.tuners.space import Knob, Space
-from run_model_tools.tuning.records import workload_key
+from run_model_tools.tuning.records import target_words, workload_key
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A line of a log. key: of the workload; seconds: 0 where it failed."""
+
+    key: str
+    target: str
+    entity: dict[str, list[Any]]
+    seconds: float
 
 
 def gather(template: str, target: str, without: str, recordings: Iterable[Path] = (),
@@ -26,12 +37,28 @@ def gather(template: str, target: str, without: str, recordings: Iterable[Path] 
     their file's name says.
     """
     found = [past for path in recordings for past in _recorded(path, template, target, without)]
-    trials: dict[str, list[tuple[dict[str, list[Any]], float]]] = {}
-    for path, only in [*((path, target) for path in logs), *((path, None) for path in records)]:
-        for key, entity, seconds in _lines(path, template, only):
-            if key != without:
-                trials.setdefault(key, []).append((entity, seconds))
-    return found + [_of_trials(json.loads(key)[1], own) for key, own in trials.items()]
+    trials: dict[str, list[_Trial]] = {}
+    for path, of_any in [*((path, False) for path in logs), *((path, True) for path in records)]:
+        for trial in _lines(path, template):
+            if trial.key != without and (of_any or _alike(trial.target, target)):
+                trials.setdefault(trial.key, []).append(trial)
+    return found + [_of_trials(own) for own in trials.values()]
+
+
+def elsewhere(template: str, target: str, history: Iterable[Path]) -> list[Past]:
+    """What logs of other machines have of a template, also of the task at hand.
+
+    Where some of it is for this target's architecture, the rest is left out: among TopHub's boards,
+    those of 64 bits say little of those of 32 (bench/tuners).  Times of different machines are not
+    compared, so a layer counts once for each.
+    """
+    trials: dict[tuple[str, str], list[_Trial]] = {}
+    for path in history:
+        for trial in _lines(path, template):
+            trials.setdefault((trial.target, trial.key), []).append(trial)
+    here = target_words(target)["machine"]
+    near = [own for (of, _), own in trials.items() if target_words(of)["machine"] == here]
+    return [_of_trials(own) for own in near or trials.values()]
 
 
 def _recorded(path: Path, template: str, target: str, without: str) -> list[Past]:
@@ -49,9 +76,8 @@ def _recorded(path: Path, template: str, target: str, without: str) -> list[Past
     return [Past(one.arguments, one.space, dict(enumerate(one.speeds.tolist())))]
 
 
-def _lines(path: Path, template: str,
-           target: str | None) -> Iterable[tuple[str, dict[str, list[Any]], float]]:
-    """(key, {knob: choice}, seconds or 0 where it failed) of the trials in a log."""
+def _lines(path: Path, template: str) -> Iterable[_Trial]:
+    """The trials of a template in a log."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -61,14 +87,14 @@ def _lines(path: Path, template: str,
             continue
         try:
             value = json.loads(line)
-            of_target, of_template, arguments = value["input"][:3]
-            if of_template != template or not (target is None or _alike(of_target, target)):
+            target, of_template, arguments = value["input"][:3]
+            if of_template != template:
                 continue
             costs, error = value["result"][:2]
             entity = {name: list(choice) if isinstance(choice, list) else [choice]
                       for name, _, choice in value["config"]["entity"]}
             seconds = 0.0 if error else float(np.mean(costs))
-            yield workload_key(template, arguments), entity, seconds
+            yield _Trial(workload_key(template, arguments), target, entity, seconds)
         except (ValueError, KeyError, TypeError, IndexError):
             continue
 
@@ -82,18 +108,18 @@ def _alike(one: str, other: str) -> bool:
     return words(one) == words(other)
 
 
-def _of_trials(arguments: Any, trials: list[tuple[dict[str, list[Any]], float]]) -> Past:
-    """A space of just what was tried of each knob."""
-    names = list(dict.fromkeys(name for entity, _ in trials for name in entity))
+def _of_trials(trials: list[_Trial]) -> Past:
+    """A space of just what was tried of each knob, of one workload."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.entity))
     choices: dict[str, list[list[Any]]] = {name: [] for name in names}
-    for entity, _ in trials:
+    for trial in trials:
         for name in names:
-            choice = entity.get(name, [0])
+            choice = trial.entity.get(name, [0])
             if choice not in choices[name]:
                 choices[name].append(choice)
     space = Space(tuple(Knob(name, choices[name]) for name in names))
     speeds: dict[int, float] = {}
-    for entity, seconds in trials:
-        genes = np.array([choices[name].index(entity.get(name, [0])) for name in names])
-        speeds[space.index(genes)] = 1 / seconds if seconds > 0 else 0.0
-    return Past(arguments, space, speeds)
+    for trial in trials:
+        genes = np.array([choices[name].index(trial.entity.get(name, [0])) for name in names])
+        speeds[space.index(genes)] = 1 / trial.seconds if trial.seconds > 0 else 0.0
+    return Past(json.loads(trials[0].key)[1], space, speeds)

@@ -4,6 +4,7 @@ Learning", chapters 2 and 5."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -45,11 +46,21 @@ class Process:
                               - 0.5 * len(x) * np.log(2 * np.pi))
         """The logarithm of y's probability density."""
 
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        return np.linalg.solve(self._factor.T, self._solved)
+
+    def means(self, x: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        """Of y, which is cheap however many x there are."""
+        return self._across(x, basis).T @ self._weights
+
+    def _across(self, x: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        return self._kernel.between(self._x, x) + self._basis @ (basis * self._spread).T
+
     def predict(self, x: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(means, standard deviations) of y without its noise."""
         scaled = basis * self._spread
-        across = self._kernel.between(self._x, x) + self._basis @ scaled.T
-        half = np.linalg.solve(self._factor, across)
+        half = np.linalg.solve(self._factor, self._across(x, basis))
         prior = self._kernel.variance + (scaled * scaled).sum(1)
         return half.T @ self._solved, np.sqrt(np.maximum(prior - (half * half).sum(0), 1e-12))
 

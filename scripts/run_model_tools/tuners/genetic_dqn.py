@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -50,8 +51,9 @@ class _Child:
 
 class GeneticDqn(Search):
     def __init__(self, space: Space, seed: int | None = None,
-                 settings: GeneticSettings = GeneticSettings()) -> None:
-        super().__init__(space, seed)
+                 settings: GeneticSettings = GeneticSettings(),
+                 start: Iterable[int] = ()) -> None:
+        super().__init__(space, seed, start)
         self._settings = settings
         knobs = len(space.knobs)
         #: The second parent's genes are those from the first point to the second.

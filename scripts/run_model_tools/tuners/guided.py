@@ -11,6 +11,7 @@ less as it is likely to fail too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,9 @@ class GuidedSettings:
     """Configurations that are weighed up where the space has more."""
     patience: int = 40
     """Trials at least before the search may be done."""
+    hedge: int = 2
+    """Where experience is of other machines, every so many trials one is chosen as if there were
+    none: it may mislead."""
     least_gain: float = 0.001
     """The search is done when no configuration is expected to gain more than this share."""
 
@@ -43,12 +47,13 @@ class Guided(Search):
     def __init__(self, space: Space, seed: int | None = None,
                  experience: Experience | None = None, arguments: Any = (),
                  expectations: dict[int, float] | None = None,
-                 settings: GuidedSettings = GuidedSettings()) -> None:
-        super().__init__(space, seed)
+                 settings: GuidedSettings = GuidedSettings(),
+                 start: Iterable[int] = ()) -> None:
+        super().__init__(space, seed, start)
         self._settings = settings
         self._description = Description([space])
         self._experience, self._arguments = experience, arguments
-        self._whole = space.range <= settings.candidates
+        self._whole = len(space) <= settings.candidates
         self.expectations: dict[int, float] = {} if expectations is None else expectations
         """What experience expects, by index, as far as it was asked."""
         self._kernel: Kernel | None = None
@@ -56,7 +61,7 @@ class Guided(Search):
         self.gain = np.inf
         """What the configuration proposed last was expected to gain, as a share of the speed."""
         if self._whole:
-            self._pool = np.array([i for i in range(space.range) if space.is_valid(i)], dtype=int)
+            self._pool = np.array(space.all(), dtype=int)
             self._expect(self._pool)
 
     @property
@@ -71,7 +76,7 @@ class Guided(Search):
         if len(unknown):
             found = self._experience.expected(self._arguments, self.space, unknown) \
                 if self._experience else None
-            means = np.full(len(unknown), TYPICAL) if found is None else found[0]
+            means = np.full(len(unknown), TYPICAL) if found is None else found
             self.expectations.update(zip(unknown.tolist(), means.tolist()))
         return np.array([self.expectations[i] for i in indices.tolist()])
 
@@ -108,10 +113,17 @@ class Guided(Search):
         works = self._chance_to_work(known, x)
         chosen: list[int] = []
         # Of several at once, each is chosen as if the ones before had been as fast as expected.
-        believed: list[tuple[int, float]] = []
+        believed: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
         for _ in range(min(count, len(candidates))):
-            means, deviations = self._predict(known + [i for i, _ in believed],
-                                              np.append(y, [v for _, v in believed]), x, expected)
+            asks = self._asks_experience(len(chosen))
+            if not asks and len(self.speeds) < self._settings.first:
+                left = np.setdiff1d(candidates, chosen)
+                chosen.append(int(self.random.choice(left)))
+                continue
+            hint = expected if asks else np.full_like(expected, TYPICAL)
+            means, deviations = self._predict(
+                known + [i for i, _ in believed[asks]],
+                np.append(y, [v for _, v in believed[asks]]), x, hint)
             improvement = expected_improvement(means, deviations, float(y.max(initial=TYPICAL)))
             improvement *= works
             improvement[[i in chosen for i in candidates.tolist()]] = -1
@@ -119,8 +131,14 @@ class Guided(Search):
             if not chosen:
                 self.gain = float(np.expm1(max(improvement[best], 0.0)))
             chosen.append(int(candidates[best]))
-            believed.append((chosen[-1], float(means[best])))
+            believed[asks].append((chosen[-1], float(means[best])))
         return chosen
+
+    def _asks_experience(self, more: int) -> bool:
+        """Whether it counts for the trial that comes after `more` others."""
+        if self._experience is None or not self._experience.foreign:
+            return True
+        return (len(self.proposed) + more + 1) % self._settings.hedge != 0
 
     def _chance_to_work(self, known: list[int], x: np.ndarray) -> np.ndarray:
         """How many of the trials nearby worked, for each of x; 1 where none is near."""
@@ -149,7 +167,8 @@ class Guided(Search):
         start = Kernel(lengths, 0.6, 0.003)
         spread = np.array([0.4, 0.3])
         seen = self._description.configurations(self.space, np.array(known, dtype=int))
-        prior = self._expect(np.array(known, dtype=int))
+        prior = self._expect(np.array(known, dtype=int)) if np.ptp(expected) else np.full(
+            len(known), TYPICAL)
         basis = np.stack([np.ones(len(known)), prior], axis=1)
         if self._kernel is None or len(self.speeds) >= self._fitted + self._settings.refit:
             self._kernel = fit(start, seen, basis, y - prior, spread) if len(known) >= 6 else start

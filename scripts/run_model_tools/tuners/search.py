@@ -14,11 +14,12 @@ class Search(ABC):
     """Proposes each configuration of a space at most once.
 
     A speed is any number of which more is better, 0 for a configuration that failed.  The same
-    seed, space and speeds give the same proposals.
+    seed, space and speeds give the same proposals.  start: proposed before all others.
     """
 
-    def __init__(self, space: Space, seed: int | None = None) -> None:
+    def __init__(self, space: Space, seed: int | None = None, start: Iterable[int] = ()) -> None:
         self.space = space
+        self._start = list(start)
         self.random = np.random.default_rng(seed)
         self.speeds: dict[int, float] = {}
         self.proposed: set[int] = set()
@@ -27,7 +28,7 @@ class Search(ABC):
     @property
     def exhausted(self) -> bool:
         """Whether the whole space was proposed, as far as can be told."""
-        return self._exhausted or len(self.proposed) >= self.space.range
+        return self._exhausted or len(self.proposed) >= len(self.space)
 
     @property
     def best_speed(self) -> float:
@@ -35,8 +36,11 @@ class Search(ABC):
 
     def propose(self, count: int) -> list[int]:
         """Up to `count` configurations to measure next; fewer where the space has no more."""
-        chosen = self._choose(count) if not self.exhausted else []
+        chosen = [i for i in self._start if i not in self.proposed][:count]
         self.proposed.update(chosen)
+        if len(chosen) < count and not self.exhausted:
+            chosen += self._choose(count - len(chosen))
+            self.proposed.update(chosen)
         if len(chosen) < count:
             more = self.space.sample(count - len(chosen), self.random, self.proposed)
             self.proposed.update(more)

@@ -6,7 +6,7 @@ number of the choice of each knob.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +23,31 @@ class Knob:
 
 
 class Space:
-    """All combinations of the knobs' choices, less those that `valid(index)` refuses."""
+    """All combinations of the knobs' choices, less those that `valid(index)` refuses, or only those
+    that are `listed`."""
 
-    def __init__(self, knobs: tuple[Knob, ...],
-                 valid: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, knobs: tuple[Knob, ...], valid: Callable[[int], bool] | None = None,
+                 listed: Iterable[int] | None = None) -> None:
         self.knobs = knobs
         self.sizes = np.array([len(knob.choices) for knob in knobs], dtype=np.int64)
         self._strides = np.concatenate([[1], np.cumprod(self.sizes)[:-1]]).astype(np.int64)
         self.range = int(np.prod([int(size) for size in self.sizes]))
         self._valid = valid
+        self._listed = None if listed is None else frozenset(listed)
+
+    def __len__(self) -> int:
+        """How many configurations there are at most: `valid` is not asked."""
+        return self.range if self._listed is None else len(self._listed)
+
+    def all(self) -> list[int]:
+        """Every configuration, for spaces of which that is not too many."""
+        if self._listed is not None:
+            return sorted(self._listed)
+        return [i for i in range(self.range) if self.is_valid(i)]
 
     def is_valid(self, index: int) -> bool:
+        if self._listed is not None:
+            return index in self._listed
         return 0 <= index < self.range and (self._valid is None or bool(self._valid(index)))
 
     def genes(self, indices: np.ndarray | int) -> np.ndarray:
@@ -54,8 +68,8 @@ class Space:
         A small space is looked through; of a large one, points are drawn until there are enough or
         too many in a row were refused.
         """
-        if self.range <= max(4096, 4 * (count + len(without))):
-            left = [i for i in range(self.range) if i not in without and self.is_valid(i)]
+        if self._listed is not None or self.range <= max(4096, 4 * (count + len(without))):
+            left = [i for i in self.all() if i not in without]
             random.shuffle(left)
             return left[:count]
         found: dict[int, None] = {}

@@ -45,6 +45,8 @@ class TuningJob:
     tasks: tuple[int, ...] = ()
     tuner: str = "guided"
     seed: int | None = None
+    history: tuple[Path, ...] = ()
+    """Logs of other machines, for --tuner guided to learn from."""
     patience: int | None = None
     """AutoTVM: a task is left after so many trials without a better one."""
     threads: int = 1
@@ -78,13 +80,15 @@ class TuningJob:
                 if self.tracker else None}
 
     def experience(self) -> dict[str, list[str]]:
-        """The files that --tuner guided learns from before its first trial: this target's."""
+        """The files that --tuner guided learns from before its first trial: this target's, and
+        what the user names."""
         def listed(folder: Path, pattern: str) -> list[str]:
             return [str(path.resolve()) for path in sorted(folder.glob(pattern))]
 
         return {"recordings": listed(recording.FOLDER, "*.json"),
                 "logs": listed(self.log_dir, f"*.{self.target.name}.autotvm.trials"),
-                "records": listed(COMMITTED, f"*.{self.target.name}.autotvm")}
+                "records": listed(COMMITTED, f"*.{self.target.name}.autotvm"),
+                "history": [str(path.resolve()) for path in self.history]}
 
     def tuner_of(self, method: str) -> str:
         """Those that are no methods of AutoTVM's learn with gradient-boosted trees, or not."""

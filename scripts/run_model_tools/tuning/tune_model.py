@@ -27,7 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.errors import MISSING_FILE, USAGE, ToolError, command
+from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
 from run_model_tools.onnx_model import read_model
 from run_model_tools.source_model import parse_shape, resolve_shapes
@@ -83,6 +83,10 @@ def parse_arguments() -> argparse.Namespace:
                              "xgboost-cpu into build/tuning/site), a genetic algorithm (ga), one "
                              "that deep Q-networks steer (ga-dqn), at random or in order; "
                              "auto_scheduler and metaschedule learn with xgb unless it is random")
+    parser.add_argument("--history", type=Path, action="append", default=[], metavar="LOG",
+                        help="guided: a log of AutoTVM's of other machines to learn from before "
+                             "the first trial, as TopHub's; of several machines in it, those of "
+                             "the target's architecture count where there are any; may be repeated")
     parser.add_argument("--seed", type=int, metavar="N",
                         help="guided and ga-dqn: makes what is proposed repeatable")
     parser.add_argument("--layout", choices=("NCHW", "NHWC"), default="NHWC",
@@ -153,20 +157,32 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     except ValueError:
         raise ToolError(
             USAGE, f"--tasks {args.tasks} is not a list of numbers, as 0,3,4.") from None
-    for path in args.foreign:
+    for path in (*args.foreign, *args.history):
         if not path.is_file():
             raise ToolError(MISSING_FILE, f"{path} is not there.")
+    check_history(args)
     model = read_model(args.model)
     return TuningJob(
         model=model, family=args.family or session.family_of(args.model.stem),
         target=target, shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
         minutes=args.minutes, trials=args.trials, tasks=tasks, tuner=args.tuner, seed=args.seed,
+        history=tuple(args.history),
         any_layout=args.any_layout or args.graph_tuner,
         threads=args.threads or session.physical_cores(),
         layout=args.layout if args.layout != "NCHW" else None,
         tracker=(args.tracker, args.device_key) if args.tracker else None,
         cc=args.cc or target.compiler(), log_dir=args.log_dir,
         measure={"repeat": args.repeat, "min_repeat_ms": args.min_repeat_ms})
+
+
+def check_history(args: argparse.Namespace) -> None:
+    """Raises ToolError where --history would be of no use."""
+    if args.history and args.tuner != "guided":
+        raise ToolError(USAGE, "--history is what --tuner guided learns from, and "
+                               f"{args.tuner} does not: leave one of them out.")
+    for path in args.history:
+        if not any(record.template for record in tuning_records.read(path)[1]):
+            raise ToolError(MALFORMED_FILE, f"{path} has no record of AutoTVM.")
 
 
 def why_not_ours(args: argparse.Namespace, target: Target) -> str | None:

@@ -138,15 +138,17 @@ def _tune_one(session, task, until, count, option, earlier):
 
 
 def _experience(session, task):
-    """What other layers have taught, measured now or in earlier sessions."""
+    """What other layers have taught, measured now or in earlier sessions, and other machines."""
     from pathlib import Path
 
     from run_model_tools.tuners.experience import Experience
-    from run_model_tools.tuners.experience_files import gather
+    from run_model_tools.tuners.experience_files import elsewhere, gather
 
     files = {kind: [Path(path) for path in paths]
              for kind, paths in (session.request.get("experience") or {}).items()}
-    return Experience(gather(task.autotvm.name, str(task.autotvm.target), task.keys[0], **files))
+    foreign = elsewhere(task.autotvm.name, str(task.autotvm.target), files.pop("history", ()))
+    own = gather(task.autotvm.name, str(task.autotvm.target), task.keys[0], **files)
+    return Experience(own + foreign, foreign=bool(foreign))
 
 
 def _state_file(session, task):

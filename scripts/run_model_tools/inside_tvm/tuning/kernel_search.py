@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import statistics
-from collections import Counter
 from pathlib import Path
 
 from run_model_tools.files import write_atomically
@@ -17,19 +16,14 @@ from run_model_tools.inside_tvm.compile import read_onnx
 from run_model_tools.inside_tvm.tuning import kernel_trials
 from run_model_tools.inside_tvm.tuning.network_race import NetworkRace
 from run_model_tools.inside_tvm.tuning.session import Session, require_release
+from run_model_tools.tuners.neighbours import Neighbours
 
 # A choice has to be so much faster than the guess: less is not told from noise.
 LEAST_GAIN = 0.02
 
-# A kernel whose guess is so many times slower than the best is not looked at further.
-FAR_BEHIND = 1.3
-
 # An artifact runs on more threads than these were measured on: work is not divided among fewer than
 # this where the guess divides it further.
 THREADS = 4
-
-# So few parameter sets of a kernel are all tried; often they hang together (winograd_cost.py).
-FEW = 12
 
 
 def tune_kernels(tvm, request):
@@ -38,24 +32,9 @@ def tune_kernels(tvm, request):
     Gives {"layers": {key: ...}, "instruction_set": ...,
     "seconds": {"guess": [...], "chosen": [...], "committed": [...]}}; the last where there are any.
     """
-    import onnx
-
-    require_release(tvm)
     from run_model_tools.kernels import choices
-    from run_model_tools.kernels.fusion import fuse
-    from run_model_tools.kernels.relay.reading import NotForUs, read_plan
 
-    session = Session(tvm, request)
-    with tvm.transform.PassContext(opt_level=3):
-        mod = own_kernels.simplify(
-            tvm, read_onnx(onnx.load(request["onnx"]), request), session.target)
-    try:
-        isa, plan = read_plan(mod, session.target)
-    except NotForUs as error:
-        raise Refusal("kernels", str(error)) from error
-    fuse(plan, isa)
-
-    groups, network_bytes = _layers(plan, isa)
+    session, isa, mod, groups, network_bytes = read_layers(tvm, request)
     session.emit("tasks", network=None, tasks=[
         {"index": i, "name": name, "flops": 2 * next(iter(convs.values()))[0].multiply_adds,
          "occurrences": sum(map(len, convs.values())), "weight": 1}
@@ -93,6 +72,27 @@ def tune_kernels(tvm, request):
         layer["kept"] = key in chosen
     return {"layers": found, "seconds": race.run(tables), "instruction_set": isa.name,
             "target": str(session.target)}
+
+
+def read_layers(tvm, request):
+    """(session, instruction set, simplified module, what is measured once: {name: {key: layers}},
+    the bytes of all weights) of the network that a request names."""
+    import onnx
+
+    require_release(tvm)
+    from run_model_tools.kernels.fusion import fuse
+    from run_model_tools.kernels.relay.reading import NotForUs, read_plan
+
+    session = Session(tvm, request)
+    with tvm.transform.PassContext(opt_level=3):
+        mod = own_kernels.simplify(
+            tvm, read_onnx(onnx.load(request["onnx"]), request), session.target)
+    try:
+        isa, plan = read_plan(mod, session.target)
+    except NotForUs as error:
+        raise Refusal("kernels", str(error)) from error
+    fuse(plan, isa)
+    return (session, isa, mod, *_layers(plan, isa))
 
 
 def choose_in_network(race, found, groups, session):
@@ -145,48 +145,32 @@ def _layers(plan, isa):
 
 
 def search_layer(trials, isa, limit, on_trial=lambda candidate: None):
-    """The best kernel of a layer, of at most `limit` that are tried.
-
-    First the guesses of all kernels, then what differs from the best so far in one parameter, and
-    all of a kernel that offers but a few, until that finds nothing faster.
-    """
+    """The best kernel of a layer, of at most `limit` that are tried in the order of Neighbours,
+    which no other search was measurably better than (bench/tuners)."""
     from run_model_tools.kernels import registry
 
     offered = registry.options(trials.conv, isa)
-    untried = list(range(len(offered)))
+    search = Neighbours(offered)
     by_place = {}
-
-    def run(places):
-        added = []
+    while len(by_place) < limit:
+        places = [search.indices.index(i) for i in search.propose(limit - len(by_place))]
+        if not places:
+            break
         for place in places:
-            untried.remove(place)
             kernel, parameters = offered[place]
             layer = registry.KERNELS[kernel].make(trials.conv, isa, **parameters)
-            if by_place and _tasks(layer) < min(THREADS, _tasks(by_place[0].layer)):
+            if by_place and tasks_of(layer) < min(THREADS, tasks_of(by_place[0].layer)):
                 continue
             by_place[place] = trials.add(kernel, parameters, layer)
-            added.append(place)
         trials.measure()
-        for place in added:
-            on_trial(by_place[place])
-
-    counts = Counter(kernel for kernel, _ in offered)
-    few = {kernel for kernel, count in counts.items() if count <= FEW}
-    first = {}
-    for place, (kernel, _) in enumerate(offered):
-        first.setdefault(kernel, place)
-    run(list(first.values())[:limit])
-    while len(by_place) < limit:
-        best = min(by_place, key=lambda place: by_place[place].seconds)
-        least = by_place[best].seconds
-        near = [place for place in untried if _neighbours(offered[place], offered[best])]
-        near += [place for place in untried if place not in near and offered[place][0] in few
-                 and first[offered[place][0]] in by_place
-                 and by_place[first[offered[place][0]]].seconds <= FAR_BEHIND * least]
-        near = near[:limit - len(by_place)]
-        if not near:
-            break
-        run(near)
+        search.learn((search.indices[place], 1 / by_place[place].seconds
+                      if place in by_place else 0.0) for place in places)
+        # Those from before were measured once more.
+        search.learn((search.indices[place], 1 / candidate.seconds)
+                     for place, candidate in by_place.items())
+        for place in places:
+            if place in by_place:
+                on_trial(by_place[place])
     guess = by_place[0]
     best = trials.best()
     if best.seconds > (1 - LEAST_GAIN) * guess.seconds:
@@ -197,13 +181,8 @@ def search_layer(trials, isa, limit, on_trial=lambda candidate: None):
             "offered": len(offered)}
 
 
-def _tasks(layer):
+def tasks_of(layer):
     return max(phase.tasks for phase in layer.phases)
-
-
-def _neighbours(a, b):
-    """Whether two options are of one kernel and differ in one parameter."""
-    return a[0] == b[0] and sum(a[1][name] != b[1].get(name) for name in a[1]) == 1
 
 
 def _code_of(conv, isa):
