@@ -7,6 +7,7 @@
 #include "base/system_file.h"
 #include "rpc/device_buffer.h"
 #include "runtime/cpu/topology.h"
+#include "runtime/devices/drivers.h"
 
 namespace run_model::rpc {
 namespace {

@@ -72,10 +72,7 @@ Workspace& Workspace::of_this_thread() {
 }
 
 Workspace::~Workspace() {
-  release_unused();
-  for (const Block& block : in_use_) {
-    discard(block);
-  }
+  pool_.give_up_all([this](const BlockPool::Block& block) { discard(block); });
 }
 
 void* Workspace::allocate(std::uint64_t bytes) noexcept {
@@ -85,77 +82,34 @@ void* Workspace::allocate(std::uint64_t bytes) noexcept {
   const std::size_t wanted =
       std::max((static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage, kPage);
   try {
-    // Room in both lists now, so that nothing can fail once a block has left one of them.
-    in_use_.reserve(in_use_.size() + 1);
-    unused_.reserve(in_use_.size() + unused_.size() + 1);
+    pool_.reserve();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-
-  auto best = unused_.end();
-  auto largest = unused_.end();
-  for (auto block = unused_.begin(); block != unused_.end(); ++block) {
-    if (block->bytes >= wanted && (best == unused_.end() || block->bytes < best->bytes)) {
-      best = block;
-    }
-    if (largest == unused_.end() || block->bytes > largest->bytes) {
-      largest = block;
-    }
-  }
-  if (best != unused_.end()) {
-    const Block block = *best;
-    unused_.erase(best);
-    in_use_.push_back(block);
-    return block.data;
-  }
-  // All are too small: a larger one takes the place of the largest.
-  if (largest != unused_.end()) {
-    discard(*largest);
-    unused_.erase(largest);
-  }
-  void* data = ::operator new(wanted, std::align_val_t{kTensorAlignment}, std::nothrow);
-  if (data != nullptr) {
-    in_use_.push_back({data, wanted});
+  if (void* known = pool_.lend(wanted)) return known;
+  if (const auto largest = pool_.give_up_largest()) discard(*largest);
+  void* memory = ::operator new(wanted, std::align_val_t{kTensorAlignment}, std::nothrow);
+  if (memory != nullptr) {
+    pool_.add_lent({memory, wanted});
     note_growth(wanted);
   }
-  return data;
+  return memory;
 }
 
-bool Workspace::free(void* data) noexcept {
-  const auto block = std::find_if(in_use_.rbegin(), in_use_.rend(),
-                                  [data](const Block& b) { return b.data == data; });
-  if (block == in_use_.rend()) {
-    return false;
-  }
-  unused_.push_back(*block);
-  in_use_.erase(std::next(block).base());
-  return true;
-}
+bool Workspace::free(void* data) noexcept { return pool_.take_back(data); }
 
 void Workspace::release_unused() noexcept {
-  for (const Block& block : unused_) {
-    discard(block);
-  }
-  unused_.clear();
+  pool_.give_up_unused([this](const BlockPool::Block& block) { discard(block); });
 }
 
-std::size_t Workspace::held_bytes() const {
-  std::size_t total = 0;
-  for (const Block& block : in_use_) {
-    total += block.bytes;
-  }
-  for (const Block& block : unused_) {
-    total += block.bytes;
-  }
-  return total;
-}
+std::size_t Workspace::held_bytes() const { return pool_.held_bytes(); }
 
 std::size_t Workspace::most_held_by_all() noexcept {
   return most_held.load(std::memory_order_relaxed);
 }
 
-void Workspace::discard(const Block& block) noexcept {
-  ::operator delete(block.data, std::align_val_t{kTensorAlignment});
+void Workspace::discard(const BlockPool::Block& block) noexcept {
+  ::operator delete(block.memory, std::align_val_t{kTensorAlignment});
   held_by_all.fetch_sub(block.bytes, std::memory_order_relaxed);
 }
 

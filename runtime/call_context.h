@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <run_model/error.h>
 #include <run_model/thread_pool.h>
+#include "runtime/block_pool.h"
 
 namespace run_model {
 
@@ -70,15 +70,9 @@ class Workspace {
   static std::size_t most_held_by_all() noexcept;
 
  private:
-  struct Block {
-    void* data;
-    std::size_t bytes;
-  };
+  void discard(const BlockPool::Block& block) noexcept;
 
-  void discard(const Block& block) noexcept;
-
-  std::vector<Block> in_use_;
-  std::vector<Block> unused_;
+  BlockPool pool_;
 };
 
 }  // namespace run_model

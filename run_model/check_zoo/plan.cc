@@ -116,12 +116,10 @@ struct Way {
 // without any.
 std::string why_no_device(const std::string& kind) {
   if (kind.empty()) return "";
-  const auto drivers = device_drivers();
-  const auto driver = std::find_if(drivers.begin(), drivers.end(),
-                                   [&](DeviceDriver* each) { return each->name() == kind; });
-  if (driver == drivers.end()) return "this program was built without a driver for " + kind;
+  DeviceDriver* driver = driver_for(kind);
+  if (driver == nullptr) return "this program was built without a driver for " + kind;
   ChildProcess child({}, [&] {
-    std::cout << (*driver)->absence().reason << '\n' << std::flush;
+    std::cout << driver->absence().reason << '\n' << std::flush;
     return 0;
   });
   std::string reason;
@@ -270,16 +268,23 @@ class Planner {
     if (job.pictures.empty() && !settings_.pictures.empty() && !settings_.allow_skip) return;
 
     const fs::path place = locate_form(settings_.artifacts, model, target.name, form).place;
-    Way way = find_way(target, settings_, host_);
     if (job.pictures.empty()) {
       job.skipped_because = "there is no golden case of it: scripts/make_golden makes them";
     } else if (!is_there(place)) {
       job.skipped_because = why_missing(place, job);
     } else {
+      const Way& way = way_of(target);
       job.skipped_because = way.impossible_because;
-      job.command = std::move(way.command);
+      job.command = way.command;
     }
     plan_.jobs.push_back(std::move(job));
+  }
+
+  // Found once for each target: it may take a process that opens a GPU's driver.
+  const Way& way_of(const ListedTarget& target) {
+    const auto known = ways_.find(target.name);
+    if (known != ways_.end()) return known->second;
+    return ways_.emplace(target.name, find_way(target, settings_, host_)).first->second;
   }
 
   void keep_shard() {
@@ -295,6 +300,7 @@ class Planner {
   const CheckHost& host_;
   std::vector<std::string> models_;
   std::vector<const ListedTarget*> chosen_;
+  std::map<std::string, Way> ways_;
   Plan plan_;
 };
 

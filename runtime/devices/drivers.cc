@@ -1,5 +1,6 @@
 #include "runtime/devices/drivers.h"
 
+#include <algorithm>
 #include <array>
 
 namespace run_model {
@@ -18,6 +19,20 @@ std::span<DeviceDriver* const> device_drivers() {
       nullptr,  // so that there is an array without any driver
   });
   return {drivers.data(), drivers.size() - 1};
+}
+
+DeviceDriver* driver_for(DLDeviceType type) {
+  const auto drivers = device_drivers();
+  const auto found = std::find_if(drivers.begin(), drivers.end(),
+                                  [&](DeviceDriver* each) { return each->type() == type; });
+  return found == drivers.end() ? nullptr : *found;
+}
+
+DeviceDriver* driver_for(std::string_view name) {
+  const auto drivers = device_drivers();
+  const auto found = std::find_if(drivers.begin(), drivers.end(),
+                                  [&](DeviceDriver* each) { return each->name() == name; });
+  return found == drivers.end() ? nullptr : *found;
 }
 
 }  // namespace run_model

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <dlpack/dlpack.h>
 
@@ -44,5 +45,9 @@ DeviceDriver& vulkan_driver();
 
 // All that this program was built with.
 std::span<DeviceDriver* const> device_drivers();
+// The one for devices of a kind, null where this program was built without it; the same by the name
+// that users write.
+DeviceDriver* driver_for(DLDeviceType type);
+DeviceDriver* driver_for(std::string_view name);
 
 }  // namespace run_model

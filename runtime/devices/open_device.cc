@@ -6,6 +6,7 @@
 
 #include <run_model/error.h>
 #include "runtime/devices/device_name.h"
+#include "runtime/devices/drivers.h"
 
 namespace run_model {
 namespace {
@@ -44,62 +45,25 @@ std::unique_ptr<Device> open_new(DLDevice id) {
 }  // namespace
 
 DeviceWorkspace::~DeviceWorkspace() {
-  for (const Block& block : in_use_) device_.free(block.memory);
-  for (const Block& block : unused_) device_.free(block.memory);
+  pool_.give_up_all([this](const BlockPool::Block& block) { device_.free(block.memory); });
 }
 
 void* DeviceWorkspace::allocate(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
-  in_use_.reserve(in_use_.size() + 1);
-  unused_.reserve(in_use_.size() + unused_.size() + 1);
-  const auto smaller = [](const Block& a, const Block& b) { return a.bytes < b.bytes; };
-  auto best = unused_.end();
-  for (auto block = unused_.begin(); block != unused_.end(); ++block) {
-    if (block->bytes >= bytes && (best == unused_.end() || smaller(*block, *best))) best = block;
+  pool_.reserve();
+  if (void* known = pool_.lend(bytes)) return known;
+  if (!keep_) {
+    if (const auto largest = pool_.give_up_largest()) device_.free(largest->memory);
   }
-  if (best != unused_.end()) {
-    in_use_.push_back(*best);
-    unused_.erase(best);
-    return in_use_.back().memory;
-  }
-  // All are too small: a larger one takes the place of the largest.
-  const auto largest = std::max_element(unused_.begin(), unused_.end(), smaller);
-  if (largest != unused_.end() && !keep_) {
-    void* memory = largest->memory;
-    unused_.erase(largest);
-    device_.free(memory);
-  }
-  in_use_.push_back({device_.allocate(bytes), bytes});
-  return in_use_.back().memory;
-}
-
-bool DeviceWorkspace::free(void* memory) noexcept {
-  const auto block = std::find_if(in_use_.rbegin(), in_use_.rend(),
-                                  [&](const Block& b) { return b.memory == memory; });
-  if (block == in_use_.rend()) return false;
-  unused_.push_back(*block);
-  in_use_.erase(std::next(block).base());
-  return true;
-}
-
-std::size_t DeviceWorkspace::held_bytes() const {
-  std::size_t total = 0;
-  for (const Block& block : in_use_) total += block.bytes;
-  for (const Block& block : unused_) total += block.bytes;
-  return total;
+  void* memory = device_.allocate(bytes);
+  pool_.add_lent({memory, bytes});
+  return memory;
 }
 
 OpenDevice::OpenDevice(std::unique_ptr<Device> device)
     : device_(std::move(device)),
       name_(device_name(device_->id()) + " (" + device_->info().name + ")"),
       workspace_(*device_) {}
-
-DeviceDriver* driver_for(DLDeviceType type) {
-  for (DeviceDriver* driver : device_drivers()) {
-    if (driver->type() == type) return driver;
-  }
-  return nullptr;
-}
 
 std::shared_ptr<OpenDevice> open_device(DLDevice id) {
   OpenDevices& open = OpenDevices::instance();

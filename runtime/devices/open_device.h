@@ -5,12 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include <dlpack/dlpack.h>
 
+#include "runtime/block_pool.h"
 #include "runtime/devices/device.h"
-#include "runtime/devices/drivers.h"
 
 namespace run_model {
 
@@ -26,22 +25,16 @@ class DeviceWorkspace {
   // Throws as Device::allocate does.
   void* allocate(std::size_t bytes);
   // False when `memory` was not allocated here, or was already freed.
-  bool free(void* memory) noexcept;
+  bool free(void* memory) noexcept { return pool_.take_back(memory); }
 
-  std::size_t held_bytes() const;
+  std::size_t held_bytes() const { return pool_.held_bytes(); }
 
   // Blocks stay where they are from now on, since a recording refers to them.
   void keep_blocks() { keep_ = true; }
 
  private:
-  struct Block {
-    void* memory;
-    std::size_t bytes;
-  };
-
   Device& device_;
-  std::vector<Block> in_use_;
-  std::vector<Block> unused_;
+  BlockPool pool_;
   bool keep_ = false;
 };
 
@@ -64,9 +57,6 @@ class OpenDevice {
   std::string name_;
   DeviceWorkspace workspace_;
 };
-
-// The driver for devices of a kind; null where this program was built without it.
-DeviceDriver* driver_for(DLDeviceType type);
 
 // Opens the device, or gives it where it is open already; it is closed when nobody holds it any
 // more. Throws Error(kIncompatible) where driver or device are not there, saying what to install.

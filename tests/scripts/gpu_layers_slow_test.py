@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
-from gpu_networks import NETWORKS, TARGETS, check_limits, check_numbers, compile_all
+from gpu_networks import (
+    DEVICES,
+    NETWORKS,
+    TARGETS,
+    check_limits,
+    check_numbers,
+    compiled_fixture,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRAINED = ("squeezenet1_1", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
@@ -16,11 +23,7 @@ TRAINED = ("squeezenet1_1", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gpu")
-    compile_all(folder, NETWORKS)
-    return folder
+compiled = compiled_fixture(NETWORKS)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -29,7 +32,7 @@ def test_layers_keep_to_the_limits(compiled, name, target):
     check_limits(compiled, name, target)
 
 
-@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)

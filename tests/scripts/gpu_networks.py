@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import cuda_emulation
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import cuda_compiler, tvm_process
@@ -18,7 +21,8 @@ from run_model_tools.targets import find_target
 from run_model_tools.verifying.device_execution import run_on_device
 
 FLOAT = TensorProto.FLOAT
-TARGETS = ("opencl", "vulkan", "cuda-sm_53")
+TARGETS = ("opencl", "vulkan", "cuda-sm_80")
+DEVICES = ("opencl", "vulkan", "cuda")
 
 
 def save(path: Path, nodes: list, shape: tuple[int, ...],
@@ -40,6 +44,10 @@ def convolution(**attributes):
 
 def unary(name, **attributes):
     return [helper.make_node(name, ["x"], ["y"], **attributes)]
+
+
+def constant(name, values):
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values))
 
 
 NETWORKS = {
@@ -70,34 +78,54 @@ NETWORKS = {
                    helper.make_node("Add", ["a", "b"], ["d"]),
                    helper.make_node("Exp", ["c"], ["e"]),
                    helper.make_node("Mul", ["d", "e"], ["y"])], (3, 41), {}),
-    "enlarged": ([helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")],
+    "enlarged": ([constant("s", np.array([1, 1, 2, 2], np.float32)),
+                  helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")],
                  (1, 3, 8, 9), {}),
+    "not_a_number": ([helper.make_node("Relu", ["x"], ["a"]),
+                      helper.make_node("ReduceMax", ["a"], ["b"], axes=[1]),
+                      helper.make_node("Max", ["a", "b"], ["c"]),
+                      helper.make_node("Min", ["x", "c"], ["y"])], (6, 100), {}),
+    # TVM sums up along an axis with a thread for each row, which is left to the CPU.
+    "two_devices": ([constant("k", np.array(1)), constant("s", np.array([4, 36])),
+                     helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+                     helper.make_node("Reshape", ["a", "s"], ["b"]),
+                     helper.make_node("CumSum", ["b", "k"], ["c"], name="sums"),
+                     helper.make_node("Add", ["c", "b"], ["d"]),
+                     helper.make_node("MatMul", ["d", "v"], ["y"])], (1, 3, 6, 6),
+                    {"w": (4, 3, 3, 3), "v": (36, 10)}),
     "moved": ([helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
                helper.make_node("Relu", ["t"], ["y"])], (1, 6, 7, 5), {}),
 }
 
 
-def compile_all(folder: Path, names: Iterable[str]) -> None:
-    """Makes NAME.onnx, and TARGET/NAME of each."""
+def compile_all(folder: Path, wanted: Iterable[tuple[str, str]]) -> None:
+    """Makes NAME.onnx, and TARGET/NAME, of each (NAME, TARGET)."""
     requests = []
-    for name in names:
+    for name, target_name in wanted:
         nodes, shape, weights = NETWORKS[name]
-        if name == "enlarged":
-            nodes = [helper.make_node("Constant", [], ["s"], value=numpy_helper.from_array(
-                np.array([1, 1, 2, 2], np.float32))), *nodes]
         path = save(folder / f"{name}.onnx", nodes, shape, weights)
-        for target_name in TARGETS:
-            target = find_target(target_name)
-            directory = folder / target_name / name
-            directory.mkdir(parents=True)
-            requests.append({
-                **read_model(path).request(), "shapes": {"x": shape}, "calibration": None,
-                "target": target.tvm, "host": target.host, "kernels": "stock", "opt_level": 3,
-                "cc": target.compiler() or "g++", "directory": str(directory),
-                "libraries": cuda_compiler.libraries() if target.device == "cuda" else None})
+        target = find_target(target_name)
+        directory = folder / target_name / name
+        directory.mkdir(parents=True)
+        requests.append({
+            **read_model(path).request(), "shapes": {"x": shape}, "calibration": None,
+            "target": target.tvm, "host": target.host, "kernels": "stock", "opt_level": 3,
+            "cc": target.compiler() or "g++", "directory": str(directory), **(
+                {"libraries": cuda_compiler.libraries(), "keep_text": True}
+                if target.device == "cuda" else {})})
     made = tvm_process.call("compile_many", None, requests=requests)["results"]
     for request, result in zip(requests, made):
         (Path(request["directory"]) / "made.json").write_text(json.dumps(result))
+
+
+def compiled_fixture(names: Iterable[str], *more: tuple[str, str]) -> Any:
+    """The fixture of the folder in which compile_all() made them for all targets, and some more."""
+    @pytest.fixture(scope="module", name="compiled")
+    def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("gpu")
+        compile_all(folder, [*product(names, TARGETS), *more])
+        return folder
+    return compiled
 
 
 def check_limits(folder: Path, name: str, target: str) -> None:
@@ -110,9 +138,15 @@ def check_limits(folder: Path, name: str, target: str) -> None:
 
 
 def check_numbers(folder: Path, name: str, device: str) -> None:
-    """Runs it on this machine's driver and compares with ONNX Runtime."""
+    """Runs it on this machine's driver, or CUDA emulated, and compares with ONNX Runtime."""
     given = np.random.default_rng(7).standard_normal(NETWORKS[name][1]).astype(np.float32)
-    results, _ = run_on_device(folder / device / name, device, [{"x": given}], None)
+    if name == "not_a_number":
+        given.flat[[30, 199, 200]] = np.nan
     expected = onnxruntime.InferenceSession(
         str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": given})
-    np.testing.assert_allclose(results[0][0], expected[0], rtol=1e-4, atol=1e-5)
+    if device == "cuda":
+        results = cuda_emulation.run(folder / "cuda-sm_80" / name, {"x": given})
+    else:
+        results = [run_on_device(folder / device / name, device, [{"x": given}], None)[0][0]]
+    for result in results:
+        np.testing.assert_allclose(result[0], expected[0], rtol=1e-4, atol=1e-5)

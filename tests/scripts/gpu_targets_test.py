@@ -6,25 +6,28 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
-from gpu_networks import NETWORKS, TARGETS, check_limits, check_numbers, compile_all
+from gpu_networks import (
+    DEVICES,
+    NETWORKS,
+    TARGETS,
+    check_limits,
+    check_numbers,
+    compiled_fixture,
+)
 
+from run_model_tools.compiling import explanation
 from run_model_tools.environment import BUILD_DIR
 from small_networks import save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
-QUICK = ("conv3x3", "softmax", "index")
+QUICK = ("conv3x3", "softmax", "index", "two_devices", "not_a_number")
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gpu")
-    compile_all(folder, QUICK)
-    return folder
+compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -33,7 +36,7 @@ def test_layers_keep_to_the_limits(compiled, name, target):
     check_limits(compiled, name, target)
 
 
-@pytest.mark.parametrize("device", ("opencl", "vulkan"))
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
@@ -60,6 +63,28 @@ def test_the_program_says_what_ran_where(compiled, tmp_path, device):
         np.testing.assert_allclose(file[file.files[0]], expected[0], rtol=1e-4, atol=1e-5)
 
 
+def test_what_a_gpu_cannot_do_is_done_by_the_cpu(compiled, tmp_path):
+    folder = compiled / "vulkan" / "two_devices"
+    (placed,) = json.loads((folder / "made.json").read_text())["device"]["on_cpu"]
+    assert placed["operator"] == "cumsum" and placed["shapes"] == [[4, 36]], placed
+    assert "groups of one thread" in placed["because"]
+    explained = explanation.explain((folder / "model.json").read_text(), [])
+    on_cpu = [node for node in explained["nodes"] if node["device"] == "cpu"]
+    assert [node["function"].startswith("__copy") for node in on_cpu] == [True, False]
+    assert on_cpu[1]["onnx_nodes"] == ["sums"]
+    assert "    it is computed on the CPU: its kernels would have groups of one thread" in (
+        explanation.as_text(explained))
+    given = np.random.default_rng(8).standard_normal((1, 3, 6, 6)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=given)
+    done = run_model(folder / "model.so", "--inputs", tmp_path / "in.npz", "--outputs",
+                     tmp_path / "out.npz", "--repeat", 2, "--profile", "--json")
+    assert done.returncode == 0, done.stderr
+    devices = {node["function"]: node["device"]
+               for node in json.loads(done.stdout)["profile"]["nodes"]}
+    assert devices["tvmgen_default_fused_cumsum"] == "cpu"
+    assert "vulkan:0" in devices.values()
+
+
 def test_devices_are_listed():
     done = run_model("--list-devices", "--json")
     assert done.returncode == 0, done.stderr
@@ -82,7 +107,7 @@ def test_devices_that_cannot_be_are_refused(compiled, device, code, complaint):
 
 
 def test_libraries_are_for_the_cpu_behind(compiled):
-    path = compiled / "cuda-sm_53" / "conv3x3" / "model.so"
+    path = compiled / "cuda-sm_53" / "softmax" / "model.so"
     assert path.read_bytes()[18:20] == b"\xb7\x00"
 
 

@@ -287,6 +287,10 @@ def print_report(job: Job, report: dict) -> None:
         because = note.get("because", "the code would be too large to compile")
         print(f"  slow layer: {note['operator']} ({shapes}) has a plain schedule in the place of "
               f"TVM's {note['schedule']}: {because}")
+    for note in metadata.get("device_needs", {}).get("on_cpu", ()):
+        shapes = ", ".join("x".join(map(str, shape)) for shape in note.get("shapes", ()))
+        print(f"  on the CPU: {note['operator']}{f' ({shapes})' if shapes else ''}: "
+              f"{note['because']}")
     for compiler, reason in report.get("other_compilers", {}).items():
         print(f"  compiled by Relax, since --compiler {compiler} could not: {reason}")
     checked = report["verification"]

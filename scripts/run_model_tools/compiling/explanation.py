@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from run_model_tools.inside_tvm.devices.placement import ON_CPU
+from run_model_tools.inside_tvm.node_names import COPY
+
 _NO_OPERATION = "__nop"
 _FUSED = "fused_"
 _LAYOUT = ("layout_transform", "transpose", "reshape", "concatenate", "strided_slice", "take",
            "pad", "nn_pad")
 """Operators that compute nothing, as they stand in functions' names."""
+_DEVICES = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan"}
+"""DLDeviceType's, as run_model calls them."""
 
 
 def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str, Any]:
@@ -19,10 +24,12 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
     has its "kernel" with parameters and "multiply_adds"; one of TVM's, the "operators" that were
     fused into it, and where others are ours, why these are not ("left_because").  "by" is "ours",
     "TVM", "layout" (of TVM's, but only moves numbers) or "nothing" (a reshape, which is not run).
+    In a graph for several devices each has its "device".
     """
     graph = json.loads(graph_text)
     rows = graph["node_row_ptr"]
     shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
+    devices = _devices(graph)
     nodes = []
     for index, node in enumerate(graph["nodes"]):
         if node["op"] != "tvm_op":
@@ -32,6 +39,8 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
             "name": node["name"], "function": attributes["func_name"],
             "outputs": [{"shape": shapes[row], "dtype": types[row]}
                         for row in range(rows[index], rows[index + 1])]}
+        if devices:
+            described["device"] = devices[rows[index]]
         if "onnx_nodes" in attributes:
             described["onnx_nodes"] = json.loads(attributes["onnx_nodes"])
         if attributes["func_name"] == _NO_OPERATION:
@@ -46,13 +55,20 @@ def explain(graph_text: str, plain_schedules: list[dict[str, Any]]) -> dict[str,
             described["operators"] = operators
             if "left_because" in attributes:
                 described["left_because"] = json.loads(attributes["left_because"])
-            described["by"] = "layout" if _only_moves(operators) else "TVM"
+            moves = attributes["func_name"] == COPY or _only_moves(operators)
+            described["by"] = "layout" if moves else "TVM"
         nodes.append(described)
     counts = {by: sum(node["by"] == by for node in nodes)
               for by in ("ours", "TVM", "layout", "nothing")}
     return {"nodes": nodes, "plain_schedules": plain_schedules,
             "sums": {**counts, "multiply_adds_of_ours": sum(node.get("multiply_adds", 0)
                                                             for node in nodes)}}
+
+
+def _devices(graph: dict[str, Any]) -> list[str]:
+    """The device of each tensor; empty where all are on one."""
+    types = graph["attrs"].get("device_index", [None, []])[1]
+    return [_DEVICES.get(one, str(one)) for one in types] if len(set(types)) > 1 else []
 
 
 def of_functions(kernels: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +111,16 @@ def as_text(explained: dict[str, Any]) -> list[str]:
         else:
             words = {"TVM": "TVM's schedule", "layout": "TVM, moves numbers only",
                      "nothing": "costs nothing"}[node["by"]]
+        if node["function"] == COPY:
+            words = f"a copy to {node.get('device', 'another device')}"
+        elif "device" in node:
+            words += f", on {node['device']}"
         shape = ", ".join("x".join(map(str, output["shape"])) for output in node["outputs"])
         lines.append(f"{node['name']}{' -> ' if shape else ''}{shape}: {words}")
         if node.get("onnx_nodes"):
             lines.append(f"    computes {', '.join(node['onnx_nodes'])}")
-        lines += [f"    not ours: {reason}" for reason in node.get("left_because", ())]
+        lines += [f"    {reason}" if reason.startswith(ON_CPU) else f"    not ours: {reason}"
+                  for reason in node.get("left_because", ())]
     lines += [f"not ours: {reason}" for reason in explained.get("left_because", {}).values()]
     sums = explained["sums"]
     lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "

@@ -17,8 +17,9 @@ from run_model_tools.inside_tvm import (
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.devices import generators, schedules
+from run_model_tools.inside_tvm.devices import generators, placement, schedules
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
+from run_model_tools.inside_tvm.devices.placement import Placement
 from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
 
 
@@ -27,7 +28,8 @@ def compile_model(tvm, request):
     `directory`.
 
     For the target c, model.c takes the place of model.so.  `forms` are those of forms.py.  `fast`
-    (default true) is for a test, which compares with what TVM makes by itself.
+    (default true) is for a test, which compares with what TVM makes by itself, and `keep_text` for
+    one that wants CUDA's kernels as kernels.cu.
     """
     from tvm import relay
 
@@ -44,9 +46,11 @@ def compile_model(tvm, request):
         raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
     nan_operators.install(tvm)
+    request["placement"] = Placement()
     is_c = target.kind.name == "c"
     if target.kind.name in ("vulkan", "cuda"):
-        request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"))
+        request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"),
+                                             request["placement"])
     tell(request, "work", at="the network is read")
     read = reading_once(tvm, request)
     try:
@@ -68,10 +72,8 @@ def compile_model(tvm, request):
             # names is of the network as it is.
             lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
         mod = quantization.spell_out(read(lanes))
-        if request.get("fast", True):
-            factory, linked, tuned = build_tuned(tvm, mod, {}, target, request)
-        else:
-            factory, linked = build_forms(tvm, mod, {}, target, request, {}, plain_build)
+        factory, linked, tuned = placement.rounds(
+            request["placement"], lambda: build_stock(tvm, mod, target, request))
 
     directory = request["directory"]
     device = request.get("device_needs")
@@ -83,6 +85,9 @@ def compile_model(tvm, request):
                whole=rewritten is not None)
         if request.get("single_file"):
             export(factory, os.path.join(directory, "model_single.so"), request)
+    if request.get("keep_text"):
+        with open(os.path.join(directory, "kernels.cu"), "w") as file:
+            file.write(request["made"].text)
     with open(os.path.join(directory, "model.json"), "w") as file:
         graph = request["node_names"].annotate(factory.get_graph_json(), read.names)
         file.write(own_kernels.annotate(rewritten, graph))
@@ -93,6 +98,15 @@ def compile_model(tvm, request):
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
             "plain_schedules": request["plain_schedules"], "device": device,
             "llvm_features": llvm_features(tvm, target.host or target)}
+
+
+def build_stock(tvm, mod, target, request):
+    """(factory, linked, report) with TVM's own kernels."""
+    if request["placement"].found:
+        mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
+    if request.get("fast", True):
+        return build_tuned(tvm, mod, {}, target, request)
+    return build_forms(tvm, mod, {}, target, request, {}, plain_build) + (None,)
 
 
 def compile_many(tvm, request):
@@ -253,11 +267,15 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
         # the loops that are left in their place.
         config["tir.disable_vectorize"] = True
     request["plain_schedules"] = notes = []
+    if request["placement"].found:
+        # What nobody says is on the GPU.
+        config["relay.fallback_device_type"] = target.get_target_device_type()
+        options["targets"] = [target.host, target]
     recorder = request["node_names"] = node_names.Recorder(tvm)
     with tvm.transform.PassContext(opt_level=request["opt_level"], config=config,
                                    instruments=recorder.instruments), \
             device_kernels.seen(tvm, target) as needs, \
-            schedules.bounded(tvm, target, notes), \
+            schedules.bounded(tvm, target, notes, request["placement"]), \
             bounded_code.bounded_code(tvm, notes, lambda layer: tell(request, "work", at=layer)):
         factory = build(tvm, mod, target, params=params, **options)
         linked = None
@@ -267,13 +285,15 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
             # The layers are the same once more.
             del notes[len(notes) // 2:]
     request["device_needs"] = needs and needs.describe()
+    if needs and request["placement"].found:
+        request["device_needs"]["on_cpu"] = request["placement"].describe()
     if needs and target.kind.name == "vulkan":
         request["device_needs"]["features"] = request["made"].features
     return factory, linked
 
 
-def plain_build(tvm, mod, target, **options):
+def plain_build(tvm, mod, target, targets=None, **options):
     """What faster_folding.build stands in for."""
     from tvm import relay
 
-    return relay.build(mod, target=target, **options)
+    return relay.build(mod, target=targets or target, **options)

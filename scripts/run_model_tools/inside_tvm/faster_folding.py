@@ -23,24 +23,25 @@ def prepare_environment():
     os.environ.setdefault("DMLC_LOG_STACK_TRACE_DEPTH", "0")
 
 
-def build(tvm, mod, target, tuning=None, **options):
+def build(tvm, mod, target, tuning=None, targets=None, **options):
     """relay.build(mod, target=target, **options) under the current PassContext, faster.
 
     Every constant has to be in `mod` itself (from_onnx with freeze_params=True).  `tuning`, where
     given, is called with the simplified module before its layouts are chosen, and gives a context
-    for the rest of the way; releases other than SUPPORTED_RELEASE do not call it.
+    for the rest of the way; releases other than SUPPORTED_RELEASE do not call it.  `targets` are
+    those of a network on several devices, with `target` for what has no device of its own.
     """
     from tvm import autotvm, relay
 
     if not str(tvm.__version__).startswith(SUPPORTED_RELEASE):
-        return relay.build(mod, target=target, **options)
+        return relay.build(mod, target=targets or target, **options)
     remember(tvm)
     # Altering layouts leaves notes for the lowering in this context, so one has to span both, and
     # relay.build opens its own where none is.
     if isinstance(autotvm.DispatchContext.current, autotvm.FallbackContext):
         with autotvm.tophub.context([target]):
-            return _build_in_two_steps(tvm, relay, mod, target, tuning, options)
-    return _build_in_two_steps(tvm, relay, mod, target, tuning, options)
+            return _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options)
+    return _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options)
 
 
 def simplify(tvm, mod, target, around=None):
@@ -82,7 +83,7 @@ def _run_passes(tvm, relay, mod, target, passes):
     return mod
 
 
-def _build_in_two_steps(tvm, relay, mod, target, tuning, options):
+def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
     # With the first passes done, relay.build is told to leave them out; folding and type
     # inference, which later passes need too, find nothing to do.
     passes = _first_passes(tvm)
@@ -100,7 +101,7 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, options):
                 opt_level=current.opt_level, config=dict(current.config.items()),
                 required_pass=list(current.required_pass), instruments=current.instruments,
                 disabled_pass=[*current.disabled_pass, *done]):
-            return relay.build(mod, target=target, **options)
+            return relay.build(mod, target=targets or target, **options)
 
 
 def remember(tvm):

@@ -13,6 +13,9 @@ SEPARATOR = "\n"
 WHY = "why: "
 """What begins a sentence among the names: why an operator is left to TVM."""
 
+COPY = "__copy"
+"""The function of a graph's nodes that copy between devices."""
+
 
 class Recorder:
     """Sees modules on their way through TVM: `instruments` are for the PassContext."""
@@ -36,7 +39,8 @@ class Recorder:
         Where what was seen is not what the graph has, it comes back as it is.
         """
         described = json.loads(graph)
-        nodes = [node for node in described["nodes"] if node["op"] == "tvm_op"]
+        nodes = [node for node in described["nodes"]
+                 if node["op"] == "tvm_op" and node["attrs"]["func_name"] != COPY]
         for functions in reversed(self.seen):
             if _are_alike(functions, nodes):
                 for (_, names), node in zip(functions, nodes):
@@ -72,7 +76,9 @@ def _functions(relay, module):
 
     def visit(expr):
         if isinstance(expr, relay.Call) and isinstance(expr.op, relay.Function):
-            found.append(_content(relay, expr.op))
+            content = _content(relay, expr.op)
+            if content[0] != "device_copy":
+                found.append(content)
 
     relay.analysis.post_order_visit(module["main"].body, visit)
     return found

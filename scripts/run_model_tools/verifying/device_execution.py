@@ -3,6 +3,7 @@ TVM's own runtime, others by run_model, where it has been built."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -65,14 +66,9 @@ def _by_run_model(folder: Path, device: str, given: Path, made: Path) -> tuple[l
     program = Path(os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model")
     if not program.is_file():
         raise NotRun(f"{program}, which runs code for {device}, has not been built")
-    listed = run_program([str(program), "--list-devices"])
-    line = next((line for line in listed.stdout.splitlines() if line.startswith(f"{device}:0 ")),
-                None)
-    if listed.returncode != 0 or line is None:
-        raise NotRun(f"{program.name} finds no device of {device} here")
     done = run_program([str(program), str((folder / artifact.LIBRARY).resolve()), "--device",
-                        f"{device}:0", "--inputs", str(given), "--outputs", str(made)])
+                        f"{device}:0", "--inputs", str(given), "--outputs", str(made), "--json"])
     if done.returncode == WRONG_MACHINE:
         raise NotRun(done.stderr.strip()[-300:])
     judge(done, Machine(device))
-    return [made], f"{' '.join(line.split()[:2])}".rstrip(",")
+    return [made], ", ".join(json.loads(done.stdout)["devices"])

@@ -8,22 +8,25 @@ from run_model_tools.inside_tvm.devices.writer import Unknown
 
 class Made:
     """Of the network that was built last: the module that takes the empty one's place, and what
-    it needs of a device, by Vulkan's names."""
+    it needs of a device, by Vulkan's names; `text` is CUDA's, of all kernels."""
 
     def __init__(self):
         self.module = b""
+        self.text = ""
         self.features = []
+        self.placement = None
 
 
-def install(tvm, kind, libraries):
+def install(tvm, kind, libraries, placement):
     """Lets TVM compile for "vulkan" or "cuda" from now on; gives the Made of what it compiles.
 
-    libraries: nvrtc.fat_binary()'s, for "cuda".
+    libraries: nvrtc.fat_binary()'s, for "cuda".  `placement` takes in what cannot be said.
     """
     made = Made()
     make = {"vulkan": _vulkan, "cuda": _cuda}[kind]
 
     def build(module, target):
+        made.placement = placement
         make(tvm, made, module, target, libraries)
         return blob.place_holder(tvm)
 
@@ -31,7 +34,7 @@ def install(tvm, kind, libraries):
     return made
 
 
-def _kernels(module, write):
+def _kernels(tvm, made, module, write):
     """([(name, types of arguments, launch tags)], {name: what write() gives})."""
     described, texts = [], {}
     for function in module.functions.values():
@@ -39,6 +42,7 @@ def _kernels(module, write):
         try:
             texts[name] = write(function, name)
         except Unknown as error:
+            made.placement.note_kernel(tvm, name, "the code for this GPU cannot say %s" % error)
             raise Refusal("generator", "the kernel %s has %s, which cannot be said in code for "
                           "this GPU" % (name, error)) from error
         tags = [str(tag) for tag in function.attrs["tir.kernel_launch_params"]]
@@ -47,7 +51,8 @@ def _kernels(module, write):
 
 
 def _vulkan(tvm, made, module, target, libraries):
-    described, shaders = _kernels(module, lambda function, name: glsl.shader_of(tvm, function))
+    described, shaders = _kernels(
+        tvm, made, module, lambda function, name: glsl.shader_of(tvm, function))
     code = spirv.assemble({name: shader.text for name, shader in shaders.items()})
     made.module = blob.vulkan_module([(*one, code[one[0]]) for one in described])
     made.features = sorted({f for shader in shaders.values() for f in shader.features})
@@ -55,7 +60,8 @@ def _vulkan(tvm, made, module, target, libraries):
 
 def _cuda(tvm, made, module, target, libraries):
     described, kernels = _kernels(
-        module, lambda function, name: cuda_text.kernel_of(tvm, function, name))
+        tvm, made, module, lambda function, name: cuda_text.kernel_of(tvm, function, name))
     text = "\n".join([cuda_text.PRELUDE, *(kernel.text for kernel in kernels.values())])
+    made.text = text
     code = nvrtc.fat_binary(text, str(target.attrs["arch"]), libraries)
     made.module = blob.cuda_module(described, code)

@@ -17,9 +17,10 @@ _SMALL = 64
 
 
 @contextmanager
-def bounded(tvm, target, notes):
+def bounded(tvm, target, notes, placement):
     """While it is open, schedules for the target's GPU are within its limits; `notes` says which
-    layers got a plain one, as {"operator", "schedule", "shapes", "because"}."""
+    layers got a plain one, as {"operator", "schedule", "shapes", "because"}, and `placement` takes
+    in what there is no schedule for."""
     if target.kind.name not in KINDS:
         yield
         return
@@ -28,10 +29,15 @@ def bounded(tvm, target, notes):
     original = te_compiler.select_implementation
 
     def select_implementation(op, attrs, inputs, out_type, target, use_autotvm=True):
-        chosen, outputs = original(op, attrs, inputs, out_type, target, use_autotvm)
         if target.kind.name not in KINDS:
-            return chosen, outputs
-        return _with_limits(tvm, op, inputs, chosen, notes), outputs
+            return original(op, attrs, inputs, out_type, target, use_autotvm)
+        try:
+            chosen, outputs = original(op, attrs, inputs, out_type, target, use_autotvm)
+        except Exception as error:
+            placement.note(op.name, _shapes(inputs), "TVM has no way to compute it on %s (%s)" % (
+                target.kind.name, str(error).strip().splitlines()[-1][-200:]))
+            raise
+        return _with_limits(tvm, op, inputs, chosen, notes, placement), outputs
 
     te_compiler.select_implementation = select_implementation
     try:
@@ -41,7 +47,7 @@ def bounded(tvm, target, notes):
         te_compiler.select_implementation = original
 
 
-def _with_limits(tvm, op, inputs, implementation, notes):
+def _with_limits(tvm, op, inputs, implementation, notes, placement):
     """The implementation with a schedule that is looked at."""
     from tvm import relay
 
@@ -57,16 +63,22 @@ def _with_limits(tvm, op, inputs, implementation, notes):
         if complaint is None:
             return made
         if not _is_plain(tvm, outs):
+            placement.note(op.name, _shapes(inputs), "its kernels would have %s" % complaint)
             raise ValueError("%s for %s: %s, and it has no other schedule" % (
                 op.name, target.kind.name, complaint))
         notes.append({"operator": op.name, "schedule": implementation.name, "because": complaint,
-                      "shapes": [[int(d) for d in tensor.shape] for tensor in inputs]})
+                      "shapes": [list(shape) for shape in _shapes(inputs)]})
         return plain_schedule(tvm, outs)
 
     strategy = relay.op.OpStrategy()
     strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
                                 plevel=implementation.plevel)
     return strategy.specializations[0].implementations[0]
+
+
+def _shapes(tensors):
+    return tuple(tuple(int(d) if hasattr(d, "value") else -1 for d in tensor.shape)
+                 for tensor in tensors)
 
 
 @contextmanager

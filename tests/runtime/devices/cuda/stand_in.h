@@ -4,8 +4,9 @@
 // It checks every call: handles that live, copies within bounds, launches within the GPU's and the
 // kernel's limits, arguments that are addresses of live memory or numbers, a context that is
 // current, frees that are due. Like a GPU it does nothing before somebody waits, so that a wait
-// that is missing shows. It computes nothing: a kernel does what a test has it do, so that no
-// number that comes out of it proves anything about a GPU.
+// that is missing shows. A kernel does what a test has it do; or it is CUDA C++ compiled for the
+// CPU (emulation.h), which proves what the text computes, and not what NVIDIA's compiler and GPUs
+// make of it.
 #pragma once
 
 #include <cstdint>
