@@ -1,4 +1,5 @@
-"""TVM's own client drives a GPU of the board: OpenCL through pocl, which computes on the CPU."""
+"""TVM's own client drives a GPU of the board: OpenCL through pocl and Vulkan through Mesa's
+llvmpipe, which compute on the CPU."""
 
 from __future__ import annotations
 
@@ -10,16 +11,22 @@ from tvm import relay, te
 from tvm.contrib import graph_executor
 from tvm_client import connect, error_of, native_only, upload
 
+from run_model_tools.inside_tvm.devices import blob, generators
+from run_model_tools.inside_tvm.devices.placement import Placement
+
 pytestmark = native_only
 TARGET = tvm.target.Target("opencl", host="llvm")
 
 
-@pytest.fixture
-def gpu(remote):
-    """pocl is a package of scripts/packages.txt: a test without it fails."""
-    device = remote.cl(0)
-    assert device.exist, "there is no OpenCL driver: install pocl-opencl-icd"
+@pytest.fixture(params=["cl"])
+def gpu(remote, request):
+    """Their packages are in scripts/packages.txt: a test without a driver fails."""
+    device = getattr(remote, request.param)(0)
+    assert device.exist, "install pocl-opencl-icd and mesa-vulkan-drivers"
     return device
+
+
+on_both = pytest.mark.parametrize("gpu", ["cl", "vulkan"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -37,29 +44,37 @@ def scaled(folder):
     return path
 
 
-@pytest.fixture(scope="module")
-def network(folder):
-    """A convolution with its parameters: library alone, export, graph, parameters, reference."""
+def convolution():
+    """A network with its parameters, an input and what comes of it."""
     x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
     weights = np.random.default_rng(1).standard_normal((4, 3, 3, 3)).astype("float32")
     function = relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1))))
     picture = np.random.default_rng(2).standard_normal((1, 3, 8, 8)).astype("float32")
-    with tvm.transform.PassContext(opt_level=3):
-        built = relay.build(tvm.IRModule.from_expr(function), TARGET, params={"w": weights})
-    export, library = folder / "gpu_export.so", folder / "gpu_library.so"
-    built.export_library(str(export))
-    built.get_lib().export_library(str(library))
     padded = np.pad(picture, ((0, 0), (0, 0), (1, 1), (1, 1))).astype("float64")
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     expected = np.maximum(np.einsum("ncyxij,kcij->nkyx", windows, weights), 0)
+    return tvm.IRModule.from_expr(function), {"w": weights}, picture, expected
+
+
+@pytest.fixture(scope="module")
+def network(folder):
+    """The convolution for OpenCL: library alone, export, graph, parameters, input, reference."""
+    module, parameters, picture, expected = convolution()
+    with tvm.transform.PassContext(opt_level=3):
+        built = relay.build(module, TARGET, params=parameters)
+    export, library = folder / "gpu_export.so", folder / "gpu_library.so"
+    built.export_library(str(export))
+    built.get_lib().export_library(str(library))
     return export, library, built.get_graph_json(), built.get_params(), picture, expected
 
 
+@on_both
 def test_attributes(gpu):
     assert gpu.device_name
     assert gpu.max_threads_per_block >= 64
     assert len(gpu.max_thread_dimensions) == 3
-    assert gpu.multi_processor_count >= 1
+    # Vulkan does not say.
+    assert gpu.multi_processor_count is None or gpu.multi_processor_count >= 1
     gpu.sync()
 
 
@@ -69,6 +84,7 @@ def test_devices_that_are_not_there(remote):
     assert "device type 8" in error_of(lambda: tvm.nd.array(np.zeros(4), remote.metal(0)))
 
 
+@on_both
 @pytest.mark.parametrize("shape", [(), (0, 4), (3, 5), (3_000_001,)])
 def test_copies(gpu, shape):
     value = np.random.default_rng(3).standard_normal(shape).astype("float32")
@@ -114,6 +130,22 @@ def test_graph_executors(remote, gpu, network):
         assert min(module.module.time_evaluator("run", gpu, number=2)().results) > 0
     assert "cuda" in error_of(
         lambda: graph_executor.create(graph, upload(remote, library), remote.cuda(0)))
+
+
+@pytest.mark.parametrize("gpu", ["vulkan"], indirect=True)
+def test_a_graph_of_our_generator(remote, gpu, folder):
+    module, parameters, picture, expected = convolution()
+    made = generators.install(tvm, "vulkan", None, Placement())
+    with tvm.transform.PassContext(opt_level=3):
+        built = relay.build(module, tvm.target.Target("vulkan", host="llvm"), params=parameters)
+    library = folder / "vulkan.so"
+    blob.link(built.get_lib(), made.module, str(library), "g++", [])
+    executor = graph_executor.create(built.get_graph_json(), upload(remote, library), gpu)
+    executor.set_input(**built.get_params())
+    executor.set_input("x", picture)
+    executor.run()
+    np.testing.assert_allclose(executor.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-5)
+    assert min(executor.module.time_evaluator("run", gpu, number=2)().results) > 0
 
 
 def test_functions_of_the_cpu_refuse_the_gpu_s_memory(remote, gpu):

@@ -24,7 +24,7 @@ from run_model_tools.environment import BUILD_DIR
 from small_networks import save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
-QUICK = ("conv3x3", "softmax", "index", "two_devices", "not_a_number")
+QUICK = ("conv3x3", "softmax", "index", "two_devices", "not_a_number", "best_of_some")
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))

@@ -37,6 +37,7 @@ def shader_of(tvm, function):
 
 class _Glsl(writer.Writer):
     CALLS, HELPERS, UNROLL = CALLS, HELPERS, "[[unroll]] "
+    PLACE = "int(%s)"  # no device has buffers of more numbers than an int counts
 
     def _scalar_name(self, index):
         return "pushed.s%d" % index

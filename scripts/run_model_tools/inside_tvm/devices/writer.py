@@ -39,6 +39,8 @@ class Writer:
     CALLS = {}  # type: dict
     HELPERS = {}  # type: dict
     UNROLL = ""
+    PLACE = "%s"
+    """How a place in a buffer is said that is a number of 64 bits."""
 
     def __init__(self, tvm, function):
         self._tvm, self._tir, self._function = tvm, tvm.tir, function
@@ -270,7 +272,7 @@ class Writer:
         index = node.indices[0]
         if buffer.vector_lanes is not None and own == 1:
             values = [self._lane(node.value, i) for i in range(lanes)]
-            base = self._expression(index.base)
+            base = self._place_at(index.base, 0)
             self._write("%s[%s / %d] = %s(%s);" % (
                 buffer.name, base, lanes, buffer.vector_type(lanes), ", ".join(values)))
             return
@@ -291,11 +293,15 @@ class Writer:
     def _place(self, index, own, lane):
         """The number's place in a buffer whose elements are `own` numbers."""
         if own == 1:
-            return self._lane(index, lane)
+            return self._place_at(index, lane)
         index_lanes = self._tvm.DataType(index.dtype).lanes
         if index_lanes != 1:
-            return "%s * %d + %d" % (self._lane(index, lane // own), own, lane % own)
-        return "%s * %d + %d" % (self._expression(index), own, lane)
+            return "%s * %d + %d" % (self._place_at(index, lane // own), own, lane % own)
+        return "%s * %d + %d" % (self._place_at(index, 0), own, lane)
+
+    def _place_at(self, index, lane):
+        text = self._lane(index, lane)
+        return self.PLACE % text if "64" in str(index.dtype).partition("x")[0] else text
 
     def _buffer(self, buffer):
         known = self._buffers.get(buffer.data)
@@ -471,7 +477,7 @@ class Writer:
         if own == 1 and buffer.may_load_vectors and not self._guarded:
             lanes = self._vector_place(node)
             if lanes is not None:
-                return "%s[%s / %d]%s" % (buffer.as_vectors(lanes), self._expression(index.base),
+                return "%s[%s / %d]%s" % (buffer.as_vectors(lanes), self._place_at(index.base, 0),
                                           lanes, "." + "xyzw"[lane])
         text = "%s[%s]" % (buffer.name, self._place(index, own, lane))
         if buffer.element == "bool" and buffer.scope == "global":
