@@ -32,7 +32,7 @@ Tensor floats(const std::vector<float>& values) {
   return tensor;
 }
 
-std::vector<float> values_of(const Tensor& tensor) {
+std::vector<float> floats_of(const Tensor& tensor) {
   const auto elements = tensor.elements<float>();
   return {elements.begin(), elements.end()};
 }
@@ -47,7 +47,7 @@ TEST(RelaxExecutorTest, RunsAStaticModelAsAGraph) {
   EXPECT_EQ(executor.memory().params_mapped + executor.memory().params_copied, 8u);
   executor.set_input("x", floats({1, 2}));
   executor.run();
-  EXPECT_TRUE(has_elements(values_of(executor.output(0)), {11, 22}));
+  EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {11, 22}));
   EXPECT_TRUE(throws_error([&] { executor.set_input("x", floats({1, 2, 3})); },
                            ErrorKind::kMismatch, "float32 [2]"));
 }
@@ -69,7 +69,7 @@ TEST(RelaxExecutorTest, TakesInputsOfAnyShapeThatFits) {
     executor.run();
     ASSERT_EQ(executor.output(0).shape(), std::vector<std::int64_t>{2 * std::int64_t(size)});
     const Tensor sum = executor.output(0);
-    std::vector<float> values = values_of(sum);
+    std::vector<float> values = floats_of(sum);
     values.resize(size);  // the function writes no more
     EXPECT_THAT(values, Each(11));
     EXPECT_EQ(executor.inputs()[0].shape, std::vector<std::int64_t>{std::int64_t(size)});
@@ -86,7 +86,7 @@ TEST(RelaxExecutorTest, TellsContradictionsBetweenInputs) {
   // The one that fits mends it, and what waited is used.
   executor.set_input("y", floats({10, 20, 30}));
   executor.run();
-  EXPECT_THAT(values_of(executor.output(0)).front(), 11);
+  EXPECT_THAT(floats_of(executor.output(0)).front(), 11);
   EXPECT_TRUE(
       throws_error([&] { executor.set_input("x", Tensor::empty({2, 2}, {kDLFloat, 32, 1})); },
                    ErrorKind::kMismatch, "input 'x' is float32 [rows]"));
@@ -98,16 +98,16 @@ TEST(RelaxExecutorTest, ReadsInputsWhereTheyAreAlsoAfterAnotherShape) {
   executor.set_input_zero_copy(0, x);
   executor.set_input_zero_copy(1, y);
   executor.run();
-  EXPECT_EQ(values_of(executor.output(0))[2], 33);
+  EXPECT_EQ(floats_of(executor.output(0))[2], 33);
   x.elements<float>()[2] = 4;
   executor.run();
-  EXPECT_EQ(values_of(executor.output(0))[2], 34);
+  EXPECT_EQ(floats_of(executor.output(0))[2], 34);
   for (std::size_t i = 0; i < 2; ++i) executor.set_input(i, floats({1, 1}));
   executor.run();
   for (std::size_t i = 0; i < 2; ++i) executor.set_input(i, floats({5, 5, 5}));
   executor.run();
-  EXPECT_EQ(values_of(executor.output(0))[2], 10);
-  EXPECT_TRUE(has_elements(values_of(x), {1, 2, 4}));
+  EXPECT_EQ(floats_of(executor.output(0))[2], 10);
+  EXPECT_TRUE(has_elements(floats_of(x), {1, 2, 4}));
 }
 
 TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
@@ -123,7 +123,7 @@ TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
     executor.set_input("choice", choice);
     executor.run();
     const float first = truth ? 2 : 11, second = truth ? 4 : 22;
-    EXPECT_TRUE(has_elements(values_of(executor.output(0)), {first, second}));
+    EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {first, second}));
   }
 }
 
