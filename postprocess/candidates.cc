@@ -19,7 +19,9 @@ constexpr double kSlack = 1e-3;
 class Scores {
  public:
   Scores(const DetectionTask& task, const CandidateBlock& block) : task_(task), block_(block) {
-    const double t = task.score_threshold;
+    // Of a root of two shares neither can be less than the square.
+    const double t =
+        block.geometric_mean ? task.score_threshold * task.score_threshold : task.score_threshold;
     switch (task.activation) {
       case Activation::kNone:
         least_ = t - kSlack;
@@ -36,7 +38,7 @@ class Scores {
   // Whether any class of the row may be good enough; cheap, since nearly no row is.
   bool promising(std::size_t row) const {
     if (block_.objectness != nullptr && task_.activation != Activation::kSoftmax &&
-        block_.objectness[row * block_.row_step] < least_) {
+        block_.objectness[row * block_.objectness_step] < least_) {
       return false;
     }
     double best = -std::numeric_limits<double>::infinity(), all = best;
@@ -64,10 +66,13 @@ class Scores {
       for (double& score : scores) score = activated(score);
     }
     if (block_.objectness != nullptr) {
-      const double objectness = block_.objectness[row * block_.row_step];
+      const double objectness = block_.objectness[row * block_.objectness_step];
       const double share =
           task_.activation == Activation::kSoftmax ? sigmoid(objectness) : activated(objectness);
       for (double& score : scores) score *= share;
+      if (block_.geometric_mean) {
+        for (double& score : scores) score = std::sqrt(score);
+      }
     }
     if (task_.background && *task_.background < scores.size()) scores[*task_.background] = -1.0;
   }
@@ -101,7 +106,7 @@ void check_scores(const DetectionTask& task, const CandidateBlock& block) {
       most = std::max(most, first[row * step]);
     }
   };
-  if (block.objectness != nullptr) look(block.objectness, block.row_step);
+  if (block.objectness != nullptr) look(block.objectness, block.objectness_step);
   for (std::size_t c = 0; c < block.classes; ++c) {
     look(block.scores + c * block.class_step, block.row_step);
   }

@@ -29,6 +29,9 @@ struct CandidateBlock {
   std::size_t class_step = 1;
   const float* scores = nullptr;      // of the first candidate's first class
   const float* objectness = nullptr;  // of the first candidate; null: none
+  std::size_t objectness_step = 0;
+  // The score is the root of the class's times the objectness; false: the product.
+  bool geometric_mean = false;
   // Where classes are numbers of an output of their own, each row has one score.
   const float* class_numbers = nullptr;
   std::size_t class_number_step = 1;
@@ -57,6 +60,8 @@ CandidateBlocks yolo_head_blocks(const YoloHeadsForm& form, std::size_t labels,
 CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& form,
                                  std::size_t labels, std::span<const NetworkOutput> outputs,
                                  const InputSides& input);
+CandidateBlocks distance_blocks(const DistancesForm& form, std::size_t labels,
+                                std::span<const NetworkOutput> outputs, const InputSides& input);
 CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& form,
                                std::span<const NetworkOutput> outputs, const InputSides& input);
 

@@ -119,6 +119,27 @@ std::vector<int> strides_field(const JsonField& task) {
   return list_field(*strides, side_field);
 }
 
+DistancesForm distances_form(const JsonField& task) {
+  refuse_unknown(task, {"boxes", "scores", "centerness", "strides", "point_offset", "distances",
+                        "bins", "box_offset", "score_offset", "classes"});
+  DistancesForm form;
+  form.boxes = output_field(task.member("boxes"));
+  form.scores = output_field(task.member("scores"));
+  if (const auto centre = find_member(task, "centerness")) form.centerness = output_field(*centre);
+  form.strides = list_field(task.member("strides"), side_field);
+  if (form.strides.empty()) task.member("strides").fail("is empty");
+  form.point_offset = task.member("point_offset").number();
+  form.in_cells = one_of(task.member("distances"), {"cells", "pixels"}) == "cells";
+  form.bins = count_or(task, "bins", 0, kMaxCount);
+  form.box_offset = count_or(task, "box_offset", 0, kMaxCount);
+  form.score_offset = count_or(task, "score_offset", 0, kMaxCount);
+  form.classes = count_or(task, "classes", 0, kMaxCount);
+  if (task.has("keypoints")) {
+    task.member("keypoints").fail("has no meaning with the form distances");
+  }
+  return form;
+}
+
 void read_masks(const JsonField& task, DetectionTask& detection) {
   const auto field = find_member(task, "masks");
   if (!field) return;
@@ -136,8 +157,8 @@ void read_masks(const JsonField& task, DetectionTask& detection) {
 }
 
 void read_form(const JsonField& task, DetectionTask& detection) {
-  const std::string name = one_of(
-      task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows"});
+  const std::string name = one_of(task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8",
+                                                        "boxes", "box-rows", "distances"});
   if (name == "ssd") {
     detection.form = ssd_form(task);
     detection.activation = enum_field(task.member("activation"), kActivations);
@@ -146,6 +167,11 @@ void read_form(const JsonField& task, DetectionTask& detection) {
   if (name == "yolo-heads") {
     detection.form = heads_form(task);
     detection.activation = enum_or(task, "activation", kActivations, Activation::kSigmoid);
+    return;
+  }
+  if (name == "distances") {
+    detection.form = distances_form(task);
+    detection.activation = enum_field(task.member("activation"), kActivations);
     return;
   }
   detection.activation = enum_or(task, "activation", kActivations, Activation::kNone);

@@ -10,8 +10,8 @@
 #include <run_model/top_k.h>
 #include "postprocess/candidates.h"
 #include "postprocess/instance_masks.h"
+#include "postprocess/kinds.h"
 #include "postprocess/output_values.h"
-#include "postprocess/segmentation.h"
 #include "postprocess/way_back.h"
 
 namespace run_model {
@@ -34,6 +34,9 @@ CandidateBlocks blocks_of(const DetectionTask& task, std::size_t labels,
   }
   if (const auto* form = std::get_if<BoxesForm>(&task.form)) {
     return ready_box_blocks(task, *form, labels, outputs, input);
+  }
+  if (const auto* form = std::get_if<DistancesForm>(&task.form)) {
+    return distance_blocks(*form, labels, outputs, input);
   }
   return box_row_blocks(task, std::get<BoxRowsForm>(task.form), outputs, input);
 }
@@ -68,87 +71,6 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
     }
     if (masks) detection.mask = masks->make(candidate.decoded, detection.box);
     result.detections.push_back(std::move(detection));
-  }
-  return result;
-}
-
-LandmarksResult find_landmarks(const Task& whole, const LandmarksTask& task,
-                               std::span<const NetworkOutput> outputs,
-                               const PreprocessReport& picture) {
-  const OutputValues values(find_output(outputs, task.output));
-  const std::size_t columns = task.columns.size();
-  const std::string expected =
-      (task.points > 0 ? "at least " + std::to_string(task.points) : std::string("some")) +
-      " points of " + std::to_string(columns) + " numbers each";
-  // Converters leave points in one row as often as not.
-  const std::size_t there = values.size() / columns;
-  const std::vector<std::size_t>& sides = values.dimensions();
-  const bool rows = sides.size() == 2 && sides[1] == columns;
-  if (values.size() % columns != 0 || there == 0 || there < task.points ||
-      (!rows && sides.size() > 1)) {
-    values.fail_shape(expected);
-  }
-  const std::size_t count = task.points > 0 ? task.points : there;
-  if (!whole.labels.empty() && whole.labels.size() != count) {
-    throw Error(ErrorKind::kMismatch, "the task has " + std::to_string(whole.labels.size()) +
-                                          " labels for " + std::to_string(count) + " points");
-  }
-  for (const auto& connection : task.connections) {
-    if (connection[0] >= count || connection[1] >= count) {
-      throw Error(ErrorKind::kMismatch, "the task connects point " +
-                                            std::to_string(std::max(connection[0], connection[1])) +
-                                            ", but there are " + std::to_string(count));
-    }
-  }
-  LandmarksResult result;
-  const bool shares = task.units == Units::kNormalized;
-  const double unit_x = shares ? picture.input_width : 1.0;
-  const double unit_y = shares ? picture.input_height : 1.0;
-  const WayBack back(picture);
-  const auto share = [&](double value) {
-    return task.point_activation == Activation::kSigmoid ? sigmoid(value) : value;
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    Landmark point;
-    double x = 0.0, y = 0.0;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const double value = values.data()[i * columns + c];
-      switch (task.columns[c]) {
-        case PointColumn::kX:
-          x = value * unit_x;
-          break;
-        case PointColumn::kY:
-          y = value * unit_y;
-          break;
-        case PointColumn::kZ:
-          point.z = value * unit_x / picture.scale_x;
-          break;
-        case PointColumn::kScore:
-          point.score = share(value);
-          break;
-        case PointColumn::kVisibility:
-          point.visibility = share(value);
-          break;
-        case PointColumn::kPresence:
-          point.presence = share(value);
-          break;
-        case PointColumn::kOther:
-          break;
-      }
-    }
-    const WayBack::Point at = back.to_picture(x, y);
-    point.x = at[0];
-    point.y = at[1];
-    result.points.push_back(point);
-  }
-  if (task.confidence) {
-    const OutputValues confidence(find_output(outputs, *task.confidence));
-    if (confidence.size() != 1) confidence.fail_shape("one number, the confidence");
-    const bool raw = task.confidence_activation == Activation::kSigmoid;
-    if (!raw) confidence.check_shares(confidence.values(), "a confidence");
-    const double value = *confidence.data();
-    result.confidence = raw ? sigmoid(value) : clamped_share(value);
-    result.present = *result.confidence >= task.threshold;
   }
   return result;
 }

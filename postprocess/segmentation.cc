@@ -1,10 +1,11 @@
-#include "postprocess/segmentation.h"
-
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "postprocess/kinds.h"
 #include "postprocess/map_places.h"
 #include "postprocess/output_values.h"
 #include "postprocess/way_back.h"
@@ -18,12 +19,17 @@ constexpr std::size_t kMostClasses = SegmentationResult::kUnseen;
 struct Map {
   std::size_t width = 0, height = 0, classes = 1;
   std::size_t pixel_step = 1, class_step = 1;
-  std::vector<float> mask;              // after the activation
-  const float* scores = nullptr;        // of several classes
+  const float* scores = nullptr;        // of several classes, or the mask before the activation
+  bool sigmoid_mask = false;            // what the mask still needs
   std::vector<std::uint8_t> best = {};  // the class of each pixel by itself
 
   float score(std::size_t pixel, std::size_t c) const {
     return scores[pixel * pixel_step + c * class_step];
+  }
+
+  // Of a mask.
+  float share(std::size_t pixel) const {
+    return sigmoid_mask ? static_cast<float>(sigmoid(scores[pixel])) : scores[pixel];
   }
 };
 
@@ -79,48 +85,74 @@ void read_scores(const SegmentationTask& task, const OutputValues& values,
 
 void read_indices(const OutputValues& values, std::size_t labels, Map& map) {
   const std::size_t most = labels > 0 ? std::min(labels, kMostClasses) : kMostClasses;
-  float largest = 0.0F;
-  for (const float value : values.values()) {
-    if (value < 0 || value >= static_cast<float>(most) || value != std::floor(value)) {
+  std::uint8_t largest = 0;
+  map.best.resize(values.size());
+  for (std::size_t i = 0; i < map.best.size(); ++i) {
+    const float value = values.data()[i];
+    const bool in_range = value >= 0 && value < static_cast<float>(most);
+    map.best[i] = in_range ? static_cast<std::uint8_t>(value) : 0;
+    if (!in_range || static_cast<float>(map.best[i]) != value) {
       values.fail_value("holds " + std::to_string(value) +
                             ", expected the number of a class, 0 to " + std::to_string(most - 1),
                         "give all classes a label, or correct the description of the task");
     }
-    largest = std::max(largest, value);
-    map.best.push_back(static_cast<std::uint8_t>(value));
+    largest = std::max(largest, map.best[i]);
   }
-  map.classes = labels > 0 ? labels : static_cast<std::size_t>(largest) + 1;
+  map.classes = labels > 0 ? labels : std::size_t{largest} + 1;
+}
+
+// The least number before the sigmoid of a mask that is enough. Of 1 it is where the sigmoid is
+// rounded to 1 as a float.
+float least_logit(double threshold) {
+  if (threshold >= 1) return static_cast<float>(25 * std::log(2.0));
+  return static_cast<float>(std::log(threshold / (1 - threshold)));
 }
 
 void read_mask(const SegmentationTask& task, const OutputValues& values, Map& map) {
   map.classes = 2;
-  map.mask.assign(values.values().begin(), values.values().end());
-  if (task.activation == Activation::kSigmoid) {
-    for (float& value : map.mask) value = static_cast<float>(sigmoid(value));
-  } else {
-    values.check_shares(values.values(), "values of a mask");
+  map.scores = values.data();
+  map.sigmoid_mask = task.activation == Activation::kSigmoid;
+  if (!map.sigmoid_mask) values.check_shares(values.values(), "values of a mask");
+  const float threshold =
+      map.sigmoid_mask ? least_logit(task.threshold) : static_cast<float>(task.threshold);
+  map.best.resize(values.size());
+  for (std::size_t i = 0; i < map.best.size(); ++i) {
+    map.best[i] = map.scores[i] >= threshold ? 1 : 0;
   }
-  const auto threshold = static_cast<float>(task.threshold);
-  for (const float value : map.mask) map.best.push_back(value >= threshold ? 1 : 0);
 }
 
 float between(float a, float b, float weight) { return a + (b - a) * weight; }
 
-// The class whose interpolated score is best. Where all four pixels agree, so does all between.
-std::uint8_t interpolated_class(const Map& map, const Place& x, const Place& y) {
-  const std::size_t corners[] = {y.low * map.width + x.low, y.low * map.width + x.high,
-                                 y.high * map.width + x.low, y.high * map.width + x.high};
-  const std::uint8_t first = map.best[corners[0]];
-  if (map.best[corners[1]] == first && map.best[corners[2]] == first &&
-      map.best[corners[3]] == first) {
-    return first;
+// The pixels of the map around a place.
+struct Corners {
+  std::size_t low_low, low_high, high_low, high_high;  // row, column
+
+  Corners(const Map& map, const Place& x, const Place& y)
+      : low_low(y.low * map.width + x.low),
+        low_high(y.low * map.width + x.high),
+        high_low(y.high * map.width + x.low),
+        high_high(y.high * map.width + x.high) {}
+};
+
+template <typename Value>
+float interpolated(const Corners& corners, const Place& x, const Place& y, Value&& value) {
+  return between(between(value(corners.low_low), value(corners.low_high), x.weight),
+                 between(value(corners.high_low), value(corners.high_high), x.weight), y.weight);
+}
+
+// The class whose interpolated score is best, or whether the mask is enough.
+std::uint8_t interpolated_class(const SegmentationTask& task, const Map& map,
+                                const Corners& corners, const Place& x, const Place& y) {
+  if (task.form == SegmentationForm::kMask) {
+    const float value =
+        interpolated(corners, x, y, [&](std::size_t pixel) { return map.share(pixel); });
+    return value >= static_cast<float>(task.threshold) ? 1 : 0;
   }
   std::size_t best = 0;
   float highest = 0.0F;
   for (std::size_t c = 0; c < map.classes; ++c) {
-    const float top = between(map.score(corners[0], c), map.score(corners[1], c), x.weight);
-    const float bottom = between(map.score(corners[2], c), map.score(corners[3], c), x.weight);
-    const float score = between(top, bottom, y.weight);
+    const float score =
+        interpolated(corners, x, y, [&](std::size_t pixel) { return map.score(pixel, c); });
     if (c == 0 || score > highest) {
       highest = score;
       best = c;
@@ -129,22 +161,109 @@ std::uint8_t interpolated_class(const Map& map, const Place& x, const Place& y) 
   return static_cast<std::uint8_t>(best);
 }
 
-std::uint8_t interpolated_mask(const Map& map, const Place& x, const Place& y, float threshold) {
-  const float* low = map.mask.data() + y.low * map.width;
-  const float* high = map.mask.data() + y.high * map.width;
-  const float value = between(between(low[x.low], low[x.high], x.weight),
-                              between(high[x.low], high[x.high], x.weight), y.weight);
-  return value >= threshold ? 1 : 0;
-}
-
 std::uint8_t class_at(const SegmentationTask& task, const Map& map, const Place& x,
                       const Place& y) {
   if (!task.bilinear) return map.best[y.nearest * map.width + x.nearest];
-  if (task.form == SegmentationForm::kMask) {
-    return interpolated_mask(map, x, y, static_cast<float>(task.threshold));
+  const Corners corners(map, x, y);
+  // Where all four agree, so does all between.
+  const std::uint8_t first = map.best[corners.low_low];
+  if (map.best[corners.low_high] == first && map.best[corners.high_low] == first &&
+      map.best[corners.high_high] == first) {
+    return first;
   }
-  return interpolated_class(map, x, y);
+  return interpolated_class(task, map, corners, x, y);
 }
+
+// Rows of the picture between the same two rows of the map have much in common.
+class RowPainter {
+ public:
+  RowPainter(const SegmentationTask& task, const Map& map, const std::vector<Place>& columns)
+      : task_(task), map_(map), columns_(columns), agreed_(map.width) {
+    // A network sees the columns from one to another.
+    while (begin_ < columns.size() && !columns[begin_].seen) ++begin_;
+    end_ = begin_;
+    while (end_ < columns.size() && columns[end_].seen) ++end_;
+    // Where on the picture the part between two columns of the map begins.
+    starts_.assign(map.width + 1, end_);
+    for (std::size_t i = end_; i > begin_; --i) starts_[columns[i - 1].low] = i - 1;
+    for (std::size_t i = map.width; i > 0; --i)
+      starts_[i - 1] = std::min(starts_[i - 1], starts_[i]);
+  }
+
+  void paint(const Place& y, std::uint8_t* row) {
+    std::fill_n(row, columns_.size(), SegmentationResult::kUnseen);
+    if (!y.seen || begin_ == end_) return;
+    if (task_.bilinear) {
+      paint_between(y, row);
+      return;
+    }
+    const std::uint8_t* best = map_.best.data() + y.nearest * map_.width;
+    for (std::size_t i = begin_; i < end_; ++i) row[i] = best[columns_[i].nearest];
+  }
+
+ private:
+  static constexpr std::uint8_t kMixed = 255;  // is no class: there are at most 255
+
+  void agree(const Place& y) {
+    const std::uint8_t* low = map_.best.data() + y.low * map_.width;
+    const std::uint8_t* high = map_.best.data() + y.high * map_.width;
+    for (std::size_t i = 0; i < map_.width; ++i) {
+      agreed_[i] = low[i] == high[i] ? low[i] : kMixed;
+    }
+    low_ = y.low;
+    high_ = y.high;
+  }
+
+  // Runs of one class are filled as they are.
+  void paint_between(const Place& y, std::uint8_t* row) {
+    if (y.low != low_ || y.high != high_) agree(y);
+    const std::size_t last = columns_[end_ - 1].low;
+    for (std::size_t cell = columns_[begin_].low; cell <= last;) {
+      const std::uint8_t found = agreed_[cell];
+      std::size_t next = cell;
+      if (found != kMixed) {
+        const std::size_t end = std::min(last + 1, map_.width - 1);
+        next = run_end(found, cell, end);
+        // The map's last column has none behind it.
+        if (next == end && last == map_.width - 1) next = map_.width;
+      }
+      if (next == cell) {
+        for (std::size_t i = starts_[cell]; i < starts_[cell + 1]; ++i) {
+          row[i] = interpolated_or_equal(y, i);
+        }
+        ++cell;
+        continue;
+      }
+      std::fill(row + starts_[cell], row + starts_[next], found);
+      cell = next;
+    }
+  }
+
+  std::uint8_t interpolated_or_equal(const Place& y, std::size_t column) const {
+    return class_at(task_, map_, columns_[column], y);
+  }
+
+  // Behind the last cell, from `cell` on and before `end`, whose two columns agree on `found`.
+  std::size_t run_end(std::uint8_t found, std::size_t cell, std::size_t end) const {
+    std::uint64_t eight = 0;
+    const std::uint64_t wanted = found * std::uint64_t{0x0101010101010101};
+    while (cell + sizeof eight < end) {
+      std::memcpy(&eight, agreed_.data() + cell + 1, sizeof eight);
+      if (eight != wanted) break;
+      cell += sizeof eight;
+    }
+    while (cell < end && agreed_[cell + 1] == found) ++cell;
+    return cell;
+  }
+
+  const SegmentationTask& task_;
+  const Map& map_;
+  const std::vector<Place>& columns_;
+  std::size_t begin_ = 0, end_ = 0;   // of the columns that the network has seen
+  std::vector<std::size_t> starts_;   // by the map's column
+  std::vector<std::uint8_t> agreed_;  // the class of both rows of the map, by column
+  std::size_t low_ = static_cast<std::size_t>(-1), high_ = 0;
+};
 
 }  // namespace
 
@@ -173,25 +292,26 @@ SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
   result.width = picture.original_width;
   result.height = picture.original_height;
   result.class_count = map.classes;
-  result.classes.reserve(static_cast<std::size_t>(result.width) *
-                         static_cast<std::size_t>(result.height));
-  const auto add = [&](const Place& x, const Place& y) {
-    result.classes.push_back(x.seen && y.seen ? class_at(task, map, x, y)
-                                              : SegmentationResult::kUnseen);
-  };
+  result.classes.resize(static_cast<std::size_t>(result.width) *
+                        static_cast<std::size_t>(result.height));
+  std::uint8_t* row = result.classes.data();
   const WayBack way(picture);
   if (way.turned()) {
     for (int y = 0; y < result.height; ++y) {
-      for (int x = 0; x < result.width; ++x) {
+      for (int x = 0; x < result.width; ++x, ++row) {
         const auto [input_x, input_y] = way.to_input(x + 0.5, y + 0.5);
-        add(across.at(input_x, map.width), down.at(input_y, map.height));
+        const Place in_x = across.at(input_x, map.width), in_y = down.at(input_y, map.height);
+        *row =
+            in_x.seen && in_y.seen ? class_at(task, map, in_x, in_y) : SegmentationResult::kUnseen;
       }
     }
     return result;
   }
   const std::vector<Place> columns = across.all(map.width);
+  RowPainter painter(task, map, columns);
   for (const Place& y : down.all(map.height)) {
-    for (const Place& x : columns) add(x, y);
+    painter.paint(y, row);
+    row += result.width;
   }
   return result;
 }

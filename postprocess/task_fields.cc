@@ -67,20 +67,38 @@ void check_columns(const JsonField& field, const std::vector<PointColumn>& colum
   }
 }
 
-LandmarksTask landmarks_field(const JsonField& task) {
-  constexpr std::array<std::string_view, 12> kKnown{
-      "kind",      "output",           "columns",     "points",
-      "units",     "point_activation", "confidence",  "confidence_activation",
-      "threshold", "labels",           "connections", "region"};
-  refuse_other_members(task, kKnown);
-  LandmarksTask landmarks;
-  landmarks.output = output_field(task.member("output"));
+// Of points as numbers, or as maps.
+void read_point_form(const JsonField& task, LandmarksTask& landmarks) {
+  const auto form = find_member(task, "form");
+  if (form && one_of(*form, {"points", "heatmaps"}) == "heatmaps") {
+    for (const std::string_view key : {"columns", "points", "units"}) {
+      if (task.has(key)) task.member(key).fail("has a meaning with the form points only");
+    }
+    landmarks.heatmaps = Heatmaps{channels_last_field(task),
+                                  one_of(task.member("refine"), {"none", "quarter"}) == "quarter"};
+    return;
+  }
+  for (const std::string_view key : {"layout", "refine"}) {
+    if (task.has(key)) task.member(key).fail("has a meaning with the form heatmaps only");
+  }
   landmarks.columns = list_field(task.member("columns"), [](const JsonField& column) {
     return enum_field(column, kPointColumns);
   });
   check_columns(task.member("columns"), landmarks.columns);
   landmarks.points = count_or(task, "points", 0, kMaxPoints);
   landmarks.units = enum_field(task.member("units"), kUnits);
+}
+
+LandmarksTask landmarks_field(const JsonField& task) {
+  constexpr std::array<std::string_view, 15> kKnown{
+      "kind",      "output",           "columns",     "points",
+      "units",     "point_activation", "confidence",  "confidence_activation",
+      "threshold", "labels",           "connections", "region",
+      "form",      "layout",           "refine"};
+  refuse_other_members(task, kKnown);
+  LandmarksTask landmarks;
+  landmarks.output = output_field(task.member("output"));
+  read_point_form(task, landmarks);
   if (const auto activation = find_member(task, "point_activation")) {
     landmarks.point_activation = *kActivations.find(one_of(*activation, {"none", "sigmoid"}));
   }

@@ -125,6 +125,7 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   const std::size_t step = block.class_step;
   block.scores = values.data() + before * step;
   if (form.objectness) block.objectness = values.data() + 4 * step;
+  block.objectness_step = block.row_step;
   const auto cells = std::make_shared<const std::vector<GridCell>>(grid_of(form, input));
   if (!cells->empty() && cells->size() != block.rows) {
     values.fail_shape(std::to_string(cells->size()) + " rows, one for each cell of the strides");
@@ -165,6 +166,7 @@ CandidateBlocks yolo_head_blocks(const YoloHeadsForm& form, std::size_t labels,
       block.classes = layout.numbers - kAround;
       block.class_step = step;
       block.objectness = first + 4 * step;
+      block.objectness_step = layout.cell_step;
       block.scores = first + kAround * step;
       block.decode = [&form, &anchor = form.anchors[i][a], first, step, layout,
                       input](std::size_t row) {

@@ -61,6 +61,15 @@ void compare_masks(const SegmentationResult& result, const json& expected) {
   }
 }
 
+void compare_points(const LandmarksResult& result, const json& expected) {
+  ASSERT_EQ(result.points.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(result.points[i].x, expected[i][0].get<double>(), 1e-3) << "point " << i;
+    EXPECT_NEAR(result.points[i].y, expected[i][1].get<double>(), 1e-3) << "point " << i;
+    EXPECT_NEAR(result.points[i].score.value(), expected[i][2].get<double>(), 1e-6);
+  }
+}
+
 TEST(PostprocessGoldenTest, ResultsAreThoseOfOthers) {
   ASSERT_GT(golden().size(), 10U);
   for (const json& item : golden()) {
@@ -71,6 +80,8 @@ TEST(PostprocessGoldenTest, ResultsAreThoseOfOthers) {
     const TaskResult result = postprocess(task, outputs, picture);
     if (const auto* detections = std::get_if<DetectionResult>(&result)) {
       compare_detections(*detections, item.at("expected"), picture);
+    } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
+      compare_points(*landmarks, item.at("expected"));
     } else {
       compare_masks(std::get<SegmentationResult>(result), item.at("expected"));
     }

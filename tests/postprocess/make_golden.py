@@ -16,6 +16,7 @@ import numpy as np
 import torch
 import torchvision
 from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
+from torchvision.models.detection.fcos import FCOS
 from torchvision.models.detection.retinanet import RetinaNet
 from torchvision.models.detection.ssd import SSD
 
@@ -136,6 +137,97 @@ def torchvision_retinanet(random: np.random.Generator) -> dict[str, Any]:
                         "aspect_ratios": ratios}}
     return case("torchvision retinanet", task, {"boxes": regression, "scores": logits}, where,
                 expected)
+
+
+def torchvision_fcos(random: np.random.Generator) -> dict[str, Any]:
+    maps, sides, strides = [[8, 12], [4, 6]], (64, 96), (8, 16)
+    generator = AnchorGenerator(tuple((stride,) for stride in strides), ((1.0,),) * 2)
+    images = torchvision.models.detection.image_list.ImageList(torch.zeros(1, 3, *sides), [sides])
+    anchors = generator(images, [torch.zeros(1, 3, *side) for side in maps])
+    levels, classes = [rows * columns for rows, columns in maps], 3
+    shape = (1, sum(levels))
+    arrays = {"bbox_regression": np.abs(rounded(random, (*shape, 4), 2.0)),
+              "cls_logits": rounded(random, (*shape, classes), 1.5, -0.5),
+              "bbox_ctrness": rounded(random, (*shape, 1), 1.0)}
+    backbone = torch.nn.Identity()
+    backbone.out_channels = 32
+    model = FCOS(backbone, classes, anchor_generator=generator, score_thresh=0.4, nms_thresh=0.6,
+                 detections_per_img=30)
+    result = model.postprocess_detections(
+        {key: list(torch.tensor(array, dtype=torch.float32).split(levels, 1))
+         for key, array in arrays.items()}, [list(anchors[0].split(levels))], [sides])[0]
+    where = picture(300, 200, 96, 64, "letterbox")
+    expected = [detection(*found) for found in zip(back(result["boxes"].numpy(), where),
+                                                   result["labels"], result["scores"],
+                                                   strict=True)]
+    # FCOS looks at every class of a box.
+    task = {"kind": "detection", "form": "distances", "boxes": "bbox_regression",
+            "scores": "cls_logits", "centerness": "bbox_ctrness", "strides": strides,
+            "point_offset": 0, "distances": "cells", "activation": "sigmoid",
+            "classes_per_box": "every", "score_threshold": 0.4,
+            "nms": {"iou": 0.6, "per_class": True}, "limit": 30, "clip": "input"}
+    return case("torchvision fcos", task, arrays, where, expected)
+
+
+def nanodet(random: np.random.Generator) -> dict[str, Any]:
+    """One output of classes and then distributions; points as NanoDet-Plus's centre priors."""
+    strides, (width, height), classes, bins = (8, 16), (52, 40), 3, 5
+    cells = np.concatenate([np.stack(np.meshgrid(
+        np.arange(-(-width // s)) * s, np.arange(-(-height // s)) * s), -1).reshape(-1, 2)
+        for s in strides])
+    step = np.repeat(strides, [-(-width // s) * -(-height // s) for s in strides])
+    rows = np.concatenate([random.uniform(0, 1, (len(cells), classes)).round(2),
+                           rounded(random, (len(cells), 4 * bins), 1.5)], 1)
+    shares = torch.softmax(torch.tensor(rows[:, classes:].reshape(-1, 4, bins)), -1).numpy()
+    sides = shares @ np.arange(bins) * step[:, None]
+    boxes = np.concatenate([cells - sides[:, :2], cells + sides[:, 2:]], 1)
+    best, top = rows[:, :classes].argmax(1), rows[:, :classes].max(1)
+    good = top >= 0.5
+    where = picture(104, 80, width, height, "squash")
+    expected = suppressed(boxes[good], best[good], top[good], 0.6, where)
+    task = {"kind": "detection", "form": "distances", "boxes": 0, "scores": 0, "bins": bins,
+            "classes": classes, "box_offset": classes, "strides": strides, "point_offset": 0,
+            "distances": "cells", "activation": "none", "score_threshold": 0.5,
+            "nms": {"iou": 0.6, "per_class": True}}
+    return case("nanodet", task, {"output": rows[None]}, where, expected)
+
+
+def rt_detr(random: np.random.Generator) -> dict[str, Any]:
+    """RTDetrImageProcessor.post_process_object_detection: the best pairs of query and class."""
+    logits, boxes = rounded(random, (12, 4), 2.0), random.uniform(0.1, 0.5, (12, 4)).round(3)
+    where = picture(300, 200, 64, 64, "squash")
+    scores = torch.sigmoid(torch.tensor(logits)).flatten()
+    top, index = torch.topk(scores, len(logits), dim=-1)
+    ends = corners(boxes) * np.array([300, 200, 300, 200])
+    expected = [detection(ends[int(i) // 4], int(i) % 4, float(score))
+                for score, i in zip(top, index) if score >= 0.5]
+    task = {"kind": "detection", "form": "boxes", "boxes": "pred_boxes", "scores": "logits",
+            "units": "normalized", "box_format": "cxcywh", "activation": "sigmoid",
+            "classes_per_box": "every", "score_threshold": 0.5, "limit": len(logits)}
+    return case("rt-detr", task, {"logits": logits[None], "pred_boxes": boxes[None]}, where,
+                expected)
+
+
+def heatmaps(random: np.random.Generator, layout: str) -> dict[str, Any]:
+    """get_max_preds() and get_final_preds() of HRNet's lib/core/inference.py."""
+    count, height, width = 6, 8, 6
+    maps = random.uniform(0.05, 1, (count, height, width)).round(3)
+    maps[0, 0, 3] = maps[1, 4, 1] = maps[2, 6, 2] = maps[3, 3, 4] = 2.0
+    where = picture(90, 60, 24, 32, "letterbox")
+    expected = []
+    for heat in maps:
+        at = int(heat.reshape(-1).argmax())
+        x, y = float(at % width), float(at // width)
+        px, py = int(x), int(y)
+        if 1 < px < width - 1 and 1 < py < height - 1:
+            x += np.sign(heat[py, px + 1] - heat[py, px - 1]) * 0.25
+            y += np.sign(heat[py + 1, px] - heat[py - 1, px]) * 0.25
+        point = back(np.array([x * 24 / width, y * 32 / height]), where)
+        expected.append([*point.round(4).tolist(), float(heat.max())])
+    task = {"kind": "landmarks", "form": "heatmaps", "output": 0, "layout": layout,
+            "refine": "quarter"}
+    output = maps[None] if layout == "NCHW" else maps.transpose(1, 2, 0)[None]
+    return case(f"heat maps {layout}", task, {"output": output}, where, expected)
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> float:
@@ -428,7 +520,8 @@ def main() -> None:
              segmentation(random, "squash", False), segmentation(random, "letterbox", True),
              segmentation(random, "crop", False), yolox(random), instance_masks(random, "yolo-v8"),
              instance_masks(random, "yolo-rows"), instance_masks(random, "box-rows"),
-             detr(random), torchvision_retinanet(random)]
+             detr(random), torchvision_retinanet(random), torchvision_fcos(random), nanodet(random),
+             rt_detr(random), heatmaps(random, "NCHW"), heatmaps(random, "NHWC")]
     for item in cases:
         assert item["expected"], item["name"]
         print(item["name"], len(item["expected"]))

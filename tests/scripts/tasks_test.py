@@ -25,6 +25,9 @@ HEADS = {"kind": "detection", "form": "yolo-heads", "outputs": [0], "anchors": [
          "coding": "v5", "layout": "NCHW", "score_threshold": 0.5, "nms": None}
 BOXES = {"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s", "box_format": "xyxy",
          "units": "pixels", "score_threshold": 0.1}
+DISTANCES = {"kind": "detection", "form": "distances", "boxes": 0, "scores": 1, "strides": [8, 16],
+             "point_offset": 0.5, "distances": "cells", "activation": "sigmoid",
+             "score_threshold": 0.5, "nms": None}
 MASK = {"kind": "segmentation", "output": 0, "form": "mask", "activation": "sigmoid"}
 MAPS = {"kind": "segmentation", "output": 0, "form": "scores", "layout": "NCHW"}
 INDICES = {"kind": "segmentation", "output": 0, "form": "indices"}
@@ -39,7 +42,7 @@ def refused(call, *arguments) -> ToolError:
     return caught.value
 
 
-@pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, MASK, MAPS, POINTS, BINARY,
+@pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, DISTANCES, MASK, MAPS, POINTS, BINARY,
                                   {"kind": "embedding", "output": "e"}])
 def test_a_description_is_taken_alone_in_a_list_and_in_an_object(task):
     assert check_tasks(task, "t") == check_tasks([task], "t") == check_tasks(
@@ -56,6 +59,14 @@ CHANGES = [
     (FACE, "anchors", {"generator": "mediapipe"}),
     (FACE, "anchors", {**FACE["anchors"], "num_layers": 3}),
     (FACE, "anchors", {"generator": "list", "boxes": [[0.5, 0.5, 0, 1]]}),
+    ({"kind": "landmarks", "form": "heatmaps", "output": 0, "layout": "NCHW",
+      "refine": "quarter"}, "units", "pixels"),
+    ({"kind": "landmarks", "form": "heatmaps", "output": 0, "layout": "NCHW",
+      "refine": "quarter"}, "refine", "half"),
+    (DISTANCES, "strides", []),
+    (DISTANCES, "distances", "metres"),
+    (DISTANCES, "keypoints", {"count": 2}),
+    (DISTANCES, "bins", -1),
     (FACE, "anchors", {"generator": "pyramid", "feature_maps": [[2, 2]], "sizes": [[8], [16]],
                        "aspect_ratios": [[1]]}),
     (FACE, "anchors", {"generator": "pyramid", "feature_maps": [[2, 2]], "sizes": [[]],

@@ -106,6 +106,19 @@ struct YoloHeadsForm {
   bool channels_last = false;
 };
 
+// A row for each cell of maps, of the distances from a point in it to the four sides of a box:
+// FCOS, GFL, NanoDet.
+struct DistancesForm {
+  OutputChoice boxes, scores;  // may be the same
+  std::optional<OutputChoice> centerness;
+  std::vector<int> strides;   // the sides of the cells of each map, in pixels
+  double point_offset = 0.0;  // in cells
+  bool in_cells = false;      // the distances; false: in pixels
+  std::size_t bins = 0;       // of the distribution of each distance; 0: it is a number
+  std::size_t box_offset = 0, score_offset = 0;  // within a row
+  std::size_t classes = 0;                       // 0: all numbers of a row from score_offset on
+};
+
 // Boxes that are decoded, and maybe suppressed.
 struct BoxesForm {
   OutputChoice boxes, scores;
@@ -136,7 +149,7 @@ struct InstanceMasks {
 enum class BoxClip { kNone, kInput, kPicture };
 
 struct DetectionTask {
-  std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm> form;
+  std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm, DistancesForm> form;
   BoxFormat box_format = BoxFormat::kCxcywh;  // of rows and ready boxes
   Units units = Units::kPixels;
   Activation activation = Activation::kNone;
@@ -166,8 +179,15 @@ struct SegmentationTask {
 
 enum class PointColumn { kX, kY, kZ, kScore, kVisibility, kPresence, kOther };
 
+// Points as maps, of each of which the highest pixel is the point: HRNet, SimpleBaseline.
+struct Heatmaps {
+  bool channels_last = false;
+  bool quarter = false;  // a quarter of a pixel towards the higher neighbour
+};
+
 struct LandmarksTask {
   OutputChoice output;
+  std::optional<Heatmaps> heatmaps;  // with them, columns, points and units have no meaning
   std::vector<PointColumn> columns;
   std::size_t points = 0;  // of the output's that count; 0: all
   Units units = Units::kPixels;

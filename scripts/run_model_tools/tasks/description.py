@@ -107,20 +107,17 @@ def _check_segmentation(task: Field) -> None:
 def _check_landmarks(task: Field) -> None:
     task.refuse_others(("kind", "output", "columns", "points", "units", "point_activation",
                         "confidence", "confidence_activation", "threshold", "labels",
-                        "connections", "region"))
+                        "connections", "region", "form", "layout", "refine"))
     output_field(task.member("output"))
-    columns = task.member("columns")
-    names = columns.list_of(lambda column: column.one_of(*POINT_COLUMNS))
-    for name in ("x", "y"):
-        if names.count(name) != 1:
-            columns.fail(f"does not have '{name}' once")
-    for name in names:
-        if name != "other" and names.count(name) > 1:
-            columns.fail(f"has '{name}' more than once")
-    points, activation = task.find("points"), task.find("point_activation")
-    if points:
-        points.whole(0, _MOST_POINTS)
-    task.member("units").one_of(*UNITS)
+    form = task.find("form")
+    if form and form.one_of("points", "heatmaps") == "heatmaps":
+        _only_with(task, ("columns", "points", "units"), "the form points")
+        task.member("layout").one_of("NCHW", "NHWC")
+        task.member("refine").one_of("none", "quarter")
+    else:
+        _only_with(task, ("layout", "refine"), "the form heatmaps")
+        _check_points(task)
+    activation = task.find("point_activation")
     if activation:
         activation.one_of("none", "sigmoid")
     confidence = task.find("confidence")
@@ -136,6 +133,21 @@ def _check_landmarks(task: Field) -> None:
     if connections:
         connections.list_of(
             lambda pair: pair.exactly(2, lambda point: point.whole(0, _MOST_POINTS)))
+
+
+def _check_points(task: Field) -> None:
+    columns = task.member("columns")
+    names = columns.list_of(lambda column: column.one_of(*POINT_COLUMNS))
+    for name in ("x", "y"):
+        if names.count(name) != 1:
+            columns.fail(f"does not have '{name}' once")
+    for name in names:
+        if name != "other" and names.count(name) > 1:
+            columns.fail(f"has '{name}' more than once")
+    points = task.find("points")
+    if points:
+        points.whole(0, _MOST_POINTS)
+    task.member("units").one_of(*UNITS)
 
 
 def _check_embedding(task: Field) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from run_model_tools.tasks.fields import Field
 
-FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows")
+FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows", "distances")
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 UNITS = ("pixels", "normalized")
 BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
@@ -79,6 +79,8 @@ def _check_heads(task: Field) -> None:
             scale.fail("has a meaning with the coding v3 only")
         scale.positive()
     task.member("layout").one_of("NCHW", "NHWC")
+    if "keypoints" in task.object():
+        task.member("keypoints").fail("has no meaning with the form yolo-heads")
     _check_activation(task)
 
 
@@ -115,6 +117,24 @@ def _check_boxes(task: Field) -> None:
     _check_activation(task)
 
 
+def _check_distances(task: Field) -> None:
+    offsets = ("bins", "box_offset", "score_offset", "classes")
+    task.refuse_others((*_COMMON, "boxes", "scores", "centerness", "strides", "point_offset",
+                        "distances", *offsets))
+    for key in ("boxes", "scores"):
+        output_field(task.member(key))
+    centerness = task.find("centerness")
+    if centerness:
+        output_field(centerness)
+    task.member("strides").list_of(Field.side, 1)
+    task.member("point_offset").number()
+    task.member("distances").one_of("cells", "pixels")
+    _check_all(task, offsets, Field.whole)
+    if "keypoints" in task.object():
+        task.member("keypoints").fail("has no meaning with the form distances")
+    task.member("activation").one_of(*ACTIVATIONS)
+
+
 def _check_box_rows(task: Field) -> None:
     task.refuse_others((*_COMMON, "output", "box_format", "units"))
     task.member("box_format").one_of(*BOX_FORMATS)
@@ -122,7 +142,8 @@ def _check_box_rows(task: Field) -> None:
 
 
 _FORMS = {"ssd": _check_ssd, "yolo-rows": _check_rows, "yolo-heads": _check_heads,
-          "yolo-v8": _check_v8, "boxes": _check_boxes, "box-rows": _check_box_rows}
+          "yolo-v8": _check_v8, "boxes": _check_boxes, "box-rows": _check_box_rows,
+          "distances": _check_distances}
 
 
 def _check_one_output(task: Field) -> None:

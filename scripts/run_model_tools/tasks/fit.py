@@ -183,6 +183,20 @@ class _Fit:
                 6 + self._keypoint_values() + self._mask_values()):
             self._refuse_shape(output, "rows of a box, a score and a class")
 
+    def _detection_distances(self) -> None:
+        boxes, scores = self._output(self._task["boxes"]), self._output(self._task["scores"])
+        need = self._task.get("box_offset", 0) + 4 * max(1, self._task.get("bins", 0))
+        first, classes = self._task.get("score_offset", 0), self._task.get("classes", 0)
+        rows, score_rows = self._rows(boxes), self._rows(scores)
+        if rows is not None and rows[1] < need:
+            self._refuse_shape(boxes, f"rows of {need} or more numbers")
+        if score_rows is not None:
+            if score_rows[1] < first + max(1, classes):
+                self._refuse_shape(scores, f"rows of {first + max(1, classes)} or more numbers")
+            self._check_labels(scores, classes or score_rows[1] - first)
+        if self._task.get("centerness") is not None:
+            self._output(self._task["centerness"])
+
     def _segmentation_scores(self) -> None:
         output = self._output(self._task["output"])
         if output.shape is None:
@@ -217,13 +231,22 @@ class _Fit:
         return (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
 
     def _landmarks(self) -> None:
-        output, columns = self._output(self._task["output"]), len(self._task["columns"])
-        size, wanted = _size(output.shape), self._task.get("points") or 0
+        output, wanted = self._output(self._task["output"]), self._task.get("points") or 0
+        size = _size(output.shape)
+        if self._task.get("form") == "heatmaps":
+            channel = 3 if self._task["layout"] == "NHWC" else 1
+            if output.shape is not None and len(output.shape) != 4:
+                self._refuse_shape(output, f"a map for each point ({self._task['layout']})")
+            self._check_points(None if output.shape is None else output.shape[channel])
+            return
+        columns = len(self._task["columns"])
         if size is not None and (size % columns or size < wanted * columns or size == 0):
             self._refuse_shape(output, f"{columns} numbers for each of "
                                        f"{f'{wanted} or more' if wanted else 'its'} points")
+        self._check_points(wanted or (size // columns if size is not None else None))
+
+    def _check_points(self, points: int | None) -> None:
         labels = self._task.get("labels")
-        points = wanted or (size // columns if size is not None else None)
         if labels and points is not None and len(labels) != points:
             self._refuse(f"it has {points} points, and there are {len(labels)} labels")
         for pair in self._task.get("connections") or []:

@@ -97,7 +97,8 @@ class Reference:
 
     def _detection(self, task: dict[str, Any]) -> dict[str, Any]:
         forms = {"ssd": self._ssd, "yolo-rows": self._rows, "yolo-v8": self._columns,
-                 "boxes": self._boxes, "box-rows": self._box_rows, "yolo-heads": self._heads}
+                 "boxes": self._boxes, "box-rows": self._box_rows, "yolo-heads": self._heads,
+                 "distances": self._distances}
         if task["form"] not in forms:
             raise ToolError(USAGE, f"there is no reference for the form '{task['form']}'.")
         if task.get("masks") is not None:
@@ -204,6 +205,31 @@ class Reference:
             scores.append(_activated(task, numbers[:, :1]) * _activated(task, numbers[:, 1:]))
         corners = _corners(np.concatenate(boxes), "cxcywh")
         return corners, np.concatenate(scores), np.zeros((len(corners), 0, 2))
+
+    def _distances(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        width, height = self._placement.input
+        cells = np.array([(x, y, stride) for stride in task["strides"]
+                          for y in range(-(-height // stride)) for x in range(-(-width // stride))],
+                         np.float64)
+        bins, first = task.get("bins", 0), task.get("box_offset", 0)
+        raw = self._output(task["boxes"]).reshape(len(cells), -1)
+        sides = raw[:, first:first + 4 * max(1, bins)].reshape(len(cells), 4, -1)
+        if bins:
+            powers = np.exp(sides - sides.max(-1, keepdims=True))
+            sides = (powers * np.arange(bins)).sum(-1) / powers.sum(-1)
+        else:
+            sides = sides[..., 0]
+        if task["distances"] == "cells":
+            sides = sides * cells[:, 2:]
+        point = (cells[:, :2] + task["point_offset"]) * cells[:, 2:]
+        corners = np.stack([point - sides[:, :2], point + sides[:, 2:]], 1)
+        table = self._output(task["scores"]).reshape(len(cells), -1)
+        table = table[:, task.get("score_offset", 0):]
+        scores = _activated(task, table[:, :task.get("classes") or None])
+        if task.get("centerness") is not None:
+            centre = self._output(task["centerness"]).reshape(-1, 1)
+            scores = np.sqrt(scores * _activated(task, centre))
+        return corners, scores, np.zeros((len(cells), 0, 2))
 
     def _box_rows(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keypoints = task.get("keypoints", {"count": 0})
