@@ -77,10 +77,10 @@ Anchor AnchorGrid::at(std::size_t index) const {
                        [](std::size_t place, const Map& map) { return place < map.first; });
   const Map& map = *std::prev(after);
   const std::size_t cell = (index - map.first) / map.sides.size();
+  const std::size_t row = cell / map.columns, column = cell % map.columns;
   const Sides& sides = map.sides[(index - map.first) % map.sides.size()];
-  return {(static_cast<double>(cell % map.columns) + map.offset_x) / map.cells_x,
-          (static_cast<double>(cell / map.columns) + map.offset_y) / map.cells_y, sides.width,
-          sides.height};
+  return {(static_cast<double>(column) + map.offset_x) / map.cells_x,
+          (static_cast<double>(row) + map.offset_y) / map.cells_y, sides.width, sides.height};
 }
 
 void AnchorGrid::add_map(std::array<int, 2> rows_columns, Map map) {

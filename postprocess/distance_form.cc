@@ -48,8 +48,9 @@ Box decode_distances(const DistancesForm& form, const float* at, const CellMap& 
     sides[i] = form.bins == 0 ? at[i] : mean_of_bins(at + i * form.bins, form.bins);
     if (form.in_cells) sides[i] *= map.stride;
   }
-  const double x = (static_cast<double>(cell % map.columns) + form.point_offset) * map.stride;
-  const double y = (static_cast<double>(cell / map.columns) + form.point_offset) * map.stride;
+  const std::size_t row = cell / map.columns, column = cell % map.columns;
+  const double x = (static_cast<double>(column) + form.point_offset) * map.stride;
+  const double y = (static_cast<double>(row) + form.point_offset) * map.stride;
   return {x - sides[0], y - sides[1], x + sides[2], y + sides[3]};
 }
 
