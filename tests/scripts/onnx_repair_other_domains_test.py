@@ -3,6 +3,8 @@ steps before and after networks as scikit-learn's converter does."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 import pytest
@@ -115,3 +117,73 @@ def test_missing_numbers_are_filled_in():
     matches("Imputer", [np.array([[1, 0, 2]])], domain=ML, imputed_value_int64s=[5, 6, 7],
             replaced_value_int64=0)
     matches("FeatureVectorizer", [noise(2, 3), noise(2, 1)], domain=ML, inputdimensions=[3, 1])
+
+
+def test_categories():
+    matches("OneHotEncoder", [np.array([[1, 5], [3, 1]])], domain=ML, cats_int64s=[5, 1, 2],
+            zeros=1)
+
+
+@pytest.mark.parametrize("kind", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_support_vectors(kind):
+    vectors = {"n_supports": 5, "support_vectors": [float(n) for n in noise(20)],
+               "coefficients": [float(n) for n in noise(5)], "rho": [0.3],
+               "kernel_type": kind, "kernel_params": [0.2, 0.5, 3.0]}
+    matches("SVMRegressor", [noise(6, 4)], domain=ML, **vectors)
+    matches("SVMRegressor", [noise(6, 4)], domain=ML, **{
+        **vectors, "n_supports": 0, "coefficients": [float(n) for n in noise(4)]})
+
+
+def test_what_tensorflow_s_converter_leaves_as_it_is():
+    """tf2onnx writes TensorFlow's Erfc for Keras' GELU, and nobody else knows it."""
+    x = np.float32([-3, -0.5, 0, 0.7, 2])
+    model, inputs = one("Erfc", [x])
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, [math.erfc(float(n)) for n in x], rtol=1e-5, atol=1e-7)
+
+
+def test_pooling_of_channels_at_the_end():
+    x = np.random.default_rng(2).integers(0, 255, (1, 9, 7, 3)).astype(np.uint8)
+    for attrs in ({"pads": [1, 0, 1, 1]}, {"auto_pad": "SAME_UPPER"}):
+        matches("NhwcMaxPool", [x], domain=MICROSOFT, kernel_shape=[3, 2], strides=[2, 2], **attrs)
+
+
+def grouped(past, new, valid, **attrs):
+    """GroupQueryAttention of 4 heads on 2 of keys, of which `valid` count in each batch."""
+    batch, size, total = len(valid), 16, past + new
+    if attrs.pop("packed", False):
+        given = [noise(batch, new, 8 * size), None, None]
+    else:
+        given = [noise(batch, new, 4 * size), noise(batch, new, 2 * size) + 0.5,
+                 noise(batch, new, 2 * size) - 0.2]
+    earlier = [noise(batch, 2, past, size) * 0.7, noise(batch, 2, past, size)] if past else [
+        None, None]
+    angles = [noise(total, 8), noise(total, 8) - 0.3] if attrs.get("do_rotary") else []
+    arrays = [*given, *earlier, np.array(valid, np.int32) - 1, np.array([total], np.int32), *angles]
+    matches("GroupQueryAttention", arrays, outputs=3, domain=MICROSOFT, constants=(5, 6),
+            num_heads=4, kv_num_heads=2, **attrs)
+
+
+@pytest.mark.parametrize("attrs", [
+    {}, {"do_rotary": 1}, {"do_rotary": 1, "rotary_interleaved": 1, "packed": True},
+    {"scale": 0.2, "softcap": 1.5}, {"local_window_size": 8}])
+@pytest.mark.parametrize("past, new, valid", [(0, 6, [6, 6]), (5, 1, [6, 6])])
+def test_groups_of_queries(past, new, valid, attrs):
+    grouped(past, new, valid, **attrs)
+
+
+def test_groups_of_queries_on_sequences_of_different_lengths():
+    grouped(5, 1, [4, 6], do_rotary=1)
+
+
+@pytest.mark.parametrize("constants, attrs, said", [
+    ((5, 6), {"local_window_size": 3}, "releases of ONNX Runtime differ"),
+    ((6,), {}, "how many keys count .seqlens_k. .'i5'. is known at run time only"),
+    ((5, 6), {"smooth_softmax": 1}, "its softmax has one term more")])
+def test_groups_of_queries_that_nobody_could_check_are_refused(constants, attrs, said):
+    arrays = [noise(1, 6, 32), noise(1, 6, 16), noise(1, 6, 16), None, None,
+              np.array([5], np.int32), np.array([6], np.int32)]
+    model, inputs = one("GroupQueryAttention", arrays, outputs=3, domain=MICROSOFT,
+                        constants=constants, num_heads=4, kv_num_heads=2, **attrs)
+    with pytest.raises(ToolError, match=said):
+        repaired(model, inputs)

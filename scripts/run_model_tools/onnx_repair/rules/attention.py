@@ -31,7 +31,7 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
     presents = [k, v]
     groups = q.shape[1] // k.shape[1]
     if groups > 1:
-        k, v = (_repeated(walk, t, groups) for t in (k, v))
+        k, v = (repeated(walk, t, groups) for t in (k, v))
     scale = node.attrs.get("scale") or 1 / math.sqrt(q.shape[-1])
     scores = graph.op("MatMul", graph.op("Mul", q, scale), transposed(walk, k, [0, 1, 3, 2]))
     lowest = graph.like(float(np.finfo(q.dtype).min), q)
@@ -59,7 +59,7 @@ def in_heads(walk: Walk, x: Value, count: int) -> Value:
                       [0, 2, 1, 3])
 
 
-def _repeated(walk: Walk, x: Value, groups: int) -> Value:
+def repeated(walk: Walk, x: Value, groups: int) -> Value:
     """Each head of keys or values for several heads of queries."""
     batch, heads, length, size = x.shape
     wide = reshaped(walk, x, (batch, heads, 1, length, size))

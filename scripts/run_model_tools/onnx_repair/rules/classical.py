@@ -141,3 +141,54 @@ def imputer(walk: Walk, node: Node) -> Value:
 def feature_vectorizer(walk: Walk, node: Node) -> Value:
     rows = [x if x.rank > 1 else reshaped(walk, x, (1, x.size)) for x in node.tensors()]
     return concatenated(walk, [cast(walk, row, TensorProto.FLOAT) for row in rows], 1)
+
+
+@rule("OneHotEncoder", domain=_DOMAIN)
+def one_hot_encoder(walk: Walk, node: Node) -> Value:
+    """A number that is none of the categories is all zeros."""
+    graph = walk.graph
+    categories = node.attrs.get("cats_int64s")
+    if not categories:
+        raise Refused("its categories are texts, and compiled code has numbers only")
+    x = cast(walk, node.tensor(0), TensorProto.INT64)
+    found = graph.op("Equal", reshaped(walk, x, (*x.shape, 1)),
+                     graph.constant(np.array(categories, np.int64)))
+    return cast(walk, found, TensorProto.FLOAT)
+
+
+@rule("SVMRegressor", domain=_DOMAIN)
+def svm_regressor(walk: Walk, node: Node) -> Value:
+    graph = walk.graph
+    x = cast(walk, node.tensor(0), TensorProto.FLOAT)
+    if x.rank == 1:
+        x = reshaped(walk, x, (1, x.size))
+    weights = np.array(node.attrs["coefficients"], np.float32).reshape(-1, 1)
+    made = _kernel(walk, node, x) if node.attrs.get("n_supports", 0) else x
+    made = graph.op("Add", graph.op("MatMul", made, weights), float(node.attrs["rho"][0]))
+    if node.attrs.get("one_class", 0):
+        return graph.op("Where", graph.op("Greater", made, 0), graph.like(1, made),
+                        graph.like(-1, made))
+    return transformed(walk, made, node.attrs.get("post_transform", "NONE"))
+
+
+def _kernel(walk: Walk, node: Node, x: Value) -> Value:
+    """[rows, support vectors]."""
+    graph = walk.graph
+    supports = np.array(node.attrs["support_vectors"], np.float32).reshape(
+        node.attrs["n_supports"], -1)
+    kind = node.attrs.get("kernel_type", "LINEAR")
+    gamma, shift, degree = (node.attrs.get("kernel_params") or [0.0, 0.0, 0.0])[:3]
+    if kind == "RBF":
+        # Not by products, which cancel where a row is near a vector.
+        apart = graph.op("Sub", reshaped(walk, x, (x.shape[0], 1, x.shape[1])), supports[None])
+        far = reduce(walk, "ReduceSum", graph.op("Mul", apart, apart), [2], keepdims=False)
+        return graph.op("Exp", graph.op("Mul", far, -gamma))
+    made = graph.op("MatMul", x, np.ascontiguousarray(supports.T))
+    if kind == "LINEAR":
+        return made
+    made = graph.op("Add", graph.op("Mul", made, gamma), shift)
+    if kind == "POLY":
+        return graph.op("Pow", made, degree)
+    if kind == "SIGMOID":
+        return graph.op("Tanh", made)
+    raise Refused(f"it has a kernel of the kind {kind}")

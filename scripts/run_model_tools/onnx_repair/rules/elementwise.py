@@ -21,6 +21,13 @@ def unary(walk: Walk, node: Node) -> Value:
     return walk.graph.op(node.op, x)
 
 
+@rule("Erfc")
+def erfc(walk: Walk, node: Node) -> Value:
+    """TensorFlow's, which tf2onnx does not translate."""
+    erf = walk.graph.op("Erf", node.tensor(0))
+    return walk.graph.op("Sub", walk.graph.like(1, erf), erf)
+
+
 def aligned(walk: Walk, node: Node) -> tuple[Value, Value]:
     """Both operands of a node that broadcasts; before opset 7 the second began at `axis`."""
     a, b = node.tensor(0), node.tensor(1)

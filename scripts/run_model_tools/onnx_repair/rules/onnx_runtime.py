@@ -57,6 +57,15 @@ def fused_conv(walk: Walk, node: Node) -> Value:
     return walk.node_in(name, 13, [made], 1, **dict(zip(names, given))) if name else made
 
 
+@rule("NhwcMaxPool", domain=_DOMAIN)
+def nhwc_max_pool(walk: Walk, node: Node) -> Value:
+    x = node.tensor(0)
+    attrs = {key: value for key, value in node.attrs.items() if key in (
+        "auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")}
+    made = walk.node_in("MaxPool", 12, [transposed(walk, x, [0, 3, 1, 2])], 1, **attrs)
+    return transposed(walk, made, [0, 2, 3, 1])
+
+
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=_DOMAIN)
 def skip_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     if any(node.wanted[1:3]):

@@ -1,0 +1,103 @@
+"""GroupQueryAttention of ONNX Runtime (com.microsoft): language models with a cache of keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.attention import in_heads, repeated
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_DOMAIN = "com.microsoft"
+
+
+@rule("GroupQueryAttention", domain=_DOMAIN)
+def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
+    """A query sees the keys up to its own place, which begins after those of earlier steps.
+
+    How many these are has to be known beforehand: with numbers at random, as artifacts are tried
+    with, ONNX Runtime reads memory that nothing was written to.
+    """
+    graph, attrs = walk.graph, node.attrs
+    heads, of_keys = attrs["num_heads"], attrs["kv_num_heads"]
+    if any(node.get(index) is not None for index in range(9, len(node.inputs))):
+        raise Refused("it has places, a bias or sinks of its own")
+    if attrs.get("smooth_softmax", 0):
+        raise Refused("its softmax has one term more (smooth_softmax)")
+    q, k, v = _queries_keys_values(walk, node, heads, of_keys)
+    batch, _, new, size = q.shape
+    total = node.ints(6, "total_sequence_length")
+    if total is None or len(total) != 1:
+        raise Refused("it does not say how many keys there are (total_sequence_length)")
+    window = attrs.get("local_window_size", -1)
+    if 0 < window < total[0]:
+        raise Refused("it looks at the last keys only (local_window_size), and releases of ONNX "
+                      "Runtime differ in how many these are")
+    counts = node.ints(5, "how many keys count (seqlens_k)")
+    if counts is None or len(counts) != batch:
+        raise Refused("it does not say how many keys count (seqlens_k)")
+    # A prompt fills the cache from its beginning.
+    earlier = np.array([0 if new == total[0] else count + 1 - new for count in counts])
+    if np.any(earlier < 0) or np.any(earlier + new > total[0]):
+        raise Refused(f"of {total[0]} keys {max(counts) + 1} are to count", None, "invalid")
+    places = earlier[:, None] + np.arange(new)[None]
+    if attrs.get("do_rotary", 0):
+        cosine, sine = node.tensor(7), node.tensor(8)
+        q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, graph.constant(places)], 1,
+                             interleaved=attrs.get("rotary_interleaved", 0),
+                             rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
+    keys, values = (_with_earlier(walk, x, past, earlier, total[0])
+                    for x, past in ((k, node.get(3)), (v, node.get(4))))
+    scale = float(attrs.get("scale") or 0) or 1 / math.sqrt(size)
+    scores = graph.op("MatMul", graph.op("Mul", q, scale),
+                      transposed(walk, repeated(walk, keys, heads // of_keys), [0, 1, 3, 2]))
+    cap = float(attrs.get("softcap", 0.0))
+    if cap > 0:
+        scores = graph.op("Mul", graph.op("Tanh", graph.op("Div", scores, cap)), cap)
+    seen = graph.constant(np.arange(keys.shape[2])[None, None, None] <= places[:, None, :, None])
+    scores = graph.op("Where", seen, scores, graph.like(float(np.finfo(q.dtype).min), q))
+    y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1),
+                 repeated(walk, values, heads // of_keys))
+    y = reshaped(walk, transposed(walk, y, [0, 2, 1, 3]), (batch, new, heads * size))
+    results: list[Value | None] = [y, keys, values]
+    return results[:node.outputs]
+
+
+def _queries_keys_values(walk: Walk, node: Node, heads: int, of_keys: int) -> list[Value]:
+    """[batch, heads, length, size] of each; without keys, the queries hold all three."""
+    q, k, v = node.tensor(0), node.get(1), node.get(2)
+    if k is None or v is None:
+        size = q.shape[2] // (heads + 2 * of_keys)
+        q, k, v = walk.graph.ops("Split", [q, np.array(
+            [heads * size, of_keys * size, of_keys * size])], 3, axis=2)
+    return [in_heads(walk, q, heads), in_heads(walk, k, of_keys), in_heads(walk, v, of_keys)]
+
+
+def _with_earlier(walk: Walk, x: Value, past: Value | None, earlier: np.ndarray,
+                  total: int) -> Value:
+    """The cache with the new keys, or values, behind the earlier ones of each batch, then zeros."""
+    graph = walk.graph
+    batch, heads, new, size = x.shape
+    room = past.shape[2] if past is not None else 0
+    length = max(room, total)
+    if np.any(earlier > room):
+        raise Refused(f"its cache has room for {room} keys and {max(earlier)} are to be there",
+                      None, "invalid")
+    parts = [past, x] if past is not None and earlier.any() else [x]
+    first = room if len(parts) == 2 else 0
+    at = np.arange(length)[None]
+    behind = at - earlier[:, None]
+    source = np.where(behind < 0, at, np.where(behind < new, first + behind, first + new))
+    if np.any(source == first + new):
+        parts.append(graph.constant(np.zeros((batch, heads, 1, size), x.dtype)))
+    made = concatenated(walk, parts, 2)
+    if made.shape[2] == length and np.all(source == at):
+        return made
+    index = np.broadcast_to(source[:, None, :, None], (batch, heads, length, size))
+    return graph.op("GatherElements", made, graph.constant(np.ascontiguousarray(index)), axis=2)
