@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from run_model_tools.environment import REPO_ROOT
+from run_model_tools.targets import find_target
 from run_model_tools.tuners import json_schema
 from run_model_tools.tuners.driver.experiment import settings_of
 from run_model_tools.tuners.driver.trials import name_of, read_trials
 from run_model_tools.tuners.experience_files import elsewhere, gather
 from run_model_tools.tuners.recording import Recording
 from run_model_tools.tuners.space import Knob
+from run_model_tools.tuning import selection
+from small_networks import save_classifier
 
 DRIVER = REPO_ROOT / "examples" / "tuners" / "driver.py"
+TARGET = selection.record_target(find_target("native"))
 SCHEMA = json.loads((DRIVER.parent / "config.schema.json").read_text())
 
 
@@ -62,6 +66,62 @@ def test_hyperparameters_are_those_of_the_search():
         chosen = 0.25 if value["items"]["type"] == "number" else 7
         settings = settings_of({name: chosen})
         assert chosen in (settings.population, settings.elite, *vars(settings.dqn).values()), name
+
+
+def test_an_experiment_over_recordings(tmp_path):
+    """As a user runs it; each combination searches each recording with each seed."""
+    config = {"models": ["not read.onnx"], "save_path": str(tmp_path / "out"), "experiment": {
+        "hyperparameters": {"explore_decay": [0.97], "pop_size": [4, 24]}, "seeds": 2,
+        "trials": 12}}
+    result = drive("-m=experiment", "-c", json.dumps(config), "--json")
+    assert result.returncode == 0 and result.stderr == "", result.stderr
+    report = json.loads((tmp_path / "out" / "trial_hyperparameters.json").read_text())
+    assert report == json.loads(result.stdout)
+    assert {row["hyperparameters"]["pop_size"] for row in report["combinations"]} == {4, 24}
+    means = [row["mean"] for row in report["combinations"]]
+    assert means == sorted(means) and means[0] < means[1]
+    for row in report["combinations"]:
+        needed = row["median_trials_to_95"]
+        assert len(needed) == 4 and all(1 <= trials <= 13 for trials in needed.values())
+    assert "| explore_decay | pop_size | cifar" in (
+        tmp_path / "out" / "trial_hyperparameters.md").read_text()
+
+
+@pytest.mark.skipif(TARGET is None, reason="this machine has no named target of its own")
+def test_a_benchmark_of_trials_that_are_there(tmp_path):
+    """Made-up logs: one tuner finds the best at its second trial and after 2 s, the other comes
+    within 5 % of it at its fourth and after 9 s."""
+    model = save_classifier(tmp_path / "net.onnx")
+    config = {"models": [str(model)], "save_path": str(tmp_path / "out"),
+              "autotuner_settings": {"tuner": ["xgb", "guided"], "seeds": [1]}}
+    nothing = drive("-m=benchmark", "-c", json.dumps(config))
+    assert nothing.returncode == 3 and "run driver.py -m=tune with" in nothing.stderr
+    for tuner, trials in (("guided", ((2.0, 0), (1.0, 2), (1.5, 5))),
+                          ("xgb", ((4.0, 0), (3.0, 3), (None, 6), (1.04, 9)))):
+        log = tmp_path / "out" / f"{tuner}-1" / f"net.{TARGET}.autotvm.trials"
+        log.parent.mkdir(parents=True)
+        text = []
+        for seconds, ended in trials:
+            value = json.loads(line("conv2d.x86", ONE, 4, seconds or 1e9,
+                                    error=0 if seconds else 4))
+            value["result"][3] = 1.7e9 + ended
+            text.append(json.dumps(value))
+        log.write_text("\n".join(text))
+    result = drive("-m=benchmark", "-c", json.dumps(config))
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "out" / "benchmark.json").read_text())
+    task = "net: conv2d 1x16x8x8"
+
+    def needed(unit, tuner, share):
+        return report[unit]["tasks"][task][tuner][f"trials_to_{share}"]["median"]
+    assert (needed("trials", "guided", 95), needed("trials", "xgb", 95)) == (2, 4)
+    assert (needed("seconds", "guided", 95), needed("seconds", "xgb", 95)) == (3, 10)
+    assert needed("trials", "xgb", 99) is None and report["baseline"] == "xgb"
+    assert report["trials"]["tuners"]["guided"]["ratio"]["mean"] == 0.5
+    assert report["networks"] == []
+    for name in ("best-so-far-trials.svg", "best-so-far-seconds.svg"):
+        assert (tmp_path / "out" / name).read_text().count("<polyline") == 2
+    assert "## Seconds until" in (tmp_path / "out" / "benchmark.md").read_text()
 
 
 def line(template, arguments, size, seconds, target="llvm -keys=cpu -mcpu=x86-64-v4", error=0):

@@ -1,6 +1,7 @@
 """The searches alone, on landscapes whose best configuration is known."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from run_model_tools.tuners.recording import FOLDER, Recording
 from run_model_tools.tuners.recording import read as read_recording
 from run_model_tools.tuners.search import RandomSearch, Search
 from run_model_tools.tuners.space import Knob, Space
+from run_model_tools.tuners.tophub import cuts
 
 
 def powers(count: int) -> list[list[int]]:
@@ -224,6 +226,43 @@ def test_guided_works_in_spaces_too_large_to_look_through():
     guided, chance = (max(slope(space, i) for i in run(search, 60, slope, batch=4))
                       for search in (Guided(space, 1), RandomSearch(space, 1)))
     assert guided > 3 * chance
+
+
+def arm_space(channels: int, size: int, words: int = 16) -> Space:
+    """Like that of conv2d_nchw_spatial_pack.arm_cpu, cut in three as Mali's is."""
+    return Space((*(Knob(name, cuts(extent, 3)) for name, extent in
+                    (("tile_co", channels), ("tile_oh", size), ("tile_ow", size))),
+                  Knob("ann", [[word] for word in range(words)])))
+
+
+def test_a_space_of_a_million_takes_bounded_memory_and_work():
+    """No more is looked at for a batch than for a space of three thousand, however long it goes on
+    and with experience of a space as large."""
+    space, other = arm_space(960, 224), arm_space(480, 112)
+    assert space.range > 10 ** 6 and other.range > 10 ** 5
+    random = np.random.default_rng(1)
+
+    def speed(of, index):
+        inner = [np.log2(knob.choices[gene][-1])
+                 for knob, gene in zip(of.knobs[:3], of.genes(index)[:3])]
+        return float(2.0 ** -np.abs(np.array(inner) - [4, 2, 3]).sum())
+
+    taught = Past([1, 480, 112], other,
+                  {i: speed(other, i) for i in other.sample(800, random)})
+    asked = []
+    experience = Experience([taught])
+    answer = experience.expected
+    experience.expected = lambda arguments, of, indices: asked.append(len(indices)) or answer(
+        arguments, of, indices)
+    search = Guided(space, 1, experience, [1, 960, 224])
+    tracemalloc.start()
+    tried = run(search, 40, speed, batch=4)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(set(tried)) == 40 and max(asked) <= 3000 and peak < 200e6
+    assert len(search.expectations) <= 53_000
+    chance = run(RandomSearch(space, 1), 40, speed)
+    assert max(speed(space, i) for i in tried) >= max(speed(space, i) for i in chance)
 
 
 def test_a_recording_is_read_as_it_was_written(tmp_path):

@@ -23,6 +23,9 @@ from run_model_tools.tuners.gaussian import Kernel, Process, expected_improvemen
 from run_model_tools.tuners.search import Search
 from run_model_tools.tuners.space import Space
 
+# Expectations that are remembered of a space that is too large to look through.
+_MOST_EXPECTED = 50_000
+
 
 @dataclass(frozen=True)
 class GuidedSettings:
@@ -72,6 +75,9 @@ class Guided(Search):
 
     def _expect(self, indices: np.ndarray) -> np.ndarray:
         """What experience expects of configurations; the same of all where there is none."""
+        if not self._whole and len(self.expectations) > _MOST_EXPECTED:
+            # Of a large space nearly all are asked for once; what was measured is asked again.
+            self.expectations = {i: e for i, e in self.expectations.items() if i in self.speeds}
         unknown = np.array([i for i in indices.tolist() if i not in self.expectations], dtype=int)
         if len(unknown):
             found = self._experience.expected(self._arguments, self.space, unknown) \
@@ -84,6 +90,9 @@ class Guided(Search):
         if self._whole:
             return np.array([i for i in self._pool.tolist() if i not in self.proposed], dtype=int)
         near = self._neighbours(sorted(self.speeds, key=lambda i: -self.speeds[i])[:12])
+        most = self._settings.candidates // 2
+        if len(near) > most:
+            near = set(self.random.choice(sorted(near), most, replace=False).tolist())
         far = self.space.sample(self._settings.candidates - len(near), self.random,
                                 self.proposed | near)
         return np.array(sorted(near) + far, dtype=int)

@@ -12,7 +12,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 30, 36
 _HEAD = 62
 #: Okabe and Ito's colours, which those tell apart who see few; and dashes besides.
 _LOOKS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_DASHES = ("", "6 3", "2 2", "8 3 2 3", "", "6 3", "2 2")
+_DASHES = ("", "6 3", "2 2", "8 3 2 3")
 _LOW = 0.5
 
 

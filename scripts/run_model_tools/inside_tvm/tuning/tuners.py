@@ -123,11 +123,14 @@ def resume(tuner, task, before):
     if isinstance(tuner, SearchTuner):
         tuner.search.learn((inp.config.index, speed_of(task, result)) for inp, result in before)
     elif hasattr(tuner, "cost_model"):
-        # A record's own task does not know how much there is to compute.
-        inputs = [autotvm.measure.MeasureInput(task.target, task,
-                                               task.config_space.get(inp.config.index))
-                  for inp, _ in before]
-        tuner.update(inputs, [result for _, result in before])
+        tuner.update(*_of_task(task, before))
+    elif isinstance(tuner, autotvm.tuner.GATuner):
+        # The latest are a generation, from which it breeds the next.
+        latest = before[-tuner.pop_size:]
+        if len(latest) > tuner.elite_num:
+            tuner.genes = [tuner.space.point2knob(inp.config.index) for inp, _ in latest]
+            tuner.visited = {inp.config.index for inp, _ in before}
+            tuner.update(*_of_task(task, latest))
     elif isinstance(tuner, autotvm.tuner.GridSearchTuner):
         seen = {inp.config.index for inp, _ in before}
         while tuner.index in seen and tuner.has_next():
@@ -136,3 +139,11 @@ def resume(tuner, task, before):
                                                      end=tuner.end_idx)
     elif isinstance(getattr(tuner, "visited", None), list):
         tuner.visited.extend(sorted({inp.config.index for inp, _ in before}))
+
+
+def _of_task(task, before):
+    """(inputs, results) of this very task: a record's own does not know how much it computes."""
+    inputs = [autotvm.measure.MeasureInput(task.target, task,
+                                           task.config_space.get(inp.config.index))
+              for inp, _ in before]
+    return inputs, [result for _, result in before]

@@ -46,7 +46,9 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], str]:
     lines = [f"| {' | '.join(values)} | {' | '.join(task.name for task in tasks)} | mean |",
              "|---" * (len(values) + len(tasks) + 1) + "|"]
     lines += [f"| {' | '.join(str(v) for v in product_row(row))} | {row['mean']} |" for row in rows]
-    return report, "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    write_atomically(save_path(config) / "trial_hyperparameters.md", text.encode())
+    return report, text
 
 
 def product_row(row: dict[str, Any]) -> list[Any]:
