@@ -97,7 +97,7 @@ def test_a_benchmark_of_trials_that_are_there(tmp_path):
     nothing = drive("-m=benchmark", "-c", json.dumps(config))
     assert nothing.returncode == 3 and "run driver.py -m=tune with" in nothing.stderr
     for tuner, trials in (("guided", ((2.0, 0), (1.0, 2), (1.5, 5))),
-                          ("xgb", ((4.0, 0), (3.0, 3), (None, 6), (1.04, 9)))):
+                          ("xgb", ((4.0, 0), (3.0, 3), (None, 6), (1.04, 9), (2.0, 12)))):
         log = tmp_path / "out" / f"{tuner}-1" / f"net.{TARGET}.autotvm.trials"
         log.parent.mkdir(parents=True)
         text = []
@@ -118,6 +118,9 @@ def test_a_benchmark_of_trials_that_are_there(tmp_path):
     assert (needed("seconds", "guided", 95), needed("seconds", "xgb", 95)) == (3, 10)
     assert needed("trials", "xgb", 99) is None and report["baseline"] == "xgb"
     assert report["trials"]["tuners"]["guided"]["ratio"]["mean"] == 0.5
+    # xgb went on after its best: what it did not reach, it did not within all of its trials.
+    assert (report["trials"]["budget"], report["seconds"]["budget"]) == (5, 13)
+    assert "> 5 (> 5–> 5)" in result.stdout and "ms a trial" not in result.stdout
     assert report["networks"] == []
     for name in ("best-so-far-trials.svg", "best-so-far-seconds.svg"):
         assert (tmp_path / "out" / name).read_text().count("<polyline") == 2

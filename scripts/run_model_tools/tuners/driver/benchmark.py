@@ -29,8 +29,11 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], str]:
     baseline = "xgb" if any(one.tuner == "xgb" for one in every) else every[0].tuner
     report: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "baseline": baseline}
     texts = []
+    ends = [trials for _, tasks in measured for trials in tasks.values()]
+    most = {"trials": max(map(len, ends)),
+            "seconds": max(1 + int(trials[-1].ended - trials[0].ended) for trials in ends)}
     for unit, runs in (("trials", by_trials), ("seconds", by_time)):
-        budget = max(step[0] for run in runs for step in run.steps)
+        budget = most[unit]
         report[unit] = {"budget": budget, **comparison.summarize(runs, budget, baseline)}
         panels = {task: comparison.curves([run for run in runs if run.task == task], budget)
                   for task in report[unit]["tasks"]}
