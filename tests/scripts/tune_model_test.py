@@ -142,6 +142,9 @@ def test_times_of_another_machine_are_not_mixed(workshop, command):
     (("--trials", "0"), 2, "--trials"),
     (("--tasks", "one"), 2, "--tasks one"),
     (("--from", "no.log"), 3, "no.log"),
+    (("--history", "no.log"), 3, "no.log"),
+    (("--history", "tiny.onnx"), 4, "tiny.onnx has no record of AutoTVM"),
+    (("--history", "tiny.onnx", "--tuner", "ga"), 2, "--history is what --tuner guided"),
     (("--shape", "image"), 2, "--shape"),
     (("--tvm",), 2, "--tvm"),
 ])
