@@ -8,6 +8,42 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+_SHOWN_EVERY = 0.5
+
+
+class Counted:
+    """A line: how many of so many are done, how fast, how long still, and what else is said."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self._active = sys.stderr.isatty()
+        self._total, self._what = total, what
+        self.done = 0
+        self._start = self._shown = time.monotonic()
+
+    def one_more(self, note: str = "") -> None:
+        self.done += 1
+        now = time.monotonic()
+        if not self._active or (now - self._shown < _SHOWN_EVERY and self.done < self._total):
+            return
+        self._shown = now
+        sys.stderr.write(f"\r{self.line(now - self._start)}{note}\033[K")
+        sys.stderr.flush()
+
+    def line(self, seconds: float) -> str:
+        pace = self.done / max(seconds, 1e-9)
+        return (f"{self.done} of {self._total} {self._what}, {pace:.3g} a second, "
+                f"{_duration((self._total - self.done) / pace)} left")
+
+    def end(self) -> None:
+        if self._active and self.done:
+            sys.stderr.write("\n")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
 
 @contextmanager
 def stage(title: str) -> Iterator[Callable[[str], None]]:

@@ -22,6 +22,7 @@ from PIL import Image
 
 from run_model_tools.evaluating.comparison import mcnemar
 from run_model_tools.evaluating.run_lengths import mask_of
+from run_model_tools.progress import Counted
 from run_model_tools.zoo.reference_results import coco_counts
 
 EVALUATE = ROOT / "scripts" / "evaluate_model"
@@ -354,3 +355,11 @@ def test_run_lengths_are_cocos() -> None:
                   {"size": [2, 2], "counts": [-1, 5]}, {"size": 4, "counts": []}, {}):
         with pytest.raises(ValueError):
             mask_of(wrong)
+
+
+def test_the_line_of_progress():
+    counted = Counted(200, "pictures")
+    for _ in range(50):
+        counted.one_more()
+    assert counted.line(25) == "50 of 200 pictures, 2 a second, 75 s left"
+    assert counted.line(5000).endswith("4.2 hours left")

@@ -4,7 +4,6 @@ there."""
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,8 +14,7 @@ from run_model_tools.evaluating.example import Example
 from run_model_tools.evaluating.local_runner import PictureFailed
 from run_model_tools.evaluating.predictions import Judged, Unfit
 from run_model_tools.evaluating.store import Result, Store
-
-_SHOWN_EVERY = 0.5
+from run_model_tools.progress import Counted
 
 
 class Runner(Protocol):
@@ -41,7 +39,7 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
                for _ in range(jobs)]
     for thread in threads:
         thread.start()
-    progress = _Progress(len(examples))
+    progress, right, failed = Counted(len(examples), "pictures"), 0, 0
     failure: BaseException | None = None
     running = len(threads)
     try:
@@ -54,7 +52,9 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
                 stopped.set()
             else:
                 store.put(item)
-                progress.show(item)
+                right += bool(item.correct)
+                failed += item.error is not None
+                progress.one_more(_so_far(progress.done, right, failed))
     finally:
         stopped.set()
         for thread in threads:
@@ -62,6 +62,11 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
         progress.end()
     if failure is not None:
         raise failure
+
+
+def _so_far(done: int, right: int, failed: int) -> str:
+    share = 100 * right / max(done + 1 - failed, 1)
+    return f", {share:.1f} % right" + (f", {failed} failed" if failed else "")
 
 
 def _work(waiting: queue.SimpleQueue[Example],
@@ -94,38 +99,3 @@ def _result(example: Example, runner: Runner,
                            f"{error!r}.") from None
     return Result(example.key, judged.prediction, None, judged.score, judged.correct,
                   time.monotonic() - start)
-
-
-class _Progress:
-    """A line on a terminal: how many, how fast, how long still, and how many are right so far."""
-
-    def __init__(self, total: int) -> None:
-        self._active = sys.stderr.isatty()
-        self._total, self._done, self._right, self._failed = total, 0, 0, 0
-        self._start = self._shown = time.monotonic()
-
-    def show(self, result: Result) -> None:
-        self._done += 1
-        self._right += bool(result.correct)
-        self._failed += result.error is not None
-        now = time.monotonic()
-        if not self._active or (now - self._shown < _SHOWN_EVERY and self._done < self._total):
-            return
-        self._shown = now
-        pace = self._done / max(now - self._start, 1e-9)
-        failed = f", {self._failed} failed" if self._failed else ""
-        judged = max(self._done - self._failed, 1)
-        sys.stderr.write(f"\r{self._done} of {self._total} pictures, {pace:.3g} a second, "
-                         f"{_duration((self._total - self._done) / pace)} left, "
-                         f"{100 * self._right / judged:.1f} % right{failed}\033[K")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._active and self._done:
-            sys.stderr.write("\n")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
