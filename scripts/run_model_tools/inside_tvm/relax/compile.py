@@ -3,12 +3,13 @@ and "compile_many_relax"."""
 
 import os
 import shlex
+import subprocess
 import tempfile
 from pathlib import Path
 
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.relax import nan_operators
+from run_model_tools.inside_tvm.relax import aligned_constants, nan_operators
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import rewrite
 
@@ -69,10 +70,15 @@ def link(executable, path, request, objects, target):
     from tvm.runtime import _ffi_api
 
     def pack(module, is_system, prefix, folder):
-        # By itself TVM takes this machine for the target where no function is left to it.
-        packed = _ffi_api.ModulePackImportsToLLVM(module, is_system, str(target), prefix)
-        packed.write_to_file(os.path.join(folder, "constants.o"))
-        return os.path.join(folder, "constants.o")
+        made = os.path.join(folder, "constants.o")
+        blob = _ffi_api.ModulePackImportsToTensor(module).numpy().tobytes()
+        try:
+            aligned_constants.write_object(blob, made, request.get("cc") or "g++", folder)
+        except (aligned_constants.UnknownForm, OSError, subprocess.CalledProcessError):
+            # By itself TVM takes this machine for the target where no function is left to it.
+            packed = _ffi_api.ModulePackImportsToLLVM(module, is_system, str(target), prefix)
+            packed.write_to_file(made)
+        return made
 
     options = {"cc": request["cc"]} if request.get("cc") else {}
     # Debug sections and local symbols are of no use on a board; the exported names stay.
