@@ -333,3 +333,33 @@ def test_nodes_may_stand_in_any_order():
                       {"x": (FLOAT, [3])}, {"b": FLOAT}, 13)
     with pytest.raises(ToolError, match="made by no node before"):
         repaired(circle, {"x": x})
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "MaxPool"])
+def test_the_reference_counts_zeros_before_a_pooling(op):
+    """ONNX Runtime 1.20 makes pads of them that do not count, unless it is kept from it."""
+    model = model_of([helper.make_node("Pad", ["x", "pads"], ["y"]),
+                      helper.make_node(op, ["y"], ["z"], kernel_shape=[3, 3])],
+                     {"x": (FLOAT, [1, 1, 5, 4])}, {"z": FLOAT}, 17,
+                     {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])})
+    x = noise(1, 1, 5, 4) - 2
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x[0, 0], 1), (3, 3))
+    (have,) = onnxruntime_process.run(model.SerializeToString(), {"x": x})
+    want = windows.mean((2, 3)) if op == "AveragePool" else windows.max((2, 3))
+    np.testing.assert_allclose(have[0, 0], want, rtol=1e-5)
+
+
+def test_the_reference_runs_products_of_three_axes_that_are_normalised():
+    """Of which ONNX Runtime 1.20 makes a product that takes two, and then runs nothing."""
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["y"]),
+         helper.make_node("Reshape", ["y", "flat"], ["r"]),
+         helper.make_node("BatchNormalization", ["r", "s", "b", "m", "v"], ["z"], epsilon=0.0)],
+        {"x": (FLOAT, [1, 5, 4])}, {"z": FLOAT}, 17,
+        {"w": noise(4, 3), "flat": np.array([5, 3]), "s": np.float32([1, 2, 3]),
+         "b": np.float32([0, 1, 0]), "m": np.float32([0, 0, 1]), "v": np.float32([1, 1, 4])})
+    x = noise(1, 5, 4)
+    (have,) = onnxruntime_process.run(model.SerializeToString(), {"x": x})
+    product = x[0].astype(np.float64) @ noise(4, 3)
+    want = product * [1, 2, 1.5] + [0, 1, -1.5]
+    np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)
