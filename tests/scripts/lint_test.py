@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -40,7 +41,8 @@ class Repository:
         self.tool("programs/cmake", "")
         self.write("build/venv/bin/python", "")
         compiled = [{"file": str(self.path(name))} for name in FILES if name.endswith(".cc")]
-        self.write("build/separate/compile_commands.json", str(compiled).replace("'", '"'))
+        for preset in ("separate", "host"):
+            self.write(f"build/{preset}/compile_commands.json", json.dumps(compiled))
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
         subprocess.run(["git", "add", "--", *[name for name in FILES if name != "run"]], cwd=folder,
                        check=True)
@@ -95,6 +97,21 @@ def test_every_check_sees_its_files(repository):
     assert not called(repository, "clang-tidy") & {"tests/a_test.cc", "base/b.h"}
 
 
+def test_the_whole_tree_is_looked_at_as_it_is_compiled(repository):
+    """That is, with several sources in one file; a file that is named is looked at alone."""
+    units = [repository.write(f"build/host/{room}/Unity/unity_0_cxx.cxx",
+                              f'#include "{repository.path(source)}"\n')
+             for room, source in (("base", "base/a.cc"), ("tests", "tests/a_test.cc"))]
+    repository.write("build/host/compile_commands.json",
+                     json.dumps([{"file": str(unit)} for unit in units]))
+    assert repository.lint("clang-tidy").returncode == 0
+    assert "build/host/base/Unity/unity_0_cxx.cxx" in called(repository, "clang-tidy")
+    assert not called(repository, "clang-tidy") & {"build/host/tests/Unity/unity_0_cxx.cxx"}
+    named = repository.path("base/a.cc")
+    assert repository.lint("clang-tidy", "--files", str(named)).returncode == 0
+    assert "base/a.cc" in called(repository, "clang-tidy")
+
+
 def test_a_finding_fails_and_the_others_still_run(repository):
     repository.tool("lint/bin/ruff", "echo 'module.py:1: bad'; exit 1")
     repository.write("base/a.cc", '#include "base/c.h"\n')
@@ -113,9 +130,9 @@ def test_a_tool_that_crashes_without_a_word_is_no_success(repository):
 
 
 def test_clang_tidy_with_nothing_to_look_at_is_no_success(repository):
-    repository.write("build/separate/compile_commands.json", "[]")
+    repository.write("build/host/compile_commands.json", "[]")
     result = repository.lint("clang-tidy")
-    assert result.returncode == 1 and "no file of the preset 'separate'" in result.stdout
+    assert result.returncode == 1 and "no file of the preset 'host'" in result.stdout
     repository.tool("programs/cmake", "echo 'CMake Error: no compiler' >&2; exit 1")
     result = repository.lint("clang-tidy")
     assert result.returncode == 1 and "CMake Error: no compiler" in result.stdout
