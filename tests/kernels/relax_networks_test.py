@@ -18,8 +18,8 @@ from run_model_tools import tvm_process
 pytestmark = pytest.mark.skipif(LEVEL < "x86-64-v3", reason="this CPU is no x86-64-v3")
 
 
-# The kernels are Relay's, which networks_test tries with all networks: what a change needs to see here
-# is that each kind of layer finds its kernel.
+# The kernels are Relay's, which networks_test tries with all networks: what a change needs to see
+# here is that each kind of layer finds its kernel.
 FEW = ("activations", "transposed_convolutions", "one_row", "explicit_padding", "shuffled_units",
        "encoder_with_norms_first")
 
@@ -46,7 +46,8 @@ def compiled(tmp_path_factory, request) -> tuple[Path, dict[str, onnx.ModelProto
 def test_networks_give_what_onnx_runtime_gives(compiled):
     folder, models, answers = compiled
     assert {name: a["error"] for name, a in answers.items() if "error" in a} == {}
-    for name in answers.keys() & set(FEW):  # as with Relay, there is a kernel of ours for every layer
+    # As with Relay, there is a kernel of ours for every layer.
+    for name in answers.keys() & set(FEW):
         assert answers[name]["kernels"]["left_to_tvm"] == {}, name
     requests, expected = [], {}
     for name, model in models.items():
