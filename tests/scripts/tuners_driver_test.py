@@ -164,16 +164,18 @@ def test_what_other_machines_measured_counts_for_this_layer_too(tmp_path):
                    "llvm -device=arm_cpu -model=b -mtriple=aarch64-linux-gnu"],
               32: ["llvm -device=arm_cpu -model=c -mtriple=armv7l-linux-gnueabihf"]}
     log = tmp_path / "arm.log"
+    of_bytes = [["TENSOR", [1, 16, 8, 8], "int8"], [1, 1]]
     log.write_text("\n".join(line("conv", arguments, size, 1e-3, target=target)
-                             for arguments, size in ((ONE, 4), (OTHER, 8))
+                             for arguments, size in ((ONE, 4), (OTHER, 8), (of_bytes, 16))
                              for target in boards[64] + boards[32]))
+    conv, dense = (json.dumps([template, ONE]) for template in ("conv", "dense"))
     target = "llvm -keys=arm_cpu,cpu -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
-    found = elsewhere("conv", target, [log])
-    # A task for each board and layer, and none of the other architecture's.
+    found = elsewhere(conv, target, [log])
+    # A task for each board and layer, none of the other architecture's, and none of bytes.
     assert len(found) == 4
     assert [past.space.knobs[0].choices[0][1] for past in found] == [4, 4, 8, 8]
-    assert len(elsewhere("conv", "llvm -mtriple=riscv64-linux-gnu", [log])) == 6
-    assert elsewhere("dense", target, [log, tmp_path / "none"]) == []
+    assert len(elsewhere(conv, "llvm -mtriple=riscv64-linux-gnu", [log])) == 6
+    assert elsewhere(dense, target, [log, tmp_path / "none"]) == []
 
 
 def test_trials_are_read_with_those_that_failed(tmp_path):

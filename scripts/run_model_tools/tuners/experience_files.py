@@ -45,20 +45,29 @@ def gather(template: str, target: str, without: str, recordings: Iterable[Path] 
     return found + [_of_trials(own) for own in trials.values()]
 
 
-def elsewhere(template: str, target: str, history: Iterable[Path]) -> list[Past]:
-    """What logs of other machines have of a template, also of the task at hand.
+def elsewhere(key: str, target: str, history: Iterable[Path]) -> list[Past]:
+    """What logs of other machines have of the template and types of numbers of a task
+    (records.workload_key), also of this very task.
 
     Where some of it is for this target's architecture, the rest is left out: among TopHub's boards,
     those of 64 bits say little of those of 32 (bench/tuners).  Times of different machines are not
     compared, so a layer counts once for each.
     """
+    template, arguments = json.loads(key)
     trials: dict[tuple[str, str], list[_Trial]] = {}
     for path in history:
         for trial in _lines(path, template):
+            if _types(json.loads(trial.key)[1]) != _types(arguments):
+                continue
             trials.setdefault((trial.target, trial.key), []).append(trial)
     here = target_words(target)["machine"]
     near = [own for (of, _), own in trials.items() if target_words(of)["machine"] == here]
     return [_of_trials(own) for own in near or trials.values()]
+
+
+def _types(arguments: Any) -> list[str]:
+    """Of a workload's tensors."""
+    return [item[2] for item in arguments if isinstance(item, list) and item[:1] == ["TENSOR"]]
 
 
 def _recorded(path: Path, template: str, target: str, without: str) -> list[Past]:

@@ -146,7 +146,7 @@ def _experience(session, task):
 
     files = {kind: [Path(path) for path in paths]
              for kind, paths in (session.request.get("experience") or {}).items()}
-    foreign = elsewhere(task.autotvm.name, str(task.autotvm.target), files.pop("history", ()))
+    foreign = elsewhere(task.keys[0], str(task.autotvm.target), files.pop("history", ()))
     own = gather(task.autotvm.name, str(task.autotvm.target), task.keys[0], **files)
     return Experience(own + foreign, foreign=bool(foreign))
 
