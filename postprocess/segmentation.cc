@@ -116,9 +116,11 @@ void read_mask(const SegmentationTask& task, const OutputValues& values, Map& ma
   const float threshold =
       map.sigmoid_mask ? least_logit(task.threshold) : static_cast<float>(task.threshold);
   map.best.resize(values.size());
-  for (std::size_t i = 0; i < map.best.size(); ++i) {
-    map.best[i] = map.scores[i] >= threshold ? 1 : 0;
-  }
+  // Bytes that are written may be any object's, for all that a compiler knows, but not locals.
+  std::uint8_t* best = map.best.data();
+  const float* scores = map.scores;
+  const std::size_t count = map.best.size();
+  for (std::size_t i = 0; i < count; ++i) best[i] = scores[i] >= threshold ? 1 : 0;
 }
 
 float between(float a, float b, float weight) { return a + (b - a) * weight; }
@@ -191,8 +193,10 @@ class RowPainter {
   }
 
   void paint(const Place& y, std::uint8_t* row) {
-    std::fill_n(row, columns_.size(), SegmentationResult::kUnseen);
-    if (!y.seen || begin_ == end_) return;
+    const std::size_t first = y.seen ? begin_ : 0, last = y.seen ? end_ : 0;
+    std::fill_n(row, first, SegmentationResult::kUnseen);
+    std::fill_n(row + last, columns_.size() - last, SegmentationResult::kUnseen);
+    if (first == last) return;
     if (task_.bilinear) {
       paint_between(y, row);
       return;
@@ -207,9 +211,9 @@ class RowPainter {
   void agree(const Place& y) {
     const std::uint8_t* low = map_.best.data() + y.low * map_.width;
     const std::uint8_t* high = map_.best.data() + y.high * map_.width;
-    for (std::size_t i = 0; i < map_.width; ++i) {
-      agreed_[i] = low[i] == high[i] ? low[i] : kMixed;
-    }
+    std::uint8_t* agreed = agreed_.data();
+    const std::size_t count = agreed_.size();
+    for (std::size_t i = 0; i < count; ++i) agreed[i] = low[i] == high[i] ? low[i] : kMixed;
     low_ = y.low;
     high_ = y.high;
   }
