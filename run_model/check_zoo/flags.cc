@@ -83,7 +83,8 @@ constexpr Flag kRunFlags[] = {
      .storage = &f.timeout,
      .value = "S",
      .standard = "120",
-     .words = "seconds that a picture may take (default: {}; ten times that when emulated)"},
+     .words =
+         "seconds that a picture may take (default: {}; ten times that on emulators and GPUs)"},
     {.name = "programs",
      .storage = &f.programs,
      .value = "DIR",

@@ -259,6 +259,7 @@ class Planner {
     job.model = model;
     job.target = target.name;
     job.form = form;
+    job.on_device = !target.device.empty();
     for (const GoldenFile& file : golden_files(settings_.golden, model)) {
       const std::vector<std::string>& wanted = settings_.pictures;
       if (wanted.empty() || std::find(wanted.begin(), wanted.end(), file.picture) != wanted.end()) {

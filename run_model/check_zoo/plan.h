@@ -59,6 +59,7 @@ struct PlannedJob {
   std::string skipped_because;        // empty: it is going to be run
   // The emulator with its options and the program that it runs; empty: this very program.
   std::vector<std::string> command;
+  bool on_device = false;  // a driver compiles its kernels first, and may compute on the CPU
 };
 
 // The machine that check_zoo runs on; tests describe others.

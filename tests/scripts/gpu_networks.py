@@ -98,6 +98,12 @@ NETWORKS = {
                      helper.make_node("Add", ["c", "b"], ["d"]),
                      helper.make_node("MatMul", ["d", "v"], ["y"])], (1, 3, 6, 6),
                     {"w": (4, 3, 3, 3), "v": (36, 10)}),
+    # Our generators know no functions of float64.
+    "doubles": ([helper.make_node("Conv", ["x", "w"], ["a"]),
+                 helper.make_node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
+                 helper.make_node("Sin", ["b"], ["c"]),
+                 helper.make_node("Cast", ["c"], ["d"], to=FLOAT),
+                 helper.make_node("Relu", ["d"], ["y"])], (1, 3, 9, 9), {"w": (4, 3, 3, 3)}),
     "moved": ([helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
                helper.make_node("Relu", ["t"], ["y"])], (1, 6, 7, 5), {}),
 }

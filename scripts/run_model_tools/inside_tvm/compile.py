@@ -286,6 +286,10 @@ def build_forms(tvm, mod, params, target, request, config, build, **options):
             del notes[len(notes) // 2:]
     request["device_needs"] = needs and needs.describe()
     if needs and request["placement"].found:
+        if not needs.kernels:
+            raise Refusal("generator", "nothing of it can be computed on a GPU: %s" % "; ".join(
+                "%s: %s" % (one["operator"], one["because"])
+                for one in request["placement"].describe()))
         request["device_needs"]["on_cpu"] = request["placement"].describe()
     if needs and target.kind.name == "vulkan":
         request["device_needs"]["features"] = request["made"].features

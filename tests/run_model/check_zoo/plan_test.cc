@@ -106,6 +106,15 @@ TEST_F(CheckZooPlanTest, OtherMachinesNeedAnEmulatorAndTheirProgram) {
   EXPECT_EQ(only("board").skipped_because, "");
 }
 
+TEST_F(CheckZooPlanTest, DevicesAreLookedForWhereThereIsSomethingToRun) {
+  targets_[0].device = "toaster";
+  targets_[3].device = "toaster";
+  const PlannedJob job = only("native");
+  EXPECT_TRUE(job.on_device);
+  EXPECT_THAT(job.skipped_because, HasSubstr("without a driver for toaster"));
+  EXPECT_THAT(only("unused").skipped_because, HasSubstr("is not there"));
+}
+
 TEST_F(CheckZooPlanTest, AnArchiveThatIsNotLinkedIsNamed) {
   settings_.forms = {"mlf"};
   EXPECT_THAT(only("native").skipped_because, HasSubstr("scripts/make_zoo"));

@@ -5,6 +5,8 @@ An operator is known by its name and the shapes that it takes.  What was simplif
 schedule has other shapes than in the network; all operators of that name are placed then.
 """
 
+import re
+
 from run_model_tools.inside_tvm import node_names
 
 _ROUNDS = 12
@@ -28,7 +30,8 @@ class Placement:
 
     def note_kernel(self, tvm, kernel, why):
         """The same of what a fused function computes, of which there is only its name: the
-        operators in it that are more than arithmetic by elements."""
+        operators in it that the reason names, else those that are more than arithmetic by
+        elements."""
         name = kernel.partition(_FUSED)[2].partition("_kernel")[0]
         known = {str(op).replace(".", "_"): str(op) for op in tvm.ir.Op.list_op_names()}
         found = []
@@ -40,6 +43,8 @@ class Placement:
                 continue
             found.append(known[match])
             name = name[len(match) + 1:]
+        named = [op for op in found if re.search(r"\b%s\b" % op.rpartition(".")[2], why)]
+        found = named or found
         patterns = {op: int(tvm.ir.Op.get(op).get_attr("TOpPattern") or 0) for op in found}
         for op in found:
             if patterns[op] == max(patterns.values()):
