@@ -2,8 +2,8 @@
 buffers are bindings 0, 1 ... of set 0, scalars push constants of 8 bytes each."""
 
 from run_model_tools.inside_tvm.devices import writer
+from run_model_tools.inside_tvm.devices.expressions import Unknown
 from run_model_tools.inside_tvm.devices.glsl_functions import CALLS, HELPERS
-from run_model_tools.inside_tvm.devices.writer import Unknown
 
 _FEATURES = {
     "float16": ("shaderFloat16", "storageBuffer16BitAccess"), "float64": ("shaderFloat64",),
