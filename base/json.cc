@@ -22,26 +22,30 @@ std::string shown(const nlohmann::json& value) {
   return in_quotes(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-nlohmann::json parse(std::string_view text, const std::string& source) {
+[[noreturn]] void refuse(const JsonSource& source, const std::string& problem,
+                         const std::string& advice) {
+  throw Error(ErrorKind::kFormat, source.name + " is no " + problem,
+              source.advice.empty() ? advice : source.advice);
+}
+
+nlohmann::json parse(std::string_view text, const JsonSource& source) {
   // The parser takes a zero byte for the end of the text, whatever follows it.
   if (std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    throw Error(ErrorKind::kFormat,
-                source + " is no valid JSON: byte " + std::to_string(zero + 1) + " is a zero byte",
-                "check that the library, graph and parameter files were not swapped or damaged");
+    refuse(source, "valid JSON: byte " + std::to_string(zero + 1) + " is a zero byte",
+           "check that the library, graph and parameter files were not swapped or damaged");
   }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     std::size_t first = text.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos || text[first] != '{') {
-      throw Error(ErrorKind::kFormat, source + " is no JSON: it does not start with '{'",
-                  "check that the library, graph and parameter files were not swapped");
+      refuse(source, "JSON: it does not start with '{'",
+             "check that the library, graph and parameter files were not swapped");
     }
-    throw Error(ErrorKind::kFormat,
-                source + " is no valid JSON from byte " + std::to_string(error.byte) + " on",
-                "copy the file again, it may be damaged or cut short");
+    refuse(source, "valid JSON from byte " + std::to_string(error.byte) + " on",
+           "copy the file again, it may be damaged or cut short");
   } catch (const nlohmann::json::out_of_range&) {
-    throw Error(ErrorKind::kFormat, source + " is no usable JSON: it holds a number out of range");
+    refuse(source, "usable JSON: it holds a number out of range", "");
   }
 }
 
@@ -122,12 +126,14 @@ std::int64_t JsonField::integer(std::int64_t min, std::int64_t max) const {
 void JsonField::fail(const std::string& problem) const {
   throw Error(
       ErrorKind::kFormat,
-      *source_ + ": " + (path_.empty() ? std::string("the document") : path_) + " " + problem,
-      "compile the model again, or copy the file again if it may be damaged");
+      source_->name + ": " + (path_.empty() ? std::string("the document") : path_) + " " + problem,
+      source_->advice.empty()
+          ? "compile the model again, or copy the file again if it may be damaged"
+          : source_->advice);
 }
 
-JsonDocument::JsonDocument(std::string_view text, std::string source)
-    : source_(std::move(source)),
+JsonDocument::JsonDocument(std::string_view text, std::string source, std::string advice)
+    : source_{std::move(source), std::move(advice)},
       value_(std::make_unique<const nlohmann::json>(parse(text, source_))) {}
 
 JsonDocument::~JsonDocument() = default;

@@ -14,11 +14,17 @@
 
 namespace run_model {
 
+// What messages call a document, and what they advise; without advice it is a compiler's file.
+struct JsonSource {
+  std::string name;
+  std::string advice;
+};
+
 // A value of a JSON document together with where it stands ("nodes[3].attrs").
 class JsonField {
  public:
   // `value` and `source` must outlive the field.
-  JsonField(const nlohmann::json& value, const std::string& source, std::string path = "")
+  JsonField(const nlohmann::json& value, const JsonSource& source, std::string path = "")
       : value_(&value), source_(&source), path_(std::move(path)) {}
 
   // Each throws Error(kFormat) when the value is not of that kind, or lacks that member or element.
@@ -40,7 +46,7 @@ class JsonField {
 
  private:
   const nlohmann::json* value_;
-  const std::string* source_;
+  const JsonSource* source_;
   std::string path_;
 };
 
@@ -48,7 +54,7 @@ class JsonField {
 class JsonDocument {
  public:
   // Throws Error(kFormat) naming `source` and the byte where it goes wrong.
-  JsonDocument(std::string_view text, std::string source);
+  JsonDocument(std::string_view text, std::string source, std::string advice = "");
   ~JsonDocument();
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
@@ -58,7 +64,7 @@ class JsonDocument {
   const nlohmann::json& value() const { return *value_; }
 
  private:
-  std::string source_;
+  JsonSource source_;
   std::unique_ptr<const nlohmann::json> value_;
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxTaskBytes = std::size_t{4} << 20;
 std::string_view task_kind_name(TaskKind kind) { return kTaskKinds.name(kind); }
 
 std::vector<Task> parse_tasks(std::string_view text, const std::string& name) {
-  const JsonDocument document(text, name);
+  const JsonDocument document(text, name, "postprocess/README.md describes tasks");
   const JsonField root = document.root();
   return tasks_field(root.has("tasks") ? root.member("tasks") : root);
 }

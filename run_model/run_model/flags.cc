@@ -13,7 +13,7 @@ constexpr Entry kUsages[] = {
      .words = "say what is in a picture, and where"},
     {.name = "NAME ARTIFACTS --inputs IN.npz --outputs OUT.npz", .words = "run on tensors"},
     {.name = "[NAME] ARTIFACTS --calls CALLS.json",
-     .words = "call functions of a Relax executable one after the other"},
+     .words = "call functions of a Relax executable"},
     {.name = "[NAME] ARTIFACTS --print-time", .words = "measure, on random values"},
     {.name = "--inspect [NAME] ARTIFACTS", .words = "show what an artifact is"},
     {.name = "--compare FIRST SECOND", .words = "compare two results"},

@@ -214,7 +214,8 @@ CallsReport run_calls(const Settings& settings) {
   Stopwatch stopwatch;
   const auto file = MappedFile::open(settings.calls, "file of calls");
   const JsonDocument document(as_text(file->bytes()),
-                              "file of calls " + path_in_quotes(settings.calls));
+                              "file of calls " + path_in_quotes(settings.calls),
+                              std::string(kHint));
   const JsonField root = document.root();
   check_schema_version(root, kSchema, "the file of calls", std::string(kHint));
   static constexpr std::string_view kMembers[] = {"schema_version", "calls"};

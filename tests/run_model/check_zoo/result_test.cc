@@ -34,7 +34,7 @@ CaseResult example() {
 }
 
 CaseResult parse(const nlohmann::json& json) {
-  const std::string source = "a line";
+  const JsonSource source{"a line", ""};
   return parse_case(JsonField(json, source));
 }
 
