@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              what a change needs, in ten minutes: asan, tsan and host, each with
-#                                the tests that show most
+#   scripts/test.sh              what a change needs, in a quarter of an hour: asan, tsan and host, each
+#                                with the tests that show most
 #   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
 #                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy;
 #                                unit tests of what does not depend on the machine run in asan only
