@@ -4,6 +4,17 @@
 #include <array>
 
 namespace run_model {
+namespace {
+
+template <typename Fits>
+DeviceDriver* driver_where(Fits fits) {
+  const auto drivers = device_drivers();
+  const auto found = std::find_if(drivers.begin(), drivers.end(),
+                                  [&](const DeviceDriver* each) { return fits(*each); });
+  return found == drivers.end() ? nullptr : *found;
+}
+
+}  // namespace
 
 std::span<DeviceDriver* const> device_drivers() {
   static const auto drivers = std::to_array<DeviceDriver*>({
@@ -22,17 +33,11 @@ std::span<DeviceDriver* const> device_drivers() {
 }
 
 DeviceDriver* driver_for(DLDeviceType type) {
-  const auto drivers = device_drivers();
-  const auto found = std::find_if(drivers.begin(), drivers.end(),
-                                  [&](DeviceDriver* each) { return each->type() == type; });
-  return found == drivers.end() ? nullptr : *found;
+  return driver_where([&](const DeviceDriver& each) { return each.type() == type; });
 }
 
 DeviceDriver* driver_for(std::string_view name) {
-  const auto drivers = device_drivers();
-  const auto found = std::find_if(drivers.begin(), drivers.end(),
-                                  [&](DeviceDriver* each) { return each->name() == name; });
-  return found == drivers.end() ? nullptr : *found;
+  return driver_where([&](const DeviceDriver& each) { return each.name() == name; });
 }
 
 }  // namespace run_model

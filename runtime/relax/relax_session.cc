@@ -168,20 +168,19 @@ class RelaxSession::Impl {
       for (FfiValue& each : arguments) each = with_bool(each, kPlainBoolType, kFfiBoolType);
     }
     const std::vector<FfiAny> borrowed(arguments.begin(), arguments.end());
-    const bool own = name.starts_with("vm.builtin.") && executable_->find(name) == nullptr;
     FfiValue result =
-        own || is_packed(name)
+        is_builtin(name)
             ? machine_.call(*as_function(make_relax_function(library_, name)), borrowed)
             : machine_.call(choose_function(*executable_, name, source_), borrowed);
     return executable_->bool_is_a_type ? with_bool(result, kFfiBoolType, kPlainBoolType) : result;
   }
 
  private:
-  // A function of the virtual machine that the model calls itself.
-  bool is_packed(const std::string& name) const {
+  // A function of the virtual machine, whether the model calls it itself or not.
+  bool is_builtin(const std::string& name) const {
+    if (!name.starts_with("vm.builtin.")) return false;
     const RelaxFunction* function = executable_->find(name);
-    return function != nullptr && function->kind == RelaxFunctionKind::kPacked &&
-           name.starts_with("vm.builtin.");
+    return function == nullptr || function->kind == RelaxFunctionKind::kPacked;
   }
 
   static const ModelLibrary& library_of(const Module& module) {

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.files import json_text, write_atomically
 from run_model_tools.tuners.experience import Past
 from run_model_tools.tuners.kernel_space import Option, space_of
+from run_model_tools.tuners.recording import read_as, seconds_of, times_text
 from run_model_tools.tuners.space import Space
 
 FOLDER = DATA_ROOT / "kernels" / "recordings" / "ours"
@@ -66,7 +66,6 @@ class KernelRecording:
         return Past(self.description, self.space, self.speeds)
 
     def write(self, path: Path) -> None:
-        micro = [None if np.isnan(s) else float(f"{1e6 * s:.5g}") for s in self.seconds]
         head = json_text({
             "schema_version": SCHEMA_VERSION, "name": self.name, "group": self.group,
             "layer": self.layer, "instruction_set": self.instruction_set,
@@ -74,30 +73,22 @@ class KernelRecording:
         options = ",\n    ".join(json.dumps(option) for option in self.options)
         write_atomically(path, (
             f'{head.rstrip()[:-2]},\n  "options": [\n    {options}\n  ],\n'
-            f'  "microseconds": {json.dumps(micro, separators=(",", ":"))}\n}}\n').encode())
+            f"{times_text(self.seconds)}").encode())
 
 
 def read(path: Path) -> KernelRecording:
     """Raises ToolError where the file is not there (3) or is no recording (4)."""
-    if not path.is_file():
-        raise ToolError(MISSING_FILE, f"{path} is not there.")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        if value["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"its schema_version is {value['schema_version']!r}, and "
-                             f"{SCHEMA_VERSION} was expected")
-        options = [(str(kernel), dict(parameters)) for kernel, parameters in value["options"]]
-        seconds = np.array([np.nan if us is None else us * 1e-6 for us in value["microseconds"]])
-        if len(seconds) != len(options):
-            raise ValueError(f"it has {len(seconds)} times for {len(options)} kernels")
-        if not len(options) or not seconds[0] > 0:
-            raise ValueError("its first kernel, the guess, has no time above zero")
-        return KernelRecording(
-            value["name"], value["group"], value["layer"], value["instruction_set"],
-            value["description"], float(value["flops"]), options, seconds,
-            {key: item for key, item in value.items() if key not in _KNOWN})
-    except KeyError as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is no recording of kernels: it has no "
-                                        f"{error}.") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is no recording of kernels: {error}.") from None
+    return read_as(path, "recording of kernels", SCHEMA_VERSION, _recording)
+
+
+def _recording(value: dict[str, Any]) -> KernelRecording:
+    options = [(str(kernel), dict(parameters)) for kernel, parameters in value["options"]]
+    seconds = seconds_of(value)
+    if len(seconds) != len(options):
+        raise ValueError(f"it has {len(seconds)} times for {len(options)} kernels")
+    if not len(options) or not seconds[0] > 0:
+        raise ValueError("its first kernel, the guess, has no time above zero")
+    return KernelRecording(
+        value["name"], value["group"], value["layer"], value["instruction_set"],
+        value["description"], float(value["flops"]), options, seconds,
+        {key: item for key, item in value.items() if key not in _KNOWN})

@@ -8,10 +8,11 @@ AutoTVM's order (the first knob runs fastest), and null for a configuration that
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from run_model_tools.tuners.space import Knob, Space
 FOLDER = DATA_ROOT / "kernels" / "recordings"
 SCHEMA_VERSION = 1
 _DIGITS = 5
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -54,39 +57,60 @@ class Recording:
         return np.nan_to_num(self.best_seconds / self.seconds, nan=0.0)
 
     def write(self, path: Path) -> None:
-        micro = [None if np.isnan(s) else float(f"{1e6 * s:.{_DIGITS}g}") for s in self.seconds]
         head = json_text({
             "schema_version": SCHEMA_VERSION, "name": self.name, "group": self.group,
             "template": self.template, "arguments": self.arguments, "target": self.target,
             "flops": self.flops, **self.origin,
             "knobs": [{"name": k.name, "choices": k.choices} for k in self.knobs]})
-        numbers = json.dumps(micro, separators=(",", ":"))
-        write_atomically(path, f'{head.rstrip()[:-2]},\n  "microseconds": {numbers}\n}}\n'.encode())
+        write_atomically(path, f"{head.rstrip()[:-2]},\n{times_text(self.seconds)}".encode())
 
 
 def read(path: Path) -> Recording:
     """Raises ToolError where the file is not there (3) or is no recording (4)."""
+    return read_as(path, "recording of a task", SCHEMA_VERSION, _recording)
+
+
+def _recording(value: dict[str, Any]) -> Recording:
+    knobs = tuple(Knob(item["name"], item["choices"]) for item in value["knobs"])
+    seconds = seconds_of(value)
+    size = int(np.prod([len(knob.choices) for knob in knobs]))
+    if len(seconds) != size:
+        raise ValueError(f"it has {len(seconds)} times for {size} configurations")
+    if not (seconds > 0).any():
+        raise ValueError("no configuration has a time above zero")
+    known = ("schema_version", "name", "group", "template", "arguments", "target", "flops",
+             "knobs", "microseconds")
+    return Recording(value["name"], value["group"], value["template"], value["arguments"],
+                     value["target"], float(value["flops"]), knobs, seconds,
+                     {key: item for key, item in value.items() if key not in known})
+
+
+def read_as(path: Path, kind: str, schema_version: int,
+            make: Callable[[dict[str, Any]], _Made]) -> _Made:
+    """What `make` makes of a file's JSON object; its ValueErrors say what is wrong with it.
+
+    Raises ToolError where the file is not there (3) or is no `kind` (4).
+    """
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there.")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        if value["schema_version"] != SCHEMA_VERSION:
+        if value["schema_version"] != schema_version:
             raise ValueError(f"its schema_version is {value['schema_version']!r}, and "
-                             f"{SCHEMA_VERSION} was expected")
-        knobs = tuple(Knob(item["name"], item["choices"]) for item in value["knobs"])
-        seconds = np.array([np.nan if us is None else us * 1e-6 for us in value["microseconds"]])
-        size = int(np.prod([len(knob.choices) for knob in knobs]))
-        if len(seconds) != size:
-            raise ValueError(f"it has {len(seconds)} times for {size} configurations")
-        if not (seconds > 0).any():
-            raise ValueError("no configuration has a time above zero")
-        known = ("schema_version", "name", "group", "template", "arguments", "target", "flops",
-                 "knobs", "microseconds")
-        return Recording(value["name"], value["group"], value["template"], value["arguments"],
-                         value["target"], float(value["flops"]), knobs, seconds,
-                         {key: item for key, item in value.items() if key not in known})
+                             f"{schema_version} was expected")
+        return make(value)
     except KeyError as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is no recording of a task: it has no "
-                                        f"{error}.") from None
+        raise ToolError(MALFORMED_FILE, f"{path} is no {kind}: it has no {error}.") from None
     except (ValueError, TypeError, AttributeError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is no recording of a task: {error}.") from None
+        raise ToolError(MALFORMED_FILE, f"{path} is no {kind}: {error}.") from None
+
+
+def seconds_of(value: dict[str, Any]) -> np.ndarray:
+    """The times of a file, NaN for null."""
+    return np.array([np.nan if us is None else us * 1e-6 for us in value["microseconds"]])
+
+
+def times_text(seconds: np.ndarray) -> str:
+    """The last member of a file with these times, and its end."""
+    micro = [None if np.isnan(s) else float(f"{1e6 * s:.{_DIGITS}g}") for s in seconds]
+    return f'  "microseconds": {json.dumps(micro, separators=(",", ":"))}\n}}\n'
