@@ -16,26 +16,25 @@ class Counted:
 
     def __init__(self, total: int, what: str) -> None:
         self._active = sys.stderr.isatty()
-        self._total, self._what = total, what
-        self.done = 0
+        self._total, self._what, self._done = total, what, 0
         self._start = self._shown = time.monotonic()
 
     def one_more(self, note: str = "") -> None:
-        self.done += 1
+        self._done += 1
         now = time.monotonic()
-        if not self._active or (now - self._shown < _SHOWN_EVERY and self.done < self._total):
+        if not self._active or (now - self._shown < _SHOWN_EVERY and self._done < self._total):
             return
         self._shown = now
         sys.stderr.write(f"\r{self.line(now - self._start)}{note}\033[K")
         sys.stderr.flush()
 
     def line(self, seconds: float) -> str:
-        pace = self.done / max(seconds, 1e-9)
-        return (f"{self.done} of {self._total} {self._what}, {pace:.3g} a second, "
-                f"{_duration((self._total - self.done) / pace)} left")
+        pace = self._done / max(seconds, 1e-9)
+        return (f"{self._done} of {self._total} {self._what}, {pace:.3g} a second, "
+                f"{_duration((self._total - self._done) / pace)} left")
 
     def end(self) -> None:
-        if self._active and self.done:
+        if self._active and self._done:
             sys.stderr.write("\n")
 
 

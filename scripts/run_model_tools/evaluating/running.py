@@ -39,7 +39,7 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
                for _ in range(jobs)]
     for thread in threads:
         thread.start()
-    progress, right, failed = Counted(len(examples), "pictures"), 0, 0
+    progress, judged, right, failed = Counted(len(examples), "pictures"), 0, 0, 0
     failure: BaseException | None = None
     running = len(threads)
     try:
@@ -52,9 +52,10 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
                 stopped.set()
             else:
                 store.put(item)
-                right += bool(item.correct)
+                judged += item.error is None
                 failed += item.error is not None
-                progress.one_more(_so_far(progress.done, right, failed))
+                right += bool(item.correct)
+                progress.one_more(_so_far(judged, right, failed))
     finally:
         stopped.set()
         for thread in threads:
@@ -64,8 +65,8 @@ def run_all(examples: Sequence[Example], make_runner: Callable[[], Runner], jobs
         raise failure
 
 
-def _so_far(done: int, right: int, failed: int) -> str:
-    share = 100 * right / max(done + 1 - failed, 1)
+def _so_far(judged: int, right: int, failed: int) -> str:
+    share = 100 * right / max(judged, 1)
     return f", {share:.1f} % right" + (f", {failed} failed" if failed else "")
 
 
