@@ -5,49 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import layer_runner
 import numpy as np
-import pytest
 import reference
-from random_convolutions import bound_after_epilogue, random_epilogue
+from layer_runner import on_machines_with_vectors, run_on_noise
+from random_convolutions import EPS, Case, bound_after_epilogue, choose, random_conv
 
 from run_model_tools.kernels import depthwise
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
-
-EPS = np.finfo(np.float32).eps / 2
-
-
-def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
-    """A random depthwise convolution; `fixed` overrides what is drawn."""
-    taps = fixed.get("taps", (int(rng.choice([1, 2, 3, 5, 7])), int(rng.choice([1, 2, 3, 5, 7]))))
-    strides = fixed.get("strides", tuple(int(s) for s in rng.integers(1, 4, 2)))
-    dilation = fixed.get("dilation", (1, 1) if rng.random() < 0.7 else
-                         tuple(int(d) for d in rng.integers(1, 4, 2)))
-    extent = [(k - 1) * d + 1 for k, d in zip(taps, dilation)]
-    padding = fixed.get("padding") or tuple(int(rng.integers(0, extent[axis % 2] + 1))
-                                            for axis in range(4))
-    smallest = [max(1, extent[a] - padding[a] - padding[a + 2]) for a in (0, 1)]
-    size = fixed.get("size") or tuple(int(s + rng.integers(0, 30)) for s in smallest)
-    size = tuple(max(s, m) for s, m in zip(size, smallest))
-    tensors = fixed.get("channels") or [int(c) for c in rng.integers(2, 2 * lanes + 3,
-                                                                     rng.integers(1, 4))]
-    pieces = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
-    rng.shuffle(pieces)
-    channels, residual = sum(tensors), bool(rng.random() < 0.3)
-    return Convolution(
-        weight=rng.standard_normal((channels, 1, *taps)).astype(np.float32),
-        bias=rng.standard_normal(channels).astype(np.float32),
-        input_shapes=tuple((1, -(-c // lanes), *size, lanes) for c in tensors),
-        input_lanes=tuple(Lanes(*p.__dict__.values()) for p in pieces),
-        strides=strides, padding=padding, dilation=dilation, groups=channels,
-        low=[-math.inf, 0.0, -0.5][rng.integers(3)], high=[math.inf, 6.0, 0.5][rng.integers(3)],
-        residual=residual,
-        expression=random_epilogue(rng, channels, residual) if rng.random() < 0.4 else None)
-
-
-def random_inputs(rng: np.random.Generator, layer) -> list[np.ndarray]:
-    return [rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
+from run_model_tools.kernels.convolution import Convolution, Lanes
+from run_model_tools.kernels.isa import AVX2, Isa
 
 
 def expected(conv: Convolution, tensors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -82,11 +47,29 @@ def expected(conv: Convolution, tensors: list[np.ndarray]) -> tuple[np.ndarray, 
     return results[0], results[1]
 
 
-def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) -> None:
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Case]:
+    """`count` random layers for each instruction set, and shapes of the zoo's kinds."""
+    convs = []
+    for isa in isas:
+        for _ in range(count):
+            kernel = tuple(int(taps) for taps in rng.choice([1, 2, 3, 5, 7], 2))
+            convs.append((random_conv(rng, isa.lanes, kernel=kernel, depthwise=True), isa))
+        for taps, stride, size in ((3, 1, 28), (3, 2, 28), (3, 1, 7), (3, 2, 7), (5, 1, 14),
+                                   (5, 2, 17)):
+            convs.append((random_conv(rng, isa.lanes, depthwise=True, kernel=(taps, taps),
+                                      strides=(stride, stride), dilation=(1, 1),
+                                      padding=(taps // 2,) * 4, size=(size, size),
+                                      channels=[2 * isa.lanes + 1]), isa))
+    return choose(rng, depthwise, convs)
+
+
+@on_machines_with_vectors
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, machine.count(9))
     layers = [depthwise.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    inputs = [random_inputs(rng, layer) for layer in layers]
-    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
-    for (conv, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
+    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
         want, bound = expected(conv, tensors)
         used = ~np.isnan(want)
         error = abs(output.astype(np.float64) - want)
@@ -94,44 +77,10 @@ def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) ->
         assert np.isfinite(output).all(), "lanes without a channel must be finite"
 
 
-def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:
-    """`count` random layers for each instruction set, and shapes of the zoo's kinds."""
-    rng, cases = np.random.default_rng(seed), []
-    for isa in isas:
-        convs = [random_conv(rng, isa.lanes) for _ in range(count)]
-        for taps, stride, size in ((3, 1, 28), (3, 2, 28), (3, 1, 7), (3, 2, 7), (5, 1, 14),
-                                   (5, 2, 17)):
-            pad = taps // 2
-            convs.append(random_conv(rng, isa.lanes, taps=(taps, taps), strides=(stride, stride),
-                                     dilation=(1, 1), padding=(pad,) * 4, size=(size, size),
-                                     channels=[2 * isa.lanes + 1]))
-        for conv in convs:
-            choices = depthwise.options(conv, isa)
-            assert choices, "every depthwise convolution can be computed"
-            cases.append((conv, isa, choices[rng.integers(len(choices))]))
-    return cases
-
-
-def test_native(tmp_path):
-    cases = draw(1, [AVX512, AVX2, NEON64], 10)
-    check(cases, np.random.default_rng(2), tmp_path, layer_runner.Toolchain())
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(draw(3, [AVX512, NEON32], 5), np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES_IN_VECTORS)
-def test_other_machines(tmp_path, name, isa):
-    check(draw(5, [isa], 2)[:5], np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
-
-
 def test_plain_variant_where_edges_meet():
     rng = np.random.default_rng(7)
-    wide = random_conv(rng, 8, taps=(1, 7), strides=(1, 1), dilation=(1, 3), padding=(0, 9, 0, 9),
-                       size=(3, 20))
+    wide = random_conv(rng, 8, depthwise=True, kernel=(1, 7), strides=(1, 1), dilation=(1, 3),
+                       padding=(0, 9, 0, 9), size=(3, 20))
     assert depthwise.options(wide, AVX2)[0]["columns"] == 0
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import layer_runner
 import numpy as np
-import pytest
-from random_convolutions import check, choose, random_conv
+from layer_runner import on_every_machine
+from random_convolutions import Case, check, choose, random_conv
 
 from run_model_tools.kernels import direct
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, Isa
 
 ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (28, 30)},
        {"kernel": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1), "size": (5, 33)},
@@ -19,8 +18,7 @@ ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (2
        {"kernel": (5, 5), "strides": (1, 1), "padding": (2, 2, 2, 2), "size": (7, 7)})
 
 
-def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolution, Isa, dict]]:
-    rng = np.random.default_rng(seed)
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int, zoo: int) -> list[Case]:
     convs = []
     for isa in isas:
         convs += [(random_conv(rng, isa.lanes), isa) for _ in range(count)]
@@ -42,19 +40,10 @@ def test_functions_say_what_they_are():
     assert direct.make(conv, AVX512, **{**options, "parts": [2, 1]}).symbol(0) != layer.symbol(0)
 
 
-def test_native(tmp_path):
-    check(direct, draw(1, [AVX512, AVX2, NEON64], 7, 4), tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(direct, draw(2, [AVX512, NEON32], 3, 2), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check(direct, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    cases = draw(machine.rng(), machine.isas, machine.count(6), machine.count(4))
+    check(direct, cases, tmp_path, machine.toolchain)
 
 
 def test_padding_wider_than_a_tile_takes_a_copy(tmp_path):

@@ -9,9 +9,10 @@ import int8_reference
 import numpy as np
 import pytest
 from layer_runner import AARCH64, AARCH64_DOT, ARMHF, RISCV64, SANITIZED, Toolchain, run_layers
+from random_convolutions import random_conv
 from reference import unblocked
 
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
 from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON32, NEON64, NEON64_DOT, Isa
@@ -46,40 +47,17 @@ def quantized_of(conv: Convolution, rng: np.random.Generator, to_float: bool = F
 
 def random_case(rng: np.random.Generator, isa: Isa, **fixed) -> Convolution:
     """A small convolution; `fixed` says what must not be left to chance."""
-    lanes = isa.lanes
-    kernel = fixed.get("kernel", tuple(int(k) for k in rng.choice([1, 1, 2, 3, 5], 2)))
-    strides = fixed.get("strides", tuple(int(s) for s in rng.integers(1, 3, 2)))
-    dilation = fixed.get("dilation", (1, 1))
-    groups = fixed.get("groups", 1)
-    outputs = fixed.get("outputs", int(rng.integers(1, 3 * lanes)) * groups)
-    size = fixed.get("size", tuple(int(s) for s in rng.integers(7, 20, 2)))
-    padding = fixed.get("padding", tuple(int(p) for p in rng.integers(0, 3, 4)))
-    shapes, pieces = [], []
-    if fixed.get("planar"):
-        channels = fixed.get("channels", 3)
-        shapes = [(1, channels, *size)]
-    else:
-        channels = fixed.get("channels", int(rng.integers(1, 2 * lanes + 3)) * groups)
-        left = channels
-        while left:
-            count = left if not fixed.get("tensors") else min(left, int(rng.integers(1, lanes + 5)))
-            first = int(rng.integers(0, 3)) if fixed.get("tensors") else 0
-            blocks = -(-(first + count) // lanes)
-            tensor = len(shapes)
-            shapes.append((1, blocks, *size, lanes))
-            end = first + count
-            while first < end:
-                here = min(end, (first // lanes + 1) * lanes) - first
-                pieces.append(Lanes(tensor, first // lanes, first % lanes, here))
-                first += here
-            left -= count
-        if fixed.get("tensors"):
-            pieces = [pieces[i] for i in rng.permutation(len(pieces))]
-    return Convolution(
-        rng.standard_normal((outputs, channels // groups, *kernel)).astype(np.float32),
-        rng.standard_normal(outputs).astype(np.float32), tuple(shapes), tuple(pieces), strides,
-        padding, dilation, groups, low=float(rng.choice([-math.inf, 0.0])),
-        high=float(rng.choice([math.inf, 6.0])), residual=fixed.get("residual", False))
+    groups, planar = fixed.get("groups", 1), fixed.get("planar", False)
+    conv = random_conv(rng, isa.lanes, **{
+        "kernel": tuple(int(k) for k in rng.choice([1, 1, 2, 3, 5], 2)), "dilation": (1, 1),
+        "strides": tuple(int(s) for s in rng.integers(1, 3, 2)),
+        "padding": tuple(int(p) for p in rng.integers(0, 3, 4)),
+        "size": tuple(int(s) for s in rng.integers(7, 20, 2)),
+        "outputs": groups * int(rng.integers(1, 3 * isa.lanes)), "scattered": False,
+        "channels": [3] if planar else [groups * int(n) for n in rng.integers(
+            1, isa.lanes + 5, 1 + fixed.get("scattered", False))], **fixed})
+    return replace(conv, low=float(rng.choice([-math.inf, 0.0])), expression=None,
+                   high=float(rng.choice([math.inf, 6.0])), residual=fixed.get("residual", False))
 
 
 def tensors_of(quantized: QuantizedConvolution, isa: Isa,
@@ -97,13 +75,13 @@ def cases(isa: Isa, seed: int, few: bool = False):
     rng = np.random.default_rng(seed)
     sorts = [
         dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), residual=True),
-        dict(kernel=(3, 3), tensors=True, padding=(1, 0, 1, 2)),
+        dict(kernel=(3, 3), scattered=True, padding=(1, 0, 1, 2)),
         dict(planar=True, kernel=(7, 7), strides=(2, 2), padding=(3, 3, 3, 3), size=(23, 21)),
-        dict(kernel=(3, 3), groups=2, tensors=True),
+        dict(kernel=(3, 3), groups=2, scattered=True),
     ]
     if not few:
         sorts += [
-            dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), tensors=True),
+            dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), scattered=True),
             dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), groups=3),
             dict(kernel=(1, 1), size=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), to_float=True),
             dict(kernel=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), residual=True),
@@ -112,9 +90,9 @@ def cases(isa: Isa, seed: int, few: bool = False):
             dict(kernel=(3, 3), size=(7, 7), padding=(1, 1, 1, 1), strides=(1, 1), outputs=70),
             dict(kernel=(1, 1), size=(7, 7), padding=(0, 0, 0, 0), strides=(1, 1), outputs=97),
             dict(kernel=(3, 3), size=(5, 2), padding=(1, 1, 1, 1), residual=True, strides=(1, 1)),
-            dict(planar=True, channels=1, kernel=(3, 3), size=(9, 5)),
-            dict(planar=True, channels=4, kernel=(3, 2), dilation=(1, 2), size=(12, 31)),
-            dict(planar=True, channels=2, kernel=(1, 1), padding=(0, 0, 0, 0), to_float=True),
+            dict(planar=True, channels=[1], kernel=(3, 3), size=(9, 5)),
+            dict(planar=True, channels=[4], kernel=(3, 2), dilation=(1, 2), size=(12, 31)),
+            dict(planar=True, channels=[2], kernel=(1, 1), padding=(0, 0, 0, 0), to_float=True),
         ] + [dict() for _ in range(3)] + [dict(to_float=True)]
     for sort in sorts:
         conv = random_case(rng, isa, **sort)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import layer_runner
 import numpy as np
 import pytest
 import reference
-from random_convolutions import bound_after_epilogue, random_epilogue
+from layer_runner import on_machines_with_vectors, run_on_noise
+from random_convolutions import EPS, bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import inverted_residual
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.inverted_residual import InvertedResidual
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
-
-EPS = np.finfo(np.float32).eps / 2
+from run_model_tools.kernels.isa import AVX2, AVX512, Isa
 
 
 def random_block(rng: np.random.Generator, lanes: int, stages: str = "edp",
@@ -97,20 +95,22 @@ def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
     return np.moveaxis(padded.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
 
 
-def check(cases: list[tuple[InvertedResidual, Isa, dict]], rng, folder, toolchain) -> None:
+@on_machines_with_vectors
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, machine.count(2))
     layers = [inverted_residual.make(block, isa, **parameters) for block, isa, parameters in cases]
-    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
-              for layer in layers]
-    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
-    for (block, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
+    for (block, isa, parameters), (tensors, output) in zip(cases, runs):
         want, bound = expected(block, tensors, isa.lanes)
         got = reference.unblocked(output, block.project.output_channels)
         assert (abs(got - want) <= bound).all(), (isa.name, parameters, block)
         assert np.isfinite(output).all(), "lanes without a channel must be finite"
 
 
-def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[InvertedResidual, Isa, dict]]:
-    rng, cases = np.random.default_rng(seed), []
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
+         ) -> list[tuple[InvertedResidual, Isa, dict]]:
+    cases = []
     for isa in isas:
         blocks = [random_block(rng, isa.lanes, stages) for stages in ("edp", "edp", "dp") * count]
         # MobileNet v2's: 24 output channels, which are one vector of 16 and a half; small planes.
@@ -123,23 +123,6 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[InvertedResidual,
                 cases.append((block, isa, choices[rng.integers(len(choices))]))
         assert len(cases) > count, "most blocks can be computed"
     return cases
-
-
-def test_native(tmp_path):
-    check(draw(1, [AVX512, AVX2, NEON64], 2), np.random.default_rng(2), tmp_path,
-          layer_runner.Toolchain())
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(draw(3, [AVX512, NEON32], 1)[::2], np.random.default_rng(4), tmp_path,
-          layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES_IN_VECTORS)
-def test_other_machines(tmp_path, name, isa):
-    check(draw(5, [isa], 1)[:3], np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 
 
 def test_refuses_what_it_cannot_do():

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_tools.kernels.isa import GENERIC, NEON32, NEON64
+from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
 from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -60,10 +60,46 @@ ARMHF = Toolchain(("arm-linux-gnueabihf-gcc", "-O2", "-static", "-march=armv7-a"
                   ("qemu-arm",))
 RISCV64 = Toolchain(("riscv64-linux-gnu-gcc", "-O2", "-static"), ("qemu-riscv64",))
 
-#: Emulated machines by their names here, each with an instruction set that it has.
-OTHER_MACHINES = (("AARCH64", NEON64), ("ARMHF", NEON32), ("RISCV64", GENERIC))
+
+@dataclass(frozen=True)
+class Machine:
+    """Where random layers run: by which tools, for which instruction sets."""
+
+    toolchain: Toolchain
+    isas: tuple[Isa, ...]
+    seed: int
+    share: float = 1.0
+    """How many of the layers that run natively are enough here."""
+
+    def count(self, layers: int) -> int:
+        return max(1, round(self.share * layers))
+
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+
+_ARM = (("aarch64", AARCH64, NEON64), ("armhf", ARMHF, NEON32))
+
+
+def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
+    found = [pytest.param(Machine(NATIVE, (AVX512, AVX2, NEON64), 1), id="native"),
+             pytest.param(Machine(SANITIZED, (AVX512, NEON32), 2, 0.6), id="sanitized",
+                          marks=pytest.mark.full)]
+    found += [pytest.param(Machine(toolchain, (isa,), 3, 0.4), id=name, marks=pytest.mark.slow)
+              for name, toolchain, isa in emulated]
+    return pytest.mark.parametrize("machine", found)
+
+
+#: Runs a test with a `machine`: here, under sanitizers, and each emulated one.
+on_every_machine = _machines(*_ARM, ("riscv64", RISCV64, GENERIC))
 #: The same for kernels that are for vectors only, which the compiler makes of scalars for RISC-V.
-OTHER_MACHINES_IN_VECTORS = (*OTHER_MACHINES[:2], ("RISCV64", NEON64))
+on_machines_with_vectors = _machines(*_ARM, ("riscv64", RISCV64, NEON64))
+
+
+def skip_without(toolchain: Toolchain) -> None:
+    for tool in (toolchain.compiler[0], *toolchain.runner[:1]):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
 
 
 def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
@@ -74,9 +110,7 @@ def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
     shows; tasks run from the last to the first, since no order is promised.  Skips the test where
     another machine's compiler or QEMU is not installed.
     """
-    for tool in (toolchain.compiler[0], toolchain.runner[0]) if toolchain.runner else ():
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+    skip_without(toolchain)
     sources, calls = [], []
     data = folder / "data.bin"
     with open(data, "wb") as file:
@@ -113,6 +147,15 @@ def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
         offset += outputs[-1].nbytes
     assert offset == len(raw)
     return outputs
+
+
+def run_on_noise(layers: list[Layer], rng: np.random.Generator, folder: Path,
+                 toolchain: Toolchain = NATIVE) -> list[tuple[list[np.ndarray], np.ndarray]]:
+    """(inputs, output) of each of the layers, on normally distributed numbers."""
+    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
+              for layer in layers]
+    outputs = run_layers(list(zip(layers, inputs)), folder, toolchain)
+    return list(zip(inputs, outputs, strict=True))
 
 
 def _call(layer: Layer, sizes: list[int]) -> str:

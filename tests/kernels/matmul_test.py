@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
-import pytest
+from layer_runner import on_every_machine, run_layers
 from program_reference import evaluate, numbers_of
-from random_convolutions import EPS
+from random_convolutions import EPS, choose
 
 from run_model_tools.kernels import matmul
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
@@ -33,8 +32,9 @@ def draw_matrices(rng: np.random.Generator, shape: tuple[int, int, int]) -> View
     return whole(Tensor(shape))
 
 
-def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Product, Isa, dict]]:
-    cases = []
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
+         ) -> list[tuple[Product, Isa, dict]]:
+    products = []
     for isa in isas:
         for index in range(count):
             rows, depth = int(rng.integers(1, 40)), int(rng.integers(1, 70))
@@ -49,9 +49,8 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Pr
             if rng.integers(3):
                 product = Product(product.left, product.right, product.scale,
                                   epilogue(rng, batch * rows, columns))
-            options = matmul.options(product, isa)
-            cases.append((product, isa, options[rng.integers(len(options))]))
-    return cases
+            products.append((product, isa))
+    return choose(rng, matmul, products)
 
 
 def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
@@ -65,14 +64,17 @@ def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
     return program
 
 
-def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, machine.count(12))
     runs, all_arrays = [], []
     for product, isa, parameters in cases:
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
                   for t in matmul.inputs_of(product)}
         runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
         all_arrays.append(arrays)
-    outputs = layer_runner.run_layers(runs, folder, toolchain)
+    outputs = run_layers(runs, tmp_path, machine.toolchain)
     for (product, isa, parameters), arrays, output in zip(cases, all_arrays, outputs):
         left = numbers_of(product.left, arrays)
         right = (numbers_of(product.right, arrays) if isinstance(product.right, View)
@@ -85,21 +87,3 @@ def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
             bound = bound.reshape(want.shape) + 4 * EPS * (abs(want) + 10)
         assert (abs(output.reshape(want.shape) - want) <= bound).all(), (
             product.shape, product.depth, isa.name, parameters)
-
-
-def test_native(tmp_path):
-    rng = np.random.default_rng(1)
-    check(draw(rng, [AVX512, AVX2, NEON64], 12), rng, tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    rng = np.random.default_rng(2)
-    check(draw(rng, [AVX512, NEON32], 8), rng, tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    rng = np.random.default_rng(3)
-    check(draw(rng, [isa], 6), rng, tmp_path, getattr(layer_runner, name))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
 import pytest
-from random_convolutions import check, choose, random_conv
+from layer_runner import on_every_machine
+from random_convolutions import Case, check, choose, random_conv
 
 from run_model_tools.kernels import planar
-from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, Isa
 
 # The first with an output vector that is half full.
 ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (32, 30),
@@ -18,8 +17,7 @@ ZOO = ({"kernel": (3, 3), "strides": (2, 2), "padding": (1, 1, 1, 1), "size": (3
        {"kernel": (7, 7), "strides": (2, 2), "padding": (3, 3, 3, 3), "size": (32, 32)})
 
 
-def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolution, Isa, dict]]:
-    rng = np.random.default_rng(seed)
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int, zoo: int) -> list[Case]:
     convs = []
     for isa in isas:
         convs += [(random_conv(rng, isa.lanes, planar=True, channels=[int(rng.integers(1, 5))]),
@@ -31,19 +29,10 @@ def draw(seed: int, isas: list[Isa], count: int, zoo: int) -> list[tuple[Convolu
     return choose(rng, planar, convs)
 
 
-def test_native(tmp_path):
-    check(planar, draw(1, [AVX512, AVX2, NEON64], 4, 3), tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(planar, draw(2, [AVX512, NEON32], 4, 3), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check(planar, draw(3, [isa], 2, 1), tmp_path, getattr(layer_runner, name))
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    cases = draw(machine.rng(), machine.isas, machine.count(4), machine.count(3))
+    check(planar, cases, tmp_path, machine.toolchain)
 
 
 @pytest.mark.parametrize("outputs, half", [(24, True), (8, True), (25, False), (32, False)])

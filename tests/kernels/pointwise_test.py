@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
-import pytest
-from random_convolutions import check, choose, random_conv
+from layer_runner import on_every_machine
+from random_convolutions import Case, check, choose, random_conv
 
 from run_model_tools.kernels import pointwise
 from run_model_tools.kernels.convolution import Convolution, Lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, Isa
 
 
-def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa, dict]]:
-    rng = np.random.default_rng(seed)
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Case]:
     convs = []
     for isa in isas:
         plain = {"kernel": (1, 1), "strides": (1, 1), "padding": (0, 0, 0, 0)}
@@ -26,19 +24,10 @@ def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Convolution, Isa,
     return choose(rng, pointwise, convs)
 
 
-def test_native(tmp_path):
-    check(pointwise, draw(1, [AVX512, AVX2, NEON64], 4), tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(pointwise, draw(2, [AVX512, NEON32], 4), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check(pointwise, draw(3, [isa], 2), tmp_path, getattr(layer_runner, name))
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    cases = draw(machine.rng(), machine.isas, machine.count(4))
+    check(pointwise, cases, tmp_path, machine.toolchain)
 
 
 def test_shuffled_channels_are_read_in_runs():

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 
-import layer_runner
 import numpy as np
-import pytest
+from layer_runner import on_machines_with_vectors, run_on_noise
+from random_convolutions import EPS, choose
 
 from run_model_tools.kernels import pooling
 from run_model_tools.kernels.convolution import Lanes, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, Isa
 from run_model_tools.kernels.pooling import Pooling
-
-EPS = np.finfo(np.float32).eps / 2
 
 
 def random_pooling(rng: np.random.Generator, lanes: int) -> Pooling:
@@ -82,12 +80,13 @@ def expected(pool: Pooling, tensors: list[np.ndarray]) -> tuple[np.ndarray, np.n
     return result, bound
 
 
-def check(cases: list[tuple[Pooling, Isa, dict]], rng, folder, toolchain) -> None:
+@on_machines_with_vectors
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, machine.count(6))
     layers = [pooling.make(pool, isa, **parameters) for pool, isa, parameters in cases]
-    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
-              for layer in layers]
-    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
-    for (pool, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
+    for (pool, isa, parameters), (tensors, output) in zip(cases, runs):
         want, bound = expected(pool, tensors)
         used = ~np.isnan(want)
         assert output.shape == want.shape
@@ -95,37 +94,18 @@ def check(cases: list[tuple[Pooling, Isa, dict]], rng, folder, toolchain) -> Non
         assert np.isfinite(output).all(), "lanes without a channel must be finite"
 
 
-def draw(seed: int, isas: list[Isa], count: int) -> list[tuple[Pooling, Isa, dict]]:
-    rng, cases = np.random.default_rng(seed), []
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
+         ) -> list[tuple[Pooling, Isa, dict]]:
+    pools = []
     for isa in isas:
-        pools = [random_pooling(rng, isa.lanes) for _ in range(count)]
-        pools += [random_global(rng, isa.lanes) for _ in range(max(2, count // 4))]
+        pools += [(random_pooling(rng, isa.lanes), isa) for _ in range(count)]
+        pools += [(random_global(rng, isa.lanes), isa) for _ in range(max(2, count // 4))]
         # ResNet's, SqueezeNet's (both sizes that the padding or the rounding decides).
         for size, pad, up in ((28, 1, False), (27, 0, True), (28, 0, True)):
-            pools.append(Pooling("max", (3, 3), ((1, 2, size, size, isa.lanes),),
-                                 plain_lanes(2 * isa.lanes, isa.lanes), (2, 2), (pad,) * 4,
-                                 round_up=up))
-        for pool in pools:
-            choices = pooling.options(pool, isa)
-            assert choices
-            cases.append((pool, isa, choices[rng.integers(len(choices))]))
-    return cases
-
-
-def test_native(tmp_path):
-    check(draw(1, [AVX512, AVX2, NEON64], 6), np.random.default_rng(2), tmp_path,
-          layer_runner.Toolchain())
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check(draw(3, [AVX512, NEON32], 5), np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES_IN_VECTORS)
-def test_other_machines(tmp_path, name, isa):
-    check(draw(5, [isa], 2), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
+            pools.append((Pooling("max", (3, 3), ((1, 2, size, size, isa.lanes),),
+                                  plain_lanes(2 * isa.lanes, isa.lanes), (2, 2), (pad,) * 4,
+                                  round_up=up), isa))
+    return choose(rng, pooling, pools)
 
 
 def test_output_size_rounds_as_asked():

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import layer_runner
 import numpy as np
@@ -27,8 +28,8 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
     """A random convolution; `fixed` overrides what is drawn.
 
     kernel, strides, dilation, padding, size: as in Convolution; channels: of each input tensor;
-    outputs: output channels; groups; scattered: whether to read parts of blocks in any order;
-    planar.
+    outputs: output channels; groups; scattered: whether to read parts of blocks in any order, and
+    one not at all; depthwise: of whole blocks in any order; planar.
     """
     def pair(low: int, high: int) -> tuple[int, int]:
         return tuple(int(n) for n in rng.integers(low, high + 1, 2))
@@ -43,18 +44,26 @@ def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
     size = tuple(max(size[a], extent[a] - padding[a] - padding[a + 2], 1) for a in (0, 1))
     groups = fixed.get("groups", 1)
     planar = fixed.get("planar", False)
-    tensors = fixed.get("channels") or [int(c) for c in rng.integers(1, 2 * lanes + 3,
-                                                                     rng.integers(1, 4))]
+    depthwise = fixed.get("depthwise", False)
+    tensors = fixed.get("channels") or [int(c) for c in rng.integers(
+        1 + depthwise, 2 * lanes + 3, rng.integers(1, 4))]
     pieces: tuple[Lanes, ...] = ()
+    channels = sum(tensors)
     if not planar:
         found = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
-        if fixed.get("scattered", rng.random() < 0.5):
+        if depthwise:
+            found = [found[i] for i in rng.permutation(len(found))]
+        elif fixed.get("scattered", rng.random() < 0.5):
             # What splits and shuffles leave: parts of blocks, in any order.
             found = [piece for p in found for piece in _cut(rng, p)]
             found = [found[i] for i in rng.permutation(len(found))]
+            if groups == 1 and len(found) > 1:
+                found.pop()
         pieces = tuple(found)
-    channels = sum(tensors)
+        channels = sum(p.count for p in pieces)
     outputs = fixed.get("outputs") or int(rng.integers(1, 4 * lanes + 2))
+    if depthwise:
+        groups = outputs = channels
     shapes = [(1, c, *size) if planar else (1, -(-c // lanes), *size, lanes) for c in tensors]
     residual = bool(rng.random() < 0.3)
     return Convolution(
@@ -117,14 +126,14 @@ def bound_after_epilogue(bound: np.ndarray, size: np.ndarray) -> np.ndarray:
     return LIPSCHITZ * bound + 16 * EPS * (size + 1)
 
 
-def choose(rng: np.random.Generator, kernel: ModuleType, convs: list[tuple[Convolution, Isa]]
-           ) -> list[Case]:
-    """Random parameters of those that the kernel offers for each of the convolutions."""
+def choose(rng: np.random.Generator, kernel: ModuleType, layers: list[tuple[Any, Isa]]
+           ) -> list[tuple[Any, Isa, dict]]:
+    """Random parameters of those that the kernel offers for each of the layers."""
     cases = []
-    for conv, isa in convs:
-        options = kernel.options(conv, isa)
-        assert options, f"{kernel.__name__} refuses {conv.without_data()}"
-        cases.append((conv, isa, options[rng.integers(len(options))]))
+    for layer, isa in layers:
+        options = kernel.options(layer, isa)
+        assert options, f"{kernel.__name__} refuses {layer}"
+        cases.append((layer, isa, options[rng.integers(len(options))]))
     return cases
 
 
@@ -133,10 +142,8 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
     """Each result within what rounding of every product and sum can do."""
     rng = np.random.default_rng(len(cases))
     layers = [kernel.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
-              for layer in layers]
-    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
-    for (conv, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+    runs = layer_runner.run_on_noise(layers, rng, folder, toolchain)
+    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
         want = reference.convolve(conv, tensors, isa.lanes)
         absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
                                        low=-math.inf, high=math.inf, expression=None)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
-import pytest
+from layer_runner import on_every_machine, run_on_noise
 
 from run_model_tools.kernels import recurrent
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
 from run_model_tools.kernels.recurrent import GATES, Recurrent
 
 
@@ -42,12 +40,11 @@ def reference(layer: Recurrent, given: np.ndarray, states: list[np.ndarray]) -> 
     return out
 
 
-def check(isas: list[Isa], count: int, seed: int, folder,
-          toolchain=layer_runner.NATIVE) -> None:
-    rng = np.random.default_rng(seed)
-    cases, runs = [], []
-    for isa in isas:
-        for index in range(count):
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    rng, cases = machine.rng(), []
+    for isa in machine.isas:
+        for index in range(2 * machine.count(4)):
             kind = ("lstm", "gru")[index % 2]
             hidden, directions = int(rng.integers(1, 40)), int(rng.integers(1, 3))
             weight = rng.standard_normal((directions, GATES[kind] * hidden, hidden))
@@ -56,29 +53,11 @@ def check(isas: list[Isa], count: int, seed: int, folder,
                 (weight * hidden ** -0.5).astype(np.float32),
                 rng.standard_normal((directions, hidden)).astype(np.float32),
                 bool(rng.integers(2)))
-            made = recurrent.make(layer, isa)
-            inputs = [rng.standard_normal(shape).astype(np.float32) for shape, _ in made.inputs]
-            cases.append((layer, isa, inputs))
-            runs.append((made, inputs))
-    for (layer, isa, inputs), output in zip(
-            cases, layer_runner.run_layers(runs, folder, toolchain)):
+            cases.append((layer, isa))
+    runs = run_on_noise([recurrent.make(*case) for case in cases], rng, tmp_path, machine.toolchain)
+    for (layer, isa), (inputs, output) in zip(cases, runs):
         want = reference(layer, inputs[0], inputs[1:])
         # Errors of a step are damped by the next one's weights, whose largest singular value is
         # about two; gates are good to a few units.
         np.testing.assert_allclose(output, want, rtol=0, atol=3e-5, err_msg=(
             f"{layer.kind} {layer.output_shape} {isa.name}"))
-
-
-def test_native(tmp_path):
-    check([AVX512, AVX2, NEON64], 8, 1, tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check([AVX512, NEON32], 6, 2, tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check([isa], 6, 3, tmp_path, getattr(layer_runner, name))

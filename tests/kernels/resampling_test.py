@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
-import pytest
 import reference
+from layer_runner import on_every_machine, run_layers
 from random_convolutions import EPS, random_epilogue
 
 from run_model_tools.kernels import elementwise, resampling
 from run_model_tools.kernels.convolution import plain_lanes
 from run_model_tools.kernels.elementwise import Elementwise, Gather, Source
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.resampling import Axis, Resampling
 
@@ -91,29 +90,13 @@ def random_elementwise(rng: np.random.Generator, isa: Isa) -> Check:
     return layer, [x, y], want, 32 * EPS * (abs(planes) + abs(more) + 1)
 
 
-def check(isas: list[Isa], count: int, folder, seed: int,
-          toolchain: layer_runner.Toolchain = layer_runner.NATIVE) -> None:
-    rng = np.random.default_rng(seed)
-    cases = [make(rng, isa) for isa in isas for _ in range(count)
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = [make(rng, isa) for isa in machine.isas for _ in range(machine.count(6))
              for make in (random_resampling, random_gather, random_elementwise)]
-    outputs = layer_runner.run_layers([(layer, inputs) for layer, inputs, _, _ in cases], folder,
-                                      toolchain)
+    outputs = run_layers([case[:2] for case in cases], tmp_path, machine.toolchain)
     for (layer, _, want, bound), output in zip(cases, outputs):
         got = reference.unblocked(output, len(want))
         assert got.shape == want.shape and np.isfinite(output).all(), layer.note
         assert (abs(got - want) <= bound).all(), (layer.note, layer.variant)
-
-
-def test_native(tmp_path):
-    check([AVX512, AVX2, NEON64], 6, tmp_path, 1)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    check([AVX512, NEON32], 3, tmp_path, 2, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check([isa], 3, tmp_path, 3, getattr(layer_runner, name))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import layer_runner
 import numpy as np
-import pytest
+from layer_runner import on_every_machine, run_layers
 from program_reference import evaluate, numbers_of
+from random_convolutions import choose
 
 from run_model_tools.kernels import rows
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, constant_tensor, whole
@@ -81,8 +81,9 @@ def row_numbers(view: View) -> Program:
     return program
 
 
-def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Program, Isa]]:
-    cases = []
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
+         ) -> list[tuple[Program, Isa, dict]]:
+    programs = []
     for isa in isas:
         for index in range(count):
             shape = tuple(int(n) for n in rng.integers(1, (4, 6, 40)))
@@ -93,44 +94,27 @@ def draw(rng: np.random.Generator, isas: list[Isa], count: int) -> list[tuple[Pr
                     lambda a, b: copy_of(a.times(1.5))][index % 5]
             program = make(*views)
             assert rows.can_run(program)
-            cases.append((program, isa))
-    return cases
+            programs.append((program, isa))
+    return choose(rng, rows, programs)
 
 
-def check(cases, rng, folder, toolchain=layer_runner.NATIVE) -> None:
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, machine.count(15))
     runs, all_arrays = [], []
-    for program, isa in cases:
-        found = rows.options(program, isa)
-        layer = rows.make(program, isa, **found[rng.integers(len(found))])
+    for program, isa, parameters in cases:
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
                   for t in rows.inputs_of(program)}
-        runs.append((layer, list(arrays.values())))
+        runs.append((rows.make(program, isa, **parameters), list(arrays.values())))
         all_arrays.append(arrays)
-    outputs = layer_runner.run_layers(runs, folder, toolchain)
-    for (program, isa), arrays, output in zip(cases, all_arrays, outputs):
+    outputs = run_layers(runs, tmp_path, machine.toolchain)
+    for (program, isa, _), arrays, output in zip(cases, all_arrays, outputs):
         want = evaluate(program, arrays)
         assert output.shape == want.shape == rows.output_shape(program)
         # A few roundings of numbers up to about ten; functions are good to 5 units (vector_math.h).
         np.testing.assert_allclose(output, want, rtol=2e-6, atol=4e-6,
                                    err_msg=f"{program.nodes} {program.shape} {isa.name}")
-
-
-def test_native(tmp_path):
-    rng = np.random.default_rng(1)
-    check(draw(rng, [AVX512, AVX2, NEON64], 15), rng, tmp_path)
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    rng = np.random.default_rng(2)
-    check(draw(rng, [AVX512, NEON32], 10), rng, tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    rng = np.random.default_rng(3)
-    check(draw(rng, [isa], 10), rng, tmp_path, getattr(layer_runner, name))
 
 
 def test_views_are_what_numpy_makes():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -62,9 +61,7 @@ def numbers(seed: int, each: int) -> np.ndarray:
 
 def compute(name: str, lanes: int, x: np.ndarray, folder: Path,
             toolchain: layer_runner.Toolchain) -> np.ndarray:
-    for tool in (toolchain.compiler[0], *toolchain.runner[:1]):
-        if not shutil.which(tool):
-            pytest.skip(f"{tool} is not installed")
+    layer_runner.skip_without(toolchain)
     source, program = folder / f"{name}.c", folder / f"{name}_{lanes}"
     source.write_text(_PROGRAM)
     subprocess.run([*toolchain.compiler, "-ffp-contract=fast", "-std=gnu17", "-w",

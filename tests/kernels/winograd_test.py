@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import layer_runner
 import numpy as np
 import pytest
 import reference
-from random_convolutions import bound_after_epilogue, random_epilogue
+from layer_runner import on_every_machine, run_on_noise
+from random_convolutions import EPS, Case, bound_after_epilogue, random_conv
 
 from run_model_tools.kernels import winograd, winograd_cost, winograd_points
-from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
-from run_model_tools.kernels.isa import AVX2, AVX512, NEON32, NEON64, Isa
-
-EPS = np.finfo(np.float32).eps / 2
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.isa import AVX2, Isa
 
 # Root mean square of the error relative to the sum of |w||x|.  winograd_error.md measures a fourth
 # of this; sums of few channels, and pixels of an edge beside larger ones, average out less.
@@ -26,33 +24,6 @@ TYPICAL_ERROR = {2: 1e-7, 4: 3e-7, 6: 1.2e-6}
 def offered_for_small_layers(monkeypatch):
     """Also those that the definition computes faster."""
     monkeypatch.setattr(winograd_cost, "_direct_cost", lambda *_: math.inf)
-
-
-def random_conv(rng: np.random.Generator, lanes: int, **fixed) -> Convolution:
-    """A random 3x3 convolution; `fixed` overrides what is drawn."""
-    padding = fixed.get("padding") or tuple(int(p) for p in rng.integers(0, 2, 4))
-    size = fixed.get("size") or tuple(int(s) for s in rng.integers(3, 20, 2))
-    tensors = fixed.get("channels") or [int(c) for c in rng.integers(1, 2 * lanes + 3,
-                                                                     rng.integers(1, 4))]
-    pieces = [p for t, c in enumerate(tensors) for p in plain_lanes(c, lanes, t)]
-    if fixed.get("scattered", rng.random() < 0.5):
-        # What splits and shuffles leave: parts of blocks, in any order, some blocks not read at
-        # all.
-        pieces = [Lanes(p.tensor, p.block, first, 1 + int(rng.integers(0, p.count - first)))
-                  for p in pieces for first in sorted({0, int(rng.integers(0, p.count))})]
-        rng.shuffle(pieces)
-        pieces = [Lanes(*p.__dict__.values()) for p in pieces[:max(1, len(pieces) - 1)]]
-    outputs = fixed.get("outputs", int(rng.integers(1, 4 * lanes + 2)))
-    channels = sum(p.count for p in pieces)
-    residual = bool(rng.random() < 0.3)
-    return Convolution(
-        weight=rng.standard_normal((outputs, channels, 3, 3)).astype(np.float32),
-        bias=rng.standard_normal(outputs).astype(np.float32),
-        input_shapes=tuple((1, -(-c // lanes), *size, lanes) for c in tensors),
-        input_lanes=tuple(pieces), padding=padding,
-        low=[-math.inf, 0.0, -0.5][rng.integers(3)], high=[math.inf, 6.0, 0.5][rng.integers(3)],
-        residual=residual,
-        expression=random_epilogue(rng, outputs, residual) if rng.random() < 0.4 else None)
 
 
 def rounding_bound(conv: Convolution, tensors: list[np.ndarray], tile: int) -> np.ndarray:
@@ -94,12 +65,13 @@ def weight_of_terms(conv: Convolution, tensors: list[np.ndarray], lanes: int) ->
     return reference.convolve(absolute, [abs(t) for t in tensors], lanes)
 
 
-def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) -> None:
+@on_every_machine
+def test_equals_the_definition(tmp_path, machine):
+    rng = machine.rng()
+    cases = draw(rng, machine.isas, (2, 4, 4, 6)[:machine.count(4)])
     layers = [winograd.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
-              for layer in layers]
-    outputs = layer_runner.run_layers(list(zip(layers, inputs)), folder, toolchain)
-    for (conv, isa, parameters), tensors, output in zip(cases, inputs, outputs):
+    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
+    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
         what = (conv.without_data(), isa.name, parameters)
         assert np.isfinite(output).all(), what
         result = reference.unblocked(output, conv.output_channels).astype(np.float64)
@@ -111,13 +83,14 @@ def check(cases: list[tuple[Convolution, Isa, dict]], rng, folder, toolchain) ->
         assert np.sqrt(np.mean(relative ** 2)) <= TYPICAL_ERROR[parameters["tile"]], what
 
 
-def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convolution, Isa, dict]]:
+def draw(rng: np.random.Generator, isas: tuple[Isa, ...], tiles: tuple[int, ...]) -> list[Case]:
     """A random layer for each instruction set and each of `tiles`, with any of its parameter
     sets."""
-    rng, cases = np.random.default_rng(seed), []
+    cases = []
     for isa in isas:
         for tile in tiles:
-            conv = random_conv(rng, isa.lanes)
+            conv = random_conv(rng, isa.lanes, kernel=(3, 3), strides=(1, 1), dilation=(1, 1),
+                               padding=tuple(int(p) for p in rng.integers(0, 2, 4)))
             choices = winograd.options(conv, isa)
             # A tile that options() does not offer can be made all the same.
             choices = [o for o in choices
@@ -128,23 +101,6 @@ def draw(seed: int, isas: list[Isa], tiles: tuple[int, ...]) -> list[tuple[Convo
             taps = int(rng.integers(0, len(conv.input_lanes) + 2))
             cases.append((conv, isa, {**chosen, "taps": taps}))
     return cases
-
-
-def test_native(tmp_path):
-    cases = draw(1, [AVX512, AVX2, NEON64], (2, 4, 4, 6))
-    check(cases, np.random.default_rng(2), tmp_path, layer_runner.Toolchain())
-
-
-@pytest.mark.full
-def test_sanitized(tmp_path):
-    cases = draw(3, [AVX512, NEON32], (2, 4, 4))
-    check(cases, np.random.default_rng(4), tmp_path, layer_runner.SANITIZED)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, isa", layer_runner.OTHER_MACHINES)
-def test_other_machines(tmp_path, name, isa):
-    check(draw(5, [isa], (2, 4)), np.random.default_rng(6), tmp_path, getattr(layer_runner, name))
 
 
 def test_refuses_what_it_cannot_do():
