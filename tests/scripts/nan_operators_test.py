@@ -12,7 +12,15 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools import tvm_process
 
 NODE = helper.make_node
-# ONNX's definition of a maximal pooling does not say what it makes of one.
+
+
+def pooled(a: np.ndarray, pads: int) -> np.ndarray:
+    """Windows of 3 by 3, two apart: as PyTorch has it; ONNX Runtime keeps some NaNs only."""
+    wide = np.pad(a, [(0, 0), (0, 0), (pads, pads), (pads, pads)], constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (2, 3))
+    return windows[:, :, ::2, ::2].max((4, 5))
+
+
 OF_ONE = [
     (NODE("Relu", ["a"], ["relu"]), lambda a: np.maximum(a, 0)),
     (NODE("Clip", ["a", "low", "high"], ["clip"]), lambda a: np.clip(a, -1, 2)),
@@ -21,12 +29,17 @@ OF_ONE = [
     (NODE("ReduceMax", ["a", "axes"], ["most"], keepdims=0), lambda a: a.max((1, 3))),
     (NODE("ReduceMin", ["a", "axes"], ["least"], keepdims=1),
      lambda a: a.min((1, 3), keepdims=True)),
+    (NODE("MaxPool", ["a"], ["pooled"], kernel_shape=[3, 3], strides=[2, 2]),
+     lambda a: pooled(a, 0)),
+    (NODE("MaxPool", ["a"], ["padded"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
+     lambda a: pooled(a, 1)),
     (NODE("LeakyRelu", ["a"], ["leaky"], alpha=0.5), lambda a: np.where(a < 0, a / 2, a)),
 ]
 OF_TWO = [
     (NODE("Max", ["a", "y"], ["larger"]), np.maximum),
     (NODE("Max", ["y", "a"], ["larger_too"]), np.maximum),
     (NODE("Min", ["a", "y"], ["smaller"]), np.minimum),
+    (NODE("GlobalMaxPool", ["y"], ["of_all"]), lambda a, y: y.max((2, 3), keepdims=True)),
     (NODE("Max", ["a", "row"], ["broadcast"]), lambda a, y: np.maximum(a, ROW)),
 ]
 ROW = np.array([[1], [np.nan], [0], [-1], [0], [2]], np.float32)

@@ -5,6 +5,8 @@ same instruction gives NaN, so that bounds cost nothing; where both operands may
 comparison more.  `tir` is the module of expressions, which TVM 0.27 calls tirx.
 """
 
+import re
+
 
 def relu(tvm, tir, x):
     with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
@@ -46,6 +48,41 @@ def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
 
     with tvm.te.tag_scope(tag=tvm.topi.tag.COMM_REDUCE):
         return tvm.te.compute(shape, result)
+
+
+def max_pool(tvm, tir, x, attrs, shape):
+    """The largest number of each window; padding is none.  None for layouts that cut up a picture's
+    sides.  With TVM's tag, by which its schedules find the reduction."""
+    axes = _spatial_axes(attrs.layout)
+    if axes is None:
+        return None
+    window, strides, dilation, padding = ([int(i) for i in one] for one in (
+        attrs.pool_size, attrs.strides, attrs.dilation, attrs.padding))
+    before, after = [0] * len(shape), [0] * len(shape)
+    for n, axis in enumerate(axes):
+        before[axis] = padding[n]
+        end = (int(shape[axis]) - 1) * strides[n] + (window[n] - 1) * dilation[n] + 1
+        after[axis] = max(0, end - int(x.shape[axis]) - before[axis])
+    lowest = tvm.te.min_value(x.dtype)
+    wide = tvm.topi.nn.pad(x, before, after, lowest) if any(before + after) else x
+    taps = [tvm.te.reduce_axis((0, extent), "k%d" % n) for n, extent in enumerate(window)]
+    reduce = tvm.te.comm_reducer(lambda a, b: _chosen(tir, tvm.te.max, a, b), tvm.te.min_value)
+
+    def result(*at):
+        places = list(at)
+        for n, axis in enumerate(axes):
+            places[axis] = at[axis] * strides[n] + taps[n] * dilation[n]
+        return reduce(wide(*places), axis=taps)
+
+    with tvm.te.tag_scope(tag="pool_max"):
+        return tvm.te.compute(shape, result)
+
+
+def _spatial_axes(layout):
+    """Of the axes of a layout such as NCHW or NCHW16c those of depth, height and width."""
+    axes = re.findall(r"\d*[A-Za-z]", layout)
+    return [n for n, axis in enumerate(axes) if axis in "DHW"] \
+        if not set("".join(axes)) & set("dhw") else None
 
 
 def _chosen(tir, choose, a, b):

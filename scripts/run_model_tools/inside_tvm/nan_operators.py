@@ -34,18 +34,23 @@ def install(tvm):
     _replace(tvm, "clip", generic.schedule_injective,
              lambda attrs, inputs, shape: nan_arithmetic.clip(tvm, tir, inputs[0], attrs.a_min,
                                                               attrs.a_max))
+    for rank in (1, 2, 3):
+        _replace(tvm, "nn.max_pool%dd" % rank, generic.schedule_pool,
+                 lambda attrs, inputs, shape: nan_arithmetic.max_pool(tvm, tir, inputs[0], attrs,
+                                                                      shape))
 
 
 def _replace(tvm, name, schedule, compute):
-    """Has an operator of floats computed by another function, with the schedule that it has."""
+    """Has an operator of floats computed by another function, with the schedule that it has, where
+    that function can."""
     from tvm.relay.op.op import _wrap_default_fstrategy
 
     known = tvm.relay.op.get(name).get_attr("FTVMCompute")
 
     def chosen(attrs, inputs, out_type):
-        if not out_type.dtype.startswith("float"):
-            return known(attrs, inputs, out_type)
-        return [compute(attrs, inputs, [int(extent) for extent in out_type.shape])]
+        made = (compute(attrs, inputs, [int(extent) for extent in out_type.shape])
+                if out_type.dtype.startswith("float") else None)
+        return known(attrs, inputs, out_type) if made is None else [made]
 
     tvm.ir.register_op_attr(name, "FTVMCompute", chosen, 11)
     strategy = tvm.target.get_native_generic_func("%s_strategy" % name)

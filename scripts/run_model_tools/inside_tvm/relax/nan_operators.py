@@ -46,6 +46,16 @@ def install(tvm):
         return builder.call_te(lambda x: nan_arithmetic.clip(tvm, tir, x, *bounds), call.args[0],
                                primfunc_name_hint="clip")
 
+    def max_pool(builder, call):
+        shape = _extents(call)
+        if shape is None or call.attrs.layout != call.attrs.out_layout:
+            return None
+        return builder.call_te(
+            lambda x: nan_arithmetic.max_pool(tvm, tir, x, call.attrs, shape), call.args[0],
+            primfunc_name_hint="max_pool")
+
+    for rank in (1, 2, 3):
+        _replace(tvm, "nn.max_pool%dd" % rank, max_pool)
     _replace(tvm, "nn.relu", relu)
     _replace(tvm, "clip", clip)
 

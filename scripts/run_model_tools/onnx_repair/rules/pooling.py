@@ -213,8 +213,6 @@ def lp_pool(walk: Walk, node: Node) -> Value:
 @rule("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
-    if 3 <= x.rank <= 5:
-        return walk.graph.op(node.op, x)
     op = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
     return reduce(walk, op, x, list(range(2, x.rank)))
 
