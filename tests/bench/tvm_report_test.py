@@ -21,7 +21,7 @@ def make_model(ours: float) -> dict:
               "tvm-lean": {key: sample(10) for key in keys},
               "run_model": {key: sample(ours) for key in keys}}
     memory = {"params_mapped": 0, "params_copied": 0, "activations": 0}
-    return {"steady": steady, "starts": starts, "memory": memory}
+    return {"target": "native", "steady": steady, "starts": starts, "memory": memory}
 
 
 @pytest.mark.parametrize(("network", "figure", "ours", "reached"), [

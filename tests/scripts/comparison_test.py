@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_model import read_model, run_onnx
+from run_model_tools.verifying.choices import choice_behind
 from run_model_tools.verifying.comparison import compare
 from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
 from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
@@ -148,3 +149,44 @@ def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
         np.testing.assert_array_equal(sample, other)
     change = np.abs(np.array(samples) - want) / np.abs(want)
     assert 1e-7 < change.mean() < 1e-5 and change.max() < 1e-5
+
+
+def segmenter(path: Path) -> Path:
+    """Four classes of 64x64 places, the best of which is the output: conv -> ArgMax -> Cast."""
+    weights = np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["scores"], pads=[1, 1, 1, 1]),
+             helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
+             helper.make_node("Cast", ["best"], ["classes"], to=TensorProto.INT32)]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 64, 64])],
+        [helper.make_tensor_value_info("classes", TensorProto.INT32, [1, 64, 64])],
+        [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), str(path))
+    return path
+
+
+def test_an_index_is_right_where_rounding_decides_it_and_nowhere_else(tmp_path):
+    model = read_model(segmenter(tmp_path / "net.onnx"))
+    inputs = {"x": RANDOM.standard_normal((1, 3, 64, 64)).astype(np.float32)}
+    want, = model.run(inputs)
+    choice = choice_behind(model, inputs, 0)
+    assert choice is not None and choice.values.shape == (1, 4, 64, 64)
+    order = np.argsort(choice.values, axis=1)
+    assert np.array_equal(order[:, -1], want)
+    margin = np.take_along_axis(choice.values, order, 1)
+    closest = np.unravel_index(np.argmin(margin[:, -1] - margin[:, -2]), want.shape)
+    clear = np.unravel_index(np.argmax(margin[:, -1] - margin[:, -2]), want.shape)
+    limit = 1.01 * float((margin[:, -1] - margin[:, -2]).min() / np.abs(margin[:, -1][closest]))
+
+    def found(place, value):
+        have = want.copy()
+        have[place] = value
+        return compare("classes", want, have, limit, list,
+                       equally_good=lambda a, b: choice.equally_good(a, b, limit)).complaint
+
+    assert found(closest, order[:, -2][closest]) is None
+    assert "in 1 of 4096 places" in found(clear, order[:, -2][clear])
+    assert "in 1 of 4096 places" in found(closest, order[:, 0][closest])
+    assert "in 1 of 4096 places" in found(closest, 4)
+    assert choice_behind(read_model(segmenter(tmp_path / "cut.onnx"), outputs=["scores"]), inputs,
+                         0) is None

@@ -18,9 +18,10 @@ Where that does not suffice, the network may be one that multiplies rounding err
 decides by them.  So the reference is asked how much it changes itself when its weights and inputs
 do by JITTER of their values, and what is a few times that, in the slice, is let pass.  A wrong sum
 is wrong by hundreds of times as much.  The same holds for whole numbers, which have to be equal:
-indices of the largest value may differ where, and only where, the reference's own change with such
-noise.  A network whose own answer turns into another one by such noise (UNDECIDED) cannot be
-compared, and that is then said instead of a result.
+they may differ where, and only where, the reference's own change with such noise, or where they are
+indices of a largest value and rounding decides which one that is (choices.py).  A network whose own
+answer turns into another one by such noise (UNDECIDED) cannot be compared, and that is then said
+instead of a result.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ CHANCE = 4.0
 
 _ROOM = 1 + 1e-4
 
+EquallyGood = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Of the reference's whole numbers and others: true in each place where both are right."""
+
 _TINY = 1e-30
 """What 32-bit Arm's vectors take for zero."""
 
@@ -72,18 +76,20 @@ class Difference:
 
 def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
             noisy: Callable[[], Iterable[np.ndarray]], rounded: bool = False,
-            step: float | None = None) -> Difference:
+            step: float | None = None, equally_good: EquallyGood | None = None) -> Difference:
     """Compares an output with the reference's.
 
     noisy: gives the reference's output with weights and inputs changed by JITTER, some times; it is
     asked only where the difference is more than allowed.  rounded: of a network that rounds between
     its layers; step: how far this output's numbers are apart then, where that is known.
+    equally_good: tells of whole numbers where they stand for choices of the same worth; asked only
+    if some differ.
     """
     if want.shape != have.shape:
         return Difference(complaint=f"output '{name}' has the shape {have.shape} when compiled and "
                                     f"{want.shape} in the reference")
     if want.dtype.kind != "f" and step is None:
-        return _compare_exactly(name, want, have, noisy)
+        return _compare_exactly(name, want, have, noisy, equally_good)
     want, have = want.astype(np.float64), have.astype(np.float64)
     finite = np.isfinite(want)
     # Infinities of the right sign and NaNs are right where the reference has them.
@@ -207,14 +213,18 @@ def _roundings(want: np.ndarray, have: np.ndarray, samples: list[np.ndarray],
 
 
 def _compare_exactly(name: str, want: np.ndarray, have: np.ndarray,
-                     noisy: Callable[[], Iterable[np.ndarray]]) -> Difference:
+                     noisy: Callable[[], Iterable[np.ndarray]],
+                     equally_good: EquallyGood | None) -> Difference:
     wrong = want != have
     if not wrong.any():
         return Difference()
     share = float(np.mean(wrong))
-    for sample in noisy():
-        if sample.shape == want.shape:
-            wrong &= sample == want
+    if equally_good is not None:
+        wrong &= ~equally_good(want, have)
+    if wrong.any():
+        for sample in noisy():
+            if sample.shape == want.shape:
+                wrong &= sample == want
     if not wrong.any():
         return Difference(undecided=share > UNDECIDED and want.size > 1)
     at = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -20,6 +20,7 @@ from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import inputs as made_inputs
+from run_model_tools.verifying.choices import choice_behind
 from run_model_tools.verifying.comparison import JITTER, compare, compare_steps
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
 from run_model_tools.verifying.noise import noisy_runs, output_steps
@@ -82,7 +83,9 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                             name, want, have, tolerance,
                             lambda index=index, noisy=noisy: [  # type: ignore[misc]
                                 sample[index] for sample in noisy()],
-                            steps is not None, steps[index] if steps else None)
+                            steps is not None, steps[index] if steps else None,
+                            functools.partial(_equally_good, subject.model, inputs, index,
+                                              tolerance))
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
@@ -181,6 +184,14 @@ def host_compilers() -> list[list[str]]:
     """Commands that make programs for this machine of C code."""
     named = [shlex.split(os.environ[name]) for name in ("CC", "CXX") if os.environ.get(name)]
     return [*named, ["cc"], ["gcc"], ["g++"], ["clang"]]
+
+
+def _equally_good(model: SourceModel, inputs: Tensors, index: int, tolerance: float,
+                  want: np.ndarray, have: np.ndarray) -> np.ndarray:
+    choice = choice_behind(model, inputs, index)
+    if choice is None:
+        return np.zeros(want.shape, bool)
+    return choice.equally_good(want, have, tolerance)
 
 
 def _as_many(outputs: list[np.ndarray], wanted: list[np.ndarray]) -> list[np.ndarray]:

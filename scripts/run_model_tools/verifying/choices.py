@@ -1,0 +1,59 @@
+"""The values among which an index of the largest one was chosen.
+
+Two of them may be so close that rounding decides which one is larger.  An index is then right if
+the value at it is as large, within what values may differ by, as the one that the reference chose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.source_model import SourceModel
+from run_model_tools.verifying.comparison import slice_scale
+
+_KEEPS_ORDER = {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`values` along `axis`: what an output of indices was chosen among."""
+
+    values: np.ndarray
+    axis: int
+
+    def equally_good(self, want: np.ndarray, have: np.ndarray, tolerance: float) -> np.ndarray:
+        """Where the values at `have` and `want` are equal but for `tolerance` of each."""
+        values = np.moveaxis(self.values.astype(np.float64), self.axis, -1)
+        places = values.shape[:-1]
+        if want.size != np.prod(places, dtype=int):
+            return np.zeros(want.shape, bool)
+        count = values.shape[-1]
+        there = (have >= 0) & (have < count) & (want >= 0) & (want < count)
+        allowed = tolerance * np.moveaxis(slice_scale(np.nan_to_num(self.values)), self.axis, -1)
+
+        def at(array: np.ndarray, index: np.ndarray) -> np.ndarray:
+            inside = np.where(there, index, 0).astype(np.int64).reshape(*places, 1)
+            return np.take_along_axis(array, inside, -1).reshape(want.shape)
+
+        apart = np.abs(at(values, have) - at(values, want))
+        return there & (apart <= at(allowed, have) + at(allowed, want))
+
+
+def choice_behind(model: SourceModel, inputs: dict[str, np.ndarray], index: int) -> Choice | None:
+    """What output `index` was chosen among in the reference; None where it is no index of a largest
+    or smallest value."""
+    if not isinstance(model, OnnxModel):
+        return None
+    nodes = onnx.load(str(model.path), load_external_data=False).graph.node
+    makers = {name: node for node in nodes for name in node.output}
+    maker = makers.get(model.outputs[index])
+    while maker is not None and maker.op_type in _KEEPS_ORDER:
+        maker = makers.get(maker.input[0])
+    if maker is None or maker.op_type not in ("ArgMax", "ArgMin"):
+        return None
+    axis = next((a.i for a in maker.attribute if a.name == "axis"), 0)
+    return Choice(replace(model, cut=(maker.input[0],)).run(inputs)[0], axis)
