@@ -61,8 +61,8 @@ def blocked(channels: np.ndarray) -> np.ndarray:
     return np.moveaxis(padded.reshape(-1, LANES, *padded.shape[1:]), 1, 3)[None]
 
 
-def run(plan: Plan, image: np.ndarray, folder) -> dict[Tensor, np.ndarray]:
-    known = {plan.parameter_tensors[0]: image}
+def run(plan: Plan, inputs: dict[Tensor, np.ndarray], folder) -> dict[Tensor, np.ndarray]:
+    known = dict(inputs)
     for index, step in enumerate(plan.steps):
         inputs = [known[t] for t in step.inputs]
         if isinstance(step, LayerStep):
@@ -100,7 +100,7 @@ def test_stays_near_float32_and_leaves_no_layer_out(tmp_path):
         assert report == {"precision": "int8", "int8_layers": 4, "float32_layers": 0, "casts": 0}
         folder = tmp_path / f"{channels}_{high}"
         folder.mkdir()
-        got = run(quantized, image, folder)[quantized.outputs[0]]
+        got = run(quantized, {picture: image}, folder)[quantized.outputs[0]]
         expected = numbers[plan.outputs[0]]
         # A few steps of the last bytes, which are averages over 81 of them.
         assert np.abs(got - expected).max() < 0.02 * np.abs(expected).max()
@@ -134,3 +134,38 @@ def test_casts_where_float32_begins():
     assert [t.dtype for t in quantized.outputs] == ["float32", "float32"]
     kinds = [step.layer.kind for step in quantized.steps if isinstance(step, LayerStep)]
     assert kinds == ["conv2d_int8", "conv2d_int8", "dequantize"]
+
+
+def test_layers_that_are_kept_compute_in_float32_of_numbers_that_were_never_bytes(tmp_path):
+    plan, image, numbers = make_plan(np.random.default_rng(6))
+    picture = plan.parameter_tensors[0]
+    known = quantize.Quantizations(
+        quantizations(numbers, True),
+        {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])})
+    first, second = plan.steps[:2]
+    quantized, report = quantize.quantize(plan, AVX2, known, {second})
+    kinds = [step.layer.kind if isinstance(step, LayerStep) else type(step)
+             for step in quantized.steps]
+    # An average of what is float32 needs no bytes either.
+    assert kinds == ["conv2d_int8", ConvolutionStep, PoolingStep, RelayStep, "dense_int8"]
+    assert quantized.steps[0].layer.output_dtype == "float32"
+    assert quantized.steps[1].convolution is second.convolution
+    assert (report["int8_layers"], report["float32_layers"]) == (2, 2)
+
+
+def test_layers_alone_are_the_layers_of_the_whole_network(tmp_path):
+    plan, image, numbers = make_plan(np.random.default_rng(7))
+    picture = plan.parameter_tensors[0]
+    known = quantize.Quantizations(
+        quantizations(numbers, False),
+        {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])})
+    steps, alone = quantize.layers_alone(plan, AVX2, known)
+    assert [type(step) for step in steps] == [ConvolutionStep, ConvolutionStep, DenseStep]
+    known_numbers = {picture: image} | {
+        tensor: values.astype(np.float32) for tensor, values in numbers.items()}
+    # Each reads what float64 has for its inputs, and loses a few bytes' steps of its own.
+    got = run(alone, known_numbers, tmp_path)
+    for step, output in zip(steps, alone.outputs):
+        expected = numbers[step.output].reshape(got[output].shape)
+        error = np.abs(got[output] - expected).max() / np.abs(expected).max()
+        assert 0 < error < 0.02, step

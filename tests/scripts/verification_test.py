@@ -17,7 +17,7 @@ from run_model_tools.compiling import artifact, c_target, params_file
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import named_targets
-from run_model_tools.verifying import verification
+from run_model_tools.verifying import agreement, verification
 from run_model_tools.verifying.execution import NotRun
 from small_networks import save_two_by_two
 
@@ -187,7 +187,7 @@ def test_a_tolerance_of_zero_is_a_tolerance(tmp_path: Path) -> None:
 
     job = Job("net", read_model(save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))),
               find_target("native"), tmp_path, {"x": SHAPE}, calibration=tmp_path)
-    assert job.allowed == verification.INT8_TOLERANCE
+    assert job.allowed == agreement.ERROR
     assert replace(job, tolerance=0.0).allowed == 0
     assert replace(job, calibration=None).allowed == verification.TOLERANCE
 
@@ -197,3 +197,28 @@ def test_whole_numbers_are_made_up(command, tmp_path: Path) -> None:
     result = command("compile_model", "two.onnx", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["metadata"]["verification"]["done"]
+
+
+def test_a_network_of_8_bits_that_names_other_classes_is_refused(tmp_path: Path) -> None:
+    views = [{"x": np.zeros((1, 4), np.float32)} for _ in range(60)]
+
+    class Scores:
+        """Names class 2, by little."""
+        outputs, reference = ["scores"], "somebody"
+
+        def run(self, inputs):
+            return [np.float32([[0, 0, 1, 0.99]])]
+
+    def subject(wrong: int) -> verification.Subject:
+        def run(folder, machine, compilers, given):
+            return [[np.float32([[0, 0, 0.98 if i < wrong else 1, 0.99]])]
+                    for i in range(len(given))]
+        return verification.Subject(Scores(), tmp_path, {}, None, "llvm",  # type: ignore[arg-type]
+                                    [], lambda into: "this machine", run)
+
+    checked = verification.verify_int8(subject(1), views, 0.1, 0.98)
+    assert checked["top1_agreement"] == pytest.approx(59 / 60)
+    with pytest.raises(ToolError, match="2 of 60 views, and 98.0% are to be the same"):
+        verification.verify_int8(subject(2), views, 0.1, 0.98)
+    with pytest.raises(ToolError, match="1 of 60 views"):
+        verification.verify_int8(subject(1), views, 0.1, 1.0)

@@ -44,6 +44,7 @@ from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tflite.model import is_tflite, read_tflite
 from run_model_tools.tuning import selection
 from run_model_tools.verifying import verification
+from run_model_tools.verifying.agreement import AGREEMENT, ERROR
 
 REPORT_SCHEMA_VERSION = 1
 COMPILERS = ("auto", "relay", "relax")
@@ -105,7 +106,12 @@ def parse_arguments() -> argparse.Namespace:
                              "--calibration and our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
                         help="with --precision int8: pictures like those that the network will "
-                             "see, some dozens; activations' ranges are taken from them")
+                             "see, some dozens; activations' ranges are taken from three of four, "
+                             "and the network is judged on the others")
+    parser.add_argument("--agreement", type=float, metavar="X",
+                        help="with --precision int8: the share of views of pictures for which the "
+                             "best class has to be that of the float32 network; layers stay "
+                             f"float32 until it is (default: {AGREEMENT:g})")
     parser.add_argument("--tuning", choices=("auto", "none"), default="auto",
                         help="auto (default): use the tuning records of kernels/records/ that are "
                              "for this target; none: use none")
@@ -127,7 +133,7 @@ def parse_arguments() -> argparse.Namespace:
                              "value or to those around it (default: "
                              f"{verification.TOLERANCE:g}); with --precision int8 the root mean "
                              "square of the differences, relative to the float32 network's output "
-                             f"(default: {verification.INT8_TOLERANCE:g})")
+                             f"(default: {ERROR:g})")
     parser.add_argument("--tvm-python", metavar="PYTHON",
                         help="an interpreter that has its own TVM (0.8 to 0.19) and onnx, instead "
                              f"of build/tvm; also {tvm_process.OWN_TVM_VARIABLE}")
@@ -171,6 +177,11 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.precision == "int8" and args.kernels == "stock":
         raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
+    if args.agreement is not None and args.calibration is None:
+        raise ToolError(USAGE, "--agreement is for --precision int8: leave it out.")
+    if args.agreement is not None and not 0 <= args.agreement <= 1:
+        raise ToolError(USAGE, f"--agreement {args.agreement:g} is no share: name a number from 0 "
+                               "to 1.")
     frozen = read_frozen(args.freeze)
     given = dict(parse_shape(text) for text in args.shape)
     if is_tflite(args.model):
@@ -207,6 +218,7 @@ def make_job(args: argparse.Namespace) -> Job:
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision == "int8" else args.kernels,
         optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
+        agreement=AGREEMENT if args.agreement is None else args.agreement,
         cc=args.cc,
         flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
         build_c=not args.no_build,
@@ -222,6 +234,8 @@ def describe_kernels(kernels: dict | None) -> str:
     left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())
     return (f"kernels: ours for {kernels['layers']} layers ({kernels['instruction_set']})"
             + (f", {kernels['int8_layers']} in 8 bits" if "int8_layers" in kernels else "")
+            + (f", {len(kernels['kept_float32'])} kept in float32 for their errors"
+               if kernels.get("kept_float32") else "")
             + (f"; left to TVM: {left}" if left else ""))
 
 
@@ -251,8 +265,13 @@ def describe_verification(checked: dict) -> str:
     if "pictures" in checked:
         agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
                      if "top1_agreement" in checked else "on ")
-        return (f"verified: {where}; {agreement}{checked['pictures']} pictures, differs from "
-                f"float32 by {checked['relative_error']:.2f} ({checked['tolerance']:g} allowed)")
+        kind = ("views of other pictures" if checked["pictures_apart_from_calibration"]
+                else "other views of the same pictures")
+        return (f"verified: {where}; {agreement}{checked['pictures']} {kind}"
+                + (f" ({checked['asked_agreement']:.1%} asked)" if "top1_agreement" in checked
+                   else "")
+                + f", differs from float32 by {checked['relative_error']:.2g} "
+                  f"({checked['tolerance']:g} allowed)")
     return (f"verified: {where}; differs from {checked['reference']} by "
             f"{checked['relative_difference']:.1e} ({checked['tolerance']:g} allowed)")
 

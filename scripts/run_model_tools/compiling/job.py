@@ -26,6 +26,7 @@ from run_model_tools.compiling import (
     forms,
     params_file,
 )
+from run_model_tools.compiling.calibration_pictures import CalibrationViews
 from run_model_tools.compiling.cpu_features import needed_features
 from run_model_tools.compiling.graph_file import Graph, read_graph
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
@@ -44,6 +45,7 @@ from run_model_tools.targets import Target
 from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tuning.selection import Selection
 from run_model_tools.verifying import verification
+from run_model_tools.verifying.agreement import AGREEMENT, ERROR
 from run_model_tools.verifying.device_execution import run_on_device
 from run_model_tools.verifying.execution import NotRun
 from run_model_tools.verifying.inputs import split_pictures
@@ -76,6 +78,8 @@ class Job:
     precision: str = "float32"
     """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
     calibration: Path | None = None
+    agreement: float = AGREEMENT
+    """With it: the share of views for which the best class has to be float32's."""
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
@@ -87,7 +91,7 @@ class Job:
     verified: bool = True
     """Whether what was compiled is executed and compared before it is put in place."""
     tolerance: float | None = None
-    """Allowed difference; None stands for verification.TOLERANCE, or INT8_TOLERANCE."""
+    """Allowed difference; None stands for verification.TOLERANCE, or agreement.ERROR."""
     tvm_python: str | None = None
     compiler: str = "relay"
     """"relay", a graph and its parameters; "relax", one library (relax_job.py)."""
@@ -112,7 +116,7 @@ class Job:
         if self.tolerance is not None:
             return self.tolerance
         return (verification.TOLERANCE if self.calibration is None
-                else verification.INT8_TOLERANCE)
+                else ERROR)
 
     def possible_forms(self) -> tuple[str, ...]:
         """Those of the forms asked for that the target has."""
@@ -143,7 +147,8 @@ class Job:
         if self.tasks is not None:
             parts += ["tasks", self.tasks]
         if self.calibration is not None:
-            parts += [self.precision, calibration_pictures.digest(self.calibration)]
+            parts += [self.precision, calibration_pictures.digest(self.calibration),
+                      self.agreement, self.allowed]
         if self.optimize_for != winograd_bytes.SPEED:
             parts += ["optimized for", self.optimize_for]
         if self.compiler == "relax":
@@ -198,12 +203,12 @@ def compile_job(job: Job) -> dict[str, Any]:
     cc = linker_of(job)
     if not job.is_c:
         check_compiler(cc, job.target)
-    pictures = _calibration_tensors(job)
+    views = _calibration_views(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder, \
             tempfile.TemporaryDirectory(prefix="run_model-") as scratch:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
-            source = _source(job, Path(scratch), pictures)
+            source = _source(job, Path(scratch), views)
             made = _call_tvm(
                 job, folder, source, on_event=lambda event: tell(event["at"]),
                 target=job.target.tvm, host=job.target.host, kernels=job.kernels,
@@ -225,7 +230,7 @@ def compile_job(job: Job) -> dict[str, Any]:
         metadata = _describe(job, folder, graph, made, files)
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, folder, made, cc, pictures, source)
+            metadata["verification"] = _verify(job, folder, made, cc, views, source)
         seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     if job.flat:
@@ -233,12 +238,14 @@ def compile_job(job: Job) -> dict[str, Any]:
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-def _source(job: Job, scratch: Path, pictures: dict[str, np.ndarray]) -> dict[str, Any]:
+def _source(job: Job, scratch: Path, views: CalibrationViews | None) -> dict[str, Any]:
     """What the worker is told of the network, which it may be asked to compile more than once."""
     source: dict[str, Any] = {**job.model.request(), "shapes": job.shapes, "calibration": None}
-    if pictures:
-        source["calibration"] = str(scratch / "calibration.npz")
-        np.savez(source["calibration"], **pictures)
+    if views is not None:
+        paths = {part: str(scratch / f"{part}.npz") for part in ("seen", "judged")}
+        np.savez(paths["seen"], **views.seen)
+        np.savez(paths["judged"], **views.judged)
+        source["calibration"] = {**paths, "agreement": job.agreement, "error": job.allowed}
     return tvm_process.with_repaired_model(source, scratch)
 
 
@@ -251,10 +258,10 @@ def _call_tvm(job: Job, folder: Path, source: dict[str, Any], **request: Any) ->
         optimize_for=job.optimize_for, directory=str(folder.resolve()), **source, **request)
 
 
-def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
-    """The pictures that a network of 8 bits is calibrated with; none for another one."""
+def _calibration_views(job: Job) -> CalibrationViews | None:
+    """What a network of 8 bits is calibrated with and judged on; None for another one."""
     if job.calibration is None:
-        return {}
+        return None
     name = calibration_pictures.only_input(job.shapes)
     shape = job.shapes[name]
     layout = job.layouts.get(name) or (
@@ -264,7 +271,7 @@ def _calibration_tensors(job: Job) -> dict[str, np.ndarray]:
 
 
 def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
-            pictures: dict[str, np.ndarray], source: dict[str, Any]) -> dict[str, Any]:
+            views: CalibrationViews | None, source: dict[str, Any]) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
@@ -284,8 +291,10 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
                                    job.target.tvm, compilers, host_plan,
                                    on_device=on_device if job.target.device else None)
     try:
-        if pictures:
-            return verification.verify_int8(subject, split_pictures(pictures), job.allowed)
+        if views is not None:
+            return {**verification.verify_int8(subject, split_pictures(views.judged), job.allowed,
+                                               job.agreement),
+                    "pictures_apart_from_calibration": views.disjoint}
         return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}
@@ -303,6 +312,9 @@ def _compile_for_this_machine(job: Job, folder: Path, into: Path, made: dict[str
         raise NotRun(f"the compiler {cc}, which links for this machine, was not found")
     ours = made["kernels"]["method"] == "ours"
     lanes = made["kernels"]["lanes"] if ours else None
+    if "kept_float32" in made["kernels"]:
+        kept = [one["layer"] for one in made["kernels"]["kept_float32"]]
+        source = {**source, "calibration": {**source["calibration"], "kept": kept}}
     compiled = _call_tvm(job, into, source, target="native", host_lanes=lanes,
                          kernels="ours" if ours else "stock", cc=cc,
                          tuning={"files": [], "explicit": False})

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 
-from run_model_tools.inside_tvm import faster_folding, recurrent_operators
+from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
 
 # Instruction sets on which the kernels are used without being asked for (bench/README.md): measured
@@ -81,12 +81,20 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     import numpy as np
 
     from run_model_tools.kernels.int8 import rewriting as int8_rewriting
+    from run_model_tools.kernels.int8.fallback import Demand
+    from run_model_tools.kernels.int8.host import Host
 
-    with np.load(request["calibration"]) as file:
-        pictures = {name: file[name] for name in file.files}
-    return int8_rewriting.rewrite(
-        mod, target, pictures, tvm.target.Target(native_target(tvm)),
-        lambda module, host: faster_folding.build(tvm, module, host))
+    views = {}
+    for part in ("seen", "judged"):
+        with np.load(request["calibration"][part]) as file:
+            views[part] = {name: file[name] for name in file.files}
+    host = Host(tvm.target.Target(native_target(tvm)),
+                lambda module, target: faster_folding.build(tvm, module, target),
+                lambda what: tell(request, "work", at=what))
+    return int8_rewriting.rewrite(mod, target, int8_rewriting.Request(
+        views["seen"], views["judged"],
+        Demand(request["calibration"]["agreement"], request["calibration"]["error"]), host,
+        request["calibration"].get("kept")))
 
 
 def annotate(rewritten, graph):

@@ -7,19 +7,23 @@ precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import tvm
-from tvm.contrib import graph_executor
+from tvm import relay
 
+from run_model_tools.kernels.int8.host import Host
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.int8.weight_rounding import Moments
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Plan, PoolingStep
-from run_model_tools.kernels.relay import operators
-from run_model_tools.kernels.relay.emission import write_module
+from run_model_tools.kernels.plan import (
+    ConvolutionStep,
+    DenseStep,
+    Plan,
+    PoolingStep,
+    RelayStep,
+    Step,
+)
 from run_model_tools.kernels.tensors import Tensor
 
 # Numbers of each activation that are kept of one picture, evenly spread.
@@ -81,32 +85,64 @@ def activations(plan: Plan) -> list[Tensor]:
     return wanted
 
 
-def observe(plan: Plan, isa: Isa, host: tvm.target.Target,
-            pictures: list[dict[str, np.ndarray]], build: Callable,
+class FloatPlan:
+    """The plan in float32 on this machine, all of whose activations can be seen, and to whose
+    layers' outputs something can be added."""
+
+    def __init__(self, plan: Plan, isa: Isa, host: Host):
+        self.plan = plan
+        self.made = [tensor for tensor in activations(plan) if tensor not in plan.parameter_tensors]
+        self._added = {step.output: f"run_model_added_{i}" for i, step in enumerate(plan.steps)
+                       if isinstance(step, (ConvolutionStep, DenseStep))}
+        addends = {tensor: Tensor(tensor.shape) for tensor in self._added}
+        steps: list[Step] = []
+        for step in plan.steps:
+            if step.output in addends:
+                alone = Tensor(step.output.shape)
+                steps.append(replace(step, output=alone))
+                step = RelayStep([alone, addends[step.output]], step.output, lambda x, y: x + y,
+                                 "add")
+            steps.append(step)
+        parameters = [relay.var(name, shape=tensor.shape) for tensor, name in self._added.items()]
+        changed = Plan([*plan.parameters, *parameters],
+                       [*plan.parameter_tensors, *addends.values()], steps, plan.outputs)
+        self._executor = host.executor(changed, isa, [*plan.outputs, *self.made])
+
+    def run(self, picture: dict[str, np.ndarray]) -> dict[Tensor, np.ndarray]:
+        """All activations, and the inputs."""
+        for tensor, name in self._added.items():
+            self._executor.set_input(name, np.zeros(tensor.shape, np.float32))
+        self._executor.set_input(**picture)
+        self._executor.run()
+        first = len(self.plan.outputs)
+        values = {tensor: self._executor.get_output(first + i).numpy()
+                  for i, tensor in enumerate(self.made)}
+        return values | {tensor: np.asarray(picture[parameter.name_hint]) for parameter, tensor
+                         in zip(self.plan.parameters, self.plan.parameter_tensors)}
+
+    def run_with(self, step: Step, added: np.ndarray) -> None:
+        """The same picture once more, with something added to what a step makes."""
+        name = self._added[step.output]
+        self._executor.set_input(name, added)
+        self._executor.run()
+        self._executor.set_input(name, np.zeros_like(added))
+
+    def outputs(self) -> list[np.ndarray]:
+        """The network's, of the last run."""
+        return [self._executor.get_output(i).numpy() for i in range(len(self.plan.outputs))]
+
+
+def observe(floats: FloatPlan, pictures: list[dict[str, np.ndarray]],
             ) -> tuple[dict[Tensor, Observed], dict[Tensor, Moments]]:
     """Runs the plan on each picture, {input: array}: what was seen of each activation, and of the
-    inputs of each convolution, by its output.
-
-    `isa` is that of the plan, whose C code any CPU can run; `host` is this machine's target and
-    `build(module, target)` gives the compiled factory.
-    """
-    inputs = plan.parameter_tensors
-    made = [tensor for tensor in activations(plan) if tensor not in inputs]
-    module, layers = write_module(plan, isa, made)
-    operators.compile_all(layers.values(), host)
-    factory = build(module, host)
-    executor = graph_executor.GraphModule(factory["default"](tvm.cpu(0)))
-    seen = {tensor: Observed() for tensor in made}
-    steps = [step for step in plan.steps if isinstance(step, ConvolutionStep)]
+    inputs of each convolution, by its output."""
+    seen = {tensor: Observed() for tensor in floats.made}
+    steps = [step for step in floats.plan.steps if isinstance(step, ConvolutionStep)]
     moments = {step.output: Moments(step.convolution, len(pictures)) for step in steps}
     for picture in pictures:
-        executor.set_input(**picture)
-        executor.run()
-        values = {tensor: executor.get_output(i).numpy() for i, tensor in enumerate(made)}
-        for tensor, array in values.items():
-            seen[tensor].add(array)
-        values |= {tensor: np.asarray(picture[parameter.name_hint])
-                   for parameter, tensor in zip(plan.parameters, inputs)}
+        values = floats.run(picture)
+        for tensor in floats.made:
+            seen[tensor].add(values[tensor])
         for step in steps:
             moments[step.output].add([
                 values[t] for t in step.inputs[:len(step.convolution.input_shapes)]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 
@@ -38,23 +39,37 @@ class Quantizations:
     """Of the inputs of the convolutions, by what they make."""
 
 
-def quantize(plan: Plan, isa: Isa, known: Quantizations) -> tuple[Plan, dict[str, object]]:
+def quantize(plan: Plan, isa: Isa, known: Quantizations,
+             kept: Collection[Step] = ()) -> tuple[Plan, dict[str, object]]:
     """The plan in 8 bits wherever there is a kernel for it, and a report of its layers.
 
     Tensors between such layers hold bytes; others, and the network's outputs, stay float32.  Where
-    the two meet, a layer of its own casts.
+    the two meet, a layer of its own casts.  `kept`: layers that stay float32, as what they read
+    does.
     """
-    return _Quantizer(plan, isa, known).run()
+    return _Quantizer(plan, isa, known, kept).run()
+
+
+def layers_alone(plan: Plan, isa: Isa, known: Quantizations) -> tuple[list[Step], Plan]:
+    """The layers of the plan that bytes can stand for, and each of them by itself: a plan of what
+    it makes in 8 bits, as float32, of its inputs in float32, which are the plan's."""
+    return _Quantizer(plan, isa, known, ()).alone()
 
 
 class _Quantizer:
-    def __init__(self, plan: Plan, isa: Isa, known: Quantizations):
-        self.plan, self.isa = plan, isa
+    def __init__(self, plan: Plan, isa: Isa, known: Quantizations, kept: Collection[Step]):
+        self.plan, self.isa, self.kept = plan, isa, kept
         self.known = Quantizations(dict(known.tensors), known.pictures, known.moments)
         self.result = Plan(plan.parameters, plan.parameter_tensors, [], [], plan.output_is_tuple)
         self.floats: dict[Tensor, Tensor] = {t: t for t in plan.parameter_tensors}
         self.bytes: dict[Tensor, Tensor] = {}
         self.counts: Counter[str] = Counter()
+        self.exact: set[Tensor] = set()
+        """What layers that were chosen to stay float32 read, which is never bytes before."""
+        self.kept_outputs = {step.output for step in kept}
+        for step in reversed(plan.steps):
+            if self._stays(step):
+                self.exact.update(step.inputs)
         self.wants_bytes: dict[Tensor, bool] = defaultdict(bool)
         for step in plan.steps:
             if self._takes_bytes(step):
@@ -68,16 +83,58 @@ class _Quantizer:
         return self.result, {"precision": "int8", "int8_layers": self.counts["int8"],
                              "float32_layers": self.counts["float32"], "casts": self.counts["cast"]}
 
+    def alone(self) -> tuple[list[Step], Plan]:
+        steps: list[Step] = []
+        result = self.result = Plan([], [], [], [], True)
+        self.floats = {}
+        for step in self.plan.steps:
+            layer = self._layer_alone(step)
+            if layer is None:
+                continue
+            for tensor in step.inputs:
+                if tensor not in self.floats:
+                    result.parameter_tensors.append(tensor)
+                    self.floats[tensor] = tensor
+            inputs = [self._byte(tensor) if dtype == "uint8" else tensor
+                      for tensor, (_, dtype) in zip(step.inputs, layer.inputs)]
+            steps.append(step)
+            result.outputs.append(Tensor(layer.output_shape, layer.output_dtype))
+            result.steps.append(LayerStep(inputs, result.outputs[-1], layer))
+        return steps, result
+
+    def _layer_alone(self, step: Step) -> Layer | None:
+        if isinstance(step, DenseStep):
+            return self._dense(step)
+        if not isinstance(step, ConvolutionStep):
+            return None
+        quantized = self._convolution(step, None)
+        kernel = self._kernel(quantized)
+        if quantized is None or kernel is None:
+            return None
+        return kernel.make(quantized, self.isa, **kernel.options(quantized, self.isa)[0])
+
     def _takes_bytes(self, step: Step) -> bool:
         """Whether the step becomes a layer whose inputs are all bytes."""
+        if self._stays(step):
+            return False
         if isinstance(step, ConvolutionStep):
             return (not step.convolution.planar
                     and self._kernel(self._convolution(step, None)) is not None)
         return isinstance(step, PoolingStep) and self._pooling(step) is not None
 
+    def _stays(self, step: Step) -> bool:
+        """Whether it was chosen to stay float32, or serves only what was."""
+        if not isinstance(step, PoolingStep):
+            return step in self.kept
+        return step.output in self.exact or (
+            step.pooling.planar and self.kept_outputs.issuperset(step.inputs))
+
     def _convert(self, step: Step) -> None:
-        if isinstance(step, ConvolutionStep):
-            output = self._output(step) if self.wants_bytes[step.output] else None
+        if self._stays(step):
+            pass
+        elif isinstance(step, ConvolutionStep):
+            as_bytes = self.wants_bytes[step.output] and step.output not in self.exact
+            output = self._output(step) if as_bytes else None
             quantized = self._convolution(step, output)
             kernel = self._kernel(quantized) if quantized else None
             if kernel is not None:

@@ -1,0 +1,69 @@
+"""Which layers stay float32 is chosen by what each of them changes and what it costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from run_model_tools.kernels.convolution import Convolution, plain_lanes
+from run_model_tools.kernels.int8.fallback import Chooser, Demand, Sensitivity
+from run_model_tools.kernels.plan import ConvolutionStep
+from run_model_tools.kernels.tensors import Tensor
+
+VIEWS, CLASSES = 12, 20
+
+
+def layer(depth: int) -> ConvolutionStep:
+    """A layer whose work is in proportion to `depth` blocks of its input."""
+    shape = (1, depth, 8, 8, 8)
+    weight = np.zeros((8, depth * 8, 3, 3), np.float32)
+    conv = Convolution(weight, np.zeros(8, np.float32), (shape,), plain_lanes(depth * 8, 8),
+                       padding=(1, 1, 1, 1))
+    return ConvolutionStep([Tensor(shape)], Tensor((1, 1, 8, 8, 8)), conv)
+
+
+def chooser(sizes: list[float], depths: list[int], scores: bool = True, seed: int = 1) -> Chooser:
+    """Of layers that change outputs of unit variance by so much, each in its own way."""
+    random = np.random.default_rng(seed)
+    outputs = random.standard_normal((VIEWS, CLASSES))
+    changes = np.stack([size * random.standard_normal((VIEWS, CLASSES)) for size in sizes])
+    return Chooser(Sensitivity([layer(depth) for depth in depths], [outputs],
+                               [changes.astype(np.float32)], [scores]))
+
+
+def test_nothing_is_kept_where_nothing_is_lost():
+    assert chooser([0.001] * 4, [1] * 4).choose(Demand(0.98, 0.1)) == set()
+
+
+def test_what_spoils_the_answers_is_kept():
+    found = chooser([0.001, 0.9, 0.001, 0.7], [1, 1, 1, 1])
+    assert found.choose(Demand(0.98, 10)) == {1, 3}
+    assert found.alone(1) == pytest.approx(0.9, rel=0.3)
+
+
+def test_of_equal_changes_the_cheaper_layer_is_kept():
+    # With either one, the error is low enough.
+    found = chooser([0.08, 0.08], [8, 1], scores=False)
+    assert found.choose(Demand(0.98, 0.125)) == {1}
+
+
+def test_changes_that_cancel_count_together():
+    random = np.random.default_rng(3)
+    outputs = random.standard_normal((VIEWS, CLASSES))
+    change = random.standard_normal((VIEWS, CLASSES)).astype(np.float32)
+    found = Chooser(Sensitivity([layer(1), layer(1)], [outputs], [np.stack([change, -change])],
+                                [False]))
+    assert found.choose(Demand(0.98, 0.1)) == set()
+
+
+def test_all_are_kept_where_each_is_too_much():
+    assert chooser([5.0, 5.0, 5.0], [1, 2, 3]).choose(Demand(0.98, 0.1)) == {0, 1, 2}
+
+
+def test_every_output_has_to_do():
+    random = np.random.default_rng(4)
+    outputs = [random.standard_normal((VIEWS, CLASSES)), random.standard_normal((VIEWS, 50))]
+    changes = [np.zeros((2, VIEWS, CLASSES), np.float32),
+               np.stack([np.zeros((VIEWS, 50)), 0.5 * outputs[1]]).astype(np.float32)]
+    found = Chooser(Sensitivity([layer(1), layer(1)], outputs, changes, [True, False]))
+    assert found.choose(Demand(0.98, 0.1)) == {1}

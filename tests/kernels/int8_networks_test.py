@@ -1,0 +1,73 @@
+"""Whole networks in 8 bits: as near the float32 network as was asked for, or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx_networks import Network
+
+from run_model_tools import tvm_process
+
+CLASSES = 10
+
+
+def classifier() -> onnx.ModelProto:
+    n = Network(51, size=(24, 24))
+    x = n.relu(n.conv("x", 3, 16, 3))
+    x = n.add("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    y = n.relu(n.conv(n.relu(n.conv(x, 16, 32)), 32, 32, 3, groups=32))
+    x = n.add("Add", [x, n.conv(y, 32, 16)])
+    x = n.relu(n.conv(x, 16, 48, 3, strides=[2, 2]))
+    x = n.add("GlobalAveragePool", [x])
+    return n.model(n.add("Gemm", [n.add("Flatten", [x]), n.numbers(48, CLASSES)]))
+
+
+def views(seed: int, count: int) -> np.ndarray:
+    """Pictures whose pixels are alike where they are near each other."""
+    rough = np.random.default_rng(seed).standard_normal((count, 1, 3, 6, 6))
+    return np.kron(rough, np.ones((4, 4))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory) -> dict[str, dict]:
+    """What the worker says of the network by what is asked of it: (agreement, error)."""
+    folder = tmp_path_factory.mktemp("int8")
+    paths = {}
+    for part, seed, count in (("seen", 1, 12), ("judged", 2, 30)):
+        paths[part] = str(folder / f"{part}.npz")
+        np.savez(paths[part], x=views(seed, count))
+    model = folder / "model.onnx"
+    onnx.save(classifier(), str(model))
+    demands = {"little": (0.9, 0.3), "near": (0.9, 0.006), "impossible": (1.0, 1e-6)}
+    requests = []
+    for name, (agreement, error) in demands.items():
+        (folder / name).mkdir()
+        requests.append({
+            "onnx": str(model), "target": "native", "shapes": {"x": (1, 3, 24, 24)},
+            "opt_level": 3, "directory": str(folder / name), "kernels": "ours",
+            "precision": "int8",
+            "calibration": {**paths, "agreement": agreement, "error": error}})
+    results = tvm_process.call("compile_many", None, requests=requests)["results"]
+    return dict(zip(demands, results))
+
+
+def test_all_layers_are_bytes_where_that_will_do(answers):
+    kernels = answers["little"]["kernels"]
+    assert kernels["kept_float32"] == [] and kernels["float32_layers"] == 0
+    assert 0 < kernels["agreement"]["relative_error"] <= 0.1
+
+
+def test_layers_stay_float32_until_the_network_is_as_near_as_asked(answers):
+    kernels = answers["near"]["kernels"]
+    assert kernels["agreement"]["relative_error"] <= 0.006
+    assert answers["little"]["kernels"]["agreement"]["relative_error"] > 0.006
+    assert kernels["int8_layers"] >= 2
+    kept = kernels["kept_float32"]
+    assert kept and all(0 < one["alone_changes_outputs_by"] < 0.1 for one in kept)
+    assert 0 < sum(one["share_of_work"] for one in kept) < 0.9
+
+
+def test_a_network_that_loses_too_much_is_refused(answers):
+    assert "--agreement" in answers["impossible"]["error"]
+    assert "--tolerance" in answers["impossible"]["error"]
