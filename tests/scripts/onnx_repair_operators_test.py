@@ -133,6 +133,23 @@ def whole(dtype, *shape):
     return np.random.default_rng(6).integers(kind.min, kind.max + 1, shape, dtype)
 
 
+@pytest.mark.parametrize("channels, zeros, group", [
+    (8, (), 1), (128, (), 1), (600, (16,), 1), (400, (), 2)])
+def test_convolutions_of_bytes(channels, zeros, group):
+    """Exactly, also where sums are larger than float32's whole numbers."""
+    x, w = whole(np.uint8, 1, channels, 5, 4), whole(np.int8, 16, channels // group, 3, 3)
+    w_zero = np.full(zeros, 3, np.int8)
+    model, inputs = one("ConvInteger", [x, w, np.asarray(np.uint8(117)), w_zero],
+                        constants=(1, 2, 3), group=group)
+    (have,) = run(repaired(model, inputs), inputs)
+    windows = np.lib.stride_tricks.sliding_window_view(x[0].astype(int) - 117, (3, 3), (1, 2))
+    want = np.concatenate([
+        np.einsum("cyxij,ocij->oyx", part, weights.astype(int) - 3)
+        for part, weights in zip(np.split(windows, group), np.split(w, group))])
+    assert have.dtype == np.int32
+    np.testing.assert_array_equal(have[0], want)
+
+
 @pytest.mark.parametrize("attrs, scales, bias, output", [
     ({}, (), None, (np.float32(0.4), np.uint8(90))),
     ({"transB": 1, "alpha": 0.5}, (5,), whole(np.int16, 5).astype(np.int32),

@@ -187,3 +187,16 @@ def test_groups_of_queries_that_nobody_could_check_are_refused(constants, attrs,
                         constants=constants, num_heads=4, kv_num_heads=2, **attrs)
     with pytest.raises(ToolError, match=said):
         repaired(model, inputs)
+
+
+@pytest.mark.parametrize("first, rows", [(0, 0), (1, 0), (1, 1)])
+def test_products_of_operands_whose_rows_come_before_the_batch(first, rows):
+    shape = {(0, 0): (2, 3, 5, 4), (1, 0): (5, 2, 3, 4), (1, 1): (4, 2, 3, 5)}[first, rows]
+    matches("FusedMatMul", [noise(*shape), noise(4, 2, 3, 6)], domain=MICROSOFT,
+            transBatchA=first, transA=rows, transBatchB=1, alpha=0.5)
+
+
+def test_what_was_optimised_for_one_cpu_is_refused_with_what_to_do():
+    model, inputs = one("Conv", [noise(1, 8, 5, 5), noise(8, 8, 3, 3)], domain=f"{MICROSOFT}.nchwc")
+    with pytest.raises(ToolError, match="one kind of CPU.*ORT_ENABLE_EXTENDED"):
+        repaired(model, inputs)

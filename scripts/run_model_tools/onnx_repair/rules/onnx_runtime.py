@@ -12,6 +12,7 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "com.microsoft"
+_BLOCKED = "com.microsoft.nchwc"
 
 
 @rule("Gelu", "BiasGelu", "FastGelu", "QuickGelu", domain=_DOMAIN)
@@ -30,12 +31,13 @@ def gelus(walk: Walk, node: Node) -> Value:
 def fused_matmul(walk: Walk, node: Node) -> Value:
     values = []
     for value, key in ((node.tensor(0), "A"), (node.tensor(1), "B")):
+        axes = list(range(value.rank))
         if node.attrs.get(f"transBatch{key}", 0):
-            raise Refused("it moves the batch axis of an operand")
+            # The rows' axis is the first, before those of the batch.
+            axes = [*axes[1:-1], 0, axes[-1]]
         if node.attrs.get(f"trans{key}", 0):
-            value = transposed(walk, value, [*range(value.rank - 2), value.rank - 1,
-                                             value.rank - 2])
-        values.append(value)
+            axes[-2:] = axes[:-3:-1]
+        values.append(transposed(walk, value, axes))
     made = product(walk, *values)
     alpha = float(node.attrs.get("alpha", 1.0))
     return made if alpha == 1 else walk.graph.op("Mul", made, alpha)
@@ -81,3 +83,13 @@ def skip_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     y = walk.node_in("SimplifiedLayerNormalization" if simple else "LayerNormalization", 17,
                      list(inputs), 1, epsilon=epsilon)
     return [y, None, None, total][:max(node.outputs, 1)]
+
+
+@rule("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput",
+      "ReorderOutput", "Upsample", domain=_BLOCKED)
+def blocked(_walk: Walk, _node: Node) -> Value:
+    raise Refused(
+        "ONNX Runtime has optimised this file for one kind of CPU, with channels and weights in "
+        "blocks whose size the file does not say",
+        "take the file before that, or have it written again with graph_optimization_level = "
+        "ORT_ENABLE_EXTENDED.", "machine")

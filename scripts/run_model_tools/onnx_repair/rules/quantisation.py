@@ -172,16 +172,40 @@ def _rescaled(walk: Walk, total: Value, factor: Value, zero: Value) -> Value:
 
 def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, w: Value,
                         w_zero: Value | None) -> Value:
-    """A convolution of whole numbers, as one of float32 as long as that holds them exactly."""
+    """A convolution of whole numbers, as some of float32, which holds each one's sums exactly."""
+    graph = walk.graph
     if w_zero is not None and w_zero.size > 1:
         w_zero = reshaped(walk, w_zero, (w_zero.size, *[1] * (w.rank - 1)))
     x = cast(walk, centred(walk, x, x_zero, False), TensorProto.FLOAT)
-    w = cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT)
+    made = []
+    for part, factor in _exact_parts(walk, w, w_zero):
+        # Winograd's algorithm comes close to whole numbers only.
+        sums = cast(walk, graph.op("Round", convolved(walk, node, x, part, None)),
+                    TensorProto.INT32)
+        made.append(sums if factor == 1 else graph.op("Mul", sums, factor))
+    return made[0] if len(made) == 1 else graph.op("Add", *made)
+
+
+def _exact_parts(walk: Walk, w: Value, w_zero: Value | None) -> list[tuple[Value, int]]:
+    """(floats, factor) whose products' sum is `w` minus its zero point; convolved with
+    differences of bytes, all sums of a part's products stay below 2 ** 24."""
+    def fits(sums_of_weights: np.ndarray) -> bool:
+        return int(sums_of_weights.max(initial=0)) * 255 < 1 << 24
+
     taps = int(np.prod(w.shape[1:]))
-    if taps * 255 * 255 >= 1 << 24:
-        raise Refused(f"it sums {taps} products of bytes, which float32 does not hold exactly",
-                      "write it with QuantizeLinear and DequantizeLinear (QDQ).")
-    return cast(walk, convolved(walk, node, x, w, None), TensorProto.INT32)
+    if w.array is None or (w_zero is not None and w_zero.array is None):
+        if fits(np.array(taps * 255)):
+            return [(cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT), 1)]
+    else:
+        whole = np.asarray(w.array, np.int32)
+        whole = whole if w_zero is None else whole - np.asarray(w_zero.array, np.int32)
+        upper = (whole + 8) >> 4
+        for parts in ([(whole, 1)], [(upper, 16), (whole - 16 * upper, 1)]):
+            if all(fits(np.abs(part).sum(tuple(range(1, w.rank)))) for part, _ in parts):
+                return [(walk.graph.constant(part.astype(np.float32)), factor)
+                        for part, factor in parts]
+    raise Refused(f"it sums {taps} products of bytes, which float32 does not hold exactly",
+                  "write it with QuantizeLinear and DequantizeLinear (QDQ).")
 
 
 @rule("ConvInteger")
