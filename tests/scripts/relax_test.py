@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -72,13 +73,61 @@ def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
     assert [o["shape"] for o in metadata["outputs"]] == [[-1, 3]]
     shapes = [tried["x:0"] for tried in metadata["verification"]["shapes"]]
     assert shapes[0] == [4, 6] and len({tuple(s) for s in shapes}) == 3
-    # Of another number of rows than any of these, too.
-    x = np.ones((11, 6), np.float32)
+    # Samples do not meet, so that there are kernels of ours, of another number of rows, too.
+    assert metadata["kernels"]["method"] == "ours"
+    expected = onnxruntime.InferenceSession(str(folder / "rows.onnx"))
+    for rows in (0, 11):
+        x = np.random.default_rng(rows).standard_normal((rows, 6)).astype(np.float32)
+        np.savez(folder / "in.npz", x)
+        tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
+                         library=str(folder / "out/rows/native/model.so"))
+        with np.load(folder / "0.npz") as file:
+            np.testing.assert_allclose(file["arr_0"], expected.run(None, {"x:0": x})[0], rtol=1e-4,
+                                       atol=1e-5)
+
+
+def test_several_outputs_of_a_batch_of_pictures(folder, command):
+    """The second one has two rows for each picture."""
+    random = np.random.default_rng(2)
+    weights = [numpy_helper.from_array(a, n) for n, a in (
+        ("w", random.standard_normal((8, 3, 3, 3)).astype(np.float32)),
+        ("pairs", np.array([-1, 4])))]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("GlobalAveragePool", ["b"], ["c"]),
+             helper.make_node("Reshape", ["c", "pairs"], ["rows"])]
+    graph = helper.make_graph(
+        nodes, "two", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 9, 9])],
+        [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in ("c", "rows")], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(folder / "two.onnx"))
+    made = command("compile_model", "two.onnx", "--compiler", "relax", "--dynamic", "--out", "out",
+                   "--json", "--preprocessing", "none", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    metadata = json.loads(made.stdout)["metadata"]
+    assert metadata["kernels"]["method"] == "ours" and not metadata["kernels"]["left_to_tvm"]
+    assert [o["shape"] for o in metadata["outputs"]] == [[-1, 8, 1, 1], [-1, 4]]
+    x = random.standard_normal((5, 3, 9, 9)).astype(np.float32)
     np.savez(folder / "in.npz", x)
     tvm_process.call("run_relax", None, inputs=[str(folder / "in.npz")], outputs=str(folder),
-                     library=str(folder / "out/rows/native/model.so"))
+                     library=str(folder / "out/two/native/model.so"))
+    expected = onnxruntime.InferenceSession(str(folder / "two.onnx")).run(None, {"x": x})
     with np.load(folder / "0.npz") as file:
-        assert file["arr_0"].shape == (11, 3)
+        for name, wanted in zip(file.files, expected, strict=True):
+            np.testing.assert_allclose(file[name], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_that_mixes_samples_says_why_no_kernel_is_ours(folder, command):
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], "over_all", axis=0)]
+    graph = helper.make_graph(
+        nodes, "mixed", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(folder / "mixed.onnx"))
+    made = command("compile_model", "mixed.onnx", "--compiler", "relax", "--dynamic", "--out",
+                   "out", "--json", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    kernels = json.loads(made.stdout)["metadata"]["kernels"]
+    assert kernels["method"] == "stock" and "Softmax 'over_all' mixes samples" in kernels["reason"]
 
 
 @pytest.mark.full

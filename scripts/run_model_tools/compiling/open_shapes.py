@@ -8,6 +8,8 @@ import onnx
 
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.onnx_repair.repair import load
+from run_model_tools.onnx_repair.samples import Axes, NotApart, sample_axes
 from run_model_tools.verifying import inputs as made_inputs
 
 Shapes = dict[str, tuple[int, ...]]
@@ -28,6 +30,24 @@ def open_shapes(model: OnnxModel) -> Shapes:
         raise ToolError(USAGE, f"{model.path} leaves no extent of its inputs open: leave "
                                "--dynamic out, or export the network with open ones.")
     return shapes
+
+
+def open_batch(model: OnnxModel) -> tuple[Shapes, Axes]:
+    """The shapes of one sample, and where samples lie in batches, of a network that keeps them
+    apart (onnx_repair/samples.py).  Raises NotApart, also where more than a batch is open."""
+    one, names = {}, set()
+    graph = onnx.load(str(model.path), load_external_data=False).graph
+    first = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
+    for item in model.inputs:
+        shape = item.shape or ()
+        if [axis for axis, extent in enumerate(shape) if extent is None] != [0]:
+            raise NotApart(f"the input '{item.name}' has another shape than an open number of "
+                           "samples")
+        names.add(first[item.name][0].dim_param)
+        one[item.name] = (1, *(extent for extent in shape if extent is not None))
+    if len(names) > 1:
+        raise NotApart(f"the inputs have different open extents ({', '.join(sorted(names))})")
+    return one, sample_axes(load(model.path), one, str(model.path))
 
 
 def shapes_to_try(model: OnnxModel, given: Shapes) -> list[Shapes]:

@@ -19,10 +19,11 @@ from run_model_tools.compiling.job import (
     describe_tasks,
     linker_of,
 )
-from run_model_tools.compiling.open_shapes import shapes_to_try
+from run_model_tools.compiling.open_shapes import open_batch, shapes_to_try
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import directory_in_the_making, json_text
 from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.onnx_repair.samples import NotApart
 from run_model_tools.progress import stage
 from run_model_tools.verifying import verification
 from run_model_tools.verifying.execution import Machine, NotRun
@@ -50,25 +51,39 @@ def compile_job(job: Job) -> dict[str, Any]:
     cc = linker_of(job)
     check_compiler(cc, job.target)
     seconds = {}
+    extents = _extents(job)
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
-            made = _call_tvm(job, folder, on_event=lambda event: tell(event["at"]),
+            made = _call_tvm(job, extents, folder, on_event=lambda event: tell(event["at"]),
                              target=job.target.tvm, kernels=job.kernels, cc=cc)
         seconds["compile"] = round(time.monotonic() - start, 3)
         metadata = _describe(job, folder, made)
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, folder, made, cc)
+            metadata["verification"] = _verify(job, extents, folder, made, cc)
         seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-def _call_tvm(job: Job, folder: Path, **request: Any) -> dict[str, Any]:
+def _extents(job: Job) -> dict[str, Any]:
+    """What a request says of shapes.  A network that keeps the samples of an open batch apart is
+    compiled for one, which leaves it our kernels; of any other TVM gets what is open as it is."""
+    if not job.dynamic:
+        return {"shapes": job.shapes}
+    assert isinstance(job.model, OnnxModel)
+    try:
+        one, axes = open_batch(job.model)
+    except NotApart as error:
+        return {"shapes": job.shapes, "dynamic": True, "mixed": str(error)}
+    return {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}
+
+
+def _call_tvm(job: Job, extents: dict[str, Any], folder: Path, **request: Any) -> dict[str, Any]:
     return tvm_process.call(
-        "compile_relax", job.tvm_python, compiler="relax", shapes=job.shapes, dynamic=job.dynamic,
-        opt_level=job.opt_level, optimize_for=job.optimize_for, directory=str(folder.resolve()),
+        "compile_relax", job.tvm_python, compiler="relax", **extents, opt_level=job.opt_level,
+        optimize_for=job.optimize_for, directory=str(folder.resolve()),
         **job.model.request(), **request)
 
 
@@ -103,14 +118,15 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str) -> dict[str, Any]:
+def _verify(job: Job, extents: dict[str, Any], folder: Path, made: dict[str, Any],
+            cc: str) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
 
     def host_plan(into: Path) -> str:
         lanes = made["kernels"].get("lanes")
-        compiled = _call_tvm(job, into, target="native", host_lanes=lanes,
+        compiled = _call_tvm(job, extents, into, target="native", host_lanes=lanes,
                              kernels="ours" if lanes else "stock",
                              cc=os.environ.get("CXX") or "g++")
         return compiled["target"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.relax import aligned_constants, nan_operators
+from run_model_tools.inside_tvm.relax import aligned_constants, batches, nan_operators
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import rewrite
 
@@ -29,7 +29,6 @@ def compile_model(tvm, request):
     nan_operators.install(tvm)
     tell(request, "work", at="the network is read")
     module = read_onnx(tvm, request)
-    signature = describe(tvm, module["main"])
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         with tvm.transform.PassContext(opt_level=request["opt_level"]):
             try:
@@ -39,6 +38,11 @@ def compile_model(tvm, request):
                 if request.get("kernels") == "ours":
                     raise Refusal("kernels", str(error)) from error
                 objects, kernels = [], {"method": "stock", "reason": str(error)}
+            axes = request.get("batch_axes")
+            if axes:
+                module, more = batches.of_any_size(tvm, module, axes, target, Path(folder))
+                objects += more
+            signature = describe(tvm, module["main"])
             tell(request, "work", at="TVM compiles the rest")
             executable = build(tvm, module, target)
         tell(request, "work", at="the library is linked")

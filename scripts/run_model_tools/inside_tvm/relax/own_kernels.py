@@ -12,7 +12,8 @@ def rewrite(tvm, module, target, request, folder):
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
     if request.get("dynamic"):
-        raise Unusable("they are for networks of fixed shapes")
+        raise Unusable("they are for networks of fixed shapes and for batches of samples that are "
+                       "computed apart: %s" % request["mixed"])
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
