@@ -81,6 +81,13 @@ class Bench:
         count = network_count * len(arguments.threads)
         self._rule = QUICK if arguments.quick else StopRule(seconds=60 * arguments.minutes / count)
 
+    def prepare(self, network: Network) -> None:
+        """Compiles and converts, so that measure() need not. Raises CannotCompile."""
+        values = networks.inputs_of(network)
+        artifact = self._our_artifact(network)
+        with tempfile.TemporaryDirectory() as scratch:
+            self._make_runners(network, artifact, Inputs.write(values, Path(scratch)))
+
     def measure(self, network: Network) -> dict[str, object]:
         """The network's part of the report. Raises CannotCompile, OursFailed."""
         values = networks.inputs_of(network)

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from networks import Network, compile_network, reference_output
 from peers.processes import Process, RunnerFailed
+from peers.resume import earlier_report
 from peers.runners import our_runner
 from small_networks import save_two_by_two
 
@@ -41,15 +42,21 @@ def run(*arguments: object) -> subprocess.CompletedProcess:
                           capture_output=True, text=True, check=False)
 
 
+def measure(folder: Path, *more: object, threads: int = 2) -> subprocess.CompletedProcess:
+    return run("--networks", folder / "small.onnx", "--peers", "onnxruntime", "ncnn", "--threads",
+               threads, "--quick", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work",
+               folder / "work", "--peers-venv", Path(sys.prefix), "--json", folder / "report.json",
+               "--markdown", folder / "report.md", *more)
+
+
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess, Path]:
     folder = tmp_path_factory.mktemp("bench")
     save_network(folder / "small.onnx")
-    done = run("--networks", folder / "small.onnx", "--peers", "onnxruntime", "ncnn", "--threads",
-               2, "--quick", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work",
-               folder / "work", "--peers-venv", Path(sys.prefix), "--json", folder / "report.json",
-               "--markdown", folder / "report.md")
-    return done, folder
+    prepared = measure(folder, "--prepare")
+    assert (prepared.returncode, prepared.stdout) == (0, ""), prepared.stderr
+    assert not (folder / "report.json").exists()
+    return measure(folder), folder
 
 
 def test_measures_and_reports(outcome):
@@ -78,6 +85,26 @@ def test_says_what_is_left_out(outcome):
     assert [item["runner"] for item in report["left_out"]] == ["ncnn"]
     assert "ncnn is left out: it is not installed: ModuleNotFoundError" in done.stderr
     assert "- left out: ncnn: it is not installed" in done.stdout
+
+
+def test_goes_on_with_an_earlier_report(outcome):
+    _, folder = outcome
+    before = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    done = measure(folder, "--resume")
+    assert done.returncode == 0, done.stderr
+    after = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert after["networks"] == before["networks"]  # figures that no second run would repeat
+    assert "| small | 2 |" in done.stdout
+    other = measure(folder, "--resume", threads=1)
+    assert other.returncode != 0
+    assert "report.json was measured with threads [2], not [1]" in other.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema_version": 0}'])
+def test_does_not_go_on_with_what_is_no_report(tmp_path, text):
+    (tmp_path / "report.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit, match="leave --resume out to measure anew"):
+        earlier_report(tmp_path / "report.json", {})
 
 
 def test_a_network_that_does_not_compile_is_named(tmp_path):
@@ -121,7 +148,8 @@ def test_inputs_of_several_types(tmp_path):
     (["--json", "/not/there/report.json"], "its folder is not there"),
     (["--plot", "picture.jpeg"], "draws .png and .svg"),
     (["--kernels", "stock", "ours"], "--kernels is auto, ours, stock, or ours stock"),
-    (["--threads", "0"], "numbers above 0")])
+    (["--threads", "0"], "numbers above 0"),
+    (["--resume"], "--resume needs --json FILE")])
 def test_what_cannot_be_measured(arguments, message):
     done = run(*arguments, "--peers-venv", Path(sys.prefix))
     assert done.returncode != 0 and message in done.stderr
