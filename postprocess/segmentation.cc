@@ -232,9 +232,7 @@ class RowPainter {
         if (next == end && last == map_.width - 1) next = map_.width;
       }
       if (next == cell) {
-        for (std::size_t i = starts_[cell]; i < starts_[cell + 1]; ++i) {
-          row[i] = interpolated_or_equal(y, i);
-        }
+        mix(y, cell, row);
         ++cell;
         continue;
       }
@@ -243,8 +241,26 @@ class RowPainter {
     }
   }
 
-  std::uint8_t interpolated_or_equal(const Place& y, std::size_t column) const {
-    return class_at(task_, map_, columns_[column], y);
+  // Where the four pixels of the map around a cell do not agree. Of a mask they are read once for
+  // all of the picture's between them.
+  void mix(const Place& y, std::size_t cell, std::uint8_t* row) const {
+    const std::size_t first = starts_[cell], end = starts_[cell + 1];
+    if (first == end) return;
+    if (task_.form != SegmentationForm::kMask) {
+      for (std::size_t i = first; i < end; ++i) row[i] = class_at(task_, map_, columns_[i], y);
+      return;
+    }
+    const Corners corners(map_, columns_[first], y);
+    const float shares[] = {map_.share(corners.low_low), map_.share(corners.low_high),
+                            map_.share(corners.high_low), map_.share(corners.high_high)};
+    const auto threshold = static_cast<float>(task_.threshold);
+    const float down = y.weight;
+    for (std::size_t i = first; i < end; ++i) {
+      const float weight = columns_[i].weight;
+      const float value = between(between(shares[0], shares[1], weight),
+                                  between(shares[2], shares[3], weight), down);
+      row[i] = value >= threshold ? 1 : 0;
+    }
   }
 
   // Behind the last cell, from `cell` on and before `end`, whose two columns agree on `found`.
