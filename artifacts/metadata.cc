@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include <run_model/dtype.h>
@@ -65,9 +64,7 @@ MetadataFile parse_file(const JsonField& field) {
   if (const auto digits = find_member(field, "xxh3_64")) {
     const std::string& text = digits->string();
     if (!is_hex(text, 16)) digits->fail("is not 16 lower-case hexadecimal digits");
-    std::uint64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    file.xxh3_64 = value;
+    file.xxh3_64 = hex_number(text);
   }
   return file;
 }

@@ -1,7 +1,6 @@
 #include "artifacts/tar.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <run_model/error.h>
@@ -243,13 +242,12 @@ void TarReader::read_member(std::span<const std::byte> block) {
 void TarReader::read_pax_records(std::span<const std::byte> records) {
   std::string_view rest = as_text(records);
   while (!rest.empty()) {
-    std::size_t length = 0;
-    const char* begin = rest.data();
-    const auto [end, error] = std::from_chars(begin, begin + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(end - begin);
+    std::string_view behind = rest;
+    const std::size_t length = take_number<std::size_t>(behind).value_or(0);
+    const std::size_t digits = rest.size() - behind.size();
     // "N k=\n" is the shortest.
-    if (error != std::errc() || length > rest.size() || length < digits + 4 ||
-        rest[digits] != ' ' || rest[length - 1] != '\n') {
+    if (length > rest.size() || length < digits + 4 || rest[digits] != ' ' ||
+        rest[length - 1] != '\n') {
       fail("a record of an extended header is damaged");
     }
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
@@ -261,12 +259,9 @@ void TarReader::read_pax_records(std::span<const std::byte> records) {
     if (key == "path") next_.name = std::string(value);
     if (key.starts_with("GNU.sparse.")) fail("it holds a sparse file");
     if (key != "size") continue;
-    std::uint64_t bytes = 0;
-    const char* stop = value.data() + value.size();
-    const auto parsed = std::from_chars(value.data(), stop, bytes);
-    if (parsed.ec != std::errc() || parsed.ptr != stop)
-      fail("an extended header's size is no number");
-    next_.bytes = bytes;
+    const auto bytes = whole_number<std::uint64_t>(value);
+    if (!bytes) fail("an extended header's size is no number");
+    next_.bytes = *bytes;
   }
 }
 

@@ -1,10 +1,10 @@
 #include "base/system_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 
@@ -32,13 +32,8 @@ std::string first_line(const std::filesystem::path& path) {
 
 std::optional<std::uint64_t> read_number(const std::filesystem::path& path) {
   const std::string text = first_line(path);
-  const bool hexadecimal = text.starts_with("0x");
-  std::uint64_t value = 0;
-  const char* start = text.data() + (hexadecimal ? 2 : 0);
-  const auto [end, error] =
-      std::from_chars(start, text.data() + text.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end == start) return std::nullopt;
-  return value;
+  std::string_view rest = text;
+  return rest.starts_with("0x") ? hex_number(rest.substr(2)) : take_number<std::uint64_t>(rest);
 }
 
 std::filesystem::path cpu_file(int number, const char* file, const std::filesystem::path& root) {

@@ -1,8 +1,5 @@
 #include "base/text.h"
 
-#include <optional>
-#include <system_error>
-
 namespace run_model {
 namespace {
 
@@ -44,6 +41,13 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(character->bytes);
   }
   return true;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 std::string hex(std::span<const std::byte> bytes) {

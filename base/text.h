@@ -2,12 +2,15 @@
 // messages.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace run_model {
 
@@ -19,6 +22,34 @@ inline std::string_view as_text(std::span<const std::byte> bytes) {
 // Whether the bytes are well-formed UTF-8 (RFC 3629): no overlong forms, surrogates or code points
 // beyond U+10FFFF.
 bool is_utf8(std::string_view text);
+
+// The number that `text` begins with, which is taken off it; nothing, and nothing taken off, where
+// there is none or it is beyond T. Neither spaces nor '+' may come first.
+template <typename T>
+std::optional<T> take_number(std::string_view& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+// The same where nothing follows it.
+template <typename T>
+std::optional<T> whole_number(std::string_view text) {
+  const std::optional<T> value = take_number<T>(text);
+  return text.empty() ? value : std::nullopt;
+}
+
+// The hexadecimal number that `text` begins with, without 0x.
+inline std::optional<std::uint64_t> hex_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+// Without the spaces and ends of lines around it.
+std::string_view trimmed(std::string_view text);
 
 // Lower-case hexadecimal digits: two for each byte, or 16 for a number.
 std::string hex(std::span<const std::byte> bytes);

@@ -1,7 +1,6 @@
 #include <run_model/dtype.h>
 
 #include <array>
-#include <charconv>
 #include <limits>
 
 #include <run_model/error.h>
@@ -28,12 +27,10 @@ constexpr std::uint8_t kHandleCode = kDLOpaqueHandle;
 }
 
 // Reads a positive number of at most `max` from the front of `text`.
-int take_number(std::string_view& text, int max, std::string_view whole) {
-  int value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value <= 0 || value > max) throw_unknown(whole);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
+int take_count(std::string_view& text, int max, std::string_view whole) {
+  const auto value = take_number<int>(text);
+  if (!value || *value <= 0 || *value > max) throw_unknown(whole);
+  return *value;
 }
 
 }  // namespace
@@ -44,12 +41,12 @@ DLDataType parse_dtype(std::string_view text) {
   for (const NamedCode& named : kCodes) {
     if (!text.starts_with(named.prefix)) continue;
     std::string_view rest = text.substr(named.prefix.size());
-    int bits = take_number(rest, 64, text);
+    int bits = take_count(rest, 64, text);
     int lanes = 1;
     if (!rest.empty()) {
       if (rest[0] != 'x') throw_unknown(text);
       rest.remove_prefix(1);
-      lanes = take_number(rest, 1024, text);
+      lanes = take_count(rest, 1024, text);
     }
     if (!rest.empty() || (bits % 8 != 0 && bits != 1 && bits != 4)) throw_unknown(text);
     return {named.code, static_cast<std::uint8_t>(bits), static_cast<std::uint16_t>(lanes)};

@@ -1,6 +1,5 @@
 #include <run_model/graph.h>
 
-#include <charconv>
 #include <limits>
 #include <unordered_set>
 
@@ -18,12 +17,11 @@ constexpr std::size_t kMaxGraphDimensions = 32;
 // Attributes of a node are strings, numbers too.
 std::int64_t number_in_string(const JsonField& field, std::int64_t max) {
   const std::string& text = field.string();
-  std::int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > max) {
+  const auto value = whole_number<std::int64_t>(text);
+  if (!value || *value < 0 || *value > max) {
     field.fail("is " + in_quotes(text) + ", expected a number up to " + std::to_string(max));
   }
-  return value;
+  return *value;
 }
 
 // Graph-wide attributes are pairs of a type name and the list itself.

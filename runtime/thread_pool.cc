@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -16,12 +15,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <run_model/error.h>
+#include "base/text.h"
 #include "runtime/contention.h"
 #include "runtime/cpu/topology.h"
 #include "runtime/task_shares.h"
@@ -323,10 +322,8 @@ ThreadPool::~ThreadPool() = default;
 int ThreadPool::threads_from_environment(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr) return 0;
-  int value = 0;
-  auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
-  bool valid = error == std::errc() && *end == '\0' && value > 0;
-  return valid ? std::min(value, kMaxThreads) : 0;
+  const int value = whole_number<int>(text).value_or(0);
+  return std::clamp(value, 0, kMaxThreads);
 }
 
 int ThreadPool::default_threads() {

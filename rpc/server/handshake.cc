@@ -1,7 +1,6 @@
 #include "rpc/server/handshake.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -160,12 +159,8 @@ std::optional<ClientKey> parse_client_key(std::string_view text) {
     const std::string_view option = next_word(text);
     if (option.empty()) return result;
     if (!option.starts_with(kTimeout)) continue;
-    const std::string_view digits = option.substr(kTimeout.size());
-    double seconds = 0;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
-    const bool whole = error == std::errc() && end == digits.data() + digits.size();
-    if (whole && std::isfinite(seconds) && seconds > 0) result.timeout_seconds = seconds;
+    const double seconds = whole_number<double>(option.substr(kTimeout.size())).value_or(0);
+    if (std::isfinite(seconds) && seconds > 0) result.timeout_seconds = seconds;
   }
 }
 

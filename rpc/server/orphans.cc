@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include "base/system_file.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {
@@ -35,13 +35,8 @@ std::vector<pid_t> children_by_search() {
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    pid_t number = 0;
-    const auto [rest, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failure == std::errc() && rest == name.data() + name.size() &&
-        parent_of(entry->path()) == ::getpid()) {
-      children.push_back(number);
-    }
+    const auto number = whole_number<pid_t>(entry->path().filename().string());
+    if (number && parent_of(entry->path()) == ::getpid()) children.push_back(*number);
   }
   return children;
 }

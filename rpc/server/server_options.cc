@@ -1,6 +1,5 @@
 #include <run_model/rpc/server.h>
 
-#include <charconv>
 #include <cmath>
 
 #include <run_model/error.h>
@@ -77,14 +76,9 @@ HostPort parse_host_port(const std::string& what, std::string_view text) {
   } else if (host.find(':') != host.npos) {
     return refuse();
   }
-  const std::string_view digits = text.substr(colon + 1);
-  int port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (host.empty() || error != std::errc() || end != digits.data() + digits.size() || port < 1 ||
-      port > 65535) {
-    return refuse();
-  }
-  return {std::string(host), port};
+  const auto port = whole_number<int>(text.substr(colon + 1));
+  if (host.empty() || !port || *port < 1 || *port > 65535) return refuse();
+  return {std::string(host), *port};
 }
 
 std::string to_text(const HostPort& address) {

@@ -1,7 +1,6 @@
 #include "run_model/check_zoo/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <thread>
@@ -62,15 +61,11 @@ std::vector<std::string> forms() {
 
 Shard shard() {
   if (check_flags.shard.empty()) return {};
-  const char* end = check_flags.shard.data() + check_flags.shard.size();
-  std::size_t index = 0;
-  std::size_t count = 0;
-  const auto first = std::from_chars(check_flags.shard.data(), end, index);
-  if (first.ec == std::errc() && first.ptr != end && *first.ptr == '/') {
-    const auto second = std::from_chars(first.ptr + 1, end, count);
-    if (second.ec == std::errc() && second.ptr == end && index >= 1 && index <= count) {
-      return {index - 1, count};
-    }
+  std::string_view rest = check_flags.shard;
+  const auto index = take_number<std::size_t>(rest);
+  if (index && rest.starts_with('/')) {
+    const auto count = whole_number<std::size_t>(rest.substr(1));
+    if (count && *index >= 1 && *index <= *count) return {*index - 1, *count};
   }
   fail("--shard is " + in_quotes(check_flags.shard) +
        ", expected I/N, as in 1/4 for the first of four");

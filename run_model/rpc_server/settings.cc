@@ -1,6 +1,5 @@
 #include "run_model/rpc_server/settings.h"
 
-#include <charconv>
 #include <limits>
 
 #include <run_model/error.h>
@@ -85,13 +84,11 @@ std::uint64_t parse_size(const std::string& flag, std::string_view text) {
       digits.remove_suffix(1);
     }
   }
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() ||
-      value > std::numeric_limits<std::uint64_t>::max() >> shift) {
+  const auto value = whole_number<std::uint64_t>(digits);
+  if (!value || *value > std::numeric_limits<std::uint64_t>::max() >> shift) {
     fail(flag + " is " + in_quotes(text) + ", expected a size as in 512M or 2G");
   }
-  return value << shift;
+  return *value << shift;
 }
 
 rpc::HostPort parse_custom_address(std::string_view text) {

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "run_model/run_model/results.h"
 
 namespace run_model {
@@ -11,11 +11,8 @@ namespace {
 
 // COCO's own pictures are called by their numbers: 000000000139.jpg.
 std::optional<std::int64_t> number_of(const std::string& file_name) {
-  const std::string stem = std::filesystem::path(file_name).stem().string();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(stem.data(), stem.data() + stem.size(), number);
-  if (error != std::errc() || end != stem.data() + stem.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = whole_number<std::int64_t>(std::filesystem::path(file_name).stem().string());
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 double area_of(const Detection& found) {

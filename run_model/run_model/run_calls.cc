@@ -1,7 +1,6 @@
 #include "run_model/run_model/run_calls.h"
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -126,15 +125,12 @@ class Calls {
       const std::size_t point = path.find('.');
       const std::string_view text = path.substr(0, point);
       path = point == path.npos ? std::string_view() : path.substr(point + 1);
-      std::size_t index = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-      if (error != std::errc() || end != text.data() + text.size()) {
-        where.fail("has " + in_quotes(text) + ", expected the number of an item");
+      const auto index = whole_number<std::size_t>(text);
+      if (!index) where.fail("has " + in_quotes(text) + ", expected the number of an item");
+      if (value.kind() != RelaxValue::Kind::kTuple || *index >= value.items().size()) {
+        where.fail("asks for item " + std::to_string(*index) + " of " + value_name(value));
       }
-      if (value.kind() != RelaxValue::Kind::kTuple || index >= value.items().size()) {
-        where.fail("asks for item " + std::to_string(index) + " of " + value_name(value));
-      }
-      value = value.items()[index];
+      value = value.items()[*index];
     }
     return value;
   }

@@ -3,7 +3,6 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -44,13 +43,9 @@ std::string flag_type(const std::string& name) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
   if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = whole_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 const std::string kListHint = "--help lists the flags";

@@ -1,11 +1,11 @@
 #include "run_model/shared/memory_stages.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "base/system_file.h"
+#include "base/text.h"
 #include "runtime/call_context.h"
 
 namespace run_model {
@@ -13,11 +13,8 @@ namespace {
 
 // "1024 kB" in bytes. The kernel always writes kB there (proc(5)).
 std::optional<std::size_t> kilobytes(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || __builtin_mul_overflow(value, std::size_t{1024}, &value)) {
-    return std::nullopt;
-  }
+  auto value = take_number<std::size_t>(text);
+  if (value && __builtin_mul_overflow(*value, std::size_t{1024}, &*value)) return std::nullopt;
   return value;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -14,34 +13,18 @@
 
 #include <run_model/error.h>
 #include "base/system_file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
 
 // A number at the start of `text`, which is then taken off.
 std::optional<int> take_cpu_number(std::string_view& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0 || value > kHighestCpu) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  const auto value = take_number<int>(text);
+  return value && *value >= 0 && *value <= kHighestCpu ? value : std::nullopt;
 }
 
 namespace fs = std::filesystem;
-
-std::optional<std::int64_t> parse_int(const std::string& text) {
-  std::int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
-  return value;
-}
 
 std::optional<double> quota_in_cpus(std::optional<std::int64_t> quota,
                                     std::optional<std::int64_t> period) {
@@ -53,10 +36,11 @@ std::optional<double> quota_in_cpus(std::optional<std::int64_t> quota,
 std::optional<double> limit_of_group(const fs::path& directory) {
   std::string line = first_line(directory / "cpu.max");
   if (std::size_t space = line.find(' '); space != std::string::npos) {
-    return quota_in_cpus(parse_int(line.substr(0, space)), parse_int(line.substr(space + 1)));
+    return quota_in_cpus(whole_number<std::int64_t>(line.substr(0, space)),
+                         whole_number<std::int64_t>(line.substr(space + 1)));
   }
-  return quota_in_cpus(parse_int(first_line(directory / "cpu.cfs_quota_us")),
-                       parse_int(first_line(directory / "cpu.cfs_period_us")));
+  return quota_in_cpus(whole_number<std::int64_t>(first_line(directory / "cpu.cfs_quota_us")),
+                       whole_number<std::int64_t>(first_line(directory / "cpu.cfs_period_us")));
 }
 
 // The tightest limit of the group `name` below `mount` and of the groups above it. In a container

@@ -7,7 +7,8 @@
 #endif
 
 #include <bit>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -78,17 +79,12 @@ SymbolSearch find_loaded_symbol(const std::string& symbol,
 }  // namespace
 
 std::optional<GlibcVersion> parse_glibc_version(std::string_view text) {
-  GlibcVersion version;
-  const char* end = text.data() + text.size();
-  const auto [dot, major_error] = std::from_chars(text.data(), end, version.major);
-  if (major_error != std::errc() || dot == end || *dot != '.' || version.major < 0) {
-    return std::nullopt;
-  }
-  const auto [rest, minor_error] = std::from_chars(dot + 1, end, version.minor);
-  if (minor_error != std::errc() || (rest != end && *rest != '.') || version.minor < 0) {
-    return std::nullopt;
-  }
-  return version;
+  const auto major = take_number<int>(text);
+  if (!major || *major < 0 || !text.starts_with('.')) return std::nullopt;
+  text.remove_prefix(1);
+  const auto minor = take_number<int>(text);
+  if (!minor || *minor < 0 || (!text.empty() && text.front() != '.')) return std::nullopt;
+  return GlibcVersion{*major, *minor};
 }
 
 Host Host::current() {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 
 #include "base/system_file.h"
+#include "base/text.h"
 #include "run_model/run_model/machine/cpu_name.h"
 #include "run_model/run_model/machine/watch.h"
 #include "runtime/cpu/features.h"
@@ -53,19 +53,15 @@ std::string governors(const std::vector<int>& cpus, const fs::path& root) {
 
 std::optional<double> load_average(const fs::path& root) {
   const std::string line = first_line(root / "proc/loadavg");
-  double value = 0;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  return value;
+  std::string_view rest = line;
+  return take_number<double>(rest);
 }
 
 // "32K" or "1024K".
 std::uint64_t cache_bytes(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value > (std::uint64_t{1} << 40)) return 0;
-  const char unit = end == text.data() + text.size() ? '\0' : *end;
-  return unit == 'K' ? value << 10 : unit == 'M' ? value << 20 : value;
+  const auto value = take_number<std::uint64_t>(text);
+  if (!value || *value > (std::uint64_t{1} << 40)) return 0;
+  return text.starts_with('K') ? *value << 10 : text.starts_with('M') ? *value << 20 : *value;
 }
 
 std::vector<CpuCache> caches(int cpu, const fs::path& root) {

@@ -1,14 +1,15 @@
 #include "run_model/run_model/machine/cpu_name.h"
 
 #include <array>
-#include <charconv>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "base/system_file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -95,12 +96,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<std::uint32_t> parse_id(std::string_view text) {
-  const int base = text.starts_with("0x") ? 16 : 10;
-  if (base == 16) text.remove_prefix(2);
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc()) return std::nullopt;
-  return value;
+  const auto value =
+      text.starts_with("0x") ? hex_number(text.substr(2)) : take_number<std::uint64_t>(text);
+  if (!value || *value > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(*value);
 }
 
 // Arm's /proc/cpuinfo has a paragraph for each CPU, on older kernels with the fields of the core

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/system_file.h"
+#include "base/text.h"
 #include "run_model/run_model/machine/context.h"
 #include "runtime/cpu/topology.h"
 
@@ -53,9 +54,7 @@ void sample_sensors(MachineSample& sample, const fs::path& root) {
   // hot (19); see Raspberry Pi's documentation of vcgencmd get_throttled. The kernel gives the
   // number in hexadecimal without 0x.
   const std::string text = first_line(root / "sys/devices/platform/soc/soc:firmware/get_throttled");
-  std::uint64_t bits = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
-  if (error == std::errc()) sample.board_events = bits >> 16 & 0xf;
+  if (const auto bits = hex_number(text)) sample.board_events = *bits >> 16 & 0xf;
 }
 
 // Of this process's group in version 2; inside a container the group is the mount itself.
@@ -69,10 +68,8 @@ std::optional<std::uint64_t> quota_throttled(const fs::path& root) {
   }
   for (const std::string& folder : {"sys/fs/cgroup" + group, std::string("sys/fs/cgroup")}) {
     const std::string stat = read_system_file(root / (folder + "/cpu.stat"));
-    const std::string_view count = field(stat, "nr_throttled");
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), value);
-    if (error == std::errc()) return value;
+    std::string_view count = field(stat, "nr_throttled");
+    if (const auto value = take_number<std::uint64_t>(count)) return value;
   }
   return std::nullopt;
 }

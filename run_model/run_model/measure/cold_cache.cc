@@ -1,13 +1,13 @@
 #include "run_model/run_model/measure/cold_cache.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -27,14 +27,12 @@ std::string first_line(const std::filesystem::path& path) {
 }
 
 // "32768K" in bytes, as the kernel writes it; 0 for anything else.
-std::size_t parse_size(const std::string& text) {
-  std::size_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || value > kMaxBuffer) return 0;
-  if (rest == end) return value;
-  if (*rest == 'K') return value << 10;
-  if (*rest == 'M' && value <= (kMaxBuffer >> 20)) return value << 20;
+std::size_t parse_size(std::string_view text) {
+  const std::size_t value = take_number<std::size_t>(text).value_or(0);
+  if (value > kMaxBuffer) return 0;
+  if (text.empty()) return value;
+  if (text.front() == 'K') return value << 10;
+  if (text.front() == 'M' && value <= (kMaxBuffer >> 20)) return value << 20;
   return 0;
 }
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 #include <span>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -284,11 +285,9 @@ std::optional<OperationCount> pooling(std::string_view anchor, const NodeInfo& n
 }  // namespace
 
 std::optional<OperationCount> stated_operations(std::string_view multiply_adds) {
-  std::uint64_t value = 0;
-  const char* const end = multiply_adds.data() + multiply_adds.size();
-  const auto [stop, error] = std::from_chars(multiply_adds.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return agreed({product({2, value})}, "2 x multiply-adds of the layer's definition");
+  const auto value = whole_number<std::uint64_t>(multiply_adds);
+  if (!value) return std::nullopt;
+  return agreed({product({2, *value})}, "2 x multiply-adds of the layer's definition");
 }
 
 Work work_of(const FunctionName& name, const NodeInfo& node,
