@@ -8,6 +8,7 @@
 #include <run_model/graph.h>
 #include <run_model/tensor.h>
 #include "runtime/devices/entry_placement.h"
+#include "runtime/devices/graph_devices.h"
 #include "runtime/memory_plan.h"
 #include "runtime/param_binding.h"
 #include "runtime/storage_plan.h"

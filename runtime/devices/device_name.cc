@@ -1,7 +1,6 @@
 #include "runtime/devices/device_name.h"
 
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include <run_model/error.h>
@@ -48,20 +47,14 @@ std::string device_name(DLDevice device) {
 DLDevice parse_device_name(std::string_view text) {
   const std::size_t colon = text.find(':');
   const auto type = device_type_named(text.substr(0, colon));
-  int index = 0;
-  bool good = type.has_value();
-  if (colon != std::string_view::npos) {
-    const std::string_view digits = text.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    good = good && error == std::errc() && end == digits.data() + digits.size() && index >= 0 &&
-           index < kMostDeviceIndex && (type != kDLCPU || index == 0);
-  }
-  if (!good) {
+  const auto index = colon == text.npos ? 0 : whole_number<int>(text.substr(colon + 1));
+  if (!type || !index || *index < 0 || *index >= kMostDeviceIndex ||
+      (type == kDLCPU && *index != 0)) {
     throw Error(ErrorKind::kUsage, in_quotes(text) + " is no device",
                 "name one as cpu, opencl:0, vulkan:0 or cuda:0; --list-devices shows which there "
                 "are");
   }
-  return {*type, index};
+  return {*type, *index};
 }
 
 }  // namespace run_model

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <run_model/error.h>
+#include "runtime/devices/device_name.h"
+
 namespace run_model {
 namespace {
 
@@ -15,6 +18,20 @@ DeviceDriver* driver_where(Fits fits) {
 }
 
 }  // namespace
+
+void DeviceDriver::check_index(std::size_t index) {
+  const auto named = [&](std::size_t i) { return device_name({type(), static_cast<int>(i)}); };
+  if (const Absence& absent = absence(); !absent.reason.empty()) {
+    throw Error(ErrorKind::kIncompatible,
+                "device " + named(index) + " cannot be used: " + absent.reason, absent.hint);
+  }
+  const std::size_t there = count();
+  if (index < there) return;
+  throw Error(ErrorKind::kIncompatible,
+              "there is no device " + named(index) + ", " +
+                  (there == 1 ? "only " + named(0) : "the last one is " + named(there - 1)),
+              "--list-devices shows them");
+}
 
 std::span<DeviceDriver* const> device_drivers() {
   static const auto drivers = std::to_array<DeviceDriver*>({

@@ -36,6 +36,10 @@ class DeviceDriver {
   // Throw Error(kIncompatible) for an index that there is none of, or a device that cannot be used.
   virtual DeviceInfo info(std::size_t index) = 0;
   virtual std::unique_ptr<Device> open(std::size_t index) = 0;
+
+ protected:
+  // Throws where the driver is absent, or has no device of this index.
+  void check_index(std::size_t index);
 };
 
 // One in each of runtime/devices/{cuda,opencl,vulkan}/; they live as long as the program.

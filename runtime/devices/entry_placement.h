@@ -6,16 +6,34 @@
 #include <vector>
 
 #include <run_model/graph.h>
-#include "runtime/devices/device_memory.h"
+#include "runtime/devices/open_device.h"
 #include "runtime/memory_plan.h"
 #include "runtime/param_binding.h"
 
 namespace run_model {
 
-// The devices of a graph, one of each kind.
-using GraphDevices = std::vector<std::shared_ptr<OpenDevice>>;
+// Memory on a device that is freed together.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(std::shared_ptr<OpenDevice> device) : device_(std::move(device)) {}
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-DeviceAlignments alignments_of(const GraphDevices& devices);
+  OpenDevice& device() const { return *device_; }
+  std::size_t bytes() const { return bytes_; }
+
+  // Zeroed. Throws as Device::allocate does.
+  void* allocate(std::size_t bytes);
+  // Of something that allocate() gave; Device::part_alignment() holds.
+  void* part(void* memory, std::size_t offset, std::size_t bytes);
+
+ private:
+  std::shared_ptr<OpenDevice> device_;
+  std::size_t bytes_ = 0;
+  std::vector<void*> blocks_;
+  std::vector<void*> parts_;
+};
 
 // The tensors on one device: activations as planned, in one block where the device gives so much in
 // one piece, and parameters, which are copied to it here.

@@ -41,6 +41,14 @@ void check_wanted(const std::set<DLDeviceType>& used, const std::vector<DLDevice
 
 }  // namespace
 
+DeviceAlignments alignments_of(const GraphDevices& devices) {
+  DeviceAlignments alignments;
+  for (const auto& device : devices) {
+    alignments[device->id().device_type] = device->device().part_alignment();
+  }
+  return alignments;
+}
+
 GraphDevices open_graph_devices(Graph& graph, const Module& library,
                                 const std::vector<DLDevice>& wanted) {
   const std::set<DLDeviceType> with_code = devices_with_code(library);

@@ -1,11 +1,11 @@
 #include "runtime/devices/cuda/code_needs.h"
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <span>
 
 #include "base/byte_reader.h"
+#include "base/text.h"
 
 namespace run_model::cuda {
 namespace {
@@ -26,15 +26,6 @@ std::string_view after_directive(std::string_view ptx, std::string_view directiv
   return {};
 }
 
-// The number that `text` begins with, which is taken off it.
-std::optional<unsigned> take_version_number(std::string_view& text) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
 // A target's number, and the letter behind it for those that are not for all later GPUs: 'a' for
 // this one only, 'f' for its family.
 struct Target {
@@ -46,7 +37,7 @@ std::optional<Target> ptx_target(std::string_view ptx) {
   std::string_view word = after_directive(ptx, ".target");
   if (!word.starts_with("sm_")) return std::nullopt;
   word.remove_prefix(3);
-  const std::optional<unsigned> number = take_version_number(word);
+  const std::optional<unsigned> number = take_number<unsigned>(word);
   if (!number) return std::nullopt;
   return Target{*number, word.empty() ? '\0' : word[0]};
 }
@@ -82,10 +73,10 @@ std::string name_of(Target target) {
 std::optional<PtxVersion> ptx_version(const DeviceCode& code) {
   if (code.format != "ptx") return std::nullopt;
   std::string_view word = after_directive(code.data, ".version");
-  const std::optional<unsigned> major = take_version_number(word);
+  const std::optional<unsigned> major = take_number<unsigned>(word);
   if (!major || !word.starts_with('.')) return std::nullopt;
   word.remove_prefix(1);
-  const std::optional<unsigned> minor = take_version_number(word);
+  const std::optional<unsigned> minor = take_number<unsigned>(word);
   if (!minor) return std::nullopt;
   return PtxVersion{*major, *minor};
 }

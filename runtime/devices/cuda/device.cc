@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "runtime/devices/cuda/context.h"
-#include "runtime/devices/cuda/marks.h"
 #include "runtime/devices/cuda/memory.h"
 #include "runtime/devices/cuda/programs.h"
-#include "runtime/devices/cuda/recording.h"
+#include "runtime/devices/cuda/stream.h"
 
 namespace run_model::cuda {
 namespace {

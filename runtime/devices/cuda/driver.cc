@@ -56,17 +56,7 @@ class CudaDriver final : public DeviceDriver {
   }
 
   DeviceNumber device(std::size_t index) {
-    const Absence& absent = absence();
-    if (!absent.reason.empty()) {
-      throw Error(ErrorKind::kIncompatible, "CUDA cannot be used: " + absent.reason, absent.hint);
-    }
-    if (index >= count_) {
-      throw Error(
-          ErrorKind::kIncompatible,
-          "there is no device cuda:" + std::to_string(index) + ", " +
-              (count_ == 1 ? "only cuda:0" : "the last one is cuda:" + std::to_string(count_ - 1)),
-          "run_model --list-devices shows them");
-    }
+    check_index(index);
     DeviceNumber number = 0;
     check(api_->device_get(&number, static_cast<int>(index)));
     return number;

@@ -1,34 +1,21 @@
 #include "runtime/devices/opencl/api.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "runtime/devices/driver_library.h"
+
 namespace run_model {
 namespace {
 
-constexpr char kOpenClLibrary[] = "libOpenCL.so.1";
-
 OpenClApi load_opencl() {
   OpenClApi api;
-  void* library = ::dlopen(kOpenClLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    api.missing = std::string("there is no ") + kOpenClLibrary;
-    return api;
-  }
-  const auto find = [&](auto& function, const char* name) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    if (function == nullptr && api.missing.empty()) {
-      api.missing =
-          std::string(kOpenClLibrary) + " has no " + name + ", so it is older than OpenCL 1.2";
-    }
-  };
-#define RUN_MODEL_OPENCL_FIND(function) find(api.function, #function);
+  DriverLibrary library("libOpenCL.so.1", "OpenCL 1.2");
+#define RUN_MODEL_OPENCL_FIND(function) library.find(api.function, #function);
   RUN_MODEL_OPENCL_FUNCTIONS(RUN_MODEL_OPENCL_FIND)
 #undef RUN_MODEL_OPENCL_FIND
+  api.missing = library.problem();
   return api;
 }
 

@@ -28,9 +28,10 @@ OpenClBuffer& buffer_of(const void* handle) {
 
 class OpenClDevice final : public Device {
  public:
-  OpenClDevice(const OpenClApi& api, cl_platform_id platform, cl_device_id device, DLDevice id)
+  OpenClDevice(const OpenClApi& api, cl_platform_id platform, cl_device_id device, DLDevice id,
+               const DeviceInfo& info)
       : id_(id),
-        info_(describe_opencl_device(api, platform, device)),
+        info_(info),
         queue_(std::make_shared<OpenClQueue>(api, platform, device,
                                              device_name(id) + " (" + info_.name + ")")),
         events_(std::make_shared<OpenClEvents>(queue_)) {
@@ -172,8 +173,9 @@ class OpenClDevice final : public Device {
 }  // namespace
 
 std::unique_ptr<Device> open_opencl_device(const OpenClApi& api, cl_platform_id platform,
-                                           cl_device_id device, DLDevice id) {
-  return std::make_unique<OpenClDevice>(api, platform, device, id);
+                                           cl_device_id device, DLDevice id,
+                                           const DeviceInfo& info) {
+  return std::make_unique<OpenClDevice>(api, platform, device, id, info);
 }
 
 }  // namespace run_model

@@ -13,30 +13,6 @@
 
 namespace run_model {
 
-// The events of the commands since times are noted. A mark is how many there were.
-class OpenClEvents {
- public:
-  explicit OpenClEvents(std::shared_ptr<OpenClQueue> queue) : queue_(std::move(queue)) {}
-  ~OpenClEvents() { forget(); }
-  OpenClEvents(const OpenClEvents&) = delete;
-  OpenClEvents& operator=(const OpenClEvents&) = delete;
-
-  Device::Mark mark();
-  // From the start of the first command between the marks to the end of the last; 0 without any.
-  double seconds_between(Device::Mark first, Device::Mark second) const;
-  void forget();
-
-  // Where a command is to leave its event; null while times are not noted.
-  cl_event* next();
-
- private:
-  cl_ulong time_of(Device::Mark command, cl_profiling_info what) const;
-
-  std::shared_ptr<OpenClQueue> queue_;
-  std::vector<cl_event> events_;
-  bool noting_ = false;
-};
-
 // The kernels of one module of a library. TVM writes each as a program of its own: they may define
 // the same helpers.
 class OpenClModule {

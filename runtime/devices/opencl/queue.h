@@ -1,11 +1,14 @@
-// The context and the queue of an OpenCL device, and what goes wrong with them.
+// The context and the queue of an OpenCL device, the times of its commands, and what goes wrong.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <run_model/error.h>
+#include "runtime/devices/device.h"
 #include "runtime/devices/opencl/api.h"
 
 namespace run_model {
@@ -42,6 +45,30 @@ class OpenClQueue {
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
   bool notes_times_ = false;
+};
+
+// The events of the commands since times are noted. A mark is how many there were.
+class OpenClEvents {
+ public:
+  explicit OpenClEvents(std::shared_ptr<OpenClQueue> queue) : queue_(std::move(queue)) {}
+  ~OpenClEvents() { forget(); }
+  OpenClEvents(const OpenClEvents&) = delete;
+  OpenClEvents& operator=(const OpenClEvents&) = delete;
+
+  Device::Mark mark();
+  // From the start of the first command between the marks to the end of the last; 0 without any.
+  double seconds_between(Device::Mark first, Device::Mark second) const;
+  void forget();
+
+  // Where a command is to leave its event; null while times are not noted.
+  cl_event* next();
+
+ private:
+  cl_ulong time_of(Device::Mark command, cl_profiling_info what) const;
+
+  std::shared_ptr<OpenClQueue> queue_;
+  std::vector<cl_event> events_;
+  bool noting_ = false;
 };
 
 // What a handle of device memory points to: compiled code takes it for an address, and asserts that

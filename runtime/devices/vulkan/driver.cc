@@ -40,18 +40,7 @@ class VulkanDriver final : public DeviceDriver {
 
  private:
   const VulkanPhysicalDevice& device(std::size_t index) {
-    const Absence& absent = absence();
-    if (!absent.reason.empty()) {
-      throw Error(ErrorKind::kIncompatible, "Vulkan cannot be used: " + absent.reason, absent.hint);
-    }
-    if (index >= devices_.size()) {
-      const std::string there = devices_.size() == 1
-                                    ? "only vulkan:0 (" + devices_[0].info.name + ")"
-                                    : "vulkan:0 to vulkan:" + std::to_string(devices_.size() - 1);
-      throw Error(ErrorKind::kIncompatible,
-                  "there is no device vulkan:" + std::to_string(index) + ", " + there,
-                  "run_model --list-devices shows them");
-    }
+    check_index(index);
     return devices_[index];
   }
 

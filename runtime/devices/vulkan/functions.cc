@@ -1,6 +1,6 @@
 #include "runtime/devices/vulkan/functions.h"
 
-#include <dlfcn.h>
+#include "runtime/devices/driver_library.h"
 
 namespace run_model {
 namespace {
@@ -12,24 +12,16 @@ void set(Function& function, PFN_vkVoidFunction address) {
 
 }  // namespace
 
-std::string load_library(VulkanLibrary& library, const char* file) {
-  void* const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const reason = dlerror();
-    const std::string text = reason == nullptr ? "" : reason;
-    if (text.find("No such file") != std::string::npos) return std::string("there is no ") + file;
-    return std::string(file) + " cannot be opened (" + text + ")";
-  }
-  library.GetInstanceProcAddr =
-      reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(handle, "vkGetInstanceProcAddr"));
-  const std::string is_old = std::string(file) + " is older than Vulkan 1.1: it has no ";
-  if (library.GetInstanceProcAddr == nullptr) return is_old + "vkGetInstanceProcAddr";
-#define RUN_MODEL_VULKAN_LOAD(name)                                           \
-  set(library.name, library.GetInstanceProcAddr(VK_NULL_HANDLE, "vk" #name)); \
-  if (library.name == nullptr) return is_old + "vk" #name;
+std::string load_library(VulkanLibrary& functions, const char* file) {
+  DriverLibrary library(file, "Vulkan 1.1");
+  library.find(functions.GetInstanceProcAddr, "vkGetInstanceProcAddr");
+  if (functions.GetInstanceProcAddr == nullptr) return library.problem();
+#define RUN_MODEL_VULKAN_LOAD(name)                                               \
+  set(functions.name, functions.GetInstanceProcAddr(VK_NULL_HANDLE, "vk" #name)); \
+  if (functions.name == nullptr) library.note_missing("vk" #name);
   RUN_MODEL_VULKAN_LIBRARY_FUNCTIONS(RUN_MODEL_VULKAN_LOAD)
 #undef RUN_MODEL_VULKAN_LOAD
-  return {};
+  return library.problem();
 }
 
 std::string load_functions(const VulkanLibrary& library, VkInstance instance,

@@ -92,9 +92,8 @@ struct VulkanDeviceFunctions {
 
 #undef RUN_MODEL_VULKAN_MEMBER
 
-// Opens the library, which stays in the process: drivers leave threads and handlers behind that
-// must not lose their code. Returns why that failed, or an empty text.
-std::string load_library(VulkanLibrary& library, const char* file);
+// Returns why the library cannot be used, or an empty text.
+std::string load_library(VulkanLibrary& functions, const char* file);
 // The name of the first function that is not there, or an empty text.
 std::string load_functions(const VulkanLibrary& library, VkInstance instance,
                            VulkanInstanceFunctions& functions);

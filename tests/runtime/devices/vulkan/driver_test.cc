@@ -48,7 +48,7 @@ TEST(VulkanAbsenceTest, DISABLED_IsSaid) {
   EXPECT_THAT(driver.absence().hint, ::testing::HasSubstr("install"));
   EXPECT_EQ(driver.count(), 0U);
   EXPECT_TRUE(throws_error([&] { driver.open(0); }, ErrorKind::kIncompatible,
-                           {"Vulkan cannot be used", expected}));
+                           {"vulkan:0 cannot be used", expected}));
 }
 
 }  // namespace

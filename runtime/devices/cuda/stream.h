@@ -1,11 +1,15 @@
-// Points in a GPU's stream: CUDA's events.
+// What a GPU's stream gives beside copies and launches: points in it, which are CUDA's events, and
+// work noted once, which is a CUDA graph.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/devices/cuda/context.h"
+#include "runtime/devices/device.h"
 
 namespace run_model::cuda {
 
@@ -28,5 +32,9 @@ class Marks {
   std::size_t in_use_ = 0;
   std::vector<Event> events_;
 };
+
+// See Device::record: null where the driver is too old. The context is current.
+std::unique_ptr<DeviceRecording> record(const std::shared_ptr<GpuContext>& gpu,
+                                        const std::function<void()>& work);
 
 }  // namespace run_model::cuda
