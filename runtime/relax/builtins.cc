@@ -8,6 +8,7 @@
 
 #include <run_model/dtype.h>
 #include "base/text.h"
+#include "runtime/relax/executable.h"
 #include "runtime/relax/tracer.h"
 
 namespace run_model {
@@ -314,6 +315,12 @@ void make_tuple(RelaxCall& call) {
   std::vector<FfiValue> items;
   for (const FfiAny& item : call.args) items.emplace_back(item);
   call.result = FfiValue::of_array(std::move(items));
+  // A tuple that holds another twice, which holds another twice, would soon be without end.
+  const FfiArrayObject& made = *as_array(call.result);
+  if (made.all_items > kMostRelaxItems || made.depth > kDeepestRelaxTuple) {
+    call.fail("a tuple of " + std::to_string(made.all_items) + " items, " +
+              std::to_string(made.depth) + " deep");
+  }
 }
 
 const FfiValue& item_of(const RelaxCall& call) {

@@ -28,6 +28,11 @@ enum class RelaxFunctionKind : std::int32_t {
   kCompiled = 2,  // its instructions were compiled into the library's __vmtir__NAME
 };
 
+// Of the tuples that a function takes in all, and of each that it makes: far above what models
+// have, and small enough to allocate for and to follow.
+inline constexpr std::size_t kMostRelaxItems = std::size_t{1} << 16;
+inline constexpr std::size_t kDeepestRelaxTuple = 16;
+
 struct RelaxFunction {
   RelaxFunctionKind kind = RelaxFunctionKind::kPacked;
   std::string name;

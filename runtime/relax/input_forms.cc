@@ -1,7 +1,6 @@
 #include "runtime/relax/input_forms.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -17,17 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostInputDimensions = 32;
 
-// Far above what models take, and small enough to allocate for.
-constexpr std::int64_t kMostItems = std::int64_t{1} << 16;
-constexpr int kDeepestTuple = 16;
-
 constexpr DLDataType kNumberType{kDLInt, 64, 1};
-
-std::string_view without_spaces(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // What lies between two marks of `text`.
 std::optional<std::string_view> enclosed(std::string_view text, std::string_view before,
@@ -50,7 +39,7 @@ std::vector<std::string_view> items_of(std::string_view text) {
     if (c == '(' || c == '[') ++depth;
     if (c == ')' || c == ']') --depth;
     if (c != ',' || (depth > 0 && i < text.size())) continue;
-    const std::string_view item = without_spaces(text.substr(begin, i - begin));
+    const std::string_view item = trimmed(text.substr(begin, i - begin));
     if (!item.empty()) items.push_back(item);
     begin = i + 1;
   }
@@ -71,7 +60,7 @@ std::optional<std::string_view> annotation_of(std::string_view context) {
 
 // The arguments in "NAME(arguments)", if it is that.
 std::optional<std::string_view> arguments_in(std::string_view text, std::string_view name) {
-  text = without_spaces(text);
+  text = trimmed(text);
   if (!text.starts_with(name) || !text.ends_with(')')) return std::nullopt;
   text.remove_prefix(name.size());
   if (!text.starts_with('(')) return std::nullopt;
@@ -109,7 +98,7 @@ std::optional<std::string_view> tuple_items(std::string_view annotation) {
 
 // The type of a number, "R.Prim("int64")", since 0.27 "T.int64".
 std::optional<DLDataType> number_type(std::string_view annotation) {
-  std::string_view name = without_spaces(annotation);
+  std::string_view name = trimmed(annotation);
   if (const auto arguments = arguments_in(name, "R.Prim")) {
     const auto dtype = enclosed(*arguments, "\"", "\"");
     if (!dtype) return std::nullopt;
@@ -244,9 +233,12 @@ class FormReader {
   // (value, items, context)
   void read_tuple_check(const RelaxInstruction& call, Place& place) {
     const std::optional<std::int64_t> items = integer(call, 1);
-    if (place.is_tuple || !items || *items < 0 || *items > kMostItems) return;
+    if (place.is_tuple || !items || *items < 0) return;
+    const auto count = static_cast<std::size_t>(*items);
+    if (count > kMostRelaxItems - items_) return;
+    items_ += count;
     place.is_tuple = true;
-    place.items.resize(static_cast<std::size_t>(*items));
+    place.items.resize(count);
   }
 
   // (tuple, index)
@@ -290,14 +282,9 @@ class FormReader {
       }
       const auto number = enclosed(*context, "loc=param[", "]");
       const auto annotation = annotation_of(*context);
-      std::size_t parameter = 0;
-      if (!number || !annotation ||
-          std::from_chars(number->data(), number->data() + number->size(), parameter).ec !=
-              std::errc() ||
-          parameter >= places_.size()) {
-        continue;
-      }
-      fill_from(*annotation, places_[parameter], 0);
+      const auto parameter = whole_number<std::size_t>(number.value_or(""));
+      if (!annotation || !parameter || *parameter >= places_.size()) continue;
+      fill_from(*annotation, places_[*parameter], 0);
     }
   }
 
@@ -315,7 +302,7 @@ class FormReader {
     form.known = true;
   }
 
-  static void fill_from(std::string_view annotation, Place& place, int depth) {
+  static void fill_from(std::string_view annotation, Place& place, std::size_t depth) {
     RelaxInput& form = place.form;
     if (const auto words = tensor_words(annotation)) {
       form.dtype = parse_dtype(words->dtype);
@@ -325,10 +312,8 @@ class FormReader {
         // In tuples TVM writes T.int64(2) for 2.
         const std::string_view text =
             arguments_in(words->dims[i], "T.int64").value_or(words->dims[i]);
-        std::int64_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (error == std::errc() && end == text.data() + text.size()) {
-          form.dims[i].number = number;
+        if (const auto number = whole_number<std::int64_t>(text)) {
+          form.dims[i].number = *number;
         } else if (is_name(text)) {
           form.dims[i].symbol = text;
         }
@@ -341,7 +326,7 @@ class FormReader {
     } else if (const auto number = number_type(annotation)) {
       fill_number(form, *number);
     } else if (const auto items = tuple_items(annotation);
-               items && depth < kDeepestTuple && !place.is_tuple) {
+               items && depth < kDeepestRelaxTuple && !place.is_tuple) {
       place.is_tuple = true;
       for (const std::string_view item : items_of(*items)) {
         fill_from(item, place.items.emplace_back(), depth + 1);
@@ -354,6 +339,7 @@ class FormReader {
   std::vector<Place> places_;
   std::map<std::int64_t, Place*> registers_;
   std::vector<RelaxInput> forms_;
+  std::size_t items_ = 0;  // of all tuples
 };
 
 // Puts `value` where `path` leads to below `tuple`. What no value is put to is an empty tuple.

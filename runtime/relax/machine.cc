@@ -76,8 +76,6 @@ int call_from_compiled(void* self, const FfiAny* args, std::int32_t count, FfiAn
 
 }  // namespace
 
-RelaxMachine* current_relax_machine() { return machine_of_thread; }
-
 FfiValue make_relax_function(const ModelLibrary& library, const std::string& name) {
   FfiValue value = make_function(call_from_compiled, name);
   FfiFunctionObject& function = *as_function(value);

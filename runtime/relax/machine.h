@@ -72,7 +72,4 @@ class RelaxMachine {
   std::size_t depth_ = 0;  // of calls in each other
 };
 
-// The machine that runs on this thread: for compiled functions that call back.
-RelaxMachine* current_relax_machine();
-
 }  // namespace run_model

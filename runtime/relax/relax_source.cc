@@ -1,7 +1,6 @@
 #include "runtime/relax/relax_source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -16,10 +15,7 @@ namespace {
 // N of "p_N".
 std::optional<std::size_t> number_of_array(const std::string& name) {
   if (!name.starts_with("p_")) return std::nullopt;
-  std::size_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto [last, error] = std::from_chars(name.data() + 2, end, number);
-  return error == std::errc() && last == end ? std::optional(number) : std::nullopt;
+  return whole_number<std::size_t>(std::string_view(name).substr(2));
 }
 
 }  // namespace

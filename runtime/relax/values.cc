@@ -1,5 +1,6 @@
 #include "runtime/relax/values.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -105,6 +106,13 @@ FfiValue FfiValue::of_text(std::string_view text) {
 FfiValue FfiValue::of_array(std::vector<FfiValue> items) {
   auto* array = new_object<FfiArrayObject>(kFfiArray);
   array->items = std::move(items);
+  array->all_items = array->items.size();
+  for (const FfiValue& item : array->items) {
+    const FfiArrayObject* inner = as_array(item);
+    if (inner == nullptr) continue;
+    array->all_items += inner->all_items;
+    array->depth = std::max(array->depth, inner->depth + 1);
+  }
   array->data = array->items.data();
   array->size = static_cast<std::int64_t>(array->items.size());
   array->capacity = array->size;

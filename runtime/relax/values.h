@@ -75,6 +75,8 @@ struct FfiArrayObject : FfiObject {
   std::int64_t capacity = 0;
   void (*data_deleter)(void*) = nullptr;
   std::vector<FfiValue> items;
+  std::size_t all_items = 0;  // with those of the arrays among them, each as often as it is there
+  std::size_t depth = 1;
 };
 
 // Memory that tensors lie in, kept by whoever made it.

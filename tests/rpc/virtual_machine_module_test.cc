@@ -24,11 +24,9 @@ using testing_executor::number;
 using testing_executor::values_of;
 using testing_executor::vector_of;
 using testing_relax::branching_executable;
-using testing_relax::con;
 using testing_relax::dynamic_executable;
 using testing_relax::ExecutableBuilder;
 using testing_relax::FunctionLibrary;
-using testing_relax::imm;
 using testing_relax::reg;
 using testing_relax::small_executable;
 
@@ -44,24 +42,12 @@ std::shared_ptr<RemoteModule> machine_of(const ExecutableBuilder& builder) {
 // (x + x, (x, x + x)) of two numbers.
 ExecutableBuilder nested_executable() {
   ExecutableBuilder builder;
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t tuple = builder.packed("vm.builtin.make_tuple");
-  const std::int64_t add = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t context = builder.text("ErrorContext(fn=main)");
-  const std::int64_t bytes = builder.shape({8});
-  const std::int64_t shape = builder.shape({2});
   builder.begin("main", {"x"}, 6);
-  builder.call(kRelaxVoid, check, {reg(0), imm(1), con(float32), con(context)});
-  builder.call(kRelaxVoid, match, {reg(0), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(context)});
-  builder.call(1, storage, {reg(kRelaxMachine), con(bytes), imm(0), con(float32)});
-  builder.call(2, tensor, {reg(1), imm(0), con(shape), con(float32)});
-  builder.call(kRelaxVoid, add, {reg(0), reg(0), reg(2)});
-  builder.call(3, tuple, {reg(0), reg(2)});
-  builder.call(4, tuple, {reg(2), reg(3)});
+  builder.check_numbers(0, true, "ErrorContext(fn=main)");
+  builder.new_pair(2);
+  builder.call(kRelaxVoid, "add", {reg(0), reg(0), reg(2)});
+  builder.call(3, "vm.builtin.make_tuple", {reg(0), reg(2)});
+  builder.call(4, "vm.builtin.make_tuple", {reg(2), reg(3)});
   builder.ret(4);
   return builder;
 }

@@ -52,9 +52,8 @@ TEST(RelaxExecutableTest, ReadsTheFormWithoutMemoryScopesToo) {
 
 TEST(RelaxExecutableTest, ReadsNegativeImmediates) {
   ExecutableBuilder builder;
-  const std::int64_t copy = builder.packed("vm.builtin.copy");
   builder.begin("main", {}, 1);
-  builder.call(0, copy, {imm(-5)});
+  builder.call(0, "vm.builtin.copy", {imm(-5)});
   builder.ret(0);
   EXPECT_EQ(parse(builder.bytes()).instructions[0].arguments[0].value, -5);
 }

@@ -64,30 +64,23 @@ class FunctionLibrary : public ModelLibrary {
 // Two inputs of one symbolic dimension, and an output of twice as many elements.
 inline ExecutableBuilder dynamic_executable() {
   ExecutableBuilder builder;
-  const std::int64_t heap = builder.packed("vm.builtin.alloc_shape_heap");
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t make = builder.packed("vm.builtin.make_shape");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t twice_number = builder.packed("twice");
-  const std::int64_t add_number = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t context =
-      builder.text("ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((rows,), "
-                   "dtype=\"float32\")) ");
+  const std::string context =
+      "ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((rows,), "
+      "dtype=\"float32\")) ";
   builder.begin("main", {"x", "y"}, 8);
-  builder.call(2, heap, {reg(kRelaxMachine), imm(2)});
+  builder.call(2, "vm.builtin.alloc_shape_heap", {reg(kRelaxMachine), imm(2)});
   for (const std::int64_t input : {0, 1}) {
-    builder.call(kRelaxVoid, check, {reg(input), imm(1), con(float32), con(context)});
-    builder.call(kRelaxVoid, match,
-                 {reg(input), reg(2), imm(1), imm(input == 0 ? 1 : 3), imm(0), con(context)});
+    builder.check_numbers(input, false, context);
+    builder.call(
+        kRelaxVoid, "vm.builtin.match_shape",
+        {reg(input), reg(2), imm(1), imm(input == 0 ? 1 : 3), imm(0), con(builder.text(context))});
   }
-  builder.call(kRelaxVoid, twice_number, {reg(2)});
-  builder.call(3, make, {reg(2), imm(1), imm(1), imm(1)});
-  builder.call(4, storage, {reg(kRelaxMachine), reg(3), imm(0), con(float32)});
-  builder.call(5, tensor, {reg(4), imm(0), reg(3), con(float32)});
-  builder.call(kRelaxVoid, add_number, {reg(0), reg(1), reg(5)});
+  builder.call(kRelaxVoid, "twice", {reg(2)});
+  builder.call(3, "vm.builtin.make_shape", {reg(2), imm(1), imm(1), imm(1)});
+  builder.call(4, "vm.builtin.alloc_storage",
+               {reg(kRelaxMachine), reg(3), imm(0), con(builder.float32())});
+  builder.call(5, "vm.builtin.alloc_tensor", {reg(4), imm(0), reg(3), con(builder.float32())});
+  builder.call(kRelaxVoid, "add", {reg(0), reg(1), reg(5)});
   builder.ret(5);
   return builder;
 }
@@ -95,31 +88,17 @@ inline ExecutableBuilder dynamic_executable() {
 // An output of the sum of x and itself where `choice` is true, else of x and a constant.
 inline ExecutableBuilder branching_executable() {
   ExecutableBuilder builder;
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t decide = builder.packed("vm.builtin.read_if_cond");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t add_number = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t truth = builder.dtype(kFfiBoolType);
-  const std::int64_t context = builder.text("ErrorContext(fn=main)");
-  const std::int64_t bytes = builder.shape({8});
-  const std::int64_t shape = builder.shape({2});
-  const float values[] = {10, 20};
-  const std::int64_t constant = builder.tensor(
-      {2}, {kDLFloat, 32, 1}, std::string(reinterpret_cast<const char*>(values), sizeof(values)));
+  const std::string context = "ErrorContext(fn=main)";
   builder.begin("main", {"choice", "x"}, 6);
-  builder.call(kRelaxVoid, check, {reg(0), imm(0), con(truth), con(context)});
-  builder.call(kRelaxVoid, check, {reg(1), imm(1), con(float32), con(context)});
-  builder.call(kRelaxVoid, match, {reg(1), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(context)});
-  builder.call(2, storage, {reg(kRelaxMachine), con(bytes), imm(0), con(float32)});
-  builder.call(3, tensor, {reg(2), imm(0), con(shape), con(float32)});
-  builder.call(4, decide, {reg(0)});
+  builder.call(kRelaxVoid, "vm.builtin.check_tensor_info",
+               {reg(0), imm(0), con(builder.dtype(kFfiBoolType)), con(builder.text(context))});
+  builder.check_numbers(1, true, context);
+  builder.new_pair(3);
+  builder.call(4, "vm.builtin.read_if_cond", {reg(0)});
   builder.branch(4, 3);
-  builder.call(kRelaxVoid, add_number, {reg(1), reg(1), reg(3)});
+  builder.call(kRelaxVoid, "add", {reg(1), reg(1), reg(3)});
   builder.jump(2);
-  builder.call(kRelaxVoid, add_number, {reg(1), con(constant), reg(3)});
+  builder.call(kRelaxVoid, "add", {reg(1), con(builder.ten_and_twenty()), reg(3)});
   builder.ret(3);
   return builder;
 }

@@ -49,10 +49,10 @@ TEST(RelaxModelTest, RefusesShapesThatDoNotFit) {
 
 TEST(RelaxModelTest, RefusesFunctionsThatNobodyHas) {
   ExecutableBuilder builder = small_executable();
-  builder.functions[4].name = "fused_other";
+  builder.functions.back().name = "fused_other";
   EXPECT_TRUE(throws_error([&] { trace(builder.bytes()); }, ErrorKind::kIncompatible,
                            {"functions.so", "'fused_other'"}));
-  builder.functions[4].name = "vm.builtin.paged_attention_kv_cache_create";
+  builder.functions.back().name = "vm.builtin.paged_attention_kv_cache_create";
   EXPECT_TRUE(throws_error([&] { trace(builder.bytes()); }, ErrorKind::kIncompatible,
                            {"_create'", "language models"}));
 }

@@ -105,34 +105,20 @@ TEST(RelaxSessionTest, NamesWhatItDoesNotHave) {
 // main((a, (b,)), length) = a + b, where `length` has to be (2,).
 ExecutableBuilder tuple_executable() {
   ExecutableBuilder builder;
-  const std::int64_t check_tuple = builder.packed("vm.builtin.check_tuple_info");
-  const std::int64_t item = builder.packed("vm.builtin.tuple_getitem");
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t check_shape = builder.packed("vm.builtin.check_shape_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t add = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t context = builder.text("ErrorContext(fn=main, loc=param[1], param=length) ");
-  const std::int64_t bytes = builder.shape({8});
-  const std::int64_t shape = builder.shape({2});
+  const std::string text = "ErrorContext(fn=main, loc=param[1], param=length) ";
+  const std::int64_t context = con(builder.text(text));
   builder.begin("main", {"pair", "length"}, 8);
-  builder.call(kRelaxVoid, check_tuple, {reg(0), imm(2), con(context)});
-  builder.call(2, item, {reg(0), imm(0)});
-  builder.call(kRelaxVoid, check, {reg(2), imm(1), con(float32), con(context)});
-  builder.call(3, item, {reg(0), imm(1)});
-  builder.call(kRelaxVoid, check_tuple, {reg(3), imm(1), con(context)});
-  builder.call(4, item, {reg(3), imm(0)});
-  builder.call(kRelaxVoid, check, {reg(4), imm(1), con(float32), con(context)});
-  builder.call(kRelaxVoid, check_shape, {reg(1), imm(1), con(context)});
-  for (const std::int64_t value : {2, 4, 1}) {
-    builder.call(kRelaxVoid, match,
-                 {reg(value), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(context)});
-  }
-  builder.call(5, storage, {reg(kRelaxMachine), con(bytes), imm(0), con(float32)});
-  builder.call(6, tensor, {reg(5), imm(0), con(shape), con(float32)});
-  builder.call(kRelaxVoid, add, {reg(2), reg(4), reg(6)});
+  builder.call(kRelaxVoid, "vm.builtin.check_tuple_info", {reg(0), imm(2), context});
+  builder.call(2, "vm.builtin.tuple_getitem", {reg(0), imm(0)});
+  builder.check_numbers(2, false, text);
+  builder.call(3, "vm.builtin.tuple_getitem", {reg(0), imm(1)});
+  builder.call(kRelaxVoid, "vm.builtin.check_tuple_info", {reg(3), imm(1), context});
+  builder.call(4, "vm.builtin.tuple_getitem", {reg(3), imm(0)});
+  builder.check_numbers(4, false, text);
+  builder.call(kRelaxVoid, "vm.builtin.check_shape_info", {reg(1), imm(1), context});
+  for (const std::int64_t value : {2, 4, 1}) builder.match_pair(value, text);
+  builder.new_pair(6);
+  builder.call(kRelaxVoid, "add", {reg(2), reg(4), reg(6)});
   builder.ret(6);
   return builder;
 }
@@ -157,6 +143,35 @@ TEST(RelaxSessionTest, TakesTuplesAndShapesAsTensors) {
   executor.set_input("length", length);
   EXPECT_TRUE(throws_error([&] { executor.run(); }, ErrorKind::kMismatch,
                            {"param=length", "3, expected 2"}));
+}
+
+// Each call puts a tuple `width` times into the next.
+std::shared_ptr<FunctionLibrary> tuples_in_tuples(std::size_t width, int calls) {
+  ExecutableBuilder builder;
+  builder.begin("main", {"x"}, 2);
+  builder.check_numbers(0, true, "ErrorContext(fn=main)");
+  builder.call(1, "vm.builtin.make_tuple", std::vector<std::int64_t>(width, reg(0)));
+  for (int i = 1; i < calls; ++i) {
+    builder.call(1, "vm.builtin.make_tuple", std::vector<std::int64_t>(width, reg(1)));
+  }
+  builder.ret(1);
+  return std::make_shared<FunctionLibrary>(builder.bytes());
+}
+
+TEST(RelaxSessionTest, BoundsTheItemsOfTuplesInAll) {
+  EXPECT_EQ(GraphExecutor(tuples_in_tuples(2, 10)).outputs().size(), 1024u);
+  EXPECT_TRUE(throws_error([] { GraphExecutor(tuples_in_tuples(2, 60)); }, ErrorKind::kFormat,
+                           {"make_tuple", "131070 items, 16 deep"}));
+  EXPECT_TRUE(throws_error([] { GraphExecutor(tuples_in_tuples(1, 20)); }, ErrorKind::kFormat,
+                           "17 items, 17 deep"));
+  ExecutableBuilder builder;
+  builder.begin("main", {"x", "y"}, 2);
+  for (const std::int64_t parameter : {0, 1}) {
+    builder.call(kRelaxVoid, "vm.builtin.check_tuple_info", {reg(parameter), imm(40'000)});
+  }
+  builder.ret(0);
+  const RelaxExecutable executable = testing_relax::parse(builder.bytes());
+  EXPECT_EQ(input_forms(executable, *executable.find("main")).size(), 40'001u);
 }
 
 TEST(RelaxSessionTest, ReadsAnnotationsOfCompiledFunctions) {

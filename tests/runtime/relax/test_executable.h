@@ -1,6 +1,7 @@
 // The bytes of Relax executables, put together word by word.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,22 +46,26 @@ class ExecutableBuilder {
     return add_function(1, name, at, at, count, registers, std::move(parameters));
   }
 
-  std::int64_t constant(std::string bytes) {
-    constants.push_back(std::move(bytes));
-    return static_cast<std::int64_t>(constants.size()) - 1;
+  // The number of the constant, which is added where there is none like it.
+  std::int64_t constant(const std::string& bytes) {
+    const auto known = std::find(constants.begin(), constants.end(), bytes);
+    const std::int64_t number = known - constants.begin();
+    if (known == constants.end()) constants.push_back(bytes);
+    return number;
   }
   std::int64_t text(const std::string& value) { return constant(type(65) + bytes_of_text(value)); }
   std::int64_t shape(const std::vector<std::int64_t>& dims) {
     std::string out = type(69);
     put<std::uint64_t>(out, dims.size());
     for (const std::int64_t dim : dims) put(out, dim);
-    return constant(std::move(out));
+    return constant(out);
   }
   std::int64_t dtype(DLDataType value) {
     std::string out = type(5);
     put(out, value);
-    return constant(std::move(out));
+    return constant(out);
   }
+  std::int64_t float32() { return dtype({kDLFloat, 32, 1}); }
   std::int64_t tensor(const std::vector<std::int64_t>& dims, DLDataType dtype,
                       const std::string& data) {
     return constant(type(70) + testing_params::tensor_record(dims, dtype, data));
@@ -70,6 +75,36 @@ class ExecutableBuilder {
     instruction({1, target, function, static_cast<std::int64_t>(args.size())});
     words.insert(words.end(), args.begin(), args.end());
   }
+  // The same of a compiled function or a builtin, which is added where it is not there yet.
+  void call(std::int64_t target, const std::string& name, const std::vector<std::int64_t>& args) {
+    const auto known = std::find_if(functions.begin(), functions.end(),
+                                    [&](const Function& f) { return f.name == name; });
+    call(target, known == functions.end() ? packed(name) : known - functions.begin(), args);
+  }
+  // Checks that a register holds a float32 tensor of one dimension; where `pair`, of two numbers.
+  void check_numbers(std::int64_t at, bool pair, const std::string& context) {
+    call(kRelaxVoid, "vm.builtin.check_tensor_info",
+         {reg(at), imm(1), con(float32()), con(text(context))});
+    if (pair) match_pair(at, context);
+  }
+  // Checks that the shape in a register, or that of the tensor there, is [2].
+  void match_pair(std::int64_t at, const std::string& context) {
+    call(kRelaxVoid, "vm.builtin.match_shape",
+         {reg(at), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(text(context))});
+  }
+  // A new tensor of two float32 numbers, with its memory in the register before.
+  void new_pair(std::int64_t at) {
+    call(at - 1, "vm.builtin.alloc_storage",
+         {reg(kRelaxMachine), con(shape({8})), imm(0), con(float32())});
+    call(at, "vm.builtin.alloc_tensor", {reg(at - 1), imm(0), con(shape({2})), con(float32())});
+  }
+  // A constant of the two numbers 10 and 20.
+  std::int64_t ten_and_twenty() {
+    const float values[] = {10, 20};
+    return tensor({2}, {kDLFloat, 32, 1},
+                  std::string(reinterpret_cast<const char*>(values), sizeof(values)));
+  }
+
   void ret(std::int64_t value) { instruction({2, value}); }
   void jump(std::int64_t offset) { instruction({3, offset}); }
   void branch(std::int64_t condition, std::int64_t offset) { instruction({4, condition, offset}); }
@@ -146,25 +181,12 @@ class ExecutableBuilder {
 // out = add(x, constant), x and the constant of [2] float32.
 inline ExecutableBuilder small_executable() {
   ExecutableBuilder builder;
-  const std::int64_t check = builder.packed("vm.builtin.check_tensor_info");
-  const std::int64_t match = builder.packed("vm.builtin.match_shape");
-  const std::int64_t storage = builder.packed("vm.builtin.alloc_storage");
-  const std::int64_t tensor = builder.packed("vm.builtin.alloc_tensor");
-  const std::int64_t add = builder.packed("add");
-  const std::int64_t float32 = builder.dtype({kDLFloat, 32, 1});
-  const std::int64_t context = builder.text("ErrorContext(fn=main, loc=param[0], param=x, "
-                                            "annotation=R.Tensor((2,), dtype=\"float32\")) ");
-  const std::int64_t bytes = builder.shape({8});
-  const std::int64_t shape = builder.shape({2});
-  const float values[] = {10, 20};
-  const std::int64_t constant = builder.tensor(
-      {2}, {kDLFloat, 32, 1}, std::string(reinterpret_cast<const char*>(values), sizeof(values)));
   builder.begin("main", {"x"}, 4);
-  builder.call(kRelaxVoid, check, {reg(0), imm(1), con(float32), con(context)});
-  builder.call(kRelaxVoid, match, {reg(0), reg(kRelaxVoid), imm(1), imm(0), imm(2), con(context)});
-  builder.call(1, storage, {reg(kRelaxMachine), con(bytes), imm(0), con(float32)});
-  builder.call(2, tensor, {reg(1), imm(0), con(shape), con(float32)});
-  builder.call(kRelaxVoid, add, {reg(0), con(constant), reg(2)});
+  builder.check_numbers(0, true,
+                        "ErrorContext(fn=main, loc=param[0], param=x, "
+                        "annotation=R.Tensor((2,), dtype=\"float32\")) ");
+  builder.new_pair(2);
+  builder.call(kRelaxVoid, "add", {reg(0), con(builder.ten_and_twenty()), reg(2)});
   builder.ret(2);
   return builder;
 }
