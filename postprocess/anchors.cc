@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -60,7 +59,6 @@ std::vector<double> torchvision_scales(const TorchvisionAnchors& options) {
 AnchorGrid::AnchorGrid(const AnchorSource& source, double input_width, double input_height) {
   if (const auto* list = std::get_if<std::vector<Anchor>>(&source)) {
     list_ = list;
-    size_ = list->size();
   } else if (const auto* mediapipe = std::get_if<MediapipeAnchors>(&source)) {
     add_mediapipe(*mediapipe);
   } else if (const auto* torchvision = std::get_if<TorchvisionAnchors>(&source)) {
@@ -72,29 +70,24 @@ AnchorGrid::AnchorGrid(const AnchorSource& source, double input_width, double in
 
 Anchor AnchorGrid::at(std::size_t index) const {
   if (list_ != nullptr) return (*list_)[index];
-  const auto after =
-      std::upper_bound(maps_.begin(), maps_.end(), index,
-                       [](std::size_t place, const Map& map) { return place < map.first; });
-  const Map& map = *std::prev(after);
-  const std::size_t cell = (index - map.first) / map.sides.size();
-  const std::size_t row = cell / map.columns, column = cell % map.columns;
-  const Sides& sides = map.sides[(index - map.first) % map.sides.size()];
-  return {(static_cast<double>(column) + map.offset_x) / map.cells_x,
-          (static_cast<double>(row) + map.offset_y) / map.cells_y, sides.width, sides.height};
+  const CellMaps::Cell cell = cells_.at(index);
+  const Map& map = maps_[cell.map];
+  const Sides& sides = map.sides[cell.number];
+  return {(static_cast<double>(cell.column) + map.offset_x) / map.cells_x,
+          (static_cast<double>(cell.row) + map.offset_y) / map.cells_y, sides.width, sides.height};
 }
 
 void AnchorGrid::add_map(std::array<int, 2> rows_columns, Map map) {
   const auto rows = static_cast<std::size_t>(rows_columns[0]);
-  map.columns = static_cast<std::size_t>(rows_columns[1]);
+  const auto columns = static_cast<std::size_t>(rows_columns[1]);
   // Without any side it has no anchors.
   if (map.sides.empty()) return;
-  if (rows > (kMaxAnchors - size_) / map.columns / map.sides.size()) {
+  if (rows > (kMaxAnchors - cells_.size()) / columns / map.sides.size()) {
     throw Error(ErrorKind::kMismatch,
                 "the task's anchors are more than " + std::to_string(kMaxAnchors),
                 "correct the feature maps or strides in its description");
   }
-  map.first = size_;
-  size_ += rows * map.columns * map.sides.size();
+  cells_.add(rows, columns, map.sides.size());
   maps_.push_back(std::move(map));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <run_model/task.h>
+#include "postprocess/cell_maps.h"
 
 namespace run_model {
 
@@ -20,14 +21,12 @@ class AnchorGrid {
   // `source` has to stay. Throws Error(kMismatch) where there would be millions.
   AnchorGrid(const AnchorSource& source, double input_width, double input_height);
 
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return list_ != nullptr ? list_->size() : cells_.size(); }
   Anchor at(std::size_t index) const;
 
  private:
   // Cells in rows, each of which has an anchor of all of the sides.
   struct Map {
-    std::size_t first = 0;  // the place of its first anchor
-    std::size_t columns = 0;
     double offset_x = 0.5, offset_y = 0.5;  // of the centre, in cells
     double cells_x = 0.0, cells_y = 0.0;    // in the input's sides
     std::vector<Sides> sides;
@@ -38,7 +37,7 @@ class AnchorGrid {
   void add_default_boxes(const TorchvisionAnchors& options);
   void add_pyramid(const PyramidAnchors& options, double input_width, double input_height);
 
-  std::size_t size_ = 0;
+  CellMaps cells_;
   std::vector<Map> maps_;
   const std::vector<Anchor>* list_ = nullptr;
 };

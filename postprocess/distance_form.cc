@@ -7,24 +7,17 @@
 #include <utility>
 
 #include "postprocess/candidates.h"
+#include "postprocess/cell_maps.h"
 
 namespace run_model {
 namespace {
 
-struct CellMap {
-  std::size_t first = 0, columns = 0;
-  int stride = 0;
-};
-
 // Maps cover the input, so that of a side that the stride does not divide one more cell is begun.
-std::vector<CellMap> maps_of(const DistancesForm& form, const InputSides& input,
-                             std::size_t& cells) {
-  std::vector<CellMap> maps;
-  cells = 0;
+CellMaps maps_of(const DistancesForm& form, const InputSides& input) {
+  CellMaps maps;
   for (const int stride : form.strides) {
-    const auto columns = static_cast<std::size_t>(std::ceil(input.width / stride));
-    maps.push_back({cells, columns, stride});
-    cells += columns * static_cast<std::size_t>(std::ceil(input.height / stride));
+    maps.add(static_cast<std::size_t>(std::ceil(input.height / stride)),
+             static_cast<std::size_t>(std::ceil(input.width / stride)));
   }
   return maps;
 }
@@ -41,16 +34,15 @@ double mean_of_bins(const float* numbers, std::size_t bins) {
   return sum / all;
 }
 
-Box decode_distances(const DistancesForm& form, const float* at, const CellMap& map,
-                     std::size_t cell) {
+Box decode_distances(const DistancesForm& form, const float* at, const CellMaps::Cell& cell) {
+  const int stride = form.strides[cell.map];
   std::array<double, 4> sides{};
   for (std::size_t i = 0; i < sides.size(); ++i) {
     sides[i] = form.bins == 0 ? at[i] : mean_of_bins(at + i * form.bins, form.bins);
-    if (form.in_cells) sides[i] *= map.stride;
+    if (form.in_cells) sides[i] *= stride;
   }
-  const std::size_t row = cell / map.columns, column = cell % map.columns;
-  const double x = (static_cast<double>(column) + form.point_offset) * map.stride;
-  const double y = (static_cast<double>(row) + form.point_offset) * map.stride;
+  const double x = (static_cast<double>(cell.column) + form.point_offset) * stride;
+  const double y = (static_cast<double>(cell.row) + form.point_offset) * stride;
   return {x - sides[0], y - sides[1], x + sides[2], y + sides[3]};
 }
 
@@ -59,8 +51,8 @@ Box decode_distances(const DistancesForm& form, const float* at, const CellMap& 
 CandidateBlocks distance_blocks(const DistancesForm& form, std::size_t labels,
                                 std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
-  std::size_t cells = 0;
-  const std::vector<CellMap> maps = maps_of(form, input, cells);
+  const CellMaps maps = maps_of(form, input);
+  const std::size_t cells = maps.size();
   const std::string rows = std::to_string(cells) + " rows, one for each cell of the strides, ";
   const auto add = [&](const OutputChoice& choice) -> const OutputValues& {
     result.outputs.push_back(std::make_unique<OutputValues>(find_output(outputs, choice)));
@@ -96,12 +88,7 @@ CandidateBlocks distance_blocks(const DistancesForm& form, std::size_t labels,
     block.geometric_mean = true;
   }
   block.decode = [&form, maps, columns, numbers = boxes.data() + form.box_offset](std::size_t row) {
-    const auto after =
-        std::upper_bound(maps.begin(), maps.end(), row,
-                         [](std::size_t place, const CellMap& map) { return place < map.first; });
-    const CellMap& map = *std::prev(after);
-    return DecodedBox{
-        decode_distances(form, numbers + row * columns, map, row - map.first), {}, {}};
+    return DecodedBox{decode_distances(form, numbers + row * columns, maps.at(row)), {}, {}};
   };
   result.blocks.push_back(std::move(block));
   return result;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "postprocess/candidates.h"
+#include "postprocess/cell_maps.h"
 
 namespace run_model {
 namespace {
@@ -72,29 +73,23 @@ Box decode_head(const YoloHeadsForm& form, const float* at, std::size_t step,
   return {centre_x - width / 2, centre_y - height / 2, centre_x + width / 2, centre_y + height / 2};
 }
 
-struct GridCell {
-  int column = 0, row = 0, stride = 0;
-};
-
-// The cells of all maps, in the order of the rows.
-std::vector<GridCell> grid_of(const YoloRowsForm& form, const InputSides& input) {
-  std::vector<GridCell> cells;
+// Maps have the whole cells of the input.
+CellMaps maps_of(const YoloRowsForm& form, const InputSides& input) {
+  CellMaps maps;
   for (const int stride : form.strides) {
-    const int columns = static_cast<int>(input.width) / stride;
-    const int rows = static_cast<int>(input.height) / stride;
-    for (int row = 0; row < rows; ++row) {
-      for (int column = 0; column < columns; ++column) cells.push_back({column, row, stride});
-    }
+    const auto side = static_cast<std::size_t>(stride);
+    maps.add(static_cast<std::size_t>(input.height) / side,
+             static_cast<std::size_t>(input.width) / side);
   }
-  return cells;
+  return maps;
 }
 
 // YOLOX's decode_outputs.
-Box decode_cell(const float* at, std::size_t step, const GridCell& cell) {
-  const double x = (static_cast<double>(at[0]) + cell.column) * cell.stride;
-  const double y = (static_cast<double>(at[step]) + cell.row) * cell.stride;
-  const double width = std::exp(static_cast<double>(at[2 * step])) * cell.stride;
-  const double height = std::exp(static_cast<double>(at[3 * step])) * cell.stride;
+Box decode_cell(const float* at, std::size_t step, const CellMaps::Cell& cell, int stride) {
+  const double x = (static_cast<double>(at[0]) + static_cast<double>(cell.column)) * stride;
+  const double y = (static_cast<double>(at[step]) + static_cast<double>(cell.row)) * stride;
+  const double width = std::exp(static_cast<double>(at[2 * step])) * stride;
+  const double height = std::exp(static_cast<double>(at[3 * step])) * stride;
   return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
 }
 
@@ -126,16 +121,16 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   block.scores = values.data() + before * step;
   if (form.objectness) block.objectness = values.data() + 4 * step;
   block.objectness_step = block.row_step;
-  const auto cells = std::make_shared<const std::vector<GridCell>>(grid_of(form, input));
-  if (!cells->empty() && cells->size() != block.rows) {
-    values.fail_shape(std::to_string(cells->size()) + " rows, one for each cell of the strides");
+  const CellMaps maps = maps_of(form, input);
+  if (maps.size() != 0 && maps.size() != block.rows) {
+    values.fail_shape(std::to_string(maps.size()) + " rows, one for each cell of the strides");
   }
-  block.decode = [&task, numbers = values.data(), step, row_step = block.row_step, input, cells,
-                  keypoints = (before + block.classes) * step](std::size_t row) {
+  block.decode = [&task, &form, numbers = values.data(), step, row_step = block.row_step, input,
+                  maps, keypoints = (before + block.classes) * step](std::size_t row) {
     const float* at = numbers + row * row_step;
     return DecodedBox{
-        cells->empty() ? read_box(at, step, BoxFormat::kCxcywh, task.units, input)
-                       : decode_cell(at, step, (*cells)[row]),
+        maps.size() == 0 ? read_box(at, step, BoxFormat::kCxcywh, task.units, input)
+                         : decode_cell(at, step, maps.at(row), form.strides[maps.at(row).map]),
         read_keypoints(at + keypoints, step, task, input),
         read_mask_factors(at + keypoints + keypoint_numbers(task) * step, step, task)};
   };
