@@ -1,6 +1,7 @@
 // A server in a process of its own, with sessions that a test makes up, and clients for it.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -72,6 +73,17 @@ class TestClient {
 
  private:
   OwnedFd socket_;
+};
+
+// A server whose sessions obey, and a client that it has welcomed.
+struct Served {
+  explicit Served(const ServerOptions& options = {}, const std::string& key = "client:")
+      : server(obey_all, options), client(server.port()) {
+    EXPECT_EQ(client.shake_hands(key), kWelcome);
+  }
+
+  RunningServer server;
+  TestClient client;
 };
 
 }  // namespace run_model::rpc

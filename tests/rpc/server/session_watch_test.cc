@@ -51,18 +51,14 @@ void wait_while(Condition goes_on) {
 }
 
 TEST(SessionWatchTest, ASessionHasLittleOfTheServer) {
-  RunningServer server(obey_all, with([](auto& options) { options.file_bytes = 12345; }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served(with([](auto& options) { options.file_bytes = 12345; }));
   client.send("w");
   const std::string expected = "fds: 0 1 2 3 core:0 file:12345 group:own folder:empty\n";
   EXPECT_EQ(client.receive(expected.size()), expected);
 }
 
 TEST(SessionWatchTest, SaysWhichSignalEndedASession) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("s");
   EXPECT_THAT(client.receive_exception(), AllOf(HasSubstr("SIGSEGV (segmentation fault)"),
                                                 HasSubstr("function test of TestModel")));
@@ -74,33 +70,25 @@ TEST(SessionWatchTest, SaysWhichSignalEndedASession) {
 }
 
 TEST(SessionWatchTest, SaysThatASessionHasExited) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("x");
   EXPECT_THAT(client.receive_exception(), HasSubstr("exited with code 3"));
 }
 
 TEST(SessionWatchTest, AddsNothingToAnAnswerThatHasBegun) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("a");
   EXPECT_EQ(client.receive(100), "part");
 }
 
 TEST(SessionWatchTest, AClientThatIsStillSendingReadsTheReasonToo) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("s" + std::string(std::size_t{20} << 20, 'x'));
   EXPECT_THAT(client.receive_exception(), HasSubstr("SIGSEGV"));
 }
 
 TEST(SessionWatchTest, EndsASessionWhoseTimeIsOverAsTvmsClientWantsToBeTold) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands("client: -timeout=0.2"), kWelcome);
+  auto [server, client] = Served({}, "client: -timeout=0.2");
   client.send("l");
   EXPECT_THAT(client.receive_exception(),
               AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("0.2 s")));
@@ -122,17 +110,14 @@ TEST(SessionWatchTest, ATimeWithoutMeasureStopsNoOtherTimer) {
 }
 
 TEST(SessionWatchTest, TheServersTimeCountsWhereItIsShorter) {
-  RunningServer server(obey_all, with([](auto& options) { options.session_seconds = 0.2; }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands("client: -timeout=100"), kWelcome);
+  auto [server, client] =
+      Served(with([](auto& options) { options.session_seconds = 0.2; }), "client: -timeout=100");
   EXPECT_THAT(client.receive_exception(),
               AllOf(StartsWith("RPCSessionTimeoutError: "), HasSubstr("--session-timeout")));
 }
 
 TEST(SessionWatchTest, EndsACallThatTakesTooLong) {
-  RunningServer server(obey_all, with([](auto& options) { options.call_seconds = 0.3; }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served(with([](auto& options) { options.call_seconds = 0.3; }));
   // Waiting between calls is not one.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   client.send("e");
@@ -144,9 +129,7 @@ TEST(SessionWatchTest, EndsACallThatTakesTooLong) {
 }
 
 TEST(SessionWatchTest, EndsASessionWhoseClientHasForgottenIt) {
-  RunningServer server(obey_all, with([](auto& options) { options.idle_seconds = 1.5; }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served(with([](auto& options) { options.idle_seconds = 1.5; }));
   for (int i = 0; i < 4; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     client.send("e");
@@ -157,12 +140,10 @@ TEST(SessionWatchTest, EndsASessionWhoseClientHasForgottenIt) {
 }
 
 TEST(SessionWatchTest, ARequestThatTakesLongIsNotIdle) {
-  RunningServer server(obey_all, with([](auto& options) {
-                         options.idle_seconds = 0.3;
-                         options.call_seconds = 1;
-                       }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served(with([](auto& options) {
+    options.idle_seconds = 0.3;
+    options.call_seconds = 1;
+  }));
   client.send("l");
   EXPECT_THAT(client.receive_exception(), HasSubstr("has taken longer than 1 s"));
 }
@@ -172,17 +153,13 @@ long landlock_version() { return ::syscall(444, nullptr, 0, 1); }
 
 TEST(SessionWatchTest, LetsASessionChangeItsOwnFolderOnly) {
   if (landlock_version() < 6) GTEST_SKIP() << "needs Landlock of Linux 6.12";
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("u");
   EXPECT_EQ(client.receive_line(), "own:yes null:yes beside:no connect:no signal:no");
 }
 
 TEST(SessionWatchTest, LetsItDoAllWhereThatIsAskedFor) {
-  RunningServer server(obey_all, with([](auto& options) { options.landlock = false; }));
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served(with([](auto& options) { options.landlock = false; }));
   client.send("u");
   EXPECT_EQ(client.receive_line(), "own:yes null:yes beside:yes connect:yes signal:yes");
 }
@@ -222,9 +199,7 @@ TEST(SessionWatchTest, EndsASessionWhoseClientIsGone) {
 }
 
 TEST(SessionWatchTest, EndsWhatASessionHasStartedToo) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("ce");
   ASSERT_EQ(client.receive(1), "e");
   const std::string children = "/proc/" + std::to_string(server.pid()) + "/task/" +
@@ -247,9 +222,7 @@ bool has_subreapers() {
 // It has a session and a group of its own, and its parent has ended.
 TEST(SessionWatchTest, EndsWhatHasLeftTheSessionsGroup) {
   if (!has_subreapers()) GTEST_SKIP() << "needs subreapers";
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("d");
   const int daemon = std::atoi(client.receive_line().c_str());
   ASSERT_GT(daemon, 0);
@@ -264,9 +237,7 @@ TEST(SessionWatchTest, EndsWhatHasLeftTheSessionsGroup) {
 
 TEST(SessionWatchTest, EndsItWithASessionThatCrashesToo) {
   if (!has_subreapers()) GTEST_SKIP() << "needs subreapers";
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("d");
   const int daemon = std::atoi(client.receive_line().c_str());
   ASSERT_GT(daemon, 0);
@@ -277,26 +248,20 @@ TEST(SessionWatchTest, EndsItWithASessionThatCrashesToo) {
 }
 
 TEST(SessionWatchTest, KeepsTemporaryFilesInTheSessionsFolder) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("t");
   EXPECT_EQ(client.receive(3), "own");
 }
 
 TEST(SessionWatchTest, KeepsWhatACrashSaysWithoutTheEndOfALine) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("n");
   EXPECT_THAT(client.receive_exception(), HasSubstr("SIGABRT"));
   EXPECT_TRUE(server.wait_for_log("1 prints 'terminate called after throwing'"));
 }
 
 TEST(SessionWatchTest, LogsWhatSessionsAndModelsSay) {
-  RunningServer server(obey_all);
-  TestClient client(server.port());
-  ASSERT_EQ(client.shake_hands(), kWelcome);
+  auto [server, client] = Served();
   client.send("o");
   EXPECT_TRUE(server.wait_for_log("1 said by the session"));
   EXPECT_TRUE(server.wait_for_log("1 prints 'from the model\\x1b[2J'"));
