@@ -506,13 +506,10 @@ constexpr Entry kExamples[] = {
 constexpr Manual kRunManual{
     .program = "run_model",
     .summary = "run a model that TVM has compiled, without TVM",
-    .description = "run_model runs a model that TVM (0.7 to 0.19, graph executor) has compiled, "
-                   "without TVM.",
-    .more =
-        R"(In the first form it classifies a picture on the CPU and prints the most likely classes;
-in the second it takes tensors from a file and writes the outputs to another; in the third it measures
-how long a model takes, on random values unless others are given; in the fourth it shows what an artifact is without loading any of its code; in
-the fifth it compares two results. Flags may stand anywhere.)",
+    .description =
+        "run_model runs a model that TVM (0.7 to 0.19, and 0.21 and later) has compiled, "
+        "without TVM.",
+    .more = "Flags may stand anywhere.",
     .usages = kUsages,
     .arguments = kArguments,
     .groups = kGroups,

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <set>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <run_model/draw.h>
@@ -19,11 +17,11 @@
 #include "base/text.h"
 #include "base/write_file.h"
 #include "run_model/run_model/flags.h"
+#include "run_model/run_model/measure/timing.h"
 #include "run_model/run_model/picture_runner.h"
 #include "run_model/run_model/results.h"
 #include "run_model/shared/manual.h"
 #include "run_model/shared/program.h"
-#include "run_model/shared/stopwatch.h"
 
 namespace run_model {
 namespace {
@@ -140,30 +138,6 @@ class OutputFolder {
   std::set<std::string> taken_;
 };
 
-// Starts on a grid of time, as a camera has them. Those that have passed are left out. Unlike
-// measure's Pacer it keeps nothing of each, so that pictures may come for ever.
-class Pace {
- public:
-  explicit Pace(double fps) : period_(fps > 0 ? 1.0 / fps : 0.0) {}
-
-  void wait() {
-    if (!(period_ > 0)) return;
-    if (elapsed() < next_) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(next_ - elapsed()));
-    }
-    while (next_ <= elapsed()) next_ += period_;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-  Clock::time_point start_ = Clock::now();
-  double period_;  // in seconds, as next_
-  double next_ = 0.0;
-};
-
 Json line_json(const PictureReport& report) {
   Json json = Json::object({{"schema_version", kReportSchema}, {"image", report.image.string()}});
   json.put("width", report.sides.original_width);
@@ -219,11 +193,11 @@ int run_pictures(const Settings& settings) {
   PictureRunner runner(settings);
   PictureList pictures(settings.image);
   OutputFolder drawn(settings.draw), masks(settings.save_mask);
-  Pace pace(settings.measure.fps);
+  PlannedStarts starts(settings.measure.fps);
   CocoFile coco;
   std::size_t done = 0, failed = 0;
   for (fs::path path; pictures.next(path);) {
-    pace.wait();
+    if (settings.measure.fps > 0) starts.wait(PlannedStarts::Clock::now());
     ++done;
     Picture picture;
     PictureReport report;
@@ -232,7 +206,9 @@ int run_pictures(const Settings& settings) {
     } catch (const Error& error) {
       ++failed;
       if (settings.json) write_standard_output(failure_json(path, error).compact() + "\n");
-      std::fprintf(stderr, "run_model: %s: %s\n", path_in_quotes(path).c_str(), error.what());
+      const std::string what = error.what(), quoted = path_in_quotes(path);
+      const std::string named = what.find(quoted) == what.npos ? quoted + ": " + what : what;
+      std::fprintf(stderr, "run_model: %s\n", named.c_str());
       continue;
     }
     if (masks.wanted()) save_mask(report, masks.file_for(path));

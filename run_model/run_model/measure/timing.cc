@@ -67,36 +67,32 @@ bool StopRule::interval_reached(std::span<const double> samples) {
   return width && *width <= *settings_.until_interval;
 }
 
-Pacer::Pacer(double fps) : fps_(fps) {}
-
 // From the first start instead of the previous one: rounding does not add up.
-Pacer::Clock::time_point Pacer::planned(std::size_t index) const {
+Clock::time_point PlannedStarts::planned(std::size_t index) const {
   const std::chrono::duration<double> offset(static_cast<double>(index) / fps_);
-  return first_ + std::chrono::duration_cast<Clock::duration>(offset);
+  return *first_ + std::chrono::duration_cast<Clock::duration>(offset);
 }
 
-void Pacer::wait() {
-  if (latency_.empty()) {
-    first_ = last_end_ = Clock::now();
-    return;
-  }
-  ++next_;
-  for (; planned(next_) < last_end_; ++next_) ++missed_;
-  std::this_thread::sleep_until(planned(next_));
+Clock::time_point PlannedStarts::wait(Clock::time_point ready) {
+  if (!first_) return first_.emplace(Clock::now());
+  ++last_;
+  for (; planned(last_) < ready; ++last_) ++missed_;
+  std::this_thread::sleep_until(planned(last_));
+  return planned(last_);
 }
 
 void Pacer::ran(Clock::time_point start, Clock::time_point end) {
-  lateness_.push_back(milliseconds(start - planned(next_)));
-  latency_.push_back(milliseconds(end - planned(next_)));
+  lateness_.push_back(milliseconds(start - planned_));
+  latency_.push_back(milliseconds(end - planned_));
   busy_ += milliseconds(end - start);
   last_end_ = end;
 }
 
 PacingResult Pacer::result() const {
   PacingResult result;
-  result.fps = fps_;
-  result.missed = missed_;
-  const double total = milliseconds(last_end_ - first_);
+  result.fps = starts_.fps();
+  result.missed = starts_.missed();
+  const double total = milliseconds(last_end_ - starts_.first());
   if (total > 0) result.idle_share = 1 - busy_ / total;
   result.lateness = describe(lateness_);
   result.latency = describe(latency_);

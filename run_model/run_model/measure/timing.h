@@ -50,15 +50,37 @@ struct PacingResult {
   Statistics latency;       // from a planned start to the end of its run
 };
 
-class Pacer {
+// Points in time, so many a second.
+class PlannedStarts {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Pacer(double fps);
+  explicit PlannedStarts(double fps) : fps_(fps) {}
 
-  // Sleeps, without busy waiting, until the next planned start that is not over yet. The first call
-  // returns at once.
-  void wait();
+  // Sleeps, without busy waiting, until the next one that is not before `ready`, and returns it.
+  // The first is when this is first called.
+  Clock::time_point wait(Clock::time_point ready);
+
+  double fps() const { return fps_; }
+  Clock::time_point first() const { return *first_; }
+  std::size_t missed() const { return missed_; }
+
+ private:
+  Clock::time_point planned(std::size_t index) const;
+
+  double fps_;
+  std::optional<Clock::time_point> first_;
+  std::size_t last_ = 0;  // that was waited for
+  std::size_t missed_ = 0;
+};
+
+class Pacer {
+ public:
+  using Clock = PlannedStarts::Clock;
+
+  explicit Pacer(double fps) : starts_(fps) {}
+
+  void wait() { planned_ = starts_.wait(last_end_); }
 
   // A run that was waited for has taken from `start` to `end`.
   void ran(Clock::time_point start, Clock::time_point end);
@@ -66,13 +88,9 @@ class Pacer {
   PacingResult result() const;
 
  private:
-  Clock::time_point planned(std::size_t index) const;
-
-  double fps_;
-  Clock::time_point first_;
+  PlannedStarts starts_;
+  Clock::time_point planned_;
   Clock::time_point last_end_;
-  std::size_t next_ = 0;  // the planned start that wait() waits for
-  std::size_t missed_ = 0;
   double busy_ = 0.0;
   std::vector<double> lateness_;
   std::vector<double> latency_;
