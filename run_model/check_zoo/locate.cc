@@ -1,6 +1,5 @@
 #include "run_model/check_zoo/locate.h"
 
-#include <array>
 #include <cstdio>
 
 #include <run_model/error.h>
@@ -8,6 +7,7 @@
 #include "base/text.h"
 #include "run_model/check_zoo/judge.h"
 #include "run_model/check_zoo/locate_departure.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
@@ -18,11 +18,7 @@ using Lines = std::vector<std::string>;
 // result by 1e-4 of the largest score where random weights amplify rounding.
 constexpr double kSameNetwork = 1e-2;
 
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
+std::string number_text(double value) { return formatted("%.6g", value); }
 
 // "0007:fire2/relu_out" without the place in the ONNX graph, which only keeps the order.
 std::string onnx_name(const std::string& member) {

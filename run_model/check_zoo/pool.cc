@@ -3,10 +3,8 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -16,6 +14,7 @@
 #include "run_model/check_zoo/process.h"
 #include "run_model/check_zoo/result.h"
 #include "run_model/check_zoo/worker.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {
@@ -31,11 +30,7 @@ constexpr double kSlowTimeout = 10;
 // Thirty years, which every clock can count.
 constexpr double kLongestTimeout = 1e9;
 
-std::string seconds_text(double seconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g s", seconds);
-  return text.data();
-}
+std::string seconds_text(double seconds) { return formatted("%g s", seconds); }
 
 // A result for the job, without any case yet.
 JobResult empty_result(const PlannedJob& job) {

@@ -1,19 +1,13 @@
 #include "run_model/check_zoo/reports.h"
 
-#include <array>
-#include <cstdio>
-
 #include "base/text.h"
 #include "run_model/check_zoo/result.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
-std::string junit_seconds(double seconds) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", seconds);
-  return text.data();
-}
+std::string junit_seconds(double seconds) { return formatted("%.3f", seconds); }
 
 std::string attribute(const char* name, std::string_view value) {
   return " " + std::string(name) + "=\"" + xml_escaped(value) + "\"";

@@ -1,21 +1,17 @@
 #include "run_model/check_zoo/result_comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
 
 #include "base/text.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
-std::string six_digits(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
+std::string six_digits(double value) { return formatted("%.6g", value); }
 
 std::string what(const Detection& detection) {
   std::string text = "class " + std::to_string(detection.class_index);

@@ -1,20 +1,14 @@
 #include "run_model/check_zoo/reports.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
+
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
 using Row = std::vector<std::string>;
-
-std::string number(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 // Columns on a terminal: characters, not bytes. (None here is wider than one column.)
 std::size_t width(const std::string& text) {
@@ -47,13 +41,9 @@ std::string share(std::size_t part, std::size_t whole) {
   return std::to_string(part) + "/" + std::to_string(whole);
 }
 
-std::string plural(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string time_text(double milliseconds) {
-  return milliseconds < 1000 ? number("%.1f ms", milliseconds)
-                             : number("%.1f s", milliseconds / 1000);
+  return milliseconds < 1000 ? formatted("%.1f ms", milliseconds)
+                             : formatted("%.1f s", milliseconds / 1000);
 }
 
 // What the scores of several pictures have in common.
@@ -87,12 +77,12 @@ struct ScoreSummary {
   // top-1, top-5, the largest error, the tolerance used, time.
   Row cells() const {
     if (with_results > 0) {
-      return {"-", "-", "-", number("%.0f%%", 100 * tolerance_used),
+      return {"-", "-", "-", formatted("%.0f%%", 100 * tolerance_used),
               time_text(run_ms / static_cast<double>(with_results))};
     }
     if (compared == 0) return {"-", "-", "-", "-", "-"};
-    return {share(top1, compared), share(top5, compared), number("%.2g", largest_error),
-            number("%.0f%%", 100 * tolerance_used),
+    return {share(top1, compared), share(top5, compared), formatted("%.2g", largest_error),
+            formatted("%.0f%%", 100 * tolerance_used),
             time_text(run_ms / static_cast<double>(compared))};
   }
 };
@@ -126,7 +116,7 @@ Row case_row(const CaseResult& result) {
 
 std::string ranked(const RankedScore& item) {
   return std::to_string(item.index) + (item.label.empty() ? "" : " " + item.label) + ": " +
-         number("%.6g", item.score);
+         formatted("%.6g", item.score);
 }
 
 std::string top_side_by_side(const CaseScores& scores) {
@@ -160,7 +150,7 @@ std::string skipped_text(const std::vector<JobResult>& jobs) {
       if (names.size() < job.cases.size()) {
         for (const std::string& name : names) text += (&name == names.data() ? ": " : ", ") + name;
       } else if (!names[0].empty()) {
-        text += " (" + plural(names.size(), "picture") + ")";
+        text += " (" + counted(names.size(), "picture") + ")";
       }
       text += ": " + reason + "\n";
     }
@@ -181,14 +171,15 @@ std::string case_details(const JobResult& job, const CaseResult& result,
   if (result.compared) {
     const CaseScores& scores = result.scores;
     if (result.status == CaseStatus::kFailed) text += top_side_by_side(scores);
-    text += "  largest error " + number("%.4g", scores.largest_error) + " at " +
+    text += "  largest error " + formatted("%.4g", scores.largest_error) + " at " +
             std::to_string(scores.largest_error_index) + ", allowed " +
-            number("%g", scores.tolerance.atol) + " + " + number("%g", scores.tolerance.rtol) +
-            " of the value (" + std::string(score_kind_name(scores.kind)) + ")\n";
+            formatted("%g", scores.tolerance.atol) + " + " +
+            formatted("%g", scores.tolerance.rtol) + " of the value (" +
+            std::string(score_kind_name(scores.kind)) + ")\n";
   }
   for (const ResultMeasure& measure : result.measures) {
-    text += "  " + measure.name + " " + number("%.6g", measure.worst) + ", allowed " +
-            number("%g", measure.allowed) + "\n";
+    text += "  " + measure.name + " " + formatted("%.6g", measure.worst) + ", allowed " +
+            formatted("%g", measure.allowed) + "\n";
   }
   for (const std::string& line : result.location) text += "  " + line + "\n";
   if (result.status == CaseStatus::kFailed) text += "  repeat: " + repeat(job, result) + "\n";
@@ -222,9 +213,10 @@ std::string zoo_table(const std::vector<JobResult>& jobs, const TableOptions& op
     text += " (--target=all lists them)\n";
   }
   const CaseCounts counts = count_cases(jobs);
-  text += "\n" + plural(counts.all(), "case") + ": " + std::to_string(counts.passed) + " passed, " +
-          std::to_string(counts.failed) + " failed, " + std::to_string(counts.skipped) +
-          " skipped, in " + number("%.1f s", options.seconds) + "\n";
+  text += "\n" + counted(counts.all(), "case") + ": " + std::to_string(counts.passed) +
+          " passed, " + std::to_string(counts.failed) + " failed, " +
+          std::to_string(counts.skipped) + " skipped, in " + formatted("%.1f s", options.seconds) +
+          "\n";
   return text;
 }
 

@@ -5,20 +5,16 @@
 
 #include "base/text.h"
 #include "run_model/run_model/artifact_json.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
 std::string bytes_text(std::size_t bytes) {
   if (bytes < 1024) return std::to_string(bytes) + " bytes";
-  std::array<char, 32> text{};
   const double kilobytes = static_cast<double>(bytes) / 1024;
-  if (kilobytes < 1024) {
-    std::snprintf(text.data(), text.size(), "%.1f KiB", kilobytes);
-  } else {
-    std::snprintf(text.data(), text.size(), "%.1f MiB", kilobytes / 1024);
-  }
-  return text.data();
+  return kilobytes < 1024 ? formatted("%.1f KiB", kilobytes)
+                          : formatted("%.1f MiB", kilobytes / 1024);
 }
 
 // "Name:      value", values in one column.
@@ -44,16 +40,11 @@ std::string tensor_text(const TensorInfo& info) {
 }
 
 std::string triple(const std::array<float, 3>& values) {
-  std::array<char, 96> text{};
-  std::snprintf(text.data(), text.size(), "%g %g %g", static_cast<double>(values[0]),
-                static_cast<double>(values[1]), static_cast<double>(values[2]));
-  return text.data();
+  return formatted("%g %g %g", static_cast<double>(values[0]), static_cast<double>(values[1]),
+                   static_cast<double>(values[2]));
 }
 
 std::string preprocessing_text(const Preprocessing& preprocessing) {
-  std::array<char, 32> divide_by{};
-  std::snprintf(divide_by.data(), divide_by.size(), "%g",
-                static_cast<double>(preprocessing.divide_by));
   std::string text(resizer_name(preprocessing.resizer));
   text += ", " + std::string(fit_name(preprocessing.fit));
   if (preprocessing.fit == Fit::kCrop) {
@@ -61,8 +52,8 @@ std::string preprocessing_text(const Preprocessing& preprocessing) {
         " " + std::to_string(preprocessing.resize) + " to " + std::to_string(preprocessing.crop);
   }
   return text + ", " + std::string(color_order_name(preprocessing.color_order)) + ", divide by " +
-         divide_by.data() + ", mean " + triple(preprocessing.mean) + ", std " +
-         triple(preprocessing.std);
+         formatted("%g", static_cast<double>(preprocessing.divide_by)) + ", mean " +
+         triple(preprocessing.mean) + ", std " + triple(preprocessing.std);
 }
 
 std::string library_lines(const Inspection& inspection) {

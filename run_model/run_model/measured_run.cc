@@ -17,6 +17,7 @@
 #include "run_model/run_model/measure/instances.h"
 #include "run_model/run_model/profile/formats.h"
 #include "run_model/run_model/tensor_values.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/stopwatch.h"
 
 namespace run_model {
@@ -77,11 +78,7 @@ void check_repeated(GraphExecutor& executor, const std::vector<NamedTensor>& inp
 // One sample a line, so that plotting programs read it as it is.
 void write_times(const std::filesystem::path& path, const std::vector<double>& samples) {
   std::string text;
-  char line[32];
-  for (const double sample : samples) {
-    std::snprintf(line, sizeof(line), "%.6f\n", sample);
-    text += line;
-  }
+  for (const double sample : samples) text += formatted("%.6f\n", sample);
   write_text_file(path, text);
 }
 

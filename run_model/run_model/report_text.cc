@@ -1,23 +1,19 @@
 #include "run_model/run_model/report.h"
 
 #include <array>
-#include <cstdio>
 #include <utility>
 
 #include "run_model/run_model/machine/reports.h"
 #include "run_model/run_model/measure/timing_report.h"
 #include "run_model/run_model/profile/formats.h"
 #include "run_model/run_model/results.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
 
-std::string milliseconds_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f ms", value);
-  return text.data();
-}
+std::string milliseconds_text(double value) { return formatted("%.2f ms", value); }
 
 std::string time_line(const RunReport& report) {
   const Timing& timing = report.timing;
@@ -51,11 +47,7 @@ std::string run_report_text(const RunReport& report) {
 }
 
 // Six significant digits, as C++ streams print by default.
-std::string number_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", value);
-  return text.data();
-}
+std::string number_text(double value) { return formatted("%g", value); }
 
 std::string size(int width, int height) {
   return std::to_string(width) + "x" + std::to_string(height);

@@ -1,43 +1,32 @@
 #include <array>
-#include <cstdio>
 #include <string>
 
 #include "base/text.h"
 #include "run_model/run_model/results.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
 constexpr std::size_t kPointsShown = 5;
 
-template <typename... Values>
-std::string by_format(const char* format, Values... values) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
 std::string name_of(std::size_t index, const std::string& label) {
   return label.empty() ? "class " + std::to_string(index) : label;
 }
 
-std::string number_of_things(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string detections_text(const DetectionResult& result) {
-  std::string text = number_of_things(result.detections.size(), "detection") + "\n";
+  std::string text = counted(result.detections.size(), "detection") + "\n";
   if (result.detections.empty()) return text;
   text += "   #   score     left      top    right   bottom  class\n";
   for (std::size_t i = 0; i < result.detections.size(); ++i) {
     const Detection& found = result.detections[i];
-    text += by_format("%4zu  %6.4f %8.1f %8.1f %8.1f %8.1f  ", i + 1, found.score, found.box.left,
+    text += formatted("%4zu  %6.4f %8.1f %8.1f %8.1f %8.1f  ", i + 1, found.score, found.box.left,
                       found.box.top, found.box.right, found.box.bottom) +
             name_of(found.class_index, found.label) + "\n";
     if (found.keypoints.empty()) continue;
     text += "      keypoints:";
     for (const Keypoint& point : found.keypoints)
-      text += by_format(" (%.1f, %.1f)", point.x, point.y);
+      text += formatted(" (%.1f, %.1f)", point.x, point.y);
     text += "\n";
   }
   return text;
@@ -46,10 +35,10 @@ std::string detections_text(const DetectionResult& result) {
 std::string segmentation_text(const Task& task, const SegmentationResult& result) {
   std::array<std::size_t, 256> pixels{};
   for (const std::uint8_t found : result.classes) ++pixels[found];
-  std::string text = by_format("Segmentation, %dx%d pixels\n", result.width, result.height);
+  std::string text = formatted("Segmentation, %dx%d pixels\n", result.width, result.height);
   const auto line = [&](std::size_t count, const std::string& name) {
     if (count == 0) return;
-    text += by_format("  %6.2f %%  ", 100.0 * static_cast<double>(count) /
+    text += formatted("  %6.2f %%  ", 100.0 * static_cast<double>(count) /
                                           static_cast<double>(result.classes.size())) +
             name + "\n";
   };
@@ -61,8 +50,8 @@ std::string segmentation_text(const Task& task, const SegmentationResult& result
 }
 
 std::string landmarks_text(const Task& task, const LandmarksResult& result) {
-  std::string text = number_of_things(result.points.size(), "landmark");
-  if (result.confidence) text += by_format(", score %.4f", *result.confidence);
+  std::string text = counted(result.points.size(), "landmark");
+  if (result.confidence) text += formatted(", score %.4f", *result.confidence);
   text += result.present ? "\n" : ": nothing is there\n";
   if (!result.present) return text;
   for (std::size_t i = 0; i < result.points.size(); ++i) {
@@ -70,7 +59,7 @@ std::string landmarks_text(const Task& task, const LandmarksResult& result) {
       return text + "  … and " + std::to_string(result.points.size() - i) + " more\n";
     }
     const Landmark& point = result.points[i];
-    text += by_format("  %3zu  (%.1f, %.1f)", i, point.x, point.y);
+    text += formatted("  %3zu  (%.1f, %.1f)", i, point.x, point.y);
     if (i < task.labels.size()) text += "  " + task.labels[i];
     text += "\n";
   }
@@ -81,7 +70,7 @@ std::string classification_text(const ClassificationResult& result) {
   std::string text = "Top-" + std::to_string(result.classes.size()) + " Predictions:\n";
   for (std::size_t i = 0; i < result.classes.size(); ++i) {
     const ClassificationResult::Class& found = result.classes[i];
-    text += by_format("  %zu) id=%zu  p=%g  ", i + 1, found.index, found.probability) +
+    text += formatted("  %zu) id=%zu  p=%g  ", i + 1, found.index, found.probability) +
             found.label + "\n";
   }
   return text;
@@ -89,12 +78,12 @@ std::string classification_text(const ClassificationResult& result) {
 
 std::string region_text(const SeenRegion& seen) {
   const PictureRegion& region = seen.region;
-  std::string text = by_format("Region at %.1f,%.1f of %.1fx%.1f", region.x, region.y, region.width,
+  std::string text = formatted("Region at %.1f,%.1f of %.1fx%.1f", region.x, region.y, region.width,
                                region.height);
-  if (region.angle != 0) text += by_format(", turned by %.1f degrees", region.angle);
+  if (region.angle != 0) text += formatted(", turned by %.1f degrees", region.angle);
   if (seen.detection) {
     text += ": " + name_of(seen.detection->class_index, seen.detection->label) +
-            by_format(" %.2f", seen.detection->score);
+            formatted(" %.2f", seen.detection->score);
   }
   return text + "\n";
 }
@@ -110,34 +99,33 @@ std::string text_of(const PictureReport& report, const Task& task, const TaskRes
   if (const auto* found = std::get_if<ClassificationResult>(&result)) {
     return classification_text(*found);
   }
-  std::string text = "Embedding of " +
-                     number_of_things(std::get<EmbeddingResult>(result).values.size(), "number") +
-                     "\n";
-  if (report.cosine) text += by_format("Cosine similarity: %.6f\n", *report.cosine);
+  std::string text =
+      "Embedding of " + counted(std::get<EmbeddingResult>(result).values.size(), "number") + "\n";
+  if (report.cosine) text += formatted("Cosine similarity: %.6f\n", *report.cosine);
   return text;
 }
 
 std::string summary_of(const PictureReport& report, const TaskResult& result) {
   if (const auto* found = std::get_if<DetectionResult>(&result)) {
-    std::string count = number_of_things(found->detections.size(), "detection");
+    std::string count = counted(found->detections.size(), "detection");
     if (found->detections.empty()) return count;
     return count + ": " + comma_list(found->detections, [](const Detection& detection) {
              return name_of(detection.class_index, detection.label) +
-                    by_format(" %.2f", detection.score);
+                    formatted(" %.2f", detection.score);
            });
   }
   if (const auto* found = std::get_if<SegmentationResult>(&result)) {
-    return by_format("segmentation of %dx%d", found->width, found->height);
+    return formatted("segmentation of %dx%d", found->width, found->height);
   }
   if (const auto* found = std::get_if<LandmarksResult>(&result)) {
-    return found->present ? number_of_things(found->points.size(), "landmark") : "no landmarks";
+    return found->present ? counted(found->points.size(), "landmark") : "no landmarks";
   }
   if (const auto* found = std::get_if<ClassificationResult>(&result)) {
     if (found->classes.empty()) return "no class";
     const ClassificationResult::Class& best = found->classes.front();
-    return name_of(best.index, best.label) + by_format(" %.2f", best.probability);
+    return name_of(best.index, best.label) + formatted(" %.2f", best.probability);
   }
-  return report.cosine ? by_format("cosine %.4f", *report.cosine) : std::string("embedding");
+  return report.cosine ? formatted("cosine %.4f", *report.cosine) : std::string("embedding");
 }
 
 }  // namespace
@@ -166,7 +154,7 @@ std::string results_text(const PictureReport& report) {
 std::string results_summary(const PictureReport& report) {
   if (!report.top.empty()) {
     return name_of(report.top.front().index, report.top.front().label) +
-           by_format(" %.2f", report.top.front().probability);
+           formatted(" %.2f", report.top.front().probability);
   }
   std::string text;
   if (report.in_regions && report.regions.empty()) text = "the detector has found nothing";

@@ -1,7 +1,5 @@
 #include "run_model/run_model/run_calls.h"
 
-#include <array>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 #include "run_model/shared/stopwatch.h"
 #include "run_model/shared/thread_plan.h"
@@ -240,9 +239,7 @@ CallsReport run_calls(const Settings& settings) {
 std::string calls_report_text(const CallsReport& report) {
   std::string text;
   for (const CallReport& call : report.calls) {
-    std::array<char, 32> time{};
-    std::snprintf(time.data(), time.size(), "%.2f ms", call.milliseconds);
-    text += call.function + ": " + call.value + ", " + time.data() + "\n";
+    text += call.function + ": " + call.value + formatted(", %.2f ms\n", call.milliseconds);
   }
   if (!report.outputs_file.empty()) {
     text += "written to " + path_in_quotes(report.outputs_file) + ": " +

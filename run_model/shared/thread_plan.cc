@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <run_model/error.h>
+#include "run_model/shared/formatted.h"
 #include "runtime/cpu/clusters.h"
 #include "runtime/cpu/topology.h"
 
@@ -13,10 +14,6 @@ namespace run_model {
 namespace {
 
 using Clusters = std::vector<CpuCluster>;
-
-std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 // The CPUs of clusters first to last - 1.
 std::vector<int> cpus_of(const Clusters& clusters, std::size_t first, std::size_t last) {

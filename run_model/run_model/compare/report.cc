@@ -1,28 +1,23 @@
 #include "run_model/run_model/compare/compare.h"
 
-#include <array>
 #include <cstdio>
 #include <utility>
 
 #include "base/text.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
 namespace {
 
-std::string number(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string side(const char* name, const std::filesystem::path& path, const Statistics& run) {
-  return std::string(name) + path_in_quotes(path) + ": median " + number("%.4g", run.median) +
-         " ms, min " + number("%.4g", run.min) + " ms, " + std::to_string(run.count) + " samples\n";
+  return std::string(name) + path_in_quotes(path) + ": median " + formatted("%.4g", run.median) +
+         " ms, min " + formatted("%.4g", run.min) + " ms, " + std::to_string(run.count) +
+         " samples\n";
 }
 
 std::string verdict_line(const TimeRatio& ratio, double noise) {
-  const auto percent = [](double share) { return number("%.1f %%", 100 * share); };
+  const auto percent = [](double share) { return formatted("%.1f %%", 100 * share); };
   switch (ratio.verdict) {
     case TimeVerdict::kFaster:
       return "faster: the second takes " + percent(1 - ratio.estimate) + " less time";
@@ -31,7 +26,7 @@ std::string verdict_line(const TimeRatio& ratio, double noise) {
     case TimeVerdict::kNoDifference:
       break;
   }
-  return "no difference that can be told from noise (" + number("%g %%", 100 * noise) + ")";
+  return "no difference that can be told from noise (" + formatted("%g %%", 100 * noise) + ")";
 }
 
 std::string times_text(const Comparison& comparison) {
@@ -39,9 +34,9 @@ std::string times_text(const Comparison& comparison) {
   const TimeRatio& ratio = times.ratio;
   std::string text = side("First:  ", comparison.first, times.first) +
                      side("Second: ", comparison.second, times.second);
-  text += "Ratio:  " + number("%.3f", ratio.estimate) + " (95 % interval " +
-          number("%.3f", ratio.low) + " to " + number("%.3f", ratio.high) + "; of the medians " +
-          number("%.3f", ratio.of_medians) + ")\n";
+  text += "Ratio:  " + formatted("%.3f", ratio.estimate) + " (95 % interval " +
+          formatted("%.3f", ratio.low) + " to " + formatted("%.3f", ratio.high) +
+          "; of the medians " + formatted("%.3f", ratio.of_medians) + ")\n";
   for (const std::string& difference : times.differences) {
     text += "Not the same " + difference + "\n";
   }
@@ -69,8 +64,8 @@ std::string array_line(const ArrayComparison& array) {
   if (array.beyond > 0) {
     text += " in " + std::to_string(array.beyond) + " of " + std::to_string(array.elements);
   }
-  text += ", largest difference " + number("%.3g", array.max_absolute) + ", relative " +
-          number("%.3g", array.max_relative);
+  text += ", largest difference " + formatted("%.3g", array.max_absolute) + ", relative " +
+          formatted("%.3g", array.max_relative);
   if (array.not_finite > 0) {
     text += ", NaN or infinite in " + std::to_string(array.not_finite);
   }
@@ -82,8 +77,8 @@ std::string arrays_text(const Comparison& comparison) {
                      "\nSecond: " + path_in_quotes(comparison.second) + "\n";
   for (const ArrayComparison& array : comparison.arrays) text += array_line(array) + "\n";
   return text + "Verdict: " + (comparison.worse() ? "they differ" : "they agree") + " (atol " +
-         number("%g", comparison.settings.atol) + ", rtol " +
-         number("%g", comparison.settings.rtol) + ")\n";
+         formatted("%g", comparison.settings.atol) + ", rtol " +
+         formatted("%g", comparison.settings.rtol) + ")\n";
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <string_view>
 
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "run_model/run_model/machine/cpu_name.h"
 #include "run_model/run_model/machine/watch.h"
+#include "run_model/shared/formatted.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/topology.h"
 
@@ -134,11 +134,8 @@ void warn(MachineContext& context, const fs::path& root) {
   const auto online = parse_cpu_list(first_line(root / "sys/devices/system/cpu/online"));
   const double cpus = online ? static_cast<double>(online->size()) : context.allowed_cpus;
   if (context.load_average && *context.load_average > std::max(0.7, cpus / 4)) {
-    std::array<char, 16> load{};
-    std::snprintf(load.data(), load.size(), "%.1f", *context.load_average);
-    context.warnings.push_back("the load average is " + std::string(load.data()) + " on " +
-                               std::to_string(static_cast<int>(cpus)) +
-                               (cpus == 1 ? " CPU" : " CPUs") +
+    context.warnings.push_back(formatted("the load average is %.1f on ", *context.load_average) +
+                               counted(static_cast<int>(cpus), "CPU") +
                                ": other programs take part of the CPU time");
   }
   if (context.virtual_machine == kEmulated) {

@@ -1,6 +1,5 @@
 #include "run_model/run_model/machine/cpu_name.h"
 
-#include <array>
 #include <cstdio>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "base/system_file.h"
 #include "base/text.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
@@ -86,9 +86,7 @@ std::string arm_core_name(std::uint32_t implementer, std::uint32_t part) {
   for (const Core& core : kCores) {
     if (core.implementer == implementer && core.part == part) return core.name;
   }
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "implementer 0x%02x, part 0x%03x", implementer, part);
-  return text.data();
+  return formatted("implementer 0x%02x, part 0x%03x", implementer, part);
 }
 
 namespace {

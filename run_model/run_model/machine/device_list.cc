@@ -1,10 +1,9 @@
 #include "run_model/run_model/machine/device_list.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include <run_model/error.h>
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
@@ -12,9 +11,7 @@ namespace {
 
 std::string gibibytes(std::uint64_t bytes) {
   if (bytes == 0) return "-";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", static_cast<double>(bytes) / (1U << 30));
-  return text.data();
+  return formatted("%.1f", static_cast<double>(bytes) / (1U << 30));
 }
 
 std::string padded(const std::string& text, std::size_t width) {

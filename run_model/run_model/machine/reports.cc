@@ -1,10 +1,9 @@
 #include "run_model/run_model/machine/reports.h"
 
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 #include "runtime/cpu/topology.h"
 
@@ -19,25 +18,13 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
   return text;
 }
 
-std::string counted(int count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string mebibytes(std::size_t bytes) {
   return formatted("%.1f", static_cast<double>(bytes) / (1 << 20));
 }
 
 // Right-aligned in a column of the table; "-" for what the kernel does not tell.
 std::string column(const std::optional<std::size_t>& bytes, int width) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%*s", width, bytes ? mebibytes(*bytes).c_str() : "-");
-  return text.data();
+  return formatted("%*s", width, bytes ? mebibytes(*bytes).c_str() : "-");
 }
 
 std::string cluster_text(const CpuCluster& cluster) {
@@ -195,12 +182,10 @@ std::string memory_text(const MemoryStages& memory) {
   std::string text =
       "Memory, MiB         resident  anonymous  file-backed   shared      PSS  swapped\n";
   for (const MemoryStages::Stage& stage : memory.stages()) {
-    std::array<char, 32> name{};
-    std::snprintf(name.data(), name.size(), "  %-18s", stage.name.c_str());
     const ProcessMemory& now = stage.memory;
-    text += name.data() + column(now.resident, 8) + column(now.anonymous, 11) +
-            column(now.file_backed, 13) + column(now.shared, 9) + column(now.proportional, 9) +
-            column(now.swapped, 9) + "\n";
+    text += formatted("  %-18s", stage.name.c_str()) + column(now.resident, 8) +
+            column(now.anonymous, 11) + column(now.file_backed, 13) + column(now.shared, 9) +
+            column(now.proportional, 9) + column(now.swapped, 9) + "\n";
   }
   const OwnMemory& own = memory.own();
   text += "  peak              " + column(memory.peak_resident(), 8) + "\n";
@@ -245,22 +230,19 @@ Json memory_json(const MemoryStages& memory) {
 }
 
 std::string thread_sweep_text(const ThreadSweep& sweep) {
-  std::array<char, 160> line{};
-  std::snprintf(line.data(), line.size(),
-                "Thread sweep, %zu rounds: ms for a run, ms of CPU time for a run\n"
+  std::string text =
+      formatted("Thread sweep, %zu rounds: ms for a run, ms of CPU time for a run\n"
                 "  threads  %-10s %-8s spin us   median      p95  CPU time  speed-up  efficiency\n",
                 sweep.rounds, "CPUs", "cluster");
-  std::string text = line.data();
   for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
     const SweepRow& row = sweep.rows[i];
     const std::string spin =
         row.plan.threads == 1 ? "-" : std::to_string(row.plan.spin_microseconds);
-    std::snprintf(
-        line.data(), line.size(), "%c %7d  %-10s %-8s %7s %8.3f %8.3f %9.3f %9.2f %9.0f %%\n",
+    text += formatted(
+        "%c %7d  %-10s %-8s %7s %8.3f %8.3f %9.3f %9.2f %9.0f %%\n",
         i == sweep.recommended ? '*' : ' ', row.plan.threads, cpu_list_text(row.plan.cpus).c_str(),
         row.plan.cluster.empty() ? "-" : row.plan.cluster.c_str(), spin.c_str(), row.run.median,
         row.run.p95, row.cpu_per_run, row.speed_up, row.efficiency * 100);
-    text += line.data();
   }
   const SweepRow& chosen = sweep.rows[sweep.recommended];
   return text + "Recommended: " + chosen.flags + " (" + sweep.why + ")\n";

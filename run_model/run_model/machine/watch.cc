@@ -1,7 +1,6 @@
 #include "run_model/run_model/machine/watch.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdio>
 #include <string>
@@ -10,6 +9,7 @@
 #include "base/system_file.h"
 #include "base/text.h"
 #include "run_model/run_model/machine/context.h"
+#include "run_model/shared/formatted.h"
 #include "runtime/cpu/topology.h"
 
 namespace run_model {
@@ -95,11 +95,7 @@ void sample_ticks(MachineSample& sample, const fs::path& root) {
   }
 }
 
-std::string whole(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.0f", value);
-  return text.data();
-}
+std::string whole(double value) { return formatted("%.0f", value); }
 
 bool rose(const std::optional<std::uint64_t>& before, const std::optional<std::uint64_t>& after) {
   return before && after && *after > *before;

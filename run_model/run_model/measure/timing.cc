@@ -10,6 +10,7 @@
 
 #include "run_model/run_model/measure/cold_cache.h"
 #include "run_model/run_model/measure/statistics.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/progress_line.h"
 #include "run_model/shared/stopwatch.h"
 
@@ -157,9 +158,7 @@ class Measurement {
     if (!progress_.is_due()) return;
     std::string line = std::string(what) + " " + std::to_string(done);
     if (all != 0) line += " of " + std::to_string(all);
-    std::array<char, 40> time{};
-    std::snprintf(time.data(), time.size(), ", last %.3f ms", last);
-    progress_.show(line + time.data());
+    progress_.show(line + formatted(", last %.3f ms", last));
   }
 
   void sample() {

@@ -1,11 +1,10 @@
 #include "run_model/run_model/measure/timing_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
@@ -14,16 +13,6 @@ namespace {
 // From here on a share of the measured time is worth a word.
 constexpr double kMaterialShare = 0.01;
 
-std::string text(const char* format, double value) {
-  std::array<char, 40> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, value);
-  return buffer.data();
-}
-
-std::string count(std::size_t number, const char* what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
-
 // Milliseconds with as many decimals as show four digits of `scale`.
 class Milliseconds {
  public:
@@ -31,11 +20,7 @@ class Milliseconds {
     if (scale > 0) decimals_ = std::min(std::max(3 - static_cast<int>(std::log10(scale)), 1), 6);
   }
 
-  std::string operator()(double value) const {
-    std::array<char, 40> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals_, value);
-    return buffer.data();
-  }
+  std::string operator()(double value) const { return formatted("%.*f", decimals_, value); }
 
  private:
   int decimals_ = 3;
@@ -65,13 +50,13 @@ std::string interval_line(const Statistics& run, const Milliseconds& shown) {
   if (!run.interval) return "  95 % interval of the median: takes six samples or more\n";
   return "  95 % interval of the median: " + shown(run.interval->low) + " to " +
          shown(run.interval->high) +
-         text(" (%.2g %% wide)\n", 100 * run.relative_interval().value_or(0));
+         formatted(" (%.2g %% wide)\n", 100 * run.relative_interval().value_or(0));
 }
 
 std::string pacing_lines(const PacingResult& pacing, const Milliseconds& shown) {
-  return "  Paced: " + text("%g", pacing.fps) + " starts a second, " +
-         count(pacing.missed, "start") + " missed, idle " +
-         text("%.1f %%", 100 * pacing.idle_share) + " of the time\n" +
+  return "  Paced: " + formatted("%g", pacing.fps) + " starts a second, " +
+         counted(pacing.missed, "start") + " missed, idle " +
+         formatted("%.1f %%", 100 * pacing.idle_share) + " of the time\n" +
          "  From planned start to end: median " + shown(pacing.latency.median) + ", p99 " +
          shown(pacing.latency.p99) + ", max " + shown(pacing.latency.max) +
          "; started late by: median " + shown(pacing.lateness.median) + ", max " +
@@ -114,20 +99,21 @@ Json pacing_json(const PacingResult& pacing) {
 std::string timing_text(const TimingMeasurement& measurement) {
   const Statistics& run = measurement.run;
   const Milliseconds shown(run.median);
-  std::string result = "Repeated runs: " + count(run.count, "sample");
+  std::string result = "Repeated runs: " + counted(run.count, "sample");
   if (measurement.number > 1) {
-    result += " of " + count(static_cast<std::size_t>(measurement.number), "run");
+    result += " of " + counted(static_cast<std::size_t>(measurement.number), "run");
   }
   if (measurement.instances > 1) {
     result += " by " + std::to_string(measurement.instances) + " instances at once";
   }
-  result += " after " + count(measurement.warm_up_runs, "warm-up run") + ", in milliseconds\n";
+  result += " after " + counted(measurement.warm_up_runs, "warm-up run") + ", in milliseconds\n";
   result += statistics_table(run, shown) + interval_line(run, shown);
   result += "  Stopped by " + std::string(stopped_by_name(measurement.stopped_by)) + " after " +
-            text("%.3g s", measurement.measured / 1000) +
+            formatted("%.3g s", measurement.measured / 1000) +
             "; outputs are those of the first run, bit by bit\n";
   if (measurement.instances > 1) {
-    result += "  Throughput: " + text("%.4g", measurement.runs_per_second()) + " runs a second\n";
+    result +=
+        "  Throughput: " + formatted("%.4g", measurement.runs_per_second()) + " runs a second\n";
   }
   if (measurement.cold_cache_bytes > 0) {
     result += "  Caches emptied before each run by reading " +
@@ -136,7 +122,7 @@ std::string timing_text(const TimingMeasurement& measurement) {
   if (measurement.pacing) result += pacing_lines(*measurement.pacing, shown);
   const double overhead = measurement.clock_overhead / measurement.number;
   if (overhead > kMaterialShare * run.median) {
-    result += "  Reading the clock takes " + text("%.2g", 1e6 * measurement.clock_overhead) +
+    result += "  Reading the clock takes " + formatted("%.2g", 1e6 * measurement.clock_overhead) +
               " ns of each sample: --number 100 spreads it over as many runs\n";
   }
   return result;

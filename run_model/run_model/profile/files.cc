@@ -1,13 +1,13 @@
 #include "run_model/run_model/profile/formats.h"
 
 #include <array>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
 #include "base/write_file.h"
 #include "profile/page.h"
+#include "run_model/shared/formatted.h"
 #include "run_model/shared/json.h"
 
 namespace run_model {
@@ -28,11 +28,7 @@ std::string text_field(std::string_view text) {
   return field + "\"";
 }
 
-std::string number_field(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.6g", value);
-  return text.data();
-}
+std::string number_field(double value) { return formatted("%.6g", value); }
 
 std::string number_field(const std::optional<double>& value) {
   return value ? number_field(*value) : "";

@@ -7,35 +7,26 @@
 
 #include "base/text.h"
 #include "run_model/run_model/profile/formats.h"
+#include "run_model/shared/formatted.h"
 
 namespace run_model {
 namespace {
 
-std::string printed(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 std::string milliseconds(double value) {
-  return printed(value < 100.0 ? "%.3f" : value < 10000.0 ? "%.1f" : "%.0f", value);
+  return formatted(value < 100.0 ? "%.3f" : value < 10000.0 ? "%.1f" : "%.0f", value);
 }
 
 std::string rate(const std::optional<double>& value) {
-  return value ? printed(*value < 1000.0 ? "%.1f" : "%.0f", *value) : "-";
+  return value ? formatted(*value < 1000.0 ? "%.1f" : "%.0f", *value) : "-";
 }
 
-std::string percent(double share) { return printed("%.1f", 100.0 * share); }
-
-std::string plural(std::size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
+std::string percent(double share) { return formatted("%.1f", 100.0 * share); }
 
 std::string short_bytes(std::size_t bytes) {
   const double kilobytes = static_cast<double>(bytes) / 1024;
   if (bytes < 1024) return std::to_string(bytes) + " B";
-  if (kilobytes < 1024) return printed("%.1f KiB", kilobytes);
-  return printed("%.1f MiB", kilobytes / 1024);
+  if (kilobytes < 1024) return formatted("%.1f KiB", kilobytes);
+  return formatted("%.1f MiB", kilobytes / 1024);
 }
 
 // On one line and without control characters; not cut.
@@ -181,7 +172,7 @@ std::string node_table(const Profile& profile, const ProfileSettings& settings, 
   }
   std::string text = table(columns);
   const std::size_t left_out = profile.nodes.size() - rows.size();
-  if (left_out > 0) text += "… and " + plural(left_out, "more node") + "\n";
+  if (left_out > 0) text += "… and " + counted(left_out, "more node") + "\n";
   return text;
 }
 
@@ -208,8 +199,8 @@ std::string sums(const Profile& profile) {
   std::string text = "Sum of the nodes " + milliseconds(profile.sum_of_nodes) + " ms; a run " +
                      milliseconds(plain) + " ms, node by node " +
                      milliseconds(profile.node_run.median) + " ms (medians)\n";
-  text += "Running node by node costs " + printed("%+.3f ms", profile.overhead);
-  if (plain > 0.0) text += printed(" (%+.1f %%)", 100.0 * profile.overhead / plain);
+  text += "Running node by node costs " + formatted("%+.3f ms", profile.overhead);
+  if (plain > 0.0) text += formatted(" (%+.1f %%)", 100.0 * profile.overhead / plain);
   return text + "\n";
 }
 
@@ -240,10 +231,10 @@ std::size_t report_width() {
 
 std::string profile_text(const Profile& profile, const ProfileSettings& settings,
                          std::size_t width) {
-  std::string text = "Profile: " + plural(profile.nodes.size(), "node") + ", " +
-                     plural(profile.runs, "run") + " after " +
+  std::string text = "Profile: " + counted(profile.nodes.size(), "node") + ", " +
+                     counted(profile.runs, "run") + " after " +
                      std::to_string(profile.warm_up_runs) + " to warm up, " +
-                     plural(static_cast<std::size_t>(profile.threads), "thread") + "\n\n";
+                     counted(static_cast<std::size_t>(profile.threads), "thread") + "\n\n";
   if (profile.nodes.empty()) return text + "The graph computes nothing.\n";
   text += node_table(profile, settings, std::max(width, kMinProfileWidth)) + "\n";
   text += family_table(profile) + "\n";
