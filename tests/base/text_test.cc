@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -69,6 +70,26 @@ TEST(QuotedTest, ShortensBetweenCharacters) {
   EXPECT_EQ(in_quotes("abcdef", 3), "'abc…'");
   EXPECT_EQ(in_quotes("abc", 3), "'abc'");
   EXPECT_EQ(in_quotes("aéé", 2), "'aé…'");
+}
+
+TEST(TextTest, ReadsNumbers) {
+  std::string_view rest = "12.5x";
+  EXPECT_EQ(take_number<int>(rest), 12);
+  EXPECT_EQ(rest, ".5x");
+  EXPECT_EQ(take_number<int>(rest), std::nullopt);
+  EXPECT_EQ(rest, ".5x");
+  EXPECT_EQ(whole_number<double>("12.5"), 12.5);
+  EXPECT_EQ(whole_number<std::int64_t>("-3"), -3);
+  for (const char* text : {"", " 1", "1 ", "+1", "x", "1x", "300"}) {
+    EXPECT_EQ(whole_number<std::uint8_t>(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(hex_number("fF g"), 0xffU);
+  EXPECT_EQ(hex_number("g"), std::nullopt);
+}
+
+TEST(TextTest, Trims) {
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed(" \n"), "");
 }
 
 }  // namespace
