@@ -63,7 +63,8 @@ def call(action: str, python: str | None, *, environment: dict[str, str] | None 
 
     environment: variables that are added.  on_event: gets what the action tells on its way.  An
     ONNX file (`onnx`, with the inputs' `shapes` and `frozen` arrays) is repaired for TVM's importer
-    (onnx_repair) before the worker gets it, where with_repaired_model() has not been called.
+    (onnx_repair) before the worker gets it, where with_repaired_model() has not been called and
+    `unrepaired` does not say why it is taken as it is.
     Raises ToolError with what TVM found wrong.
     """
     if python:
@@ -119,7 +120,7 @@ def _with_repaired_models(request: dict[str, Any], folder: Path,
 
     Of several requests in one, those that are refused are left out: (index, why) of each.
     """
-    if request.get("dynamic"):
+    if "unrepaired" in request:
         return request, []
     if "onnx" in request:
         return _with_repaired(request, folder / "model", importer), []

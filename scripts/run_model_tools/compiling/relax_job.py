@@ -23,6 +23,7 @@ from run_model_tools.compiling.open_shapes import open_batch, shapes_to_try
 from run_model_tools.errors import MISMATCH, USAGE, ToolError
 from run_model_tools.files import directory_in_the_making, json_text
 from run_model_tools.onnx_model import OnnxModel
+from run_model_tools.onnx_repair.refusal import DATA_DEPENDENT, NodeRefused
 from run_model_tools.onnx_repair.samples import NotApart
 from run_model_tools.progress import stage
 from run_model_tools.verifying import verification
@@ -55,13 +56,19 @@ def compile_job(job: Job) -> dict[str, Any]:
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
-            made = _call_tvm(job, extents, folder, on_event=lambda event: tell(event["at"]),
-                             target=job.target.tvm, kernels=job.kernels, cc=cc)
+            made, refused = _compile(job, extents, folder, on_event=lambda e: tell(e["at"]),
+                                     target=job.target.tvm, kernels=job.kernels, cc=cc)
         seconds["compile"] = round(time.monotonic() - start, 3)
+        if refused:
+            _open_outputs(job, made)
         metadata = _describe(job, folder, made)
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
             metadata["verification"] = _verify(job, extents, folder, made, cc)
+        if refused and not metadata["verification"]["done"]:
+            raise ToolError(refused.code, f"{refused} It would be compiled as it is if that were "
+                                          "compared with its reference: "
+                                          f"{metadata['verification']['reason']}.")
         seconds["verify"] = round(time.monotonic() - start, 3)
         (folder / artifact.METADATA).write_text(json_text(metadata))
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
@@ -76,8 +83,35 @@ def _extents(job: Job) -> dict[str, Any]:
     try:
         one, axes = open_batch(job.model)
     except NotApart as error:
-        return {"shapes": job.shapes, "dynamic": True, "mixed": str(error)}
+        return {"shapes": job.shapes, "dynamic": True, "unrepaired": str(error)}
     return {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}
+
+
+def _compile(job: Job, extents: dict[str, Any], folder: Path,
+             **request: Any) -> tuple[dict[str, Any], NodeRefused | None]:
+    """What TVM made; with the refusal of a node whose result has a shape that depends on values.
+
+    TVM's importer knows some such operators (NonZero, Unique, NonMaxSuppression), so that the
+    network goes there as it is; nothing here looks through it, and it has to be compared.
+    """
+    try:
+        return _call_tvm(job, extents, folder, **request), None
+    except NodeRefused as error:
+        told = job.model.request()
+        if error.kind != DATA_DEPENDENT or told.get("frozen") or told.get("outputs"):
+            raise
+        extents["unrepaired"] = error.reason
+        try:
+            return _call_tvm(job, extents, folder, **request), error
+        except ToolError as second:
+            raise ToolError(error.code, f"{error} As it is, {second}") from None
+
+
+def _open_outputs(job: Job, made: dict[str, Any]) -> None:
+    """Extents that depend on values are those that the file leaves open: TVM says the largest."""
+    for output, declared in zip(made["outputs"], job.model.output_shapes):
+        output[1] = [extent if declared and at < len(declared) and declared[at] == extent else -1
+                     for at, extent in enumerate(output[1])]
 
 
 def _call_tvm(job: Job, extents: dict[str, Any], folder: Path, **request: Any) -> dict[str, Any]:
@@ -112,6 +146,10 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
         "build_key": job.build_key(),
         "kernels": made["kernels"],
     }
+    if made["unaligned_constants"]:
+        metadata["source"].setdefault("notes", []).append(
+            "constants are copied when it is loaded, which takes time and memory: they could not "
+            f"be aligned in the library ({made['unaligned_constants']})")
     if job.labels:
         metadata["labels"] = job.labels
     describe_tasks(job, metadata)
@@ -131,10 +169,15 @@ def _verify(job: Job, extents: dict[str, Any], folder: Path, made: dict[str, Any
                              cc=os.environ.get("CXX") or "g++")
         return compiled["target"]
 
+    most = [0] * len(made["outputs"])
+
     def run(where: Path, machine: Machine, _: list[list[str]],
             inputs: list[verification.Tensors]) -> list[list[Any]]:
-        return run_executable(where, machine, inputs, [name for name, *_ in made["inputs"]],
-                              job.tvm_python)
+        results = run_executable(where, machine, inputs, [name for name, *_ in made["inputs"]],
+                                 job.tvm_python)
+        for outputs in results:
+            most[:] = [max(size, output.size) for size, output in zip(most, outputs)]
+        return results
 
     shapes = [job.shapes]
     if job.dynamic:
@@ -147,6 +190,9 @@ def _verify(job: Job, extents: dict[str, Any], folder: Path, made: dict[str, Any
                                     else job.tolerance)
     except NotRun as error:
         return {"done": False, "reason": str(error)}
+    if found["done"] and 0 in most:
+        return {"done": False, "reason": f"output '{job.model.outputs[most.index(0)]}' was empty "
+                                         "for all inputs that were tried"}
     if job.dynamic and found["done"]:
         found["shapes"] = shapes
     return found

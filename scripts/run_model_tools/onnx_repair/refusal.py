@@ -33,6 +33,7 @@ class NodeRefused(ToolError):
             f"{refused.advice or 'export the network without it.'}"))
         self.op = op
         self.kind = refused.kind
+        self.reason = f"{where} ({operator}, opset {opset}): {refused.reason}"
         self._parts = (path, op, domain, opset, node, refused)
 
     def up_to(self, tensors: list[str], nodes: int, of: int) -> NodeRefused:

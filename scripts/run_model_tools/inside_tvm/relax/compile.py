@@ -46,10 +46,10 @@ def compile_model(tvm, request):
             tell(request, "work", at="TVM compiles the rest")
             executable = build(tvm, module, target)
         tell(request, "work", at="the library is linked")
-        link(executable, os.path.join(request["directory"], "model.so"), request, objects,
-             target)
+        unaligned = link(executable, os.path.join(request["directory"], "model.so"), request,
+                         objects, target)
     return dict(signature, target=text, requested=request["target"], kernels=kernels, tuning=None,
-                llvm_features=llvm_features(tvm, target))
+                unaligned_constants=unaligned, llvm_features=llvm_features(tvm, target))
 
 
 def compile_many(tvm, request):
@@ -70,15 +70,20 @@ def build(tvm, module, target):
 
 
 def link(executable, path, request, objects, target):
-    """Writes the library with the request's compiler."""
+    """Writes the library with the request's compiler.  Gives why constants are not aligned in it,
+    or None where they are."""
     from tvm.runtime import _ffi_api
+
+    unaligned = []
 
     def pack(module, is_system, prefix, folder):
         made = os.path.join(folder, "constants.o")
         blob = _ffi_api.ModulePackImportsToTensor(module).numpy().tobytes()
         try:
             aligned_constants.write_object(blob, made, request.get("cc") or "g++", folder)
-        except (aligned_constants.UnknownForm, OSError, subprocess.CalledProcessError):
+        except (aligned_constants.UnknownForm, OSError, subprocess.CalledProcessError) as error:
+            said = getattr(error, "stderr", None) or str(error)
+            unaligned.append(said.strip().splitlines()[0])
             # By itself TVM takes this machine for the target where no function is left to it.
             packed = _ffi_api.ModulePackImportsToLLVM(module, is_system, str(target), prefix)
             packed.write_to_file(made)
@@ -94,6 +99,7 @@ def link(executable, path, request, objects, target):
         executable.export_library(path, **options)
     except (RuntimeError, OSError, ValueError) as error:
         raise Refusal("link", str(error).strip()) from error
+    return unaligned[0] if unaligned else None
 
 
 def describe(tvm, function):
@@ -103,6 +109,8 @@ def describe(tvm, function):
     def tensor(name, kind):
         if not isinstance(kind, relax.TensorType):
             raise Refusal("model", "its %s is no tensor" % (name or "output"))
+        if kind.ndim < 0:
+            raise Refusal("model", "its %s may have any number of axes" % (name or "output"))
         extents = getattr(kind.shape, "values", None)
         if extents is None and kind.ndim != 0:
             extents = [None] * kind.ndim

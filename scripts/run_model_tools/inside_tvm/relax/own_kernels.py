@@ -11,9 +11,9 @@ def rewrite(tvm, module, target, request, folder):
         raise Unusable("not asked for")
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
-    if request.get("dynamic"):
+    if "unrepaired" in request:
         raise Unusable("they are for networks of fixed shapes and for batches of samples that are "
-                       "computed apart: %s" % request["mixed"])
+                       "computed apart: %s" % request["unrepaired"])
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report

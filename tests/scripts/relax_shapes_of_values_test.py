@@ -1,0 +1,93 @@
+"""compile_model of networks whose outputs' shapes depend on values, which go to TVM 0.27 as they
+are if they come out right."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from run_model_tools import tvm_process
+from run_model_tools.errors import MALFORMED_FILE
+
+
+def save(path, nodes, shape, outputs, constants):
+    graph = helper.make_graph(
+        [helper.make_node(*node[:4], **(node[4] if len(node) > 4 else {})) for node in nodes], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(*output) for output in outputs],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              str(path))
+
+
+def save_detector(path):
+    """Scores and boxes of a picture, suppression, and the boxes that are left."""
+    weights = np.random.default_rng(1).standard_normal((7, 3, 1, 1)).astype(np.float32)
+    save(path, [
+        ("Conv", ["x", "w"], ["a"], "conv"), ("Reshape", ["a", "rows"], ["r"], "rows"),
+        ("Split", ["r", "parts"], ["places", "logits"], "split", {"axis": 1}),
+        ("Sigmoid", ["logits"], ["scores"], "scores"),
+        ("Transpose", ["places"], ["boxes"], "boxes", {"perm": [0, 2, 1]}),
+        ("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["kept"], "suppression"),
+        ("Gather", ["kept", "last"], ["column"], "column", {"axis": 1}),
+        ("Squeeze", ["column", "one"], ["which"], "which"),
+        ("Gather", ["boxes", "which"], ["some"], "some", {"axis": 1}),
+        ("Squeeze", ["some", "zero"], ["left"], "left")], [1, 3, 6, 6],
+        [("left", TensorProto.FLOAT, ["n", 4]), ("kept", TensorProto.INT64, ["n", 3])],
+        {"w": weights, "rows": [1, 7, 36], "parts": [4, 3], "most": 5, "iou": np.float32(0.5),
+         "least": np.float32(0.1), "last": [2], "one": [1], "zero": [0]})
+
+
+def test_suppression_inside_a_network(tmp_path, command):
+    save_detector(tmp_path / "detector.onnx")
+    made = command("compile_model", "detector.onnx", "--compiler", "auto", "--out", "out", "--json",
+                   "--preprocessing", "none", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    metadata = json.loads(made.stdout)["metadata"]
+    # TVM says 108 rows, the most that there can be.
+    assert [o["shape"] for o in metadata["outputs"]] == [[-1, 4], [-1, 3]]
+    assert metadata["verification"]["done"]
+    assert "'suppression' (NonMaxSuppression" in metadata["kernels"]["reason"]
+    x = np.random.default_rng(9).standard_normal((1, 3, 6, 6)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x)
+    tvm_process.call("run_relax", None, inputs=[str(tmp_path / "in.npz")], outputs=str(tmp_path),
+                     library=str(tmp_path / "out/detector/native/model.so"))
+    expected = onnxruntime.InferenceSession(str(tmp_path / "detector.onnx")).run(None, {"x": x})
+    with np.load(tmp_path / "0.npz") as file:
+        assert len(expected[1]) > 5
+        np.testing.assert_allclose(file["arr_0"], expected[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(file["arr_1"], expected[1])
+
+
+@pytest.mark.parametrize("flags, limit, said", [
+    ((), 100.0, "output 'i' was empty for all inputs"), (("--no-verify",), 0.0, "not asked for")])
+def test_what_was_not_compared_is_refused(tmp_path, command, flags, limit, said):
+    save(tmp_path / "net.onnx", [("Greater", ["x", "limit"], ["c"], "above"),
+                                 ("NonZero", ["c"], ["i"], "places")],
+         [12], [("i", TensorProto.INT64, [1, "n"])], {"limit": np.float32(limit)})
+    made = command("compile_model", "net.onnx", "--compiler", "relax", "--out", "out", *flags,
+                   cwd=tmp_path)
+    assert made.returncode == MALFORMED_FILE
+    assert "'places' (NonZero" in made.stderr and said in made.stderr
+    assert not list(tmp_path.rglob("model.so"))
+
+
+def test_a_network_whose_constants_could_not_be_aligned_says_so(tmp_path, command):
+    """With a compiler that does not assemble."""
+    save(tmp_path / "net.onnx", [("Add", ["x", "c"], ["y"], "sum")], [3],
+         [("y", TensorProto.FLOAT, [3])], {"c": np.ones(3, np.float32)})
+    compiler = tmp_path / "compiler"
+    compiler.write_text("""#!/bin/sh
+case "$*" in *modules.S*) echo "modules.S: no assembler" >&2; exit 1;; esac
+exec g++ "$@"
+""")
+    compiler.chmod(0o755)
+    made = command("compile_model", "net.onnx", "--compiler", "relax", "--out", "out", "--cc",
+                   str(compiler), cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "could not be aligned in the library (modules.S: no assembler)" in made.stdout
