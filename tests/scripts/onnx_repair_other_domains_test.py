@@ -200,3 +200,70 @@ def test_what_was_optimised_for_one_cpu_is_refused_with_what_to_do():
     model, inputs = one("Conv", [noise(1, 8, 5, 5), noise(8, 8, 3, 3)], domain=f"{MICROSOFT}.nchwc")
     with pytest.raises(ToolError, match="one kind of CPU.*ORT_ENABLE_EXTENDED"):
         repaired(model, inputs)
+
+
+@pytest.mark.parametrize("activation, given", [
+    ("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Tanh", {}),
+    ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4})])
+def test_products_with_an_activation(activation, given):
+    matches("FusedGemm", [noise(7, 3), noise(5, 7), noise(5)], domain=MICROSOFT, transA=1,
+            transB=1, alpha=0.5, beta=2.0, activation=activation, **given)
+
+
+def of_bytes(dtype, *shape):
+    kind = np.iinfo(dtype)
+    return np.random.default_rng(7).integers(kind.min, kind.max + 1, shape, dtype)
+
+
+STEPS = [np.array(0.02, np.float32), np.array(120, np.uint8)]
+
+
+def near(op, arrays, fixed, **attrs):
+    """That both give the same but for how numbers between two steps are rounded."""
+    model, inputs = one(op, arrays, domain=MICROSOFT, constants=fixed, **attrs)
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    assert want.dtype == have.dtype and want.shape == have.shape and want.std() > 20
+    apart = np.abs(want.astype(int) - have)
+    assert apart.max() <= 1 and apart.mean() < 0.01
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_convolutions_of_bytes_with_their_channels_last(last):
+    arrays = [of_bytes(np.uint8, *((1, 6, 5, 4) if last else (1, 4, 6, 5))), *STEPS,
+              of_bytes(np.int8, 8, 2, 3, 3), np.array(0.01, np.float32), np.array(0, np.int8),
+              np.array(0.06, np.float32), np.array(100, np.uint8),
+              of_bytes(np.int16, 8).astype(np.int32)]
+    near("QLinearConv", arrays, range(1, 9), group=2, pads=[1] * 4, channels_last=last)
+
+
+@pytest.mark.parametrize("op, attrs", [
+    ("QLinearAveragePool", {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}),
+    ("QLinearGlobalAveragePool", {})])
+def test_poolings_of_bytes_with_their_channels_last(op, attrs):
+    near(op, [of_bytes(np.uint8, 2, 5, 4, 6), *STEPS, np.array(0.005, np.float32), STEPS[1]],
+         range(1, 5), channels_last=1, **attrs)
+
+
+def test_maxima_with_their_channels_last():
+    for sides in ((6, 5), (6, 5, 4)):
+        matches("NhwcMaxPool", [of_bytes(np.uint8, 1, *sides, 3)], domain=MICROSOFT,
+                kernel_shape=[2] * len(sides), strides=[2] * len(sides))
+
+
+@pytest.mark.parametrize("columns, mask", [((), None), ((24,), np.array([3, 5], np.int32))])
+def test_attention_of_bytes(columns, mask):
+    scale = np.linspace(0.001, 0.004, 24, dtype=np.float32) if columns else np.float32(0.002)
+    arrays = [of_bytes(np.uint8, 2, 5, 8), of_bytes(np.int8, 8, 24), B, STEPS[0],
+              np.asarray(scale), mask, STEPS[1], np.zeros(columns, np.int8)]
+    matches("QAttention", arrays, domain=MICROSOFT, constants=(1, 2, 3, 4, 6, 7), num_heads=2)
+
+
+def test_embeddings_of_bytes():
+    tables = [of_bytes(np.uint8, rows, 8) for rows in (20, 6, 2)]
+    scale, shift = of_bytes(np.uint8, 8), of_bytes(np.uint8, 8)[::-1].copy()
+    steps = [np.array(0.01 * (1 + i), np.float32) for i in range(5)]
+    zeros = [np.array(110 + i, np.uint8) for i in range(5)]
+    ids = np.random.default_rng(8).integers(0, 20, (2, 5)).astype(np.int32)
+    matches("QEmbedLayerNormalization", [
+        ids, (ids % 2).astype(np.int32), *tables, scale, shift, np.ones((2, 5), np.int32), *steps,
+        *zeros], domain=MICROSOFT, outputs=2, constants=(*range(2, 7), *range(8, 18)))

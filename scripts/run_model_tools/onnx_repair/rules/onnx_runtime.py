@@ -49,9 +49,22 @@ def fused_conv(walk: Walk, node: Node) -> Value:
     other = node.get(3)
     if other is not None:
         made = walk.graph.op("Add", made, other)
+    return _activated(walk, node, made, node.attrs.get("activation_params", []))
+
+
+@rule("FusedGemm", domain=_DOMAIN)
+def fused_gemm(walk: Walk, node: Node) -> Value:
+    attrs = {key: node.attrs.get(key) for key in ("alpha", "beta", "transA", "transB")}
+    made = walk.node_in("Gemm", 13, node.inputs, 1, **attrs)
+    return _activated(walk, node, made, [node.attrs[key] for key in (
+        "activation_alpha", "activation_beta", "activation_gamma") if key in node.attrs])
+
+
+def _activated(walk: Walk, node: Node, made: Value, parameters: list[float]) -> Value:
     name = node.attrs.get("activation", "")
-    given = [float(p) for p in node.attrs.get("activation_params", [])]
-    names = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"),
+    given = [float(p) for p in parameters]
+    names = {"Elu": ("alpha",), "LeakyRelu": ("alpha",), "ThresholdedRelu": ("alpha",),
+             "HardSigmoid": ("alpha", "beta"), "Selu": ("alpha", "gamma"),
              "Clip": ("min", "max")}.get(name, ())
     if name == "Clip":
         return walk.graph.op("Clip", made, walk.graph.like(given[0], made),
@@ -59,13 +72,20 @@ def fused_conv(walk: Walk, node: Node) -> Value:
     return walk.node_in(name, 13, [made], 1, **dict(zip(names, given))) if name else made
 
 
+def channels_first(walk: Walk, x: Value) -> Value:
+    return transposed(walk, x, [0, x.rank - 1, *range(1, x.rank - 1)])
+
+
+def channels_last(walk: Walk, x: Value) -> Value:
+    return transposed(walk, x, [0, *range(2, x.rank), 1])
+
+
 @rule("NhwcMaxPool", domain=_DOMAIN)
 def nhwc_max_pool(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
     attrs = {key: value for key, value in node.attrs.items() if key in (
         "auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")}
-    made = walk.node_in("MaxPool", 12, [transposed(walk, x, [0, 3, 1, 2])], 1, **attrs)
-    return transposed(walk, made, [0, 2, 3, 1])
+    made = walk.node_in("MaxPool", 12, [channels_first(walk, node.tensor(0))], 1, **attrs)
+    return channels_last(walk, made)
 
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=_DOMAIN)

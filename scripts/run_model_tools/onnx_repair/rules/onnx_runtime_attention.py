@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from onnx import TensorProto
@@ -24,19 +25,28 @@ _UNSEEN = -10000.0
 
 @rule("EmbedLayerNormalization", domain=_DOMAIN)
 def embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
+    return embedded(walk, node, node.get(8), lambda tensor, _: tensor)
+
+
+def embedded(walk: Walk, node: Node, places: Value | None,
+             in_floats: Callable[[Value, int], Value]) -> list[Value | None]:
+    """Sums of rows of tables, normalised; in_floats gives the numbers of input 2 + i, or of rows of
+    it, from what the file has for them."""
     graph = walk.graph
-    ids, segments, words = node.tensor(0), node.get(1), node.tensor(2)
-    positions, of_segments, scale, shift = (node.tensor(3), node.get(4), node.tensor(5),
-                                            node.tensor(6))
-    mask, places = node.get(7), node.get(8)
-    total = graph.op("Gather", words, ids, axis=0)
+    ids, segments = node.tensor(0), node.get(1)
     if places is None:
         places = graph.constant(np.arange(ids.shape[1])[None])
-    total = graph.op("Add", total, graph.op("Gather", positions, places, axis=0))
-    if segments is not None and of_segments is not None:
-        total = graph.op("Add", total, graph.op("Gather", of_segments, segments, axis=0))
-    y = walk.node_in("LayerNormalization", 17, [total, scale, shift], 1,
-                     epsilon=float(node.attrs.get("epsilon", 1e-12)))
+
+    def rows(index: int, of: Value) -> Value:
+        return in_floats(graph.op("Gather", node.tensor(index), of, axis=0), index - 2)
+
+    total = graph.op("Add", rows(2, ids), rows(3, places))
+    if segments is not None and node.get(4) is not None:
+        total = graph.op("Add", total, rows(4, segments))
+    y = walk.node_in("LayerNormalization", 17, [
+        total, in_floats(node.tensor(5), 3), in_floats(node.tensor(6), 4)], 1,
+        epsilon=float(node.attrs.get("epsilon", 1e-12)))
+    mask = node.get(7)
     if mask is None:
         lengths = graph.constant(np.zeros(ids.shape[0], np.int32))
     else:
@@ -47,18 +57,24 @@ def embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
 @rule("Attention", domain=_DOMAIN)
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """Queries, keys and values by one product with the weights of all three."""
-    if node.get(4) is not None or any(node.wanted[1:]):
+    made = product(walk, node.tensor(0), node.tensor(1))
+    bias = node.get(2)
+    if bias is not None:
+        made = walk.graph.op("Add", made, bias)
+    return attended_to_itself(walk, node, made, node.get(3), node.get(4), node.get(5))
+
+
+def attended_to_itself(walk: Walk, node: Node, packed: Value, mask: Value | None,
+                       past: Value | None, added: Value | None) -> list[Value | None]:
+    """Of queries, keys and values side by side."""
+    if past is not None or any(node.wanted[1:]):
         raise Refused("it has keys and values of earlier steps")
     if node.attrs.get("do_rotary", 0):
         raise Refused("it turns queries and keys by their places")
-    x, weights, bias = node.tensor(0), node.tensor(1), node.get(2)
-    made = product(walk, x, weights)
-    if bias is not None:
-        made = walk.graph.op("Add", made, bias)
-    sizes = node.attrs.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
+    sizes = node.attrs.get("qkv_hidden_sizes") or [packed.shape[2] // 3] * 3
     q, k, v = (in_heads(walk, part, node.attrs["num_heads"]) for part in walk.graph.ops(
-        "Split", [made, np.array(sizes)], 3, axis=2))
-    return [_attended(walk, node, q, k, v, node.get(3), node.get(5))]
+        "Split", [packed, np.array(sizes)], 3, axis=2))
+    return [_attended(walk, node, q, k, v, mask, added)]
 
 
 @rule("MultiHeadAttention", domain=_DOMAIN)

@@ -16,8 +16,11 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
+from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
+from run_model_tools.onnx_repair.rules.onnx_runtime_attention import attended_to_itself, embedded
 from run_model_tools.onnx_repair.rules.quantisation import (
     centred,
+    convolved_bytes,
     dequantize,
     dequantize_rule,
     dynamically_quantized,
@@ -53,12 +56,22 @@ def qlinear_binary(walk: Walk, node: Node) -> Value:
 @rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
       "QLinearGlobalAveragePool", domain=_DOMAIN)
 def qlinear_unary(walk: Walk, node: Node) -> Value:
-    if node.attrs.get("channels_last", 0):
-        raise Refused("it has its channels last")
     op = node.op[len("QLinear"):]
     given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
     opset = node.attrs.get("opset", 13)
-    return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
+    if not node.attrs.get("channels_last", 0):
+        return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
+    return _in_floats(walk, node, 3, lambda v: channels_last(walk, walk.node_in(
+        op, opset, [channels_first(walk, v[0])], 1, **given)))
+
+
+@rule("QLinearConv", domain=_DOMAIN)
+def qlinear_conv_any_layout(walk: Walk, node: Node) -> Value:
+    """ONNX's, whose picture may have its channels last; its weights have them where ONNX has."""
+    x = node.tensor(0)
+    if not node.attrs.get("channels_last", 0):
+        return convolved_bytes(walk, node, x)
+    return channels_last(walk, convolved_bytes(walk, node, channels_first(walk, x)))
 
 
 @rule("QLinearConcat", domain=_DOMAIN)
@@ -134,6 +147,20 @@ def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
     a, scale, zero = dynamically_quantized(walk, node.tensor(0))
     return _scaled_product(walk, a, scale, zero, node.tensor(1), node.tensor(2), node.get(3),
                            node.get(4))
+
+
+@rule("QAttention", domain=_DOMAIN)
+def quantised_attention(walk: Walk, node: Node) -> list[Value | None]:
+    packed = _scaled_product(walk, node.tensor(0), node.tensor(3), node.get(6), node.tensor(1),
+                             node.tensor(4), node.get(7), node.get(2))
+    return attended_to_itself(walk, node, packed, node.get(5), node.get(8), None)
+
+
+@rule("QEmbedLayerNormalization", domain=_DOMAIN)
+def quantised_embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
+    """Tables and factors have their scales at 8 and after, their zero points at 13."""
+    return embedded(walk, node, None, lambda tensor, index: dequantize(
+        walk, tensor, node.tensor(8 + index), node.get(13 + index)))
 
 
 @rule("MatMulNBits", domain=_DOMAIN)

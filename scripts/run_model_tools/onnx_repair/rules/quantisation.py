@@ -216,8 +216,12 @@ def conv_integer(walk: Walk, node: Node) -> Value:
 
 @rule("QLinearConv")
 def qlinear_conv(walk: Walk, node: Node) -> Value:
+    return convolved_bytes(walk, node, node.tensor(0))
+
+
+def convolved_bytes(walk: Walk, node: Node, x: Value) -> Value:
     """As QDQ: dequantised, convolved, quantised; so are the kernels of whole numbers found."""
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
+    x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.tensor(i) for i in range(1, 8))
     bias = node.get(8)
     left = dequantize(walk, x, x_scale, x_zero)
     right = dequantize(walk, w, w_scale, w_zero, 0)
