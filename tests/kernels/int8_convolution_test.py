@@ -8,7 +8,16 @@ from dataclasses import replace
 import int8_reference
 import numpy as np
 import pytest
-from layer_runner import AARCH64, AARCH64_DOT, ARMHF, RISCV64, SANITIZED, Toolchain, run_layers
+from layer_runner import (
+    AARCH64,
+    AARCH64_DOT,
+    ARMHF,
+    RISCV64,
+    SANITIZED,
+    WIDEST_FIRST,
+    Toolchain,
+    run_layers,
+)
 from random_convolutions import random_conv
 from reference import unblocked
 
@@ -115,7 +124,7 @@ def check(isa: Isa, folder, toolchain: Toolchain, seed: int, few: bool = False) 
         np.testing.assert_array_equal(got, expected, str(quantized.convolution.without_data()))
 
 
-@pytest.mark.parametrize("isa", [AVX512_VNNI, AVX2, GENERIC], ids=lambda isa: str(isa.lanes))
+@pytest.mark.parametrize("isa", WIDEST_FIRST, ids=lambda isa: str(isa.lanes))
 def test_equals_whole_number_arithmetic(isa, tmp_path):
     check(isa, tmp_path, Toolchain(), seed=isa.lanes)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from int8_convolution_test import random_quantization
 from int8_reference import fused
-from layer_runner import AARCH64, SANITIZED, Toolchain, run_layers
+from layer_runner import AARCH64, SANITIZED, WIDEST_FIRST, Toolchain, run_layers
 
 from run_model_tools.kernels.convolution import Lanes
 from run_model_tools.kernels.int8 import pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantize import make_cast
-from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, NEON64, Isa
 from run_model_tools.kernels.pooling import Pooling
 
 
@@ -90,7 +90,7 @@ def check(isa: Isa, folder, toolchain: Toolchain) -> None:
         np.testing.assert_array_equal(got, want, str(quantized.pooling))
 
 
-@pytest.mark.parametrize("isa", [AVX512_VNNI, AVX2, GENERIC], ids=lambda isa: str(isa.lanes))
+@pytest.mark.parametrize("isa", WIDEST_FIRST, ids=lambda isa: str(isa.lanes))
 def test_equals_whole_number_arithmetic(isa, tmp_path):
     check(isa, tmp_path, Toolchain())
 

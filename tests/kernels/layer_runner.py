@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_tools.kernels.isa import AVX2, AVX512, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, AVX512, AVX512_VNNI, GENERIC, NEON32, NEON64, Isa
 from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -100,6 +100,11 @@ def skip_without(toolchain: Toolchain) -> None:
     for tool in (toolchain.compiler[0], *toolchain.runner[:1]):
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
+
+
+#: What this machine's compiler makes code for, by its width: a change needs to see the widest.
+WIDEST_FIRST = (AVX512_VNNI, *(pytest.param(isa, marks=pytest.mark.full)
+                               for isa in (AVX2, GENERIC)))
 
 
 def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
