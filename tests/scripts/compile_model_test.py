@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_command
 
 from run_model_tools import environment
 from run_model_tools.compiling import params_file
@@ -24,9 +24,8 @@ def compiled(tmp_path_factory):
     """A folder with tiny.onnx and its artifact in every form, and compile_model's report."""
     folder = tmp_path_factory.mktemp("compiled")
     save_classifier(folder / "tiny.onnx")
-    result = subprocess.run(
-        [str(ROOT / "scripts" / "compile_model"), "tiny.onnx", *FLAGS, "--flat", "--single-file",
-         "--json"], cwd=folder, capture_output=True, text=True, check=False)
+    result = run_command("compile_model", "tiny.onnx", *FLAGS, "--flat", "--single-file", "--json",
+                         cwd=folder)
     assert result.returncode == 0, result.stderr
     return folder, json.loads(result.stdout)
 

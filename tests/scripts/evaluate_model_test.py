@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_command
 from PIL import Image
 
+from run_model_tools.evaluating import evaluate_model
 from run_model_tools.evaluating.comparison import mcnemar
 from run_model_tools.evaluating.run_lengths import mask_of
 from run_model_tools.progress import Counted
 from run_model_tools.zoo.reference_results import coco_counts
-
-EVALUATE = ROOT / "scripts" / "evaluate_model"
 
 # Answers as run_model does: says.json has what it says of each picture's name.
 STAND_IN = """#!{python}
@@ -56,8 +55,9 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Path:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with pictures a.png to f.png, an artifact, and run_model's stand-in."""
+    monkeypatch.setattr(evaluate_model, "BUILD_DIR", tmp_path)
     for name in "abcdef":
         Image.new("RGB", (8, 6), (ord(name), 0, 0)).save(tmp_path / f"{name}.png")
     (tmp_path / "model.so").write_bytes(b"library")
@@ -80,15 +80,13 @@ def classes(*indices: int) -> dict[str, Any]:
                     for k, i in enumerate(indices)]}
 
 
-def command(world: Path, dataset: str, *flags: object) -> list[str]:
-    return [str(EVALUATE), "net", str(world), "--dataset", dataset, "--program",
+def arguments(world: Path, dataset: str, *flags: object) -> list[str]:
+    return ["evaluate_model", "net", str(world), "--dataset", dataset, "--program",
             str(world / "run_model"), *map(str, flags)]
 
 
 def evaluate(world: Path, dataset: str, *flags: object) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "RUN_MODEL_TOOLS_BUILD": str(world)}
-    return subprocess.run(command(world, dataset, *flags), capture_output=True, text=True, env=env,
-                          check=False)
+    return run_command(*arguments(world, dataset, *flags))
 
 
 def report(world: Path, dataset: str, *flags: object, code: int = 0) -> dict[str, Any]:
@@ -136,9 +134,9 @@ def test_what_was_done_before_a_kill_is_kept(world: Path, classified: str) -> No
     says = json.loads((world / "says.json").read_text())
     (world / "says.json").write_text(json.dumps({**says, "delay": 0.25}))
     file = world / "run.sqlite"
-    with subprocess.Popen([*command(world, classified, "--resume", file, "--jobs", 1)],
-                          start_new_session=True, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:
+    program, *given = arguments(world, classified, "--resume", file, "--jobs", 1)
+    with subprocess.Popen([ROOT / "scripts" / program, *given], start_new_session=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + 30
         while time.monotonic() < end and rows(file) < 2:
             time.sleep(0.05)
@@ -225,8 +223,9 @@ def test_comparing_two_runs(world: Path, classified: str) -> None:
     (world / "says.json").write_text(json.dumps(says))
     done = evaluate(world, classified, "--resume", world / "after.sqlite")
     assert done.returncode == 0
-    compared = subprocess.run([EVALUATE, "--compare", world / "run.sqlite", world / "after.sqlite",
-                               "--json"], capture_output=True, text=True, check=True)
+    compared = run_command("evaluate_model", "--compare", world / "run.sqlite",
+                           world / "after.sqlite", "--json")
+    assert compared.returncode == 0, compared.stderr
     result = json.loads(compared.stdout)
     assert result["lost"] == ["a.png", "b.png"] and result["won"] == ["d.png"]
     assert result["changed"] == 3 and result["right"] == {"before": 3, "after": 2}

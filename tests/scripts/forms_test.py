@@ -9,7 +9,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_command
 
 from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError
@@ -28,9 +28,9 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forms")
     save_classifier(folder / "tiny.onnx")
     for target in ("native", "c"):
-        subprocess.run([str(ROOT / "scripts" / "compile_model"), "tiny.onnx", "--out", "out",
-                        "--target", target, "--forms", "all"], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL)
+        done = run_command("compile_model", "tiny.onnx", "--out", "out", "--target", target,
+                           "--forms", "all", cwd=folder)
+        assert done.returncode == 0, done.stderr
     random = np.random.default_rng(0)
     np.savez(folder / "inputs.npz", image=random.standard_normal((1, 3, 8, 8), np.float32))
     return folder
@@ -123,6 +123,7 @@ def test_c_source_includes_own_headers_only(made):
     assert included - ours == {"<math.h>", "<stdbool.h>"}
 
 
+@pytest.mark.full
 def test_source_only_lists_no_library(made, command):
     result = command("compile_model", made / "tiny.onnx", "--out", made / "source", "--target", "c",
                      "--no-build", "--forms", "all", "--json")

@@ -104,6 +104,7 @@ def test_a_q_network_learns_what_pays():
     assert np.argmax(values, axis=1).tolist() == [0, 2]
 
 
+@pytest.mark.full
 def test_the_crossover_network_learns_which_genes_to_take():
     """One gene decides alone: children that take it from the better parent are rewarded, so both
     networks have to have had rewards, and their decisions must depart from chance."""
@@ -115,6 +116,7 @@ def test_the_crossover_network_learns_which_genes_to_take():
     assert search.elite[0] == max(search.speeds, key=search.speeds.__getitem__)
 
 
+@pytest.mark.full
 def test_ga_dqn_needs_fewer_trials_than_chance():
     chance = np.median([trials_to_peak(RandomSearch(make_space(), s)) for s in range(9)])
     learned = np.median([trials_to_peak(GeneticDqn(make_space(), s), 300) for s in range(5)])
@@ -235,6 +237,7 @@ def arm_space(channels: int, size: int, words: int = 16) -> Space:
                   Knob("ann", [[word] for word in range(words)])))
 
 
+@pytest.mark.full
 def test_a_space_of_a_million_takes_bounded_memory_and_work():
     """No more is looked at for a batch than for a space of three thousand, however long it goes on
     and with experience of a space as large."""

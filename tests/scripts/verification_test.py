@@ -21,7 +21,8 @@ from run_model_tools.verifying import agreement, verification
 from run_model_tools.verifying.execution import NotRun
 from small_networks import save_two_by_two
 
-TARGETS = ("native", "x86_64_v3", "raspi4_aarch64", "pynq_z1", "riscv64", "c")
+# Of the emulated machines one; those of the others, what is made for the zoo is run on.
+TARGETS = ("native", "x86_64_v3", "raspi4_aarch64", "c")
 SHAPE = (1, 3, 12, 12)
 
 
@@ -92,7 +93,7 @@ def test_what_is_right_passes_where_its_code_runs(compiled: Path, target: str) -
     done = verify(compiled, target, "right")
     assert done["done"] and done["runs"] == 2 and done["relative_difference"] < 1e-5
     emulator = named_targets()[target].emulator
-    if target in ("raspi4_aarch64", "pynq_z1", "riscv64") and shutil.which(emulator[0]):
+    if target == "raspi4_aarch64" and shutil.which(emulator[0]):
         assert done["where"] == emulator[0]
     if target in ("native", "c"):
         assert done["where"] == "native"
