@@ -92,6 +92,19 @@ function(run_model_compile_test_fast target)
   endif()
 endfunction()
 
+# run_model_add_test_program(<name> SOURCES … [LIBS …] [DEFINITIONS …])
+# A GoogleTest program without a CTest test.
+function(run_model_add_test_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;DEFINITIONS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    RUN_MODEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ${arg_DEFINITIONS})
+  run_model_configure_target(${name})
+  run_model_compile_test_fast(${name})
+  run_model_precompile_test_headers(${name})
+endfunction()
+
 # run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE|WORD_SIZE] [SWEEPS pattern]
 #   [LABELS …])
 # A GoogleTest program <name> and a CTest test of the same name that runs all of its cases in one
@@ -103,13 +116,8 @@ endfunction()
 # Its label is machine where it runs under emulators, else unit; more can be added.
 function(run_model_add_test name)
   cmake_parse_arguments(arg "MACHINE;WORD_SIZE" "SWEEPS" "SOURCES;LIBS;DEFINITIONS;LABELS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
-    RUN_MODEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ${arg_DEFINITIONS})
-  run_model_configure_target(${name})
-  run_model_compile_test_fast(${name})
-  run_model_precompile_test_headers(${name})
+  run_model_add_test_program(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS}
+    DEFINITIONS ${arg_DEFINITIONS})
   set(filter "")
   if(arg_SWEEPS AND (CMAKE_CROSSCOMPILING OR RUN_MODEL_SANITIZE MATCHES "thread"))
     set(filter "--gtest_filter=-${arg_SWEEPS}")
