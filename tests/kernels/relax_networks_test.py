@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(LEVEL < "x86-64-v3", reason="this CPU is no x86-
 FEW = ("activations", "shuffled_units", "encoder_with_norms_first")
 
 
-@pytest.fixture(scope="module", params=["few", pytest.param("others", marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=["few", pytest.param("others", marks=pytest.mark.slow)])
 def compiled(tmp_path_factory, request) -> tuple[Path, dict[str, onnx.ModelProto],
                                                  dict[str, dict]]:
     """A folder with model.so of every network in NAME/, the networks, the worker's answers."""
