@@ -165,13 +165,3 @@ def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels)
         assert (np.abs(a - b) > 1e-5).mean() < 0.01 and np.abs(a - b).max() < 0.051
     if kernels == "ours":
         assert answers["moved_bytes"]["kernels"]["int8_layers"] >= 3  # pooling too
-
-
-@pytest.mark.full
-def test_without_our_kernels_they_round_alike(tmp_path):
-    models = {"n": QUANTIZED["joined"]()}
-    answer = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v2", kernels="stock")["n"]
-    assert answer["kernels"]["method"] == "stock"
-    got, expected = run_networks(models, tmp_path)["n"]
-    assert np.abs(got[1] - expected[1]).max() < 0.0201
-    assert (np.abs(got[1] - expected[1]) > 0.01).mean() < 0.01

@@ -8,7 +8,6 @@ import pytest
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.tuners.comparison import Run, curves, markdown, summarize
-from run_model_tools.tuners.dqn import Dqn, DqnSettings
 from run_model_tools.tuners.experience import Experience, Past
 from run_model_tools.tuners.genetic_dqn import GeneticDqn, GeneticSettings
 from run_model_tools.tuners.guided import Guided
@@ -88,32 +87,6 @@ def test_every_configuration_is_proposed_once_until_there_are_no_more(kind):
 def test_the_same_seed_gives_the_same_proposals(kind):
     once, again, other = (run(kind(make_space(), seed=seed), 120) for seed in (5, 5, 6))
     assert once == again and once != other
-
-
-def test_a_q_network_learns_what_pays():
-    """Two states, three actions: the third pays in one state, the first in the other."""
-    random = np.random.default_rng(0)
-    dqn = Dqn(1, 3, random, DqnSettings(hidden=(16,), explore_decay=0.99))
-    for step in range(600):
-        state = np.array([step % 2], dtype=np.float32)
-        action = dqn.act(state)
-        dqn.remember(state, action, 1.0 if action == (2 if step % 2 else 0) else -0.5, state)
-        dqn.learn()
-    assert dqn.explore == pytest.approx(0.1)
-    values = dqn.network(np.array([[0], [1]], dtype=np.float32))
-    assert np.argmax(values, axis=1).tolist() == [0, 2]
-
-
-@pytest.mark.full
-def test_the_crossover_network_learns_which_genes_to_take():
-    """One gene decides alone: children that take it from the better parent are rewarded, so both
-    networks have to have had rewards, and their decisions must depart from chance."""
-    search = GeneticDqn(make_space(), seed=2)
-    run(search, 400)
-    assert search.crossover.remembered > 200 and search.mutation.remembered > 200
-    assert search.crossover.explore == pytest.approx(0.1)
-    assert len(search.elite) == GeneticSettings().elite
-    assert search.elite[0] == max(search.speeds, key=search.speeds.__getitem__)
 
 
 @pytest.mark.full
