@@ -86,7 +86,7 @@ FOUND = {
     # them, two of activations and a softmax; a normalisation at the end.
     "encoder_with_norms_first": {"left_to_tvm": {}, "layout_changes": 0,
                                  "layers": 2 * (2 + 4 + 2 + 1) + 1},
-    "batch_of_three": {}, "pools_of_every_kind": {}, "recurrent_in_both_directions": {}}
+    "batch_of_three": {}, "recurrent_in_both_directions": {}}
 
 
 @pytest.mark.parametrize("target", BEST_FIRST)

@@ -42,7 +42,7 @@ def save(path):
     return path
 
 
-@pytest.mark.parametrize("kernels", ["ours", "stock"])
+@pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.full)])
 def test_each_node_says_what_it_computes(tmp_path, command, kernels):
     done = command("compile_model", save(tmp_path / "net.onnx"), "--target", "x86_64_v3", "--json",
                    "--explain", "--kernels", kernels, "--preprocessing", "none", "--no-verify",
