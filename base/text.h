@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,21 +64,23 @@ bool is_hex(std::string_view text, std::size_t digits);
 // Everything after `limit` bytes becomes "…".
 std::string in_quotes(std::string_view text, std::size_t limit = 80);
 
-// What `text` says of each item, with ", " between: "a, b, c".
-template <typename Items, typename Text>
-std::string comma_list(const Items& items, Text&& text) {
+// What `text` says of each item, with the separator between.
+template <typename Items, typename Text = std::identity>
+std::string list_of(const Items& items, std::string_view separator, const Text& text = {}) {
   std::string list;
   bool first = true;
   for (const auto& item : items) {
-    if (!first) list += ", ";
+    if (!first) list += separator;
     first = false;
     list += text(item);
   }
   return list;
 }
-template <typename Items>
-std::string comma_list(const Items& items) {
-  return comma_list(items, [](const auto& item) -> const auto& { return item; });
+
+// "a, b, c"
+template <typename Items, typename Text = std::identity>
+std::string comma_list(const Items& items, const Text& text = {}) {
+  return list_of(items, ", ", text);
 }
 
 // A file's name as a person knows it: a file that exists in memory only (/proc/self/fd/7) goes by

@@ -211,9 +211,8 @@ std::size_t GraphExecutor::Impl::input_index(std::string_view name) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].name == name) return i;
   }
-  std::string names;
-  for (const TensorInfo& input : inputs_)
-    names += (names.empty() ? "" : ", ") + in_quotes(input.name);
+  const std::string names =
+      comma_list(inputs_, [](const TensorInfo& input) { return in_quotes(input.name); });
   throw Error(ErrorKind::kMismatch, "the model has no input " + in_quotes(name) +
                                         ", its inputs are " + (names.empty() ? "none" : names));
 }

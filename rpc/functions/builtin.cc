@@ -9,6 +9,7 @@
 
 #include <run_model/rpc/function.h>
 #include "base/mapped_file.h"
+#include "base/text.h"
 
 namespace run_model::rpc {
 namespace {
@@ -73,9 +74,7 @@ void add_file_functions(Registry& registry, SessionFolder& folder) {
   // TVM's C++ server has this function, its Python one not. The session has the one folder.
   registry.add("tvm.rpc.server.listdir", [&folder](const Arguments& arguments) -> Value {
     arguments.check_count(0, 1);
-    std::string list;
-    for (const std::string& name : folder.names()) list += (list.empty() ? "" : ",") + name;
-    return list;
+    return list_of(folder.names(), ",");
   });
 }
 

@@ -60,11 +60,8 @@ std::string why_nothing(const Plan& plan, const std::vector<JobResult>& results,
     return "nothing was checked: no model in " + path_in_quotes(settings.artifacts) +
            " is compiled for any target";
   }
-  std::string folders;
-  for (const auto& folder : settings.golden) {
-    folders += (folders.empty() ? "" : ", ") + path_in_quotes(folder);
-  }
-  return "nothing was checked: there are no golden cases in " + folders;
+  return "nothing was checked: there are no golden cases in " +
+         comma_list(settings.golden, path_in_quotes);
 }
 
 // "[3/12] 1 failed, squeezenet1_1 native triple chelsea"

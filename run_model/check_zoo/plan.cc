@@ -99,12 +99,6 @@ bool is_program(const std::string& name, const std::string& search_path) {
   return false;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // How code of a target is run here.
 struct Way {
   std::vector<std::string> command;
@@ -137,7 +131,7 @@ Way find_way(const ListedTarget& target, const CheckSettings& settings, const Ch
   if (own_machine && lacking.empty()) return {{}, why_no_device(target.device)};
 
   const std::string why = own_machine
-                              ? "this CPU lacks " + joined(lacking)
+                              ? "this CPU lacks " + comma_list(lacking)
                               : "this machine is " + host.machine + ", not " + target.machine;
   if (target.emulator.empty()) return {{}, why + ", and no emulator is known"};
   if (!is_program(target.emulator[0], host.search_path)) {
@@ -206,7 +200,7 @@ class Planner {
         throw Error(
             ErrorKind::kUsage,
             "--models has " + in_quotes(model) + ", which has neither golden cases nor artifacts",
-            models_.empty() ? "" : "there are cases of " + joined(models_));
+            models_.empty() ? "" : "there are cases of " + comma_list(models_));
       }
     }
     models_ = settings_.models;
@@ -223,7 +217,7 @@ class Planner {
       if (known.contains(picture) || (known.empty() && settings_.allow_skip)) continue;
       throw Error(ErrorKind::kUsage,
                   "--pictures has " + in_quotes(picture) + ", of which there is no golden case",
-                  "there are cases of " + joined({known.begin(), known.end()}));
+                  "there are cases of " + comma_list(known));
     }
   }
 
@@ -251,7 +245,7 @@ class Planner {
     }
     throw Error(ErrorKind::kUsage,
                 "--target has " + in_quotes(name) + ", which the list of targets does not have",
-                "it has " + joined(known));
+                "it has " + comma_list(known));
   }
 
   void add(const std::string& model, const ListedTarget& target, const std::string& form) {

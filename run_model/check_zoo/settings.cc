@@ -167,10 +167,8 @@ CheckSettings read_check_settings(std::span<const std::string> args) {
 }
 
 std::vector<std::string> file_flags(const CheckSettings& settings) {
-  std::string golden;
-  for (const fs::path& folder : settings.golden) {
-    golden += (golden.empty() ? "" : ",") + folder.string();
-  }
+  const std::string golden =
+      list_of(settings.golden, ",", [](const fs::path& folder) { return folder.string(); });
   std::vector<std::string> flags{"--artifacts=" + settings.artifacts.string(), "--golden=" + golden,
                                  "--images=" + settings.images.string(),
                                  "--tolerances=" + settings.tolerances.string(),

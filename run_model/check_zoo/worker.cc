@@ -22,12 +22,6 @@ void say(std::initializer_list<Json::Member> event) {
   write_standard_output(Json::object(event).compact() + "\n");
 }
 
-std::string comma_separated(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
 bool wants_location(const CheckSettings& settings, const WorkerTask& task,
                     const CaseResult& result) {
   if (!settings.locate || result.status == CaseStatus::kSkipped) return false;
@@ -73,7 +67,7 @@ std::vector<std::string> worker_arguments(const CheckSettings& settings, const W
   arguments.push_back("--models=" + task.model);
   arguments.push_back("--target=" + task.target);
   arguments.push_back("--forms=" + task.form);
-  arguments.push_back("--pictures=" + comma_separated(task.pictures));
+  arguments.push_back("--pictures=" + list_of(task.pictures, ","));
   if (settings.locate) {
     arguments.push_back("--locate");
     arguments.push_back("--intermediates=" + settings.intermediates.string());

@@ -1,4 +1,4 @@
-#include "run_model/documents/completion.h"
+#include "run_model/documents/documents.h"
 
 namespace run_model {
 namespace {

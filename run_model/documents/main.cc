@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "run_model/check_zoo/flags.h"
-#include "run_model/documents/completion.h"
-#include "run_model/documents/man_page.h"
+#include "run_model/documents/documents.h"
 #include "run_model/rpc_server/flags.h"
 #include "run_model/run_model/flags.h"
 

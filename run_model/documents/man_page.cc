@@ -1,4 +1,4 @@
-#include "run_model/documents/man_page.h"
+#include "run_model/documents/documents.h"
 
 #include <cctype>
 

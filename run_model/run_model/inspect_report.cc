@@ -25,10 +25,8 @@ std::string line(const std::string& name, const std::string& value) {
   return text + value + "\n";
 }
 
-std::string comma_separated(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return text.empty() ? "none" : text;
+std::string list_or_none(const std::vector<std::string>& items) {
+  return items.empty() ? "none" : comma_list(items);
 }
 
 std::string file_text(const std::filesystem::path& path) {
@@ -66,8 +64,8 @@ std::string library_lines(const Inspection& inspection) {
                library.machine + (library.triple.empty() ? "" : " (" + library.triple + ")"));
   text += line("Compiled by", library_kind_name(library.kind));
   text += line("C library", library.glibc.empty() ? "any" : "glibc " + library.glibc + " or later");
-  text += line("Needs", comma_separated(library.needed));
-  if (!library.missing.empty()) text += line("Missing", comma_separated(library.missing));
+  text += line("Needs", list_or_none(library.needed));
+  if (!library.missing.empty()) text += line("Missing", list_or_none(library.missing));
   return text + line("Functions", std::to_string(library.functions));
 }
 
@@ -89,7 +87,7 @@ std::string metadata_lines(const Package& package) {
   const Metadata& metadata = *package.metadata;
   if (!metadata.target.empty())
     text += line("Target", package.target + " (" + metadata.target + ")");
-  if (metadata.features) text += line("CPU features", comma_separated(*metadata.features));
+  if (metadata.features) text += line("CPU features", list_or_none(*metadata.features));
   if (!metadata.tvm_version.empty()) text += line("TVM", metadata.tvm_version);
   if (metadata.preprocessing) {
     text += line("Pictures", preprocessing_text(*metadata.preprocessing));

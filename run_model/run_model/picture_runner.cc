@@ -25,10 +25,8 @@ const Metadata* metadata_of(const Package& package) {
 std::size_t choose_input(const GraphExecutor& executor, const std::string& name) {
   if (!name.empty()) return executor.input_index(name);
   if (executor.inputs().size() == 1) return 0;
-  std::string names;
-  for (const TensorInfo& input : executor.inputs()) {
-    names += (names.empty() ? "" : ", ") + in_quotes(input.name);
-  }
+  const std::string names =
+      comma_list(executor.inputs(), [](const TensorInfo& input) { return in_quotes(input.name); });
   if (names.empty()) throw Error(ErrorKind::kMismatch, "the model takes no input at all");
   throw Error(ErrorKind::kUsage, "the model has several inputs: " + names,
               "give all of them with --inputs");

@@ -101,12 +101,15 @@ PictureRegion parse_region(const std::string& text) {
   return {numbers[0], numbers[1], numbers[2], numbers[3], numbers.size() == 5 ? numbers[4] : 0.0};
 }
 
+void refuse_empty(const char* flag) {
+  if (!flag_is_set(flag) || !flag_value(flag).empty()) return;
+  refuse(flag_spelling(flag) + " is given an empty value");
+}
+
 void read_task_flags(Settings& settings) {
   for (const char* name :
        {"task", "draw", "save_mask", "coco", "compare_with", "given_outputs", "detector"}) {
-    if (flag_is_set(name) && flag_value(name).empty()) {
-      refuse(flag_spelling(name) + " is given an empty value");
-    }
+    refuse_empty(name);
     settings.needs_task = settings.needs_task || flag_is_set(name);
   }
   settings.task = run_flags.task;
@@ -338,9 +341,7 @@ Settings read_settings(std::span<const std::string> args) {
   read_fill_flags(settings);
   for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std",
                            "save_inputs", "times", "function", "calls"}) {
-    if (flag_is_set(name) && flag_value(name).empty()) {
-      refuse(flag_spelling(name) + " is given an empty value");
-    }
+    refuse_empty(name);
   }
   if (settings.topk < 1)
     refuse("--topk is " + std::to_string(settings.topk) + ", expected 1 or more");

@@ -28,8 +28,7 @@ void check_wanted(const std::set<DLDeviceType>& used, const std::vector<DLDevice
                   const Module& library) {
   for (const DLDevice& device : wanted) {
     if (used.contains(device.device_type)) continue;
-    std::string names;
-    for (const DLDeviceType type : used) names += (names.empty() ? "" : " and ") + type_name(type);
+    const std::string names = list_of(used, " and ", type_name);
     if (device.device_type == kDLCPU && used.empty()) continue;
     throw Error(ErrorKind::kMismatch,
                 "library " + path_in_quotes(library.path()) + " was compiled for " +

@@ -46,9 +46,7 @@ std::string governors(const std::vector<int>& cpus, const fs::path& root) {
       names.push_back(name);
     }
   }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return comma_list(names);
 }
 
 std::optional<double> load_average(const fs::path& root) {

@@ -36,11 +36,9 @@ std::string number_field(const std::optional<double>& value) {
 
 // "float32 [1, 3, 224, 224]; float32 [64]"
 std::string forms(const std::vector<TensorInfo>& tensors) {
-  std::string text;
-  for (const TensorInfo& tensor : tensors) {
-    text += (text.empty() ? "" : "; ") + tensor_form_name(tensor.dtype, tensor.shape);
-  }
-  return text;
+  return list_of(tensors, "; ", [](const TensorInfo& tensor) {
+    return tensor_form_name(tensor.dtype, tensor.shape);
+  });
 }
 
 std::string row(const ProfiledNode& node, std::size_t index) {
@@ -71,9 +69,7 @@ std::string row(const ProfiledNode& node, std::size_t index) {
       node.kernel.empty() ? "" : text_field(node.kernel),
       node.onnx_nodes.empty() ? "" : text_field(comma_list(node.onnx_nodes)),
       node.info.device.empty() ? "cpu" : node.info.device};
-  std::string line;
-  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + field;
-  return line + "\r\n";
+  return list_of(fields, ",") + "\r\n";
 }
 
 }  // namespace

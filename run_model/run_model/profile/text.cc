@@ -59,10 +59,8 @@ std::string short_function(const std::string& function) {
 
 std::string output_shape(const ProfiledNode& node) {
   if (node.info.outputs.empty()) return "-";
-  std::string text;
-  for (const std::int64_t dimension : node.info.outputs.front().shape) {
-    text += (text.empty() ? "" : "x") + std::to_string(dimension);
-  }
+  std::string text = list_of(node.info.outputs.front().shape, "x",
+                             [](std::int64_t dimension) { return std::to_string(dimension); });
   if (text.empty()) text = "scalar";
   const std::size_t more = node.info.outputs.size() - 1;
   return more == 0 ? text : text + " +" + std::to_string(more);

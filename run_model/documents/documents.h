@@ -1,4 +1,4 @@
-// Completion of a program's command line in bash.
+// What is laid out from a program's manual beside its --help.
 #pragma once
 
 #include <string>
@@ -6,6 +6,10 @@
 #include "run_model/shared/manual.h"
 
 namespace run_model {
+
+// The manual page in the macros of man(7), UTF-8. Options, and the names of the arguments in the
+// synopsis, are set as man-pages(7) asks.
+std::string man_page(const Manual& manual);
 
 // A file for share/bash-completion/completions, named as the program; it needs nothing but bash 4.
 // Flags are completed, values that are one of a few, files and folders; what is no flag is a file.
