@@ -259,9 +259,8 @@ void TarReader::read_pax_records(std::span<const std::byte> records) {
     if (key == "path") next_.name = std::string(value);
     if (key.starts_with("GNU.sparse.")) fail("it holds a sparse file");
     if (key != "size") continue;
-    const auto bytes = whole_number<std::uint64_t>(value);
-    if (!bytes) fail("an extended header's size is no number");
-    next_.bytes = *bytes;
+    next_.bytes = whole_number<std::uint64_t>(value);
+    if (!next_.bytes) fail("an extended header's size is no number");
   }
 }
 
