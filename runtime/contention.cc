@@ -1,9 +1,14 @@
 #include "runtime/contention.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
+#include <optional>
 
 namespace run_model {
 namespace {
@@ -14,10 +19,62 @@ constexpr std::int64_t kBetweenLooks = 2'000;
 // costs no look at the clock.
 std::atomic<std::int64_t> contended_until{0};
 
+// The calling thread's times, out of /proc: nothing where the kernel was built without them.
+class TimesFile {
+ public:
+  TimesFile() = default;
+  ~TimesFile() { close_file(); }
+  TimesFile(const TimesFile&) = delete;
+  TimesFile& operator=(const TimesFile&) = delete;
+
+  std::optional<ThreadTimes> read() {
+    // In a child the file is still that of the parent's thread.
+    if (const pid_t process = ::getpid(); process != process_) {
+      close_file();
+      process_ = process;
+      file_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    }
+    std::array<char, 96> text{};
+    const ssize_t size = file_ < 0 ? 0 : ::pread(file_, text.data(), text.size(), 0);
+    if (size <= 0) return std::nullopt;
+    std::array<std::int64_t, 3> numbers{};  // nanoseconds, nanoseconds, turns
+    const char* next = text.data();
+    const char* end = next + size;
+    for (std::int64_t& number : numbers) {
+      while (next != end && *next == ' ') ++next;
+      const auto [after, error] = std::from_chars(next, end, number);
+      if (error != std::errc()) return std::nullopt;
+      next = after;
+    }
+    if (numbers[0] == 0) return std::nullopt;  // switched off
+    return ThreadTimes{numbers[0] / 1000, numbers[1] / 1000, numbers[2]};
+  }
+
+ private:
+  void close_file() {
+    if (file_ >= 0) ::close(file_);
+    file_ = -1;
+  }
+
+  pid_t process_ = -1;
+  int file_ = -1;
+};
+
 struct Looks {
   std::int64_t last = 0;
+  TimesFile times;
+  WaitingShare waiting;
   Preemptions preemptions;
 };
+
+// Whether the calling thread has to share its CPU.
+bool shares_cpu(Looks& looks, std::int64_t now) {
+  if (const std::optional<ThreadTimes> times = looks.times.read()) {
+    return looks.waiting.go_on(*times);
+  }
+  rusage usage{};
+  return ::getrusage(RUSAGE_THREAD, &usage) == 0 && looks.preemptions.go_on(now, usage.ru_nivcsw);
+}
 
 std::int64_t microseconds_since_boot() {
   const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
@@ -33,9 +90,7 @@ void look_for_contention() {
   const std::int64_t now = microseconds_since_boot();
   if (now - looks.last < kBetweenLooks) return;
   looks.last = now;
-  rusage usage{};
-  if (::getrusage(RUSAGE_THREAD, &usage) != 0) return;
-  if (looks.preemptions.go_on(now, usage.ru_nivcsw)) {
+  if (shares_cpu(looks, now)) {
     note_contention();
     return;
   }

@@ -6,8 +6,41 @@
 
 namespace run_model {
 
-// How often a thread was taken off its CPU though it had more to do. Once in a while that happens
-// on an idle machine, too, for the kernel's own threads; it tells something when it goes on.
+// What the kernel counts of a thread: how long it has computed and has waited for a CPU though it
+// had more to do, in microseconds, and how often it was given one.
+struct ThreadTimes {
+  std::int64_t computed = 0, waited = 0, turns = 0;
+};
+
+// Whether a thread has to share its CPU. Who only wants it now and then, as the kernel's own
+// threads and other programs' short turns do on an idle machine, takes little of it away, and work
+// that is cut small for its sake costs more.
+class WaitingShare {
+ public:
+  // True where a large part of the time since it was last told was lost.
+  bool go_on(const ThreadTimes& now) {
+    const std::int64_t waited = now.waited - last_.waited;
+    const std::int64_t all = now.computed - last_.computed + waited;
+    if (all < kSpan) return false;
+    const std::int64_t lost = waited - (now.turns - last_.turns) * kWakeUp;
+    last_ = now;
+    return lost * kLargePart >= all;
+  }
+
+  // Some time slices.
+  static constexpr std::int64_t kSpan = 20'000;
+  // A sixth: a program of the same priority takes half of a CPU.
+  static constexpr std::int64_t kLargePart = 6;
+  // A thread that was asleep waits about so long for a CPU that is idle.
+  static constexpr std::int64_t kWakeUp = 50;
+
+ private:
+  ThreadTimes last_;
+};
+
+// Instead, where the kernel does not count these times: how often a thread was taken off its CPU
+// though it had more to do. Once in a while that happens on an idle machine, too; it tells
+// something when it goes on.
 class Preemptions {
  public:
   // `count` is the thread's number so far, `now` in microseconds. True where it has grown twice

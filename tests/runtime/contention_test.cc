@@ -27,6 +27,44 @@ TEST(PreemptionsTest, TwoWithinAFewSlicesGoOn) {
   EXPECT_TRUE(preemptions.go_on(12'000, 7));
 }
 
+TEST(WaitingShareTest, ShortTurnsOfOthersTellNothing) {
+  WaitingShare waiting;
+  ThreadTimes times;
+  for (int i = 0; i < 100; ++i) {
+    times.computed += 2'000;
+    times.waited += 200;  // a tenth
+    times.turns += 1;
+    EXPECT_FALSE(waiting.go_on(times));
+  }
+}
+
+TEST(WaitingShareTest, WakingUpIsNoWaiting) {
+  WaitingShare waiting;
+  ThreadTimes times;
+  for (int i = 0; i < 1000; ++i) {
+    times.computed += 100;
+    times.waited += 40;
+    times.turns += 1;
+    EXPECT_FALSE(waiting.go_on(times));
+  }
+}
+
+TEST(WaitingShareTest, HalfOfACpuIsSeenAfterAFewSlices) {
+  WaitingShare waiting;
+  ThreadTimes times;
+  bool seen = false;
+  for (int slice = 0; slice < 4; ++slice) {
+    times.computed += 3'000;
+    times.waited += 3'000;
+    times.turns += 1;
+    seen = waiting.go_on(times);
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(waiting.go_on(times));  // a span of its own each time
+  times.computed += WaitingShare::kSpan;
+  EXPECT_FALSE(waiting.go_on(times));
+}
+
 TEST(ContentionTest, HoldsForAWhile) {
   note_contention(std::chrono::seconds(1));
   EXPECT_TRUE(cpus_are_contended());
