@@ -83,9 +83,9 @@ def test_every_configuration_is_proposed_once_until_there_are_no_more(kind):
     assert search.exhausted and search.propose(3) == []
 
 
-@pytest.mark.parametrize("kind", [RandomSearch, GeneticDqn, Guided])
-def test_the_same_seed_gives_the_same_proposals(kind):
-    once, again, other = (run(kind(make_space(), seed=seed), 120) for seed in (5, 5, 6))
+@pytest.mark.parametrize("kind, trials", [(RandomSearch, 120), (GeneticDqn, 120), (Guided, 40)])
+def test_the_same_seed_gives_the_same_proposals(kind, trials):
+    once, again, other = (run(kind(make_space(), seed=seed), trials) for seed in (5, 5, 6))
     assert once == again and once != other
 
 
@@ -122,6 +122,7 @@ def test_what_another_space_has_taught_is_refused(tmp_path):
         search.load(tmp_path / "learnt.npz")
 
 
+@pytest.mark.full
 def test_guided_needs_half_the_trials_of_chance():
     chance = np.median([trials_to_peak(RandomSearch(make_space(), s)) for s in range(9)])
     guided = np.median([trials_to_peak(Guided(make_space(), s), 120) for s in range(3)])
