@@ -57,4 +57,6 @@ $SUMS names: remove ~/.m2/repository/org/bytedeco and run this again."
 drop_stamp compiler
 rm -rf "$DEST"
 mv "$WORK/tvm" "$DEST"
+# Processes that may not write bytecode, as in tests, would compile a thousand files at each start.
+"${RUN_MODEL_PYTHON:-/usr/bin/python3}" -m compileall -q "$DEST/python" > /dev/null || true
 write_stamp compiler "$KEY"
