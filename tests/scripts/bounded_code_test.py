@@ -36,3 +36,31 @@ def test_a_layer_without_end_gets_a_plain_schedule(command, tmp_path):
     metadata = json.loads((tmp_path / "artifacts/sound/x86_64_v3/metadata.json").read_text())
     assert metadata["plain_schedules"][0]["schedule"] == "conv1d_ncw.x86"
     assert metadata["verification"]["done"]
+
+
+def test_a_chain_of_roundings_and_maxima_is_not_written_out_many_times(command, tmp_path):
+    """Both use what they are made of more than once; TVM fuses chains of them into one loop."""
+    nodes, sums = [], []
+    value = "x"
+    for i in range(12):
+        nodes += [helper.make_node("Sub", [value, "step"], [f"s{i}"]),
+                  helper.make_node("QuantizeLinear", [f"s{i}", "scale", "zero"], [f"q{i}"]),
+                  helper.make_node("DequantizeLinear", [f"q{i}", "scale", "zero"], [f"d{i}"]),
+                  helper.make_node("Mul", ["x", f"c{i}"], [f"m{i}"])]
+        value = f"d{i}"
+        sums.append(f"m{i}")
+    nodes.append(helper.make_node("Max", sums, ["most"]))
+    constants = {"step": np.float32(0.0625), "scale": np.float32(0.01), "zero": np.uint8(120),
+                 **{f"c{i}": np.float32(i - 5) for i in range(12)}}
+    graph = helper.make_graph(
+        nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 30])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 30])
+         for name in (value, "most")],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
+              str(tmp_path / "chain.onnx"))
+    result = command("compile_model", "chain.onnx", "--kernels", "stock", "--target", "x86_64_v3",
+                     cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    metadata = json.loads((tmp_path / "artifacts/chain/x86_64_v3/metadata.json").read_text())
+    assert metadata["verification"]["done"]

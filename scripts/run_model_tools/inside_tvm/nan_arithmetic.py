@@ -27,8 +27,21 @@ def of_two(tvm, tir, choose, a, b, shape):
         return tensor(*[0 if int(extent) == 1 else i for extent, i in zip(tensor.shape, own)])
 
     with tvm.te.tag_scope(tag=tvm.topi.tag.BROADCAST):
+        # Fused, the first is written out three times, which is too much of a chain.
+        first, second = sorted((a, b), key=_inlined)
         return tvm.te.compute(
-            shape, lambda *at: _chosen(tir, choose, element(a, at), element(b, at)))
+            shape, lambda *at: _chosen(tir, choose, element(first, at), element(second, at)))
+
+
+def _inlined(tensor):
+    """How many operations a tensor is made by."""
+    found, waiting = set(), [tensor.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation not in found:
+            found.add(operation)
+            waiting += [source.op for source in operation.input_tensors]
+    return len(found)
 
 
 def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
