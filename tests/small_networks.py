@@ -2,48 +2,72 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+import onnxruntime
+from numpy.typing import ArrayLike
+from onnx import numpy_helper, parser
+
+
+def network(text: str, constants: dict[str, ArrayLike] | None = None, opset: int = 13,
+            ir_version: int = 8, **domains: int) -> onnx.ModelProto:
+    """What ONNX's text form says: "(float[1,3] x) => (float[1,3] y) { y = Relu(x) }".
+
+    A type without brackets is a number's, with empty ones that of any shape; before a node may
+    stand its name, in brackets. `constants`: the initializers; `domains`: releases of others than
+    ONNX's own operators.
+    """
+    named = r"(?<!\w)\[(\w+)\] (\w+)"
+    names = {output: name for name, output in re.findall(named, text)}
+    imports = {"": opset} | {domain.replace("_", "."): v for domain, v in domains.items()}
+    releases = ", ".join(f'"{domain}": {release}' for domain, release in imports.items())
+    model = parser.parse_model(f"<ir_version: {ir_version}, opset_import: [{releases}]> net "
+                               + re.sub(named, r"\2", text))
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(array), name)
+                                   for name, array in (constants or {}).items())
+    for node in model.graph.node:
+        node.name = names.get(node.output[0], "")
+    return model
+
+
+def save_network(path: Path, *description, **options) -> Path:
+    """A file of network()."""
+    onnx.save(network(*description, **options), str(path))
+    return path
+
+
+def weights(seed: int, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Normally distributed constants for network()."""
+    random = np.random.default_rng(seed)
+    return {name: random.standard_normal(shape).astype(np.float32)
+            for name, shape in shapes.items()}
+
+
+def run_onnxruntime(model: onnx.ModelProto | Path, inputs: dict[str, np.ndarray]) -> list:
+    given = str(model) if isinstance(model, Path) else model.SerializeToString()
+    return onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"]).run(None, inputs)
 
 
 def save_classifier(path: Path, batch: int | str = 1) -> Path:
     """A network of conv, relu, pool, matmul and softmax for pictures of 8x8: 3 classes."""
-    random = np.random.default_rng(1)
-    weights = [numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name)
-               for name, shape in (("w", (4, 3, 3, 3)), ("b", (4,)), ("m", (4, 3)))]
-    nodes = [
-        helper.make_node("Conv", ["image", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["f"]),
-        helper.make_node("MatMul", ["f", "m"], ["logits"]),
-        helper.make_node("Softmax", ["logits"], ["prob"], axis=1),
-    ]
-    graph = helper.make_graph(
-        nodes, "classifier",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [batch, 3, 8, 8])],
-        [helper.make_tensor_value_info("prob", TensorProto.FLOAT, [batch, 3])], weights)
-    onnx.save(helper.make_model(graph, ir_version=7,
-                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
-    return path
+    return save_network(path, f"""(float[{batch},3,8,8] image) => (float[{batch},3] prob) {{
+        c = Conv<pads=[1,1,1,1]>(image, w, b)
+        r = Relu(c)
+        p = GlobalAveragePool(r)
+        f = Flatten(p)
+        logits = MatMul(f, m)
+        prob = Softmax<axis=1>(logits)
+    }}""", weights(1, w=(4, 3, 3, 3), b=(4,), m=(4, 3)), ir_version=7)
 
 
 def save_two_by_two(path: Path) -> Path:
     """Two inputs (a float matrix, whole numbers) and two outputs, no weights."""
-    nodes = [
-        helper.make_node("Cast", ["n"], ["nf"], to=TensorProto.FLOAT),
-        helper.make_node("Add", ["x", "nf"], ["sum"]),
-        helper.make_node("Mul", ["x", "nf"], ["product"]),
-    ]
-    graph = helper.make_graph(
-        nodes, "two",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
-         helper.make_tensor_value_info("n", TensorProto.INT64, [2, 3])],
-        [helper.make_tensor_value_info("sum", TensorProto.FLOAT, [2, 3]),
-         helper.make_tensor_value_info("product", TensorProto.FLOAT, [2, 3])])
-    onnx.save(helper.make_model(graph, ir_version=7,
-                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
-    return path
+    return save_network(path, """(float[2,3] x, int64[2,3] n)
+            => (float[2,3] sum, float[2,3] product) {
+        nf = Cast<to=1>(n)
+        sum = Add(x, nf)
+        product = Mul(x, nf)
+    }""", ir_version=7)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from run_model_tools.environment import BUILD_DIR, DATA_ROOT
 from run_model_tools.errors import MISMATCH, ToolError
-from run_model_tools.progress import stage
 from run_model_tools.setup.pip_site import pip_site
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-cuda.txt"
@@ -21,20 +20,11 @@ _LIBRARIES = {"builtins": "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.6",
 @cache
 def libraries() -> dict[str, str]:
     """The paths of its libraries (inside_tvm/devices/nvrtc.py), after they were installed."""
-    FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    if (FOLDER / ".requirements.sha256").exists():
-        site = _installed()
-    else:
-        with stage("installing NVIDIA's compiler"):
-            site = _installed()
+    site = pip_site(REQUIREMENTS, FOLDER, "NVIDIA's compiler of CUDA C++",
+                    "; other targets need none")
     found = {name: str(site / path) for name, path in _LIBRARIES.items()}
     for library in found.values():
         if not Path(library).is_file():
             raise ToolError(MISMATCH, f"{library} is not there, though {REQUIREMENTS.name} was "
                                       f"installed: remove {FOLDER} and run this again.")
     return found
-
-
-def _installed() -> Path:
-    return pip_site(REQUIREMENTS, FOLDER, "NVIDIA's compiler of CUDA C++",
-                    "; other targets need none")

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from run_model_tools.environment import BUILD_DIR, DATA_ROOT, IS_INSTALLED, PACKAGE
-from run_model_tools.progress import stage
 from run_model_tools.setup.pip_site import pip_site
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-relax.txt"
@@ -17,14 +16,6 @@ FOLDER = BUILD_DIR / "relax" / "site"
 @cache
 def site() -> Path:
     """The folder with its packages, after they were installed."""
-    FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    if (FOLDER / ".requirements.sha256").exists():
-        return _installed()
-    with stage("installing the compiler of Relax"):
-        return _installed()
-
-
-def _installed() -> Path:
     return pip_site(REQUIREMENTS, FOLDER, "the compiler of Relax", "; --compiler relay needs none")
 
 

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from kernels.layers import NetworkLayer, read_layers
 from kernels.matching import match_others, match_ours
 from kernels.onnxruntime_profile import nodes_of_events
 from kernels.profiles import Node, ProfileFailed, fastest, nodes_of_onnxruntime, nodes_of_profile
 from kernels.table import as_markdown, make_table
-
-
-def save_network(path: Path) -> None:
-    """3x16x16 -> 3x3/2 -> ReLU -> depthwise -> 1x1 (+ the ReLU's) -> mean -> five values."""
-    def weight(name: str, *shape: int) -> onnx.TensorProto:
-        return numpy_helper.from_array(np.ones(shape, np.float32), name)
-
-    value = helper.make_tensor_value_info
-    nodes = [
-        helper.make_node("Conv", ["x", "a"], ["c"], name="first", strides=[2, 2], pads=[1] * 4),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("Conv", ["r", "b"], ["d"], name="depth", group=24, pads=[1] * 4),
-        helper.make_node("Conv", ["d", "p"], ["q"], name="point"),
-        helper.make_node("Add", ["q", "r"], ["s"]),
-        helper.make_node("GlobalAveragePool", ["s"], ["g"]),
-        helper.make_node("Flatten", ["g"], ["f"]),
-        helper.make_node("Gemm", ["f", "m", "n"], ["y"], name="last", transB=1)]
-    graph = helper.make_graph(
-        nodes, "small", [value("x", TensorProto.FLOAT, [1, 3, 16, 16])],
-        [value("y", TensorProto.FLOAT, [1, 5])],
-        [weight("a", 24, 3, 3, 3), weight("b", 24, 1, 3, 3), weight("p", 24, 24, 1, 1),
-         weight("m", 5, 24), weight("n", 5)])
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
-              path)
+from small_networks import save_network
 
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> list[NetworkLayer]:
     path = tmp_path_factory.mktemp("layers") / "net.onnx"
-    save_network(path)
-    return read_layers(path)
+    shapes = {"a": (24, 3, 3, 3), "b": (24, 1, 3, 3), "p": (24, 24, 1, 1), "m": (5, 24), "n": (5,)}
+    return read_layers(save_network(path, """(float[1,3,16,16] x) => (float[1,5] y) {
+        [first] c = Conv<strides=[2,2],pads=[1,1,1,1]>(x, a)
+        r = Relu(c)
+        [depth] d = Conv<group=24,pads=[1,1,1,1]>(r, b)
+        [point] q = Conv(d, p)
+        s = Add(q, r)
+        g = GlobalAveragePool(s)
+        f = Flatten(g)
+        [last] y = Gemm<transB=1>(f, m, n)
+    }""", {name: np.ones(shape, np.float32) for name, shape in shapes.items()}))
 
 
 def test_layers_of_a_network(layers):

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from machine import best_isa
 from networks import Network, compile_network
 from run_model_tools import environment
+from small_networks import save_network, weights
 from trials import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,38 +23,27 @@ BUILD = Path(os.environ["RUN_MODEL_BUILD_FOLDER"])
 pytestmark = pytest.mark.skipif(best_isa() is None, reason="the kernels need AVX2 on x86-64")
 
 
-def save_network(path: Path) -> None:
-    """Has layers of most kernels: planar, 3x3, depthwise, 1x1 with a residual, strided, dense."""
-    random = np.random.default_rng(1)
-    weights = []
-
-    def weight(*shape: int) -> str:
-        values = random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
-        weights.append(numpy_helper.from_array(values.astype(np.float32), f"w{len(weights)}"))
-        return weights[-1].name
-
-    value, node = helper.make_tensor_value_info, helper.make_node
-    padded = {"pads": [1] * 4}
-    nodes = [
-        node("Conv", ["x", weight(24, 3, 3, 3), weight(24)], ["c"], strides=[2, 2], **padded),
-        node("Relu", ["c"], ["r"]),
-        node("Conv", ["r", weight(24, 24, 3, 3)], ["k"], **padded), node("Relu", ["k"], ["l"]),
-        node("Conv", ["l", weight(24, 1, 3, 3)], ["d"], group=24, **padded),
-        node("Conv", ["d", weight(24, 24, 1, 1), weight(24)], ["q"]),
-        node("Add", ["q", "r"], ["s"]), node("Concat", ["s", "l"], ["t"], axis=1),
-        node("Conv", ["t", weight(40, 48, 3, 3)], ["u"], strides=[2, 2], **padded),
-        node("GlobalAveragePool", ["u"], ["g"]), node("Flatten", ["g"], ["f"]),
-        node("Gemm", ["f", weight(10, 40), weight(10)], ["y"], transB=1)]
-    graph = helper.make_graph(nodes, "small", [value("x", TensorProto.FLOAT, [1, 3, 40, 40])],
-                              [value("y", TensorProto.FLOAT, [1, 10])], weights)
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
-              path)
-
-
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Network:
-    path = tmp_path_factory.mktemp("ours") / "small.onnx"
-    save_network(path)
+    """With layers of most kernels: planar, 3x3, depthwise, 1x1 with a residual, strided, dense."""
+    found = weights(1, w0=(24, 3, 3, 3), b0=(24,), w1=(24, 24, 3, 3), w2=(24, 1, 3, 3),
+                    w3=(24, 24, 1, 1), b3=(24,), w4=(40, 48, 3, 3), w5=(10, 40), b5=(10,))
+    path = save_network(tmp_path_factory.mktemp("ours") / "small.onnx", """
+            (float[1,3,40,40] x) => (float[1,10] y) {
+        c = Conv<strides=[2,2],pads=[1,1,1,1]>(x, w0, b0)
+        r = Relu(c)
+        k = Conv<pads=[1,1,1,1]>(r, w1)
+        l = Relu(k)
+        d = Conv<group=24,pads=[1,1,1,1]>(l, w2)
+        q = Conv(d, w3, b3)
+        s = Add(q, r)
+        t = Concat<axis=1>(s, l)
+        u = Conv<strides=[2,2],pads=[1,1,1,1]>(t, w4)
+        g = GlobalAveragePool(u)
+        f = Flatten(g)
+        y = Gemm<transB=1>(f, w5, b5)
+    }""", {name: array / np.float32(np.prod(array.shape[1:]) ** 0.5)
+            for name, array in found.items()})
     return Network("small", "small", path)
 
 

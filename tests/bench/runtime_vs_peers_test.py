@@ -9,32 +9,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from networks import Network, compile_network, reference_output
 from peers.processes import Process, RunnerFailed
 from peers.resume import earlier_report
 from peers.runners import our_runner
-from small_networks import save_two_by_two
+from small_networks import save_network, save_two_by_two, weights
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def save_network(path: Path) -> None:
-    """A convolution and a mean over each channel: 3x16x16 to five values."""
-    weights = np.random.default_rng(1).standard_normal((5, 3, 3, 3)).astype(np.float32)
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
-         helper.make_node("Relu", ["c"], ["r"]),
-         helper.make_node("GlobalAveragePool", ["r"], ["p"]),
-         helper.make_node("Flatten", ["p"], ["y"])],
-        "small", [value("x", TensorProto.FLOAT, [1, 3, 16, 16])],
-        [value("y", TensorProto.FLOAT, [1, 5])], [numpy_helper.from_array(weights, "w")])
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
-              path)
+SMALL = ("""(float[1,3,16,16] x) => (float[1,5] y) {
+    c = Conv<pads=[1,1,1,1]>(x, w)
+    r = Relu(c)
+    p = GlobalAveragePool(r)
+    y = Flatten(p)
+}""", weights(1, w=(5, 3, 3, 3)))
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
@@ -52,7 +41,7 @@ def measure(folder: Path, *more: object, threads: int = 2) -> subprocess.Complet
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess, Path]:
     folder = tmp_path_factory.mktemp("bench")
-    save_network(folder / "small.onnx")
+    save_network(folder / "small.onnx", *SMALL)
     prepared = measure(folder, "--prepare")
     assert (prepared.returncode, prepared.stdout) == (0, ""), prepared.stderr
     assert not (folder / "report.json").exists()
@@ -108,7 +97,7 @@ def test_does_not_go_on_with_what_is_no_report(tmp_path, text):
 
 
 def test_a_network_that_does_not_compile_is_named(tmp_path):
-    save_network(tmp_path / "small.onnx")
+    save_network(tmp_path / "small.onnx", *SMALL)
     done = run("--networks", tmp_path / "small.onnx", "--peers", "onnxruntime", "--kernels", "auto",
                "--no-tvm", "--compile-seconds", 0.01, "--build",
                os.environ["RUN_MODEL_BUILD_FOLDER"], "--work", tmp_path / "work", "--peers-venv",

@@ -12,6 +12,7 @@ from onnx_networks import NETWORKS, Network, random_network
 
 from run_model_tools import tvm_process
 from run_model_tools.inside_tvm import cpu
+from small_networks import run_onnxruntime, weights
 
 LEVEL = cpu.x86_level(cpu.cpu_flags())
 TARGETS = [target for target in ("x86-64-v4", "x86-64-v3") if target <= LEVEL]
@@ -20,40 +21,50 @@ BEST_FIRST = [*TARGETS[:1], *(pytest.param(t, marks=pytest.mark.slow) for t in T
 
 
 def compile_networks(models: dict[str, onnx.ModelProto], folder: Path, target: str,
-                     **options) -> dict[str, dict]:
-    """By name: the worker's answers; artifacts go to folder/NAME."""
+                     compiler: str = "", **options) -> dict[str, dict]:
+    """By name: the worker's answers; artifacts go to folder/NAME. compiler: "" or "_relax"."""
     requests = []
     for name, model in models.items():
         (folder / name).mkdir(parents=True)
         onnx.save(model, str(folder / name / "model.onnx"))
-        shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
         requests.append({"onnx": str(folder / name / "model.onnx"), "target": target,
-                         "shapes": {"x": shape}, "opt_level": 3, "directory": str(folder / name),
-                         "kernels": "ours", **options})
-    results = tvm_process.call("compile_many", None, requests=requests)["results"]
+                         "shapes": {"x": shape_of(model)}, "opt_level": 3,
+                         "directory": str(folder / name), "kernels": "ours", **options})
+    results = tvm_process.call(f"compile_many{compiler}", None, requests=requests)["results"]
     return dict(zip(models, results))
 
 
-def run_networks(models: dict[str, onnx.ModelProto], folder: Path) -> dict[str, tuple[list, list]]:
-    """By name: (outputs in TVM's executor, outputs of ONNX Runtime)."""
-    import onnxruntime
+def shape_of(model: onnx.ModelProto) -> list[int]:
+    return [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
 
-    requests, expected = [], {}
+
+def run_networks(models: dict[str, onnx.ModelProto], folder: Path, compiler: str = "",
+                 ) -> dict[str, tuple[list, list]]:
+    """By name: (outputs in TVM's executor, outputs of ONNX Runtime)."""
+    requests, expected, outputs = [], {}, {}
     for name, model in models.items():
-        shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
-        x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
-        np.savez(folder / name / "in.npz", x=x)
-        requests.append({"directory": str(folder / name), "inputs": str(folder / name / "in.npz"),
-                         "outputs": str(folder / name / "out.npz")})
-        session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                               providers=["CPUExecutionProvider"])
-        expected[name] = session.run(None, {"x": x})
-    tvm_process.call("run_many", None, requests=requests)
-    outputs = {}
+        made = folder / name
+        x = weights(7, x=tuple(shape_of(model)))
+        expected[name] = run_onnxruntime(model, x)
+        np.savez(made / "in.npz", **({"arr_0": x["x"]} if compiler else x))
+        requests.append({"library": str(made / "model.so"), "inputs": [str(made / "in.npz")],
+                         "outputs": str(made)} if compiler else
+                        {"directory": str(made), "inputs": str(made / "in.npz"),
+                         "outputs": str(made / "0.npz")})
+    tvm_process.call(f"run_many{compiler}", None, requests=requests)
     for name in models:
-        with np.load(folder / name / "out.npz") as arrays:
+        with np.load(folder / name / "0.npz") as arrays:
             outputs[name] = ([arrays[k] for k in arrays.files], expected[name])
     return outputs
+
+
+def check_outputs(models: dict[str, onnx.ModelProto], folder: Path, compiler: str = "") -> None:
+    for name, (got, expected) in run_networks(models, folder, compiler).items():
+        assert [a.shape for a in got] == [b.shape for b in expected], name
+        for a, b in zip(got, expected):
+            # Sums of some hundred products of numbers around 1, in float32.
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()),
+                                       err_msg=name)
 
 
 def check(models: dict[str, onnx.ModelProto], folder: Path, target: str) -> dict[str, dict]:
@@ -63,13 +74,7 @@ def check(models: dict[str, onnx.ModelProto], folder: Path, target: str) -> dict
     wrong = {name: answer["error"] for name, answer in answers.items() if "error" in answer}
     assert not wrong
     assert all(answer["kernels"]["layers"] for answer in answers.values())
-    for name, (got, expected) in run_networks(models, folder).items():
-        assert len(got) == len(expected), name
-        for a, b in zip(got, expected):
-            assert a.shape == b.shape, name
-            # Sums of some hundred products of numbers around 1, in float32.
-            np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * max(1, np.abs(b).max()),
-                                       err_msg=name)
+    check_outputs(models, folder)
     return {name: answer["kernels"] for name, answer in answers.items()}
 
 

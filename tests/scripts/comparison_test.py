@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.verifying.choices import choice_behind
 from run_model_tools.verifying.comparison import compare
 from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
 from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
+from small_networks import save_network, weights
 
 RANDOM = np.random.default_rng(5)
 EPSILON = 2.0 ** -24
@@ -110,21 +109,13 @@ def test_another_shape_is_named():
 
 def save_embedding(path: Path) -> Path:
     """Indices of a table of 7 rows, through a cast and a reshape, and a mask."""
-    table = numpy_helper.from_array(RANDOM.standard_normal((7, 3)).astype(np.float32), "table")
-    shape = numpy_helper.from_array(np.array([6], np.int64), "shape")
-    nodes = [helper.make_node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
-             helper.make_node("Reshape", ["wide", "shape"], ["flat"]),
-             helper.make_node("Gather", ["table", "flat"], ["rows"]),
-             helper.make_node("Cast", ["mask"], ["kept"], to=TensorProto.FLOAT),
-             helper.make_node("Mul", ["rows", "kept"], ["y"])]
-    graph = helper.make_graph(
-        nodes, "embedding",
-        [helper.make_tensor_value_info("ids", TensorProto.INT32, [2, 3]),
-         helper.make_tensor_value_info("mask", TensorProto.INT64, [6, 1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, 3])], [table, shape])
-    onnx.save(helper.make_model(graph, ir_version=7,
-                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
-    return path
+    return save_network(path, """(int32[2,3] ids, int64[6,1] mask) => (float[6,3] y) {
+        wide = Cast<to=7>(ids)
+        flat = Reshape(wide, shape)
+        rows = Gather(table, flat)
+        kept = Cast<to=1>(mask)
+        y = Mul(rows, kept)
+    }""", {**weights(5, table=(7, 3)), "shape": [6]}, ir_version=7)
 
 
 def test_indices_stay_inside_of_their_table(tmp_path):
@@ -153,16 +144,11 @@ def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
 
 def segmenter(path: Path) -> Path:
     """Four classes of 64x64 places, the best of which is the output: conv -> ArgMax -> Cast."""
-    weights = np.random.default_rng(3).standard_normal((4, 3, 3, 3)).astype(np.float32)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["scores"], pads=[1, 1, 1, 1]),
-             helper.make_node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
-             helper.make_node("Cast", ["best"], ["classes"], to=TensorProto.INT32)]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 64, 64])],
-        [helper.make_tensor_value_info("classes", TensorProto.INT32, [1, 64, 64])],
-        [numpy_helper.from_array(weights, "w")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), str(path))
-    return path
+    return save_network(path, """(float[1,3,64,64] x) => (int32[1,64,64] classes) {
+        scores = Conv<pads=[1,1,1,1]>(x, w)
+        best = ArgMax<axis=1,keepdims=0>(scores)
+        classes = Cast<to=6>(best)
+    }""", weights(3, w=(4, 3, 3, 3)), 17)
 
 
 def test_an_index_is_right_where_rounding_decides_it_and_nowhere_else(tmp_path):

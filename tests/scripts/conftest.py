@@ -49,4 +49,11 @@ def run_command(name: str, *arguments: object, env: dict[str, str] | None = None
 
 @pytest.fixture
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
-    return run_command
+    """run_command() of what has to end with `code`, if that is not None."""
+    def run(*arguments: object, code: int | None = 0, env: dict[str, str] | None = None,
+            cwd: str | Path = "/") -> subprocess.CompletedProcess[str]:
+        done = run_command(str(arguments[0]), *arguments[1:], env=env, cwd=cwd)
+        assert code in (None, done.returncode), f"{done.returncode}: {done.stderr}"
+        return done
+
+    return run

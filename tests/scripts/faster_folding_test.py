@@ -4,50 +4,38 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
 from run_model_tools.compiling.params_file import read_params
 from run_model_tools.inside_tvm.faster_folding import evaluate, transform_layout
+from small_networks import save_network, weights
 
 
 def save_block(path):
     """A convolution, a depthwise and a grouped one, each normalised; a shuffle; a sum."""
-    random = np.random.default_rng(3)
-    weights, nodes = [], []
-
-    def weight(name, *shape, positive=False):
-        value = random.standard_normal(shape).astype(np.float32)
-        weights.append(numpy_helper.from_array(np.abs(value) if positive else value, name))
-        return name
-
-    def convolution(name, source, *shape, group=1, relu=True):
-        inputs = [source, weight(f"{name}.w", *shape)]
-        nodes.append(helper.make_node("Conv", inputs, [f"{name}.c"], pads=[1, 1, 1, 1],
-                                      group=group))
-        norm = [weight(f"{name}.{part}", shape[0], positive=part == "v") for part in "gbmv"]
-        nodes.append(helper.make_node("BatchNormalization", [f"{name}.c", *norm], [f"{name}.n"]))
-        if relu:
-            nodes.append(helper.make_node("Relu", [f"{name}.n"], [name]))
-        return name if relu else f"{name}.n"
-
-    first = convolution("first", "x", 16, 3, 3, 3)
-    depth = convolution("depth", first, 16, 1, 3, 3, group=16, relu=False)
-    grouped = convolution("grouped", depth, 16, 4, 3, 3, group=4)
-    weights.append(numpy_helper.from_array(np.array([1, 4, 4, 8, 8]), "apart"))
-    weights.append(numpy_helper.from_array(np.array([1, 16, 8, 8]), "together"))
-    nodes += [
-        helper.make_node("Reshape", [grouped, "apart"], ["s1"]),
-        helper.make_node("Transpose", ["s1"], ["s2"], perm=[0, 2, 1, 3, 4]),
-        helper.make_node("Reshape", ["s2", "together"], ["s3"]),
-        helper.make_node("Add", ["s3", first], ["y"])]
-    graph = helper.make_graph(
-        nodes, "block", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 16, 8, 8])], weights)
-    onnx.save(helper.make_model(graph, ir_version=7,
-                                opset_imports=[helper.make_opsetid("", 13)]), str(path))
+    found = {}
+    for i, (name, shape) in enumerate({"first": (16, 3, 3, 3), "depth": (16, 1, 3, 3),
+                                       "grouped": (16, 4, 3, 3)}.items()):
+        found |= weights(3 + i, **{f"{name}_w": shape}, **{f"{name}_{part}": (16,)
+                                                           for part in "gbmv"})
+        found[f"{name}_v"] = np.abs(found[f"{name}_v"])
+    norms = {name: f"BatchNormalization({name}_c, {name}_g, {name}_b, {name}_m, {name}_v)"
+             for name in ("first", "depth", "grouped")}
+    save_network(path, f"""(float[1,3,8,8] x) => (float[1,16,8,8] y) {{
+        first_c = Conv<pads=[1,1,1,1]>(x, first_w)
+        first_n = {norms["first"]}
+        first = Relu(first_n)
+        depth_c = Conv<pads=[1,1,1,1],group=16>(first, depth_w)
+        depth = {norms["depth"]}
+        grouped_c = Conv<pads=[1,1,1,1],group=4>(depth, grouped_w)
+        grouped_n = {norms["grouped"]}
+        grouped = Relu(grouped_n)
+        s1 = Reshape(grouped, apart)
+        s2 = Transpose<perm=[0,2,1,3,4]>(s1)
+        s3 = Reshape(s2, together)
+        y = Add(s3, first)
+    }}""", {**found, "apart": [1, 4, 4, 8, 8], "together": [1, 16, 8, 8]}, ir_version=7)
 
 
 @pytest.mark.parametrize("target", [

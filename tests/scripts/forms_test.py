@@ -127,20 +127,17 @@ def test_c_source_includes_own_headers_only(made):
 def test_source_only_lists_no_library(made, command):
     result = command("compile_model", made / "tiny.onnx", "--out", made / "source", "--target", "c",
                      "--no-build", "--forms", "all", "--json")
-    assert result.returncode == 0, result.stderr
     metadata = json.loads(result.stdout)["metadata"]
     assert not (made / "source/tiny/c/model.so").exists()
     assert "machine" not in metadata["target"]
     assert forms.present(metadata) == ("mlf",)
-    again = command("compile_model", made / "tiny.onnx", "--out", made / "source", "--target", "c",
-                    "--no-build", "--forms", "all", "--check")
-    assert again.returncode == 0
+    command("compile_model", made / "tiny.onnx", "--out", made / "source", "--target", "c",
+            "--no-build", "--forms", "all", "--check")
 
 
 def test_forms_stay_when_fewer_are_asked_for(made, command):
     known = (made / NATIVE / "metadata.json").read_text()
-    result = command("compile_model", made / "tiny.onnx", "--out", made / "out", "--forms", "tar")
-    assert result.returncode == 0, result.stderr
+    command("compile_model", made / "tiny.onnx", "--out", made / "out", "--forms", "tar")
     assert (made / NATIVE / "metadata.json").read_text() == known
     assert forms.present(json.loads(known)) == forms.ALL
 
@@ -151,7 +148,7 @@ def test_names_of_forms(command, classifier):
     assert forms.parse("all") == forms.ALL
     with pytest.raises(ToolError, match="'zip': choose from"):
         forms.parse("tar,zip")
-    assert command("compile_model", classifier, "--forms", "zip").returncode == 2
+    command("compile_model", classifier, "--forms", "zip", code=2)
 
 
 def _tar(path, members, kind=tarfile.REGTYPE):

@@ -131,7 +131,7 @@ def test_the_face_detections_are_reproduced(command):
         pytest.skip(str(error))
     if not outcome.is_there:
         pytest.skip(outcome.reason)
-    result = command("make_golden", "--zoo", "face_detection", "--check")
+    result = command("make_golden", "--zoo", "face_detection", "--check", code=None)
     if "LiteRT is not at hand" in result.stderr:
         pytest.skip(result.stderr)
     assert result.returncode == 0, result.stderr

@@ -44,7 +44,6 @@ def test_trained_networks(command, tmp_path, name, device):
     path = REPOSITORY / "build" / "zoo" / f"{name}.onnx"
     if not path.exists():
         pytest.skip(f"{path} is not there: scripts/fetch_zoo {name}")
-    result = command("compile_model", str(path), "--target", device, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    command("compile_model", str(path), "--target", device, cwd=tmp_path)
     metadata = json.loads((tmp_path / f"artifacts/{name}/{device}/metadata.json").read_text())
     assert metadata["verification"]["done"], metadata["verification"]

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import tvm_process
-
-NODE = helper.make_node
+from small_networks import network
 
 
 def pooled(a: np.ndarray, pads: int) -> np.ndarray:
@@ -21,42 +19,37 @@ def pooled(a: np.ndarray, pads: int) -> np.ndarray:
     return windows[:, :, ::2, ::2].max((4, 5))
 
 
-OF_ONE = [
-    (NODE("Relu", ["a"], ["relu"]), lambda a: np.maximum(a, 0)),
-    (NODE("Clip", ["a", "low", "high"], ["clip"]), lambda a: np.clip(a, -1, 2)),
-    (NODE("Max", ["a", "low"], ["above"]), lambda a: np.maximum(a, -1)),
-    (NODE("Min", ["high", "a"], ["below"]), lambda a: np.minimum(2, a)),
-    (NODE("ReduceMax", ["a", "axes"], ["most"], keepdims=0), lambda a: a.max((1, 3))),
-    (NODE("ReduceMin", ["a", "axes"], ["least"], keepdims=1),
-     lambda a: a.min((1, 3), keepdims=True)),
-    (NODE("MaxPool", ["a"], ["pooled"], kernel_shape=[3, 3], strides=[2, 2]),
-     lambda a: pooled(a, 0)),
-    (NODE("MaxPool", ["a"], ["padded"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
-     lambda a: pooled(a, 1)),
-    (NODE("LeakyRelu", ["a"], ["leaky"], alpha=0.5), lambda a: np.where(a < 0, a / 2, a)),
-]
-OF_TWO = [
-    (NODE("Max", ["a", "y"], ["larger"]), np.maximum),
-    (NODE("Max", ["y", "a"], ["larger_too"]), np.maximum),
-    (NODE("Min", ["a", "y"], ["smaller"]), np.minimum),
-    (NODE("GlobalMaxPool", ["y"], ["of_all"]), lambda a, y: y.max((2, 3), keepdims=True)),
-    (NODE("Max", ["a", "row"], ["broadcast"]), lambda a, y: np.maximum(a, ROW)),
-]
+OF_ONE = {
+    "relu = Relu(a)": lambda a: np.maximum(a, 0),
+    "clip = Clip(a, low, high)": lambda a: np.clip(a, -1, 2),
+    "above = Max(a, low)": lambda a: np.maximum(a, -1),
+    "below = Min(high, a)": lambda a: np.minimum(2, a),
+    "most = ReduceMax<keepdims=0>(a, axes)": lambda a: a.max((1, 3)),
+    "least = ReduceMin<keepdims=1>(a, axes)": lambda a: a.min((1, 3), keepdims=True),
+    "pooled = MaxPool<kernel_shape=[3,3],strides=[2,2]>(a)": lambda a: pooled(a, 0),
+    "padded = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>(a)":
+        lambda a: pooled(a, 1),
+    "leaky = LeakyRelu<alpha=0.5>(a)": lambda a: np.where(a < 0, a / 2, a),
+}
+OF_TWO = {
+    "larger = Max(a, y)": np.maximum,
+    "larger_too = Max(y, a)": np.maximum,
+    "smaller = Min(a, y)": np.minimum,
+    "of_all = GlobalMaxPool(y)": lambda a, y: y.max((2, 3), keepdims=True),
+    "broadcast = Max(a, row)": lambda a, y: np.maximum(a, ROW),
+}
+NODES = (*OF_ONE, *OF_TWO)
 ROW = np.array([[1], [np.nan], [0], [-1], [0], [2]], np.float32)
 
 
 def model() -> onnx.ModelProto:
     """After a convolution whose kernel is one, so that our kernels have a layer."""
-    kernel = np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)
-    constants = {"w": kernel, "low": np.float32(-1), "high": np.float32(2),
-                 "axes": np.array([1, 3]), "row": ROW}
-    graph = helper.make_graph(
-        [NODE("Conv", ["x", "w"], ["a"]), *(node for node, _ in (*OF_ONE, *OF_TWO))], "nan",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 16, 6, 6]) for n in "xy"],
-        [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)
-         for node, _ in (*OF_ONE, *OF_TWO)],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
-    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
+    constants = {"w": np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1), "low": np.float32(-1),
+                 "high": np.float32(2), "axes": np.array([1, 3]), "row": ROW}
+    outputs = ", ".join(f"float[] {node.split()[0]}" for node in NODES)
+    nodes = "\n".join(("a = Conv(x, w)", *NODES))
+    return network(f"(float[1,16,6,6] x, float[1,16,6,6] y) => ({outputs}) {{ {nodes} }}",
+                   constants, 18)
 
 
 KERNELS = ("stock", "ours")
@@ -109,7 +102,8 @@ def test_a_nan_goes_through(outputs, kernels):
     x, y = given()
     # 0 * NaN is NaN in the sum of every channel.
     x = np.where(np.isnan(x).any(1, keepdims=True), np.float32(np.nan), x)
-    wanted = [function(x) for _, function in OF_ONE] + [function(x, y) for _, function in OF_TWO]
-    for (node, _), want, have in zip((*OF_ONE, *OF_TWO), wanted, outputs[kernels], strict=True):
+    wanted = [function(x) for function in OF_ONE.values()]
+    wanted += [function(x, y) for function in OF_TWO.values()]
+    for node, want, have in zip(NODES, wanted, outputs[kernels], strict=True):
         assert np.isnan(want).any() and not np.isnan(want).all()
-        np.testing.assert_allclose(have, want, rtol=1e-6, err_msg=node.output[0])
+        np.testing.assert_allclose(have, want, rtol=1e-6, err_msg=node)

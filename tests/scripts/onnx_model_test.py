@@ -3,12 +3,11 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.source_model import resolve_shapes
-from small_networks import save_classifier, save_two_by_two
+from small_networks import save_classifier, save_network, save_two_by_two
 
 
 def test_facts(classifier):
@@ -20,14 +19,10 @@ def test_facts(classifier):
 
 def test_weights_among_the_inputs_are_no_inputs(tmp_path):
     """Models of IR version 3 list every weight as an input."""
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["y"])], "old",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("w", "x")],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])],
-        [numpy_helper.from_array(np.ones(2, np.float32), "w")])
-    onnx.save(helper.make_model(graph, ir_version=3,
-                                opset_imports=[helper.make_opsetid("", 7)]), tmp_path / "old.onnx")
-    assert [i.name for i in read_model(tmp_path / "old.onnx").inputs] == ["x"]
+    path = save_network(tmp_path / "old.onnx", """(float[2] w, float[2] x) => (float[2] y) {
+        y = Add(x, w)
+    }""", {"w": np.ones(2, np.float32)}, 7, ir_version=3)
+    assert [i.name for i in read_model(path).inputs] == ["x"]
 
 
 def test_an_open_batch_is_one(tmp_path):
@@ -37,12 +32,8 @@ def test_an_open_batch_is_one(tmp_path):
 
 
 def test_other_open_extents_must_be_given(tmp_path):
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "T", 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", "T", 4])])
-    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
-    model = read_model(tmp_path / "m.onnx")
+    model = read_model(save_network(
+        tmp_path / "m.onnx", "(float[N,T,4] x) => (float[N,T,4] y) { y = Relu(x) }"))
     with pytest.raises(ToolError, match="--shape x:1,1,4") as caught:
         resolve_shapes(model, {})
     assert caught.value.code == 2

@@ -8,35 +8,24 @@ import collections
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.inside_tvm.pad_channels import pad_channels, padded_channels
+from small_networks import network, run_onnxruntime, weights
 
-RANDOM = np.random.default_rng(3)
+NORM = ("scale", "bias", "mean", "var")
 
-
-def weight(name, *shape):
-    values = RANDOM.standard_normal(shape).astype(np.float32)
-    return numpy_helper.from_array(np.abs(values) + 0.5 if name.startswith("var") else values, name)
-
-
-def model_of(nodes, weights, outputs, opset=13, channels=3):
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, 9, 9])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs], weights)
+def model_of(nodes, shapes, outputs, opset=13, **constants):
+    found = weights(3, **shapes)
+    found |= {name: np.abs(array) + 0.5 for name, array in found.items() if name.endswith("_var")}
+    types = ", ".join(f"float[] {name}" for name in outputs)
     # Fills in the shapes of outputs and notes those of all other tensors, as exporters do.
-    return onnx.shape_inference.infer_shapes(helper.make_model(
-        graph, ir_version=7, opset_imports=[helper.make_opsetid("", opset)]))
+    return onnx.shape_inference.infer_shapes(network(
+        f"(float[1,3,9,9] x) => ({types}) {{ {nodes} }}", found | constants, opset, 7))
 
 
 def outputs_of(model):
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
-    shape = session.get_inputs()[0].shape
-    values = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
-    return session.run(None, {session.get_inputs()[0].name: values})
+    return run_onnxruntime(model, weights(4, x=(1, 3, 9, 9)))
 
 
 def check(model, lanes=16):
@@ -62,24 +51,21 @@ def slices(model):
 
 def unit(opset=13):
     """What ShuffleNet v2 repeats: 1x1, depthwise 3x3, 1x1, each normalised, and a concatenation."""
-    nodes, weights = [], []
+    shapes = {"a_w": (58, 3, 1, 1), "b_w": (58, 1, 3, 3), "c_w": (58, 58, 1, 1)}
+    shapes |= {f"{layer}_{part}": (58,) for layer in "abc" for part in NORM}
 
-    def layer(source, name, shape, group=1, relu=True):
-        weights.append(weight(name + ".w", *shape))
-        nodes.append(helper.make_node("Conv", [source, name + ".w"], [name], group=group,
-                                      pads=[shape[2] // 2] * 4))
-        parts = [f"{part}.{name}" for part in ("scale", "bias", "mean", "var")]
-        weights.extend(weight(part, shape[0]) for part in parts)
-        nodes.append(helper.make_node("BatchNormalization", [name, *parts], [name + ".n"]))
-        if relu:
-            nodes.append(helper.make_node("Relu", [name + ".n"], [name + ".r"]))
-        return name + (".r" if relu else ".n")
-
-    first = layer("x", "a", (58, 3, 1, 1))
-    depthwise = layer(first, "b", (58, 1, 3, 3), group=58, relu=False)
-    last = layer(depthwise, "c", (58, 58, 1, 1))
-    nodes.append(helper.make_node("Concat", [last, first], ["y"], axis=1))
-    return model_of(nodes, weights, ["y"], opset)
+    def norm(layer):
+        return f"BatchNormalization({layer}, {', '.join(f'{layer}_{part}' for part in NORM)})"
+    return model_of(f"""
+        a = Conv(x, a_w)
+        a_n = {norm("a")}
+        a_r = Relu(a_n)
+        b = Conv<group=58,pads=[1,1,1,1]>(a_r, b_w)
+        b_n = {norm("b")}
+        c = Conv(b_n, c_w)
+        c_n = {norm("c")}
+        c_r = Relu(c_n)
+        y = Concat<axis=1>(c_r, a_r)""", shapes, ["y"], opset)
 
 
 @pytest.mark.parametrize("opset", [9, 13])
@@ -93,8 +79,7 @@ def test_a_chain_is_padded_as_a_whole(opset):
 
 def test_eight_lanes():
     assert check(unit(), lanes=8)[1] == 3
-    model = model_of([helper.make_node("Conv", ["x", "w"], ["a"]),
-                      helper.make_node("Relu", ["a"], ["y"])], [weight("w", 40, 3, 1, 1)], ["y"])
+    model = model_of("a = Conv(x, w) y = Relu(a)", {"w": (40, 3, 1, 1)}, ["y"])
     assert check(model, lanes=8)[1] == 0
     assert check(model, lanes=16)[1] == 0, "48 for 40 would be a fifth more"
 
@@ -113,56 +98,54 @@ def test_without_lanes_nothing_changes():
 
 
 def test_outputs_of_the_model_keep_their_channels():
-    weights = [weight("w", 58, 3, 1, 1), weight("v", 58, 58, 1, 1), weight("b", 58)]
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["r"]),
-             helper.make_node("Conv", ["r", "v", "b"], ["y"])]
-    model, count = check(model_of(nodes, weights, ["y"]))
+    nodes = "a = Conv(x, w) r = Relu(a) y = Conv(r, v, b)"
+    shapes_of = {"w": (58, 3, 1, 1), "v": (58, 58, 1, 1), "b": (58,)}
+    model, count = check(model_of(nodes, shapes_of, ["y"]))
     assert count == 1 and shapes(model) == [(64, 3, 1, 1), (58, 64, 1, 1)]
     # Here the Relu's result is one as well, so it gets the real channels only.
-    model, count = check(model_of(nodes, weights, ["y", "r"]))
+    model, count = check(model_of(nodes, shapes_of, ["y", "r"]))
     assert count == 1 and slices(model) == 1
 
 
 def test_values_that_depend_on_all_channels_see_the_real_ones():
-    weights = [weight("w", 58, 3, 1, 1), weight("m", 58, 7)]
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]),
-             helper.make_node("Relu", ["a"], ["r"]),
-             helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2]),
-             helper.make_node("GlobalAveragePool", ["p"], ["g"]),
-             helper.make_node("Flatten", ["g"], ["f"]),
-             helper.make_node("MatMul", ["f", "m"], ["l"]),
-             helper.make_node("ReduceMean", ["r"], ["mean"], axes=[1]),
-             helper.make_node("Softmax", ["r"], ["s"], axis=1)]
-    model, count = check(model_of(nodes, weights, ["l", "mean", "s"]))
+    model, count = check(model_of("""
+        a = Conv(x, w)
+        r = Relu(a)
+        p = MaxPool<kernel_shape=[2,2]>(r)
+        g = GlobalAveragePool(p)
+        f = Flatten(g)
+        l = MatMul(f, m)
+        mean = ReduceMean<axes=[1]>(r)
+        s = Softmax<axis=1>(r)""", {"w": (58, 3, 1, 1), "m": (58, 7)}, ["l", "mean", "s"]))
     assert count == 1
     # One for the pooled tensor, one that the mean and the softmax share.
     assert slices(model) == 2
 
 
 def test_grouped_convolutions_see_the_real_channels():
-    weights = [weight("w", 58, 3, 1, 1), weight("v", 60, 29, 1, 1), weight("u", 116, 1, 3, 3)]
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]),
-             helper.make_node("Conv", ["a", "v"], ["y"], group=2),
-             # A depthwise convolution with two results for each channel.
-             helper.make_node("Conv", ["a", "u"], ["z"], group=58),
-             helper.make_node("Relu", ["y"], ["y2"]), helper.make_node("Relu", ["z"], ["z2"])]
-    model, count = check(model_of(nodes, weights, ["y2", "z2"]))
+    # The last one is depthwise with two results for each channel.
+    model, count = check(model_of("""
+        a = Conv(x, w)
+        y = Conv<group=2>(a, v)
+        y2 = Relu(y)
+        z = Conv<group=58>(a, u)
+        z2 = Relu(z)""", {"w": (58, 3, 1, 1), "v": (60, 29, 1, 1), "u": (116, 1, 3, 3)},
+                                  ["y2", "z2"]))
     assert count == 1 and slices(model) == 1
     assert collections.Counter(shapes(model))[(60, 29, 1, 1)] == 1
 
 
 def test_shared_weights_stay_as_they_are():
-    weights = [weight("w", 58, 3, 1, 1), weight("v", 58, 58, 1, 1)]
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]),
-             helper.make_node("Conv", ["a", "v"], ["b"]), helper.make_node("Relu", ["b"], ["y"]),
-             helper.make_node("Reshape", ["v", "shape"], ["flat"])]
-    weights.append(numpy_helper.from_array(np.array([58, 58], np.int64), "shape"))
-    model, count = check(model_of(nodes, weights, ["y", "flat"]))
+    model, count = check(model_of("""
+        a = Conv(x, w)
+        b = Conv(a, v)
+        y = Relu(b)
+        flat = Reshape(v, shape)""", {"w": (58, 3, 1, 1), "v": (58, 58, 1, 1)}, ["y", "flat"],
+                                  shape=[58, 58]))
     assert count == 2
     assert shapes(model) == [(64, 3, 1, 1), (64, 64, 1, 1)]
 
 
 def test_weights_that_are_computed_are_left_alone():
-    nodes = [helper.make_node("Relu", ["w"], ["w2"]), helper.make_node("Conv", ["x", "w2"], ["a"]),
-             helper.make_node("Relu", ["a"], ["y"])]
-    assert check(model_of(nodes, [weight("w", 58, 3, 1, 1)], ["y"]))[1] == 0
+    model = model_of("w2 = Relu(w) a = Conv(x, w2) y = Relu(a)", {"w": (58, 3, 1, 1)}, ["y"])
+    assert check(model)[1] == 0

@@ -204,15 +204,16 @@ def test_torchvisions_anchors():
 
 def test_compile_model_refuses_before_it_compiles(command, tmp_path):
     path = save_classifier(tmp_path / "tiny.onnx")
-    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "face_detection")
-    assert result.returncode == 6 and "no output 'regressors'" in result.stderr
-    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "faces")
-    assert result.returncode == 2 and "face_detection" in result.stderr
+    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "face_detection",
+                     code=6)
+    assert "no output 'regressors'" in result.stderr
+    result = command("compile_model", path, "--out", tmp_path / "out", "--task", "faces", code=2)
+    assert "face_detection" in result.stderr
     (tmp_path / "task.json").write_text(json.dumps({"kind": "classification", "output": "prob",
                                                     "labels": ["a", "b"]}))
     result = command("compile_model", path, "--out", tmp_path / "out", "--task",
-                     tmp_path / "task.json")
-    assert result.returncode == 6 and "3 classes, and there are 2 labels" in result.stderr
+                     tmp_path / "task.json", code=6)
+    assert "3 classes, and there are 2 labels" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -222,7 +223,6 @@ def test_compile_model_writes_tasks(command, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps(task))
     arguments = ("compile_model", path, "--out", tmp_path / "out", "--json", "--no-verify")
     result = command(*arguments, "--task", tmp_path / "task.json")
-    assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["metadata"]["tasks"] == [task]
     # The file beside the model says it too, and --task none that there are none.
     (tmp_path / "tiny.model.json").write_text(json.dumps({"preprocessing": None, "tasks": [task]}))

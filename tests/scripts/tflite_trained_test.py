@@ -32,7 +32,6 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", MODELS)
 def test_gives_what_litert_gives(folder, tmp_path, command, name):
     result = command("compile_model", folder / f"{name}.tflite", "--out", tmp_path, "--json")
-    assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["metadata"]["tasks"] == MODELS[name].tasks
     checked = report["verification"]
@@ -49,5 +48,5 @@ def test_what_needs_other_operators_is_refused_by_name(folder, tmp_path, command
         pypi.fetch(source.package),
         "mediapipe/modules/face_landmark/face_landmark_with_attention.tflite",
         "e06a804e0144f9929eda782122916b35d60c697c3c9344013ca2bbe76a6ce2b4"))
-    result = command("compile_model", path, "--out", tmp_path)
-    assert result.returncode == 4 and "Landmarks2TransformMatrix" in result.stderr
+    result = command("compile_model", path, "--out", tmp_path, code=4)
+    assert "Landmarks2TransformMatrix" in result.stderr

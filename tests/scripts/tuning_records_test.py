@@ -99,6 +99,14 @@ def test_a_cut_line_is_ended_once(tmp_path):
     assert [r.seconds for r in records] == [0.1, 0.05] and unreadable == 1
 
 
+def test_lines_that_tvm_would_stumble_over_are_left_out(tmp_path):
+    path = tmp_path / "log"
+    path.write_text('[1, 2]\n[3]\n7\n{"cut\n[4, 5]\n[6, 7]')
+    assert tuning_records.drop_broken_lines(str(path), lambda value: len(value) == 2) == 2
+    assert path.read_text() == "[1, 2]\n[4, 5]\n"
+    assert tuning_records.drop_broken_lines(str(tmp_path / "none"), bool) == 0
+
+
 def test_metaschedules_tables_come_back_as_they_were(tmp_path):
     modules = [base64.b64encode(json.dumps({"module": n, "pad": "x" * 500}).encode()).decode()
                for n in range(2)]

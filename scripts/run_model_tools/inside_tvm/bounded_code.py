@@ -33,18 +33,28 @@ def bounded_code(tvm, notes, at_work=lambda layer: None):
     if not str(tvm.__version__).startswith(SUPPORTED_RELEASE):
         yield
         return
-    from tvm.relay.backend import te_compiler
-
     limit = int(os.environ.get(LIMIT_VARIABLE, LIMIT))
+
+    def select(original, op, attrs, inputs, out_type, target, *rest):
+        at_work("%s %s" % (op.name, " ".join(_words(tensor) for tensor in list(inputs)[:2])))
+        chosen, outputs = original(op, attrs, inputs, out_type, target, *rest)
+        if target.kind.name not in ("llvm", "c") or chosen.name.startswith(_SMALL):
+            return chosen, outputs
+        return _bounded(tvm, op, inputs, chosen, limit, notes), outputs
+
+    with selecting(select):
+        yield
+
+
+@contextmanager
+def selecting(select):
+    """While it is open, select(TVM's select_implementation, its arguments ...) is called for it."""
+    from tvm.relay.backend import te_compiler
 
     original = te_compiler.select_implementation
 
     def select_implementation(op, attrs, inputs, out_type, target, use_autotvm=True):
-        at_work("%s %s" % (op.name, " ".join(_words(tensor) for tensor in list(inputs)[:2])))
-        chosen, outputs = original(op, attrs, inputs, out_type, target, use_autotvm)
-        if target.kind.name not in ("llvm", "c") or chosen.name.startswith(_SMALL):
-            return chosen, outputs
-        return _bounded(tvm, op, inputs, chosen, limit, notes), outputs
+        return select(original, op, attrs, inputs, out_type, target, use_autotvm)
 
     te_compiler.select_implementation = select_implementation
     try:
@@ -53,10 +63,18 @@ def bounded_code(tvm, notes, at_work=lambda layer: None):
         te_compiler.select_implementation = original
 
 
-def _bounded(tvm, op, inputs, implementation, limit, notes):
-    """The implementation with a schedule that looks at what it would make."""
+def with_schedule(implementation, schedule):
+    """The same implementation of an operator with another schedule."""
     from tvm import relay
 
+    strategy = relay.op.OpStrategy()
+    strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
+                                plevel=implementation.plevel)
+    return strategy.specializations[0].implementations[0]
+
+
+def _bounded(tvm, op, inputs, implementation, limit, notes):
+    """The implementation with a schedule that looks at what it would make."""
     def schedule(attrs, outs, target):
         with target:
             made = implementation.schedule(attrs, outs, target)
@@ -68,10 +86,7 @@ def _bounded(tvm, op, inputs, implementation, limit, notes):
                 "shapes": [[int(d) for d in tensor.shape] for tensor in inputs]})
             return plain_schedule(tvm, outs)
 
-    strategy = relay.op.OpStrategy()
-    strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
-                                plevel=implementation.plevel)
-    return strategy.specializations[0].implementations[0]
+    return with_schedule(implementation, schedule)
 
 
 def _words(tensor):
@@ -100,7 +115,7 @@ def count_operations(tvm, schedule, outs, limit):
         if count > limit:
             raise _Enough
 
-    lowered = tvm.lower(schedule.normalize(), [*_placeholders(tvm, outs), *outs])
+    lowered = tvm.lower(schedule.normalize(), [*placeholders(tvm, outs), *outs])
     try:
         for function in lowered.functions.values():
             tvm.tir.stmt_functor.post_order_visit(function.body, visit)
@@ -110,7 +125,7 @@ def count_operations(tvm, schedule, outs, limit):
     return count
 
 
-def _placeholders(tvm, outs):
+def placeholders(tvm, outs):
     """What the outputs are computed of, each once."""
     found, seen, stack = [], set(), list(outs)
     while stack:

@@ -7,9 +7,9 @@ keys and unpacked beside each other.  Nothing is installed, and no root is neede
 from __future__ import annotations
 
 import argparse
-import fcntl
 
 from run_model_tools.errors import command
+from run_model_tools.files import locked
 from run_model_tools.setup import sysroot
 
 
@@ -28,11 +28,9 @@ def main() -> int:
     wanted = [sysroot.ALL[name] for name in args.presets or sysroot.ALL]
     if args.check:
         return 0 if all(map(sysroot.is_made, wanted)) else 1
-    sysroot.SYSROOTS.mkdir(parents=True, exist_ok=True)
     for root in wanted:
         # One at a time; who waited finds it made.
-        with open(sysroot.SYSROOTS / f".{root.preset}.lock", "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(sysroot.SYSROOTS / f".{root.preset}.lock"):
             if not sysroot.is_made(root):
                 sysroot.make(root)
         print(f"{root.preset}: {root.folder}")

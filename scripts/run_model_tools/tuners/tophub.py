@@ -16,8 +16,9 @@ import numpy as np
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.tuners.experience import Past
+from run_model_tools.tuners.experience_files import dtypes_of
 from run_model_tools.tuners.space import Knob, Space
-from run_model_tools.tuning.records import target_words
+from run_model_tools.tuning.records import autotvm_trial, target_words
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,15 @@ def read_folder(folder: Path) -> list[Best]:
 
 def _read(path: Path) -> Iterator[Best]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-            target, template, arguments = value["input"][:3]
-            costs, error = value["result"][:2]
-            entity = value["config"]["entity"]
-            seconds = float(np.mean(costs))
-            if error or not seconds > 0:
-                continue
-            dtype = next(a[2] for a in arguments if isinstance(a, list) and a[:1] == ["TENSOR"])
-            yield Best(machine_of(target), architecture_of(target), template, dtype, arguments,
-                       {name: list(choice) if isinstance(choice, list) else [choice]
-                        for name, _, choice in entity},
-                       frozenset(name for name, kind, _ in entity if kind == "sp"), seconds)
-        except (ValueError, KeyError, TypeError, IndexError, StopIteration):
+        trial = autotvm_trial(line)
+        if trial is None or not trial[4] > 0:
             continue
+        target, template, arguments, knobs, seconds = trial
+        dtype = next(iter(dtypes_of(arguments)), None)
+        if dtype is not None:
+            yield Best(machine_of(target), architecture_of(target), template, dtype, arguments,
+                       {name: choice for name, _, choice in knobs},
+                       frozenset(name for name, kind, _ in knobs if kind == "sp"), seconds)
 
 
 def machine_of(target: str) -> str:

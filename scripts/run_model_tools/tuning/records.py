@@ -50,6 +50,23 @@ def workload_key(template, arguments):
     return json.dumps([template, arguments], separators=(",", ":"))
 
 
+def autotvm_trial(line):
+    """(target, template, arguments, knobs, seconds) of a line of AutoTVM's log; None for others.
+
+    knobs: (name, kind, choice) of each, the choice as a list.  seconds: the mean of the repeats, 0
+    where the trial failed.
+    """
+    try:
+        value = json.loads(line)
+        target, template, arguments = value["input"][:3]
+        costs, error = value["result"][:2]
+        knobs = [(name, kind, list(choice) if isinstance(choice, list) else [choice])
+                 for name, kind, choice in value["config"]["entity"]]
+        return target, template, arguments, knobs, 0.0 if error else sum(costs) / len(costs)
+    except (ValueError, KeyError, IndexError, TypeError, ZeroDivisionError):
+        return None
+
+
 def parse(line):
     """A Record of one line, or None for a line that is none: cut off, failed, of another format."""
     try:
@@ -181,6 +198,27 @@ def mend(path):
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":
             file.write(b"\n")
+
+
+def drop_broken_lines(path, is_whole):
+    """Leaves out the lines of a log that were cut, or whose JSON value is not as is_whole(value)
+    says; gives how many stay."""
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.readlines()
+    kept = []
+    for line in lines:
+        try:
+            if line.endswith("\n") and is_whole(json.loads(line)):
+                kept.append(line)
+        except (ValueError, TypeError):
+            pass
+    if len(kept) != len(lines):
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.writelines(kept)
+        os.replace(path + ".new", path)
+    return len(kept)
 
 
 def join_metaschedule(workloads, records):

@@ -7,6 +7,7 @@ plain one, in which a thread computes one number.
 
 from contextlib import contextmanager
 
+from run_model_tools.inside_tvm import bounded_code
 from run_model_tools.inside_tvm.devices import tiles
 from run_model_tools.inside_tvm.devices.kernels import KINDS, Needs
 
@@ -24,33 +25,24 @@ def bounded(tvm, target, notes, placement):
     if target.kind.name not in KINDS:
         yield
         return
-    from tvm.relay.backend import te_compiler
 
-    original = te_compiler.select_implementation
-
-    def select_implementation(op, attrs, inputs, out_type, target, use_autotvm=True):
+    def select(original, op, attrs, inputs, out_type, target, *rest):
         if target.kind.name not in KINDS:
-            return original(op, attrs, inputs, out_type, target, use_autotvm)
+            return original(op, attrs, inputs, out_type, target, *rest)
         try:
-            chosen, outputs = original(op, attrs, inputs, out_type, target, use_autotvm)
+            chosen, outputs = original(op, attrs, inputs, out_type, target, *rest)
         except Exception as error:
             placement.note(op.name, _shapes(inputs), "TVM has no way to compute it on %s (%s)" % (
                 target.kind.name, str(error).strip().splitlines()[-1][-200:]))
             raise
         return _with_limits(tvm, op, inputs, chosen, notes, placement), outputs
 
-    te_compiler.select_implementation = select_implementation
-    try:
-        with tiles.chosen(tvm):
-            yield
-    finally:
-        te_compiler.select_implementation = original
+    with bounded_code.selecting(select), tiles.chosen(tvm):
+        yield
 
 
 def _with_limits(tvm, op, inputs, implementation, notes, placement):
     """The implementation with a schedule that is looked at."""
-    from tvm import relay
-
     def schedule(attrs, outs, target):
         made, complaint = None, None
         try:
@@ -70,10 +62,7 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
                       "shapes": [list(shape) for shape in _shapes(inputs)]})
         return plain_schedule(tvm, outs)
 
-    strategy = relay.op.OpStrategy()
-    strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
-                                plevel=implementation.plevel)
-    return strategy.specializations[0].implementations[0]
+    return bounded_code.with_schedule(implementation, schedule)
 
 
 def _shapes(tensors):
@@ -95,9 +84,7 @@ def _as_opencl(tvm, target):
 
 def complaint_about(tvm, schedule, outs, target):
     """Why the kernels that a schedule makes are not to be taken; None if they are."""
-    from run_model_tools.inside_tvm.bounded_code import _placeholders
-
-    lowered = tvm.lower(schedule.normalize(), [*_placeholders(tvm, outs), *outs])
+    lowered = tvm.lower(schedule.normalize(), [*bounded_code.placeholders(tvm, outs), *outs])
     most = int(target.max_num_threads)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     for function in lowered.functions.values():

@@ -1,6 +1,5 @@
 """Tuning with the auto-scheduler (Ansor), which makes its own schedules; inside TVM's process."""
 
-import json
 import os
 
 from run_model_tools.inside_tvm.tuning.session import Task, signature_of
@@ -37,7 +36,8 @@ def tune(session, found):
     from tvm.auto_scheduler.task_scheduler import TaskSchedulerCallback
 
     chosen = [task for task in found if session.wanted(task.index)]
-    _drop_broken_lines(session.log)
+    # TVM's reader of these logs ends the process at a line that was cut.
+    records.drop_broken_lines(session.log, lambda value: {"i", "r"} <= set(value))
     resumed = session.log if os.path.exists(session.log) and os.path.getsize(session.log) else None
 
     class Follow(TaskSchedulerCallback):
@@ -102,23 +102,3 @@ def _runner(auto_scheduler, session):
     # Other threads and stale caches are what a network has too: no flush, no pause.
     return auto_scheduler.LocalRunner(enable_cpu_cache_flush=False, cooldown_interval=0.0,
                                       **options)
-
-
-def _drop_broken_lines(path):
-    """TVM's reader of these logs ends the process at a line that was cut."""
-    if not os.path.exists(path):
-        return
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = file.readlines()
-    kept = [line for line in lines if line.endswith("\n") and _whole(line)]
-    if len(kept) != len(lines):
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.writelines(kept)
-        os.replace(path + ".new", path)
-
-
-def _whole(line):
-    try:
-        return {"i", "r"} <= set(json.loads(line))
-    except (ValueError, TypeError):
-        return False

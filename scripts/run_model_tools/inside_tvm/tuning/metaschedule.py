@@ -3,10 +3,10 @@
 request["log"] is a folder here: MetaSchedule's database of two tables.
 """
 
-import json
 import os
 
 from run_model_tools.inside_tvm.tuning.session import Task, signature_of
+from run_model_tools.tuning import records
 
 ROUND = 16
 BUILD_TIMEOUT = 30
@@ -138,24 +138,5 @@ def _drop_broken_lines(folder):
     """TVM's reader takes no line that was cut; a record without its workload goes too."""
     workloads = os.path.join(folder, "database_workload.json")
     table = os.path.join(folder, "database_tuning_record.json")
-    count = _keep(workloads, lambda value: len(value) == 2)
-    _keep(table, lambda value: len(value) == 2 and value[0] < count)
-
-
-def _keep(path, good):
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = file.readlines()
-    kept = []
-    for line in lines:
-        try:
-            if line.endswith("\n") and good(json.loads(line)):
-                kept.append(line)
-        except (ValueError, TypeError):
-            pass
-    if len(kept) != len(lines):
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.writelines(kept)
-        os.replace(path + ".new", path)
-    return len(kept)
+    count = records.drop_broken_lines(workloads, lambda value: len(value) == 2)
+    records.drop_broken_lines(table, lambda value: len(value) == 2 and value[0] < count)
