@@ -1,4 +1,4 @@
-"""Files as the tools write them: whole or not there, and JSON laid out to be read."""
+"""Files as the tools write them: whole or not there, and JSON: read, and laid out to be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.errors import MISMATCH, ToolError
+from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 
 
 def sha256_of(path: Path) -> str:
@@ -88,6 +88,25 @@ def locked(path: Path) -> Iterator[None]:
 
 
 _WIDTH = 100
+
+
+def read_json(path: Path, schema_version: int | None = None) -> Any:
+    """A file's JSON value: of an object with that schema_version, if one is given.
+
+    Raises ToolError where it cannot be read (3) or is something else (4).
+    """
+    try:
+        root = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None
+    if schema_version is not None:
+        found = root.get("schema_version") if isinstance(root, dict) else None
+        if found != schema_version:
+            raise ToolError(MALFORMED_FILE, f"{path} has the schema_version {found}, where "
+                                            f"{schema_version} is expected.")
+    return root
 
 
 def json_text(value: Any) -> str:

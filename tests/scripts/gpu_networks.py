@@ -11,101 +11,67 @@ from typing import Any
 import cuda_emulation
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools import cuda_compiler, tvm_process
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import find_target
 from run_model_tools.verifying.device_execution import run_on_device
+from small_networks import network, run_onnxruntime, weights
 
-FLOAT = TensorProto.FLOAT
 TARGETS = ("opencl", "vulkan", "cuda-sm_80")
 DEVICES = ("opencl", "vulkan", "cuda")
 
 
-def save(path: Path, nodes: list, shape: tuple[int, ...],
-         weights: dict[str, tuple[int, ...]] | None = None) -> Path:
-    """A network of one input x of a shape and one output y."""
-    random = np.random.default_rng(4)
-    tensors = [numpy_helper.from_array(random.standard_normal(size).astype(np.float32) / 3, name)
-               for name, size in (weights or {}).items()]
-    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", FLOAT, shape)],
-                              [helper.make_empty_tensor_value_info("y")], tensors)
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+Given = dict[str, "tuple[int, ...] | np.ndarray"]
+
+
+def save(path: Path, nodes: str, shape: tuple[int, ...], given: Given) -> Path:
+    """A network of one input x of a shape and one output y; given: constants, or their shapes."""
+    shapes = {name: size for name, size in given.items() if isinstance(size, tuple)}
+    drawn = {name: array / 3 for name, array in weights(4, **shapes).items()}
+    model = network(f"(float{list(shape)} x) => (float[] y) {{ {nodes} }}", {**given, **drawn})
     onnx.save(onnx.shape_inference.infer_shapes(model), str(path))
     return path
 
 
-def convolution(**attributes):
-    return [helper.make_node("Conv", ["x", "w"], ["y"], **attributes)]
-
-
-def unary(name, **attributes):
-    return [helper.make_node(name, ["x"], ["y"], **attributes)]
-
-
-def constant(name, values):
-    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values))
-
-
-NETWORKS = {
-    "conv3x3": (convolution(pads=[1, 1, 1, 1]), (1, 5, 13, 19), {"w": (10, 5, 3, 3)}),
-    "strided": (convolution(strides=[2, 2], pads=[0, 1, 2, 1]), (1, 3, 21, 22),
+NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
+    "conv3x3": ("y = Conv<pads=[1,1,1,1]>(x, w)", (1, 5, 13, 19), {"w": (10, 5, 3, 3)}),
+    "strided": ("y = Conv<strides=[2,2],pads=[0,1,2,1]>(x, w)", (1, 3, 21, 22),
                 {"w": (8, 3, 5, 5)}),
-    "dilated": (convolution(dilations=[2, 3]), (2, 4, 17, 17), {"w": (7, 4, 3, 3)}),
-    "pointwise": (convolution(), (1, 40, 7, 7), {"w": (64, 40, 1, 1)}),
-    "large_kernel": (convolution(pads=[5, 5, 5, 5]), (1, 2, 16, 16), {"w": (3, 2, 11, 11)}),
-    "depthwise": (convolution(group=12, pads=[1, 1, 1, 1], strides=[2, 2]), (1, 12, 15, 15),
+    "dilated": ("y = Conv<dilations=[2,3]>(x, w)", (2, 4, 17, 17), {"w": (7, 4, 3, 3)}),
+    "pointwise": ("y = Conv(x, w)", (1, 40, 7, 7), {"w": (64, 40, 1, 1)}),
+    "large_kernel": ("y = Conv<pads=[5,5,5,5]>(x, w)", (1, 2, 16, 16), {"w": (3, 2, 11, 11)}),
+    "depthwise": ("y = Conv<group=12,pads=[1,1,1,1],strides=[2,2]>(x, w)", (1, 12, 15, 15),
                   {"w": (12, 1, 3, 3)}),
-    "grouped": (convolution(group=3), (1, 12, 9, 9), {"w": (6, 4, 3, 3)}),
-    "rows": (convolution(pads=[3, 3]), (1, 6, 50), {"w": (9, 6, 7)}),
-    "transposed": ([helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2])],
-                   (1, 6, 7, 7), {"w": (6, 4, 3, 3)}),
-    "product": ([helper.make_node("MatMul", ["x", "w"], ["y"])], (37, 50), {"w": (50, 33)}),
-    "max_pool": (unary("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+    "grouped": ("y = Conv<group=3>(x, w)", (1, 12, 9, 9), {"w": (6, 4, 3, 3)}),
+    "rows": ("y = Conv<pads=[3,3]>(x, w)", (1, 6, 50), {"w": (9, 6, 7)}),
+    "transposed": ("y = ConvTranspose<strides=[2,2]>(x, w)", (1, 6, 7, 7), {"w": (6, 4, 3, 3)}),
+    "product": ("y = MatMul(x, w)", (37, 50), {"w": (50, 33)}),
+    "max_pool": ("y = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>(x)",
                  (1, 5, 17, 17), {}),
-    "mean": (unary("GlobalAveragePool"), (1, 70, 9, 9), {}),
-    "softmax": (unary("Softmax", axis=-1), (3, 1000), {}),
-    "softmax_of_channels": (unary("Softmax", axis=1), (1, 5, 8, 8), {}),
-    "sum": (unary("ReduceSum", keepdims=0), (4, 300), {}),
-    "largest": (unary("ReduceMax", axes=[1], keepdims=0), (5, 129, 3), {}),
-    "index": ([helper.make_node("ArgMax", ["x"], ["i"], axis=1),
-               helper.make_node("Cast", ["i"], ["y"], to=FLOAT)], (2, 21, 6, 6), {}),
-    "functions": ([helper.make_node("Tanh", ["x"], ["a"]), helper.make_node("Erf", ["x"], ["b"]),
-                   helper.make_node("Sigmoid", ["x"], ["c"]),
-                   helper.make_node("Add", ["a", "b"], ["d"]),
-                   helper.make_node("Exp", ["c"], ["e"]),
-                   helper.make_node("Mul", ["d", "e"], ["y"])], (3, 41), {}),
-    "enlarged": ([constant("s", np.array([1, 1, 2, 2], np.float32)),
-                  helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")],
-                 (1, 3, 8, 9), {}),
-    "not_a_number": ([helper.make_node("Relu", ["x"], ["a"]),
-                      helper.make_node("Max", ["a", "w"], ["b"]),
-                      helper.make_node("Min", ["w", "b"], ["c"]),
-                      helper.make_node("IsNaN", ["c"], ["d"]),
-                      helper.make_node("Cast", ["d"], ["y"], to=FLOAT)], (6, 100),
-                     {"w": (6, 100)}),
-    "best_of_some": ([constant("i", np.array([7, -1, 0, 3])), constant("k", np.array([2])),
-                      helper.make_node("Gather", ["x", "i"], ["a"], axis=1),
-                      helper.make_node("TopK", ["a", "k"], ["y", "j"], axis=1)], (5, 30), {}),
+    "mean": ("y = GlobalAveragePool(x)", (1, 70, 9, 9), {}),
+    "softmax": ("y = Softmax<axis=-1>(x)", (3, 1000), {}),
+    "softmax_of_channels": ("y = Softmax<axis=1>(x)", (1, 5, 8, 8), {}),
+    "sum": ("y = ReduceSum<keepdims=0>(x)", (4, 300), {}),
+    "largest": ("y = ReduceMax<axes=[1],keepdims=0>(x)", (5, 129, 3), {}),
+    "index": ("i = ArgMax<axis=1>(x) y = Cast<to=1>(i)", (2, 21, 6, 6), {}),
+    "functions": ("""a = Tanh(x) b = Erf(x) c = Sigmoid(x)
+                     d = Add(a, b) e = Exp(c) y = Mul(d, e)""", (3, 41), {}),
+    "enlarged": ("""y = Resize<mode="linear">(x, , s)""", (1, 3, 8, 9),
+                 {"s": np.array([1, 1, 2, 2], np.float32)}),
+    "not_a_number": ("a = Relu(x) b = Max(a, w) c = Min(w, b) d = IsNaN(c) y = Cast<to=1>(d)",
+                     (6, 100), {"w": (6, 100)}),
+    "best_of_some": ("a = Gather<axis=1>(x, i) y, j = TopK<axis=1>(a, k)", (5, 30),
+                     {"i": np.array([7, -1, 0, 3]), "k": np.array([2])}),
     # TVM sums up along an axis with a thread for each row, which is left to the CPU.
-    "two_devices": ([constant("k", np.array(1)), constant("s", np.array([4, 36])),
-                     helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
-                     helper.make_node("Reshape", ["a", "s"], ["b"]),
-                     helper.make_node("CumSum", ["b", "k"], ["c"], name="sums"),
-                     helper.make_node("Add", ["c", "b"], ["d"]),
-                     helper.make_node("MatMul", ["d", "v"], ["y"])], (1, 3, 6, 6),
-                    {"w": (4, 3, 3, 3), "v": (36, 10)}),
+    "two_devices": ("""a = Conv<pads=[1,1,1,1]>(x, w) b = Reshape(a, s)
+                       [sums] c = CumSum(b, k) d = Add(c, b) y = MatMul(d, v)""", (1, 3, 6, 6),
+                    {"w": (4, 3, 3, 3), "v": (36, 10), "k": np.array(1), "s": np.array([4, 36])}),
     # Our generators know no functions of float64.
-    "doubles": ([helper.make_node("Conv", ["x", "w"], ["a"]),
-                 helper.make_node("Cast", ["a"], ["b"], to=TensorProto.DOUBLE),
-                 helper.make_node("Sin", ["b"], ["c"]),
-                 helper.make_node("Cast", ["c"], ["d"], to=FLOAT),
-                 helper.make_node("Relu", ["d"], ["y"])], (1, 3, 9, 9), {"w": (4, 3, 3, 3)}),
-    "moved": ([helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
-               helper.make_node("Relu", ["t"], ["y"])], (1, 6, 7, 5), {}),
+    "doubles": ("a = Conv(x, w) b = Cast<to=11>(a) c = Sin(b) d = Cast<to=1>(c) y = Relu(d)",
+                (1, 3, 9, 9), {"w": (4, 3, 3, 3)}),
+    "moved": ("t = Transpose<perm=[0,2,3,1]>(x) y = Relu(t)", (1, 6, 7, 5), {}),
 }
 
 
@@ -113,8 +79,8 @@ def compile_all(folder: Path, wanted: Iterable[tuple[str, str]]) -> None:
     """Makes NAME.onnx, and TARGET/NAME, of each (NAME, TARGET)."""
     requests = []
     for name, target_name in wanted:
-        nodes, shape, weights = NETWORKS[name]
-        path = save(folder / f"{name}.onnx", nodes, shape, weights)
+        nodes, shape, given = NETWORKS[name]
+        path = save(folder / f"{name}.onnx", nodes, shape, given)
         target = find_target(target_name)
         directory = folder / target_name / name
         directory.mkdir(parents=True)
@@ -153,8 +119,7 @@ def check_numbers(folder: Path, name: str, device: str) -> None:
     given = np.random.default_rng(7).standard_normal(NETWORKS[name][1]).astype(np.float32)
     if name == "not_a_number":
         given.flat[[30, 199, 200]] = np.nan
-    expected = onnxruntime.InferenceSession(
-        str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": given})
+    expected = run_onnxruntime(folder / f"{name}.onnx", {"x": given})
     if device == "cuda":
         results = cuda_emulation.run(folder / "cuda-sm_80" / name, {"x": given})
     else:

@@ -8,7 +8,6 @@ import os
 import subprocess
 
 import numpy as np
-import onnxruntime
 import pytest
 from gpu_networks import (
     NETWORKS,
@@ -20,7 +19,7 @@ from gpu_networks import (
 
 from run_model_tools.compiling import explanation
 from run_model_tools.environment import BUILD_DIR
-from small_networks import save_classifier
+from small_networks import run_onnxruntime, save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
 QUICK = ("softmax", "two_devices", "not_a_number", "best_of_some")
@@ -58,8 +57,7 @@ def test_the_program_says_what_ran_where(compiled, tmp_path, device):
     assert done.returncode == 0, done.stderr
     nodes = json.loads(done.stdout)["profile"]["nodes"]
     assert nodes and all(node["device"] == f"{device}:0" for node in nodes)
-    expected = onnxruntime.InferenceSession(
-        str(compiled / "softmax.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": given})
+    expected = run_onnxruntime(compiled / "softmax.onnx", {"x": given})
     with np.load(tmp_path / "out.npz") as file:
         np.testing.assert_allclose(file[file.files[0]], expected[0], rtol=1e-4, atol=1e-5)
 

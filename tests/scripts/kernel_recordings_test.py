@@ -76,7 +76,7 @@ def test_a_recording_is_read_as_it_was_written(tmp_path):
     assert one.speeds[one.indices[0]] == 1.0 and one.speeds[one.indices[3]] == 0.0
     value = json.loads((tmp_path / "a.json").read_text())
     for change, reason in (
-            ({"schema_version": 2}, "schema_version is 2"), ({"options": []}, "for 0 kernels"),
+            ({"schema_version": 2}, "schema_version 2, where"), ({"options": []}, "for 0 kernels"),
             ({"microseconds": [None] * len(OFFERED)}, "the guess, has no time")):
         (tmp_path / "a.json").write_text(json.dumps({**value, **change}))
         with pytest.raises(ToolError, match=reason) as error:

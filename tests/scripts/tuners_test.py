@@ -256,7 +256,7 @@ def test_a_recording_is_read_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "reason"), [
-    ({"schema_version": 2}, "schema_version is 2"), ({"microseconds": [1.0]}, "1 times for"),
+    ({"schema_version": 2}, "schema_version 2, where"), ({"microseconds": [1.0]}, "1 times for"),
     ({"knobs": None}, "no recording"), ({"microseconds": [None] * 672}, "no configuration has")])
 def test_what_is_no_recording_is_refused(tmp_path, change, reason):
     space = make_space()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from run_model_tools import environment
 from run_model_tools.errors import MISSING_FILE, USAGE, ToolError
+from run_model_tools.targets import named_targets
 
 PROGRAMS = ("run_model", "check_zoo")
 # Packed where they have been built.
@@ -34,14 +35,17 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
     Raises ToolError (2) for a name that is not known, (3) naming what is missing and what makes it.
     """
     root, data = environment.REPO_ROOT, environment.DATA_ROOT / "artifacts"
-    target = _target(data / "targets.json", target_name)
+    if target_name not in named_targets():
+        raise ToolError(USAGE, f"'{target_name}' is not a target; there are "
+                               f"{', '.join(named_targets())}.")
+    target = named_targets()[target_name]
     files: dict[str, Path] = {}
-    programs = programs or environment.BUILD_DIR / target["preset"] / "bin"
+    programs = programs or environment.BUILD_DIR / target.preset / "bin"
     for program in PROGRAMS:
         if not (programs / program).is_file():
             raise ToolError(MISSING_FILE, f"{programs / program} is not there: build it with "
-                                          f"cmake --preset {target['preset']} && cmake --build "
-                                          f"--preset {target['preset']} --target {program}.")
+                                          f"cmake --preset {target.preset} && cmake --build "
+                                          f"--preset {target.preset} --target {program}.")
         files[program] = programs / program
     more = tuple(name for name in _MORE_PROGRAMS if (programs / name).is_file())
     files |= {name: programs / name for name in more}
@@ -66,18 +70,11 @@ def plan(target_name: str, models: list[str], artifacts: Path, golden: list[Path
                 files[f"artifacts/{model}/{target_name}/{file.relative_to(folder)}"] = file
         counts[model] = _add_cases(files, model, golden, images)
     # strip belongs to the target's binutils, whose prefix is the compiler's.
-    prefix = target["compiler"].rpartition("-")[0] if target.get("compiler") else ""
+    prefix = target.compiler.rpartition("-")[0] if target.compiler else ""
     strip = f"{prefix}-strip" if prefix else "strip"
     if shutil.which(strip) is None:
         raise ToolError(MISSING_FILE, f"{strip} was not found: run scripts/setup.sh once.")
     return Plan(files, PROGRAMS + more, counts, strip)
-
-
-def _target(path: Path, name: str) -> dict[str, str]:
-    targets = {t["name"]: t for t in json.loads(path.read_text())["targets"]}
-    if name not in targets:
-        raise ToolError(USAGE, f"'{name}' is not a target; there are {', '.join(targets)}.")
-    return targets[name]
 
 
 def _add_cases(files: dict[str, Path], model: str, golden: list[Path], images: Path) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 from pathlib import Path
 
-from run_model_tools import environment
+from run_model_tools.targets import named_targets
 
 # The host part of ssh's and scp's arguments is not looked at: there is one board.
 _SCP = """#!/bin/bash
@@ -77,5 +76,4 @@ def board_environment(scratch: Path, target: str) -> dict[str, str]:
 
 
 def emulators() -> dict[str, list[str]]:
-    table = json.loads((environment.DATA_ROOT / "artifacts" / "targets.json").read_text())
-    return {t["name"]: t.get("emulator") or [] for t in table["targets"]}
+    return {name: list(target.emulator) for name, target in named_targets().items()}

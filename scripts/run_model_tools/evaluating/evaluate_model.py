@@ -34,7 +34,6 @@ from typing import Any
 from run_model_tools.environment import BUILD_DIR, IS_INSTALLED, VENV_PYTHON
 from run_model_tools.errors import (
     BAD_PICTURE,
-    MALFORMED_FILE,
     MISMATCH,
     MISSING_FILE,
     ToolError,
@@ -50,6 +49,7 @@ from run_model_tools.evaluating.predictions import CategoryMapping, judge
 from run_model_tools.evaluating.remote_runner import Board, RemoteRunner, tasks_of
 from run_model_tools.evaluating.running import Runner, run_all
 from run_model_tools.evaluating.store import open_store
+from run_model_tools.files import read_json
 from run_model_tools.tasks.description import check_tasks
 
 #: mAP needs the unsure detections too; COCO's rules look at 100 of a picture.
@@ -159,13 +159,7 @@ def tasks_for(args: argparse.Namespace, data: DataSet, artifact: Artifact,
     """
     known = tasks_of(artifact.metadata)
     if args.task is not None:
-        try:
-            known = check_tasks(json.loads(args.task.read_text(encoding="utf-8")), str(args.task))
-        except OSError as error:
-            raise ToolError(MISSING_FILE,
-                            f"{args.task} cannot be read: {error.strerror}.") from None
-        except ValueError as error:
-            raise ToolError(MALFORMED_FILE, f"{args.task} is not JSON: {error}.") from None
+        known = check_tasks(read_json(args.task), str(args.task))
     kind = DETECTION if data.kind == KEYPOINTS else data.kind
     wanted = [task for task in known if task.get("kind") == kind]
     if not wanted and kind != CLASSIFICATION:

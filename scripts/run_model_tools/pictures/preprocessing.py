@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
+from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
+from run_model_tools.files import read_json
 
 RESIZERS = ("nearest", "pil-bilinear", "pil-bicubic", "pil13-bilinear", "pil13-bicubic",
             "cv2-linear", "cv2-warp")
@@ -136,12 +136,7 @@ def from_json(value: Any, what: str) -> Preprocessing:
 
 def read_file(path: Path) -> tuple[Preprocessing | None, str | None]:
     """(preprocessing, labels) of a file: a preprocessing object, or one that has it as a member."""
-    try:
-        value = json.loads(path.read_text())
-    except OSError as error:
-        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None
+    value = read_json(path)
     if not isinstance(value, dict):
         raise ToolError(MALFORMED_FILE, f"{path} does not hold a JSON object.")
     labels = value.get("labels")

@@ -26,17 +26,12 @@ def check_tasks(value: Any, source: str) -> list[dict[str, Any]]:
         root.fail(f"has {len(tasks)} tasks, where 1 to {_MOST_TASKS} are expected")
     for task in tasks:
         _CHECKS[task.member("kind").one_of(*KINDS)](task)
-        _check_labels(task)
-        region = task.find("region")
-        if region:
-            _check_region(region)
+        task.check(_check_labels, "labels")
+        task.check(_check_region, "region")
     return [task.value for task in tasks]
 
 
-def _check_labels(task: Field) -> None:
-    labels = task.find("labels")
-    if not labels:
-        return
+def _check_labels(labels: Field) -> None:
     if not 1 <= len(labels.items()) <= _MOST_LABELS:
         labels.fail(f"has {len(labels.items())} labels, where 1 to {_MOST_LABELS} are expected")
     for label in labels.items():
@@ -48,8 +43,7 @@ def _check_labels(task: Field) -> None:
 
 def _check_region(region: Field) -> None:
     region.refuse_others(("from", "turn", "shift", "square", "scale"))
-    source, turn, shift = region.find("from"), region.find("turn"), region.find("shift")
-    square, scale = region.find("square"), region.find("scale")
+    source, turn, scale = region.find("from"), region.find("turn"), region.find("scale")
     if turn:
         turn.refuse_others(("start", "end", "target"))
         start = turn.member("start").whole(0, _MOST_KEYPOINTS)
@@ -58,10 +52,8 @@ def _check_region(region: Field) -> None:
         turn.member("target").number()
     if source and source.one_of("box", "keypoints", "alignment") == "alignment" and not turn:
         region.fail('has no "turn", whose keypoints are those of "from" alignment')
-    if shift:
-        shift.exactly(2, Field.number)
-    if square:
-        square.one_of("none", "long", "short")
+    region.check(lambda field: field.exactly(2, Field.number), "shift")
+    region.check(lambda field: field.one_of("none", "long", "short"), "square")
     if scale and isinstance(scale.value, list):
         scale.exactly(2, Field.positive)
     elif scale:
@@ -94,9 +86,7 @@ def _check_segmentation(task: Field) -> None:
         _only_with(task, ("layout",), "the form scores")
     if form == "mask":
         task.member("activation").one_of("none", "sigmoid")
-        threshold = task.find("threshold")
-        if threshold:
-            threshold.share()
+        task.check(Field.share, "threshold")
     else:
         _only_with(task, ("activation", "threshold"), "the form mask")
     resample = task.find("resample")
@@ -117,22 +107,15 @@ def _check_landmarks(task: Field) -> None:
     else:
         _only_with(task, ("layout", "refine"), "the form heatmaps")
         _check_points(task)
-    activation = task.find("point_activation")
-    if activation:
-        activation.one_of("none", "sigmoid")
-    confidence = task.find("confidence")
-    if confidence:
-        output_field(confidence)
+    task.check(lambda field: field.one_of("none", "sigmoid"), "point_activation")
+    task.check(output_field, "confidence")
+    if task.find("confidence"):
         task.member("confidence_activation").one_of("none", "sigmoid")
-        threshold = task.find("threshold")
-        if threshold:
-            threshold.share()
+        task.check(Field.share, "threshold")
     else:
         _only_with(task, ("confidence_activation", "threshold"), "a confidence")
-    connections = task.find("connections")
-    if connections:
-        connections.list_of(
-            lambda pair: pair.exactly(2, lambda point: point.whole(0, _MOST_POINTS)))
+    task.check(lambda pairs: pairs.list_of(
+        lambda pair: pair.exactly(2, lambda point: point.whole(0, _MOST_POINTS))), "connections")
 
 
 def _check_points(task: Field) -> None:
@@ -144,9 +127,7 @@ def _check_points(task: Field) -> None:
     for name in names:
         if name != "other" and names.count(name) > 1:
             columns.fail(f"has '{name}' more than once")
-    points = task.find("points")
-    if points:
-        points.whole(0, _MOST_POINTS)
+    task.check(lambda field: field.whole(0, _MOST_POINTS), "points")
     task.member("units").one_of(*UNITS)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from run_model_tools.tasks.fields import Field
 
 FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows", "distances")
@@ -29,21 +27,13 @@ def check_detection(task: Field) -> None:
     _FORMS[form](task)
     _check_keypoints(task, form)
     _check_masks(task, form)
-    for key, check in (("score_clip", Field.positive), ("background", Field.whole),
-                       ("candidates", Field.whole)):
-        given = task.find(key)
-        if given:
-            check(given)
-    for key, words in (("classes_per_box", ("best", "every")),
-                       ("clip", ("none", "input", "picture"))):
-        given = task.find(key)
-        if given:
-            given.one_of(*words)
+    task.check(Field.positive, "score_clip")
+    task.check(Field.whole, "background", "candidates")
+    task.check(lambda field: field.one_of("best", "every"), "classes_per_box")
+    task.check(lambda field: field.one_of("none", "input", "picture"), "clip")
     task.member("score_threshold").share()
     _check_nms(task, form)
-    limit = task.find("limit")
-    if limit:
-        limit.whole(1)
+    task.check(lambda field: field.whole(1), "limit")
 
 
 def _check_ssd(task: Field) -> None:
@@ -56,11 +46,8 @@ def _check_ssd(task: Field) -> None:
         task.member(key).positive()
     task.member("box_format").one_of("cxcywh", "cycxhw")
     task.member("exponential").boolean()
-    limit, offset = task.find("size_limit"), task.find("box_offset")
-    if limit:
-        limit.positive()
-    if offset:
-        offset.whole()
+    task.check(Field.positive, "size_limit")
+    task.check(Field.whole, "box_offset")
     task.member("activation").one_of(*ACTIVATIONS)
 
 
@@ -91,9 +78,7 @@ def _check_rows(task: Field) -> None:
         strides.list_of(Field.side, 1)
         if task.member("units").one_of(*UNITS) != "pixels":
             task.member("units").fail("is not 'pixels', which rows that are not decoded have")
-    objectness = task.find("objectness")
-    if objectness:
-        objectness.boolean()
+    task.check(Field.boolean, "objectness")
     _check_one_output(task)
 
 
@@ -106,10 +91,7 @@ def _check_boxes(task: Field) -> None:
     task.refuse_others((*_COMMON, "boxes", "scores", "classes", "count", "box_format", "units"))
     for key in ("boxes", "scores"):
         output_field(task.member(key))
-    for key in ("classes", "count"):
-        given = task.find(key)
-        if given:
-            output_field(given)
+    task.check(output_field, "classes", "count")
     if "keypoints" in task.object():
         task.member("keypoints").fail("has no meaning with the form boxes")
     task.member("box_format").one_of(*BOX_FORMATS)
@@ -123,13 +105,11 @@ def _check_distances(task: Field) -> None:
                         "distances", *offsets))
     for key in ("boxes", "scores"):
         output_field(task.member(key))
-    centerness = task.find("centerness")
-    if centerness:
-        output_field(centerness)
+    task.check(output_field, "centerness")
     task.member("strides").list_of(Field.side, 1)
     task.member("point_offset").number()
     task.member("distances").one_of("cells", "pixels")
-    _check_all(task, offsets, Field.whole)
+    task.check(Field.whole, *offsets)
     if "keypoints" in task.object():
         task.member("keypoints").fail("has no meaning with the form distances")
     task.member("activation").one_of(*ACTIVATIONS)
@@ -153,9 +133,7 @@ def _check_one_output(task: Field) -> None:
 
 
 def _check_activation(task: Field) -> None:
-    activation = task.find("activation")
-    if activation:
-        activation.one_of(*ACTIVATIONS)
+    task.check(lambda field: field.one_of(*ACTIVATIONS), "activation")
 
 
 def _check_keypoints(task: Field, form: str) -> None:
@@ -164,13 +142,10 @@ def _check_keypoints(task: Field, form: str) -> None:
         return
     keypoints.refuse_others(("count", "values", "offset"))
     keypoints.member("count").whole(1, 1000)
-    values, offset = keypoints.find("values"), keypoints.find("offset")
-    if values:
-        values.whole(2, 3)
+    keypoints.check(lambda field: field.whole(2, 3), "values")
     if "offset" in keypoints.object() and form != "ssd":
         keypoints.member("offset").fail("has a meaning with the form ssd only")
-    if offset:
-        offset.whole()
+    keypoints.check(Field.whole, "offset")
 
 
 def _check_masks(task: Field, form: str) -> None:
@@ -195,9 +170,7 @@ def _check_nms(task: Field, form: str) -> None:
     nms.refuse_others(("iou", "mode", "per_class"))
     nms.member("iou").share()
     nms.member("per_class").boolean()
-    mode = nms.find("mode")
-    if mode:
-        mode.one_of("hard", "weighted")
+    nms.check(lambda field: field.one_of("hard", "weighted"), "mode")
 
 
 def _check_anchors(anchors: Field) -> None:
@@ -236,8 +209,8 @@ def _check_mediapipe_anchors(anchors: Field) -> None:
     if maps and len(maps.list_of(_size)) != len(strides):
         maps.fail("has not one size for each of the strides")
     anchors.member("aspect_ratios").list_of(Field.positive)
-    _check_all(anchors, flags, Field.boolean)
-    _check_all(anchors, numbers, Field.number)
+    anchors.check(Field.boolean, *flags)
+    anchors.check(Field.number, *numbers)
 
 
 def _check_torchvision_anchors(anchors: Field) -> None:
@@ -247,8 +220,8 @@ def _check_torchvision_anchors(anchors: Field) -> None:
     ratios = anchors.member("aspect_ratios")
     if len(ratios.list_of(lambda one: one.list_of(Field.positive))) != maps:
         ratios.fail("has not one list for each of the feature maps")
-    _check_all(anchors, ("min_ratio", "max_ratio"), Field.number)
-    _check_all(anchors, ("clip",), Field.boolean)
+    anchors.check(Field.number, "min_ratio", "max_ratio")
+    anchors.check(Field.boolean, "clip")
     scales, steps = anchors.find("scales"), anchors.find("steps")
     if scales and len(scales.list_of(Field.positive)) != maps + 1:
         scales.fail("has not one number more than there are feature maps")
@@ -267,15 +240,6 @@ def _check_pyramid_anchors(anchors: Field) -> None:
         lists = anchors.member(key)
         if len(lists.list_of(lambda one: one.list_of(Field.positive, 1))) != maps:
             lists.fail("has not one list for each of the feature maps")
-    _check_all(anchors, ("offset",), Field.number)
-    _check_all(anchors, ("round",), Field.boolean)
-    outer = anchors.find("outer")
-    if outer:
-        outer.one_of("ratios", "sizes")
-
-
-def _check_all(owner: Field, keys: tuple[str, ...], check: Callable[[Field], object]) -> None:
-    for key in keys:
-        given = owner.find(key)
-        if given:
-            check(given)
+    anchors.check(Field.number, "offset")
+    anchors.check(Field.boolean, "round")
+    anchors.check(lambda field: field.one_of("ratios", "sizes"), "outer")

@@ -39,6 +39,13 @@ class Field:
         """The member, where it is there and not null."""
         return self.member(key) if self.object().get(key) is not None else None
 
+    def check(self, read: Callable[[Field], Any], *keys: str) -> None:
+        """Reads those of the members that are there and not null."""
+        for key in keys:
+            found = self.find(key)
+            if found:
+                read(found)
+
     def refuse_others(self, known: Iterable[str]) -> None:
         """Nothing may be there that nobody reads."""
         names = set(known)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
+from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
+from run_model_tools.files import read_json
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.tasks.description import check_tasks
 
@@ -31,12 +31,8 @@ class Preset:
 @functools.cache
 def read_presets(path: Path = FILE) -> dict[str, Preset]:
     """By their names; raises ToolError (3, 4)."""
-    root = _read(path)
+    root = read_json(path, SCHEMA_VERSION)
     try:
-        if root["schema_version"] != SCHEMA_VERSION:
-            raise ToolError(MALFORMED_FILE, f"{path} has the schema_version "
-                                            f"{root['schema_version']}, where {SCHEMA_VERSION} is "
-                                            "expected.")
         return {entry["name"]: _preset(entry, path) for entry in root["presets"]}
     except (KeyError, TypeError) as error:
         raise ToolError(MALFORMED_FILE, f"{path} is not a list of presets: {error!r}.") from None
@@ -73,7 +69,7 @@ def from_flags(args: argparse.Namespace, model: Path,
     says; raises ToolError (2, 3, 4)."""
     sidecar = model.with_suffix(".model.json")
     if not args.task:
-        root = _read(sidecar) if sidecar.exists() else None
+        root = read_json(sidecar) if sidecar.exists() else None
         if not isinstance(root, dict) or root.get("tasks") is None:
             return None, None
         return check_tasks(root, str(sidecar)), None
@@ -102,15 +98,6 @@ def _read_one(text: str) -> tuple[list[dict[str, Any]], Preprocessing | None]:
     if not path.exists():
         raise ToolError(USAGE, f"--task {text} is neither a file nor one of "
                                f"{', '.join(read_presets())}, none.")
-    root = _read(path)
+    root = read_json(path)
     described = root.get("preprocessing") if isinstance(root, dict) and "tasks" in root else None
     return check_tasks(root, text), from_json(described, text) if described else None
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
-from run_model_tools.files import json_text, write_atomically
+from run_model_tools.errors import MALFORMED_FILE, ToolError
+from run_model_tools.files import json_text, read_json, write_atomically
 from run_model_tools.tuners.space import Knob, Space
 
 FOLDER = DATA_ROOT / "kernels" / "recordings"
@@ -91,13 +91,8 @@ def read_as(path: Path, kind: str, schema_version: int,
 
     Raises ToolError where the file is not there (3) or is no `kind` (4).
     """
-    if not path.is_file():
-        raise ToolError(MISSING_FILE, f"{path} is not there.")
+    value = read_json(path, schema_version)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        if value["schema_version"] != schema_version:
-            raise ValueError(f"its schema_version is {value['schema_version']!r}, and "
-                             f"{schema_version} was expected")
         return make(value)
     except KeyError as error:
         raise ToolError(MALFORMED_FILE, f"{path} is no {kind}: it has no {error}.") from None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from run_model_tools.environment import DATA_ROOT
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
+from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
+from run_model_tools.files import read_json
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.setup.pypi import Package
 from run_model_tools.tasks import presets
@@ -87,17 +87,8 @@ class Model:
 
 def read_manifest(path: Path = MANIFEST) -> list[Model]:
     """The models in the order of the file; raises ToolError (3, 4)."""
+    root = read_json(path, SCHEMA_VERSION)
     try:
-        root = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None
-    try:
-        if root["schema_version"] != SCHEMA_VERSION:
-            raise ToolError(MALFORMED_FILE, f"{path} has the schema_version "
-                                            f"{root['schema_version']}, where {SCHEMA_VERSION} is "
-                                            "expected.")
         return [_model(facts, path) for facts in root["models"]]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ToolError(MALFORMED_FILE, f"{path} is not a list of models as zoo.schema.json "

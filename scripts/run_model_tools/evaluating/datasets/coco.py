@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
+from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.evaluating.example import (
     DETECTION,
     KEYPOINTS,
@@ -17,6 +16,7 @@ from run_model_tools.evaluating.example import (
     Thing,
     ThingsTruth,
 )
+from run_model_tools.files import read_json
 
 
 def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
@@ -72,12 +72,7 @@ def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        root = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not JSON: {error}.") from None
+    root = read_json(path)
     if not isinstance(root, dict):
         raise _wrong(path, "it holds no JSON object")
     return root
