@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import psutil
-from runtime_vs_peers_test import save_network
+from runtime_vs_peers_test import SMALL
 
 from busy.rounds import as_markdown, busy_loops
+from small_networks import save_network
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,7 +34,7 @@ def test_table_compares_the_slowdowns():
 
 
 def test_measures_and_reports(tmp_path: Path):
-    save_network(tmp_path / "small.onnx")
+    save_network(tmp_path / "small.onnx", *SMALL)
     done = subprocess.run(
         [ROOT / "bench" / "busy_machine", "--networks", tmp_path / "small.onnx", "--threads", "2",
          "--loops", "1", "--rounds", "2", "--build", os.environ["RUN_MODEL_BUILD_FOLDER"], "--work",
