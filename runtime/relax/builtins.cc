@@ -218,7 +218,30 @@ void reshape(RelaxCall& call) {
                     : call.machine.tracer()->reshaped(tensor, shape);
 }
 
-// (tensor, shape, offset in bytes): a part of a tensor under another shape.
+// (tensor, shape, element type, offset in bytes): a part of a tensor as another one. One that does
+// not begin where the tensor does is a copy, since compiled code expects aligned memory.
+void create_view(RelaxCall& call) {
+  const FfiTensorObject& tensor = call.tensor(0);
+  const std::span<const std::int64_t> shape = call.shape(1);
+  const DLDataType dtype = call.dtype(2);
+  const std::size_t offset = call.count(3);
+  const std::size_t bytes = tensor_bytes(shape, dtype);
+  const std::size_t all = tensor_bytes(tensor.shape(), tensor.tensor.dtype);
+  if (offset > all || bytes > all - offset) {
+    call.fail("a part of " + std::to_string(bytes) + " bytes at " + std::to_string(offset) +
+              " is beyond its tensor of " + std::to_string(all));
+  }
+  if (!tensor.has_values()) throw NotTraceable("it looks at parts of tensors");
+  if (offset == 0) {
+    call.result = make_tensor(shape, dtype, tensor.data(), tensor.owner);
+    return;
+  }
+  call.result = call.machine.allocate_tensor(shape, dtype);
+  std::memcpy(as_tensor(call.result)->data(), static_cast<const char*>(tensor.data()) + offset,
+              bytes);
+}
+
+// Views begin where their memory does.
 void ensure_zero_offset(RelaxCall& call) { call.result = FfiValue(call.at(0)); }
 
 void shape_of(RelaxCall& call) {
@@ -409,6 +432,8 @@ constexpr NamedBuiltin kBuiltins[] = {
     {"vm.builtin.alloc_tensor", alloc_tensor},
     {"vm.builtin.reshape", reshape},
     {"vm.builtin.ensure_zero_offset", ensure_zero_offset},
+    {"runtime.TVMTensorCreateView", create_view},
+    {"runtime.TVMArrayCreateView", create_view},  // its name up to TVM 0.21
     {"vm.builtin.shape_of", shape_of},
     {"vm.builtin.check_tensor_info", check_tensor_info},
     {"vm.builtin.check_shape_info", check_shape_info},

@@ -17,9 +17,12 @@ namespace {
 
 using testing::Each;
 using testing_relax::branching_executable;
+using testing_relax::con;
 using testing_relax::dynamic_executable;
 using testing_relax::ExecutableBuilder;
 using testing_relax::FunctionLibrary;
+using testing_relax::imm;
+using testing_relax::reg;
 using testing_relax::small_executable;
 
 DebugExecutor executor_of(const ExecutableBuilder& builder, const ExecutorOptions& options = {}) {
@@ -124,6 +127,37 @@ TEST(RelaxExecutorTest, InterpretsWhatDependsOnValues) {
     executor.run();
     const float first = truth ? 2 : 11, second = truth ? 4 : 22;
     EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {first, second}));
+  }
+}
+
+// main(x) = the number of x at `offset` + its first one.
+ExecutableBuilder viewing_executable(std::int64_t offset) {
+  ExecutableBuilder builder;
+  const std::int64_t one = con(builder.shape({1})), type = con(builder.float32());
+  builder.begin("main", {"x"}, 5);
+  builder.check_numbers(0, true, "ErrorContext(fn=main, loc=param[0], param=x) ");
+  builder.call(1, "runtime.TVMTensorCreateView", {reg(0), one, type, imm(offset)});
+  builder.call(2, "runtime.TVMTensorCreateView", {reg(0), one, type, imm(0)});
+  builder.call(3, "vm.builtin.alloc_storage", {reg(kRelaxMachine), one, imm(0), type});
+  builder.call(4, "vm.builtin.alloc_tensor", {reg(3), imm(0), one, type});
+  builder.call(kRelaxVoid, "add", {reg(1), reg(2), reg(4)});
+  builder.ret(4);
+  return builder;
+}
+
+TEST(RelaxExecutorTest, LooksAtPartsOfTensors) {
+  DebugExecutor executor = executor_of(viewing_executable(4));
+  executor.set_input("x", floats({3, 40}));
+  executor.run();
+  EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {43}));
+  for (const std::int64_t offset : {8, -4}) {
+    EXPECT_TRUE(throws_error(
+        [&] {
+          DebugExecutor beyond = executor_of(viewing_executable(offset));
+          beyond.set_input("x", floats({3, 40}));
+          beyond.run();
+        },
+        ErrorKind::kFormat, "TVMTensorCreateView"));
   }
 }
 
