@@ -249,6 +249,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         return ToolError(MISSING_FILE,
                          f"{message}; start TVM's tracker and an RPC server with that "
                          "key on the board.")
+    if kind == "kernels" and request.get("precision", "float32") != "float32":
+        return ToolError(USAGE, f"--precision {request['precision']} is not possible here: "
+                                f"{message}.")
     if kind == "kernels":
         return ToolError(USAGE, f"--kernels ours is not possible here: {message}; use --kernels "
                                 "auto or --kernels stock.")

@@ -205,9 +205,10 @@ def test_a_network_of_8_bits_that_names_other_classes_is_refused(tmp_path: Path)
         return verification.Subject(Scores(), tmp_path, {}, None, "llvm",  # type: ignore[arg-type]
                                     [], lambda into: "this machine", run)
 
-    checked = verification.verify_int8(subject(1), views, 0.1, 0.98)
-    assert checked["top1_agreement"] == pytest.approx(59 / 60)
-    with pytest.raises(ToolError, match="2 of 60 views, and 98.0% are to be the same"):
-        verification.verify_int8(subject(2), views, 0.1, 0.98)
+    # Three of 60 are no wonder where one in fifty is another one.
+    checked = verification.verify_int8(subject(3), views, 0.1, 0.98)
+    assert checked["top1_agreement"] == pytest.approx(57 / 60)
+    with pytest.raises(ToolError, match="4 of 60 views, and 98.0% are to be the same"):
+        verification.verify_int8(subject(4), views, 0.1, 0.98)
     with pytest.raises(ToolError, match="1 of 60 views"):
         verification.verify_int8(subject(1), views, 0.1, 1.0)

@@ -3,6 +3,8 @@ how much numbers differ."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 AGREEMENT = 0.98
@@ -24,8 +26,31 @@ def disagreements(want: np.ndarray, have: np.ndarray) -> int:
 
 
 def most_disagreements(asked: float, views: int) -> int:
-    """How many are allowed.  One always is: of few views it may be a near tie."""
-    return max(1 if asked < 1 else 0, int((1 - asked) * views + 1e-9))
+    """How many are no wonder where the share that is the same is as asked: more would be found of
+    fewer than one in twenty such networks."""
+    other, below, number = 1 - asked, 0.0, 0
+    while number < views:
+        below += math.comb(views, number) * other ** number * asked ** (views - number)
+        if below >= 0.95:
+            break
+        number += 1
+    return number
+
+
+def scores_of(output: np.ndarray) -> np.ndarray:
+    """float64: of probabilities the logarithms, to which errors add up and of which the largest is
+    the same; other scores as they are."""
+    flat = output.astype(np.float64).reshape(-1)
+    if flat.min() >= 0 and abs(flat.sum() - 1) < 1e-3:
+        return np.log(np.maximum(flat, 1e-12))
+    return flat
+
+
+def expected_agreement(want: np.ndarray, changes: np.ndarray) -> float:
+    """The share of the same best classes if any view's change could happen to any view: many more
+    cases than there are views, so that a near tie counts as what it is."""
+    best = want.argmax(1)
+    return float(np.mean([(want + change).argmax(1) == best for change in changes]))
 
 
 def relative_error(want: np.ndarray, have: np.ndarray) -> float:

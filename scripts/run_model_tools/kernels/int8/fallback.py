@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Step
+from run_model_tools.verifying.agreement import expected_agreement
 
 # Parts of the changes' size that are planned for, as they are estimated of few views.
 _CAUTION = 0.8
@@ -63,7 +64,7 @@ class Chooser:
             total = changes[bytes_].sum(0, dtype=np.float64)
             error = max(error, float(np.sqrt(np.mean(np.square(total)))) / scale)
             if scores:
-                agreement = min(agreement, _agreement(want, total))
+                agreement = min(agreement, expected_agreement(want, total))
         return Demand(agreement, error)
 
     def choose(self, demand: Demand) -> set[int]:
@@ -110,12 +111,3 @@ def work(step: Step) -> float:
 
 def _best(scores: np.ndarray) -> np.ndarray:
     return np.argsort(-scores, axis=1)[:, :_BEST]
-
-
-def _agreement(want: np.ndarray, changes: np.ndarray) -> float:
-    """The share of the same best classes if any view's change could happen to any view: many more
-    cases than there are views."""
-    best = want.argmax(1)
-    same = [(want + change).argmax(1) == best for change in changes]
-    own = float(np.mean([same[i][i] for i in range(len(same))]))
-    return min(own, float(np.mean(same))) if len(same) < 8 else float(np.mean(same))

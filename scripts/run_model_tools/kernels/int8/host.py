@@ -26,6 +26,8 @@ class Host:
     def executor(self, plan: Plan, isa: Isa,
                  outputs: list[Tensor] | None = None) -> graph_executor.GraphModule:
         """What runs the plan, of whose instruction set any CPU can run the C code."""
+        # Threads that wait for each other at every layer make a busy machine crawl.
+        tvm.get_global_func("runtime.config_threadpool")(1, 1)
         module, layers = write_module(plan, isa, outputs)
         operators.compile_all(layers.values(), self.target)
         return graph_executor.GraphModule(self.build(module, self.target)["default"](tvm.cpu(0)))

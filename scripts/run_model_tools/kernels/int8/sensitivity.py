@@ -16,7 +16,7 @@ from run_model_tools.kernels.int8.host import Host
 from run_model_tools.kernels.int8.quantize import Quantizations, layers_alone
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import Plan
-from run_model_tools.verifying.agreement import are_scores
+from run_model_tools.verifying.agreement import are_scores, scores_of
 
 # Numbers of an output that are looked at, evenly spread; of scores all are.
 _NUMBERS = 4096
@@ -57,11 +57,8 @@ def measure(floats: FloatPlan, plan: Plan, isa: Isa, known: Quantizations,
 
 
 def _numbers(output: np.ndarray) -> np.ndarray:
-    """What is compared of an output, float64: of probabilities the logarithms, to which errors add
-    up and of which the largest is the same."""
+    """What is compared of an output, float64."""
+    if are_scores(output):
+        return scores_of(output)
     flat = output.astype(np.float64).reshape(-1)
-    if not are_scores(output):
-        return flat[::max(1, flat.size // _NUMBERS)]
-    if flat.min() >= 0 and abs(flat.sum() - 1) < 1e-3:
-        return np.log(np.maximum(flat, 1e-12))
-    return flat
+    return flat[::max(1, flat.size // _NUMBERS)]
