@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 from small_networks import save_network, weights
 
 
@@ -26,27 +28,19 @@ def test_a_layer_without_end_gets_a_plain_schedule(command, tmp_path):
 
 def test_a_chain_of_roundings_and_maxima_is_not_written_out_many_times(command, tmp_path):
     """Both use what they are made of more than once; TVM fuses chains of them into one loop."""
-    nodes, sums = [], []
-    value = "x"
-    for i in range(12):
-        nodes += [helper.make_node("Sub", [value, "step"], [f"s{i}"]),
-                  helper.make_node("QuantizeLinear", [f"s{i}", "scale", "zero"], [f"q{i}"]),
-                  helper.make_node("DequantizeLinear", [f"q{i}", "scale", "zero"], [f"d{i}"]),
-                  helper.make_node("Mul", ["x", f"c{i}"], [f"m{i}"])]
-        value = f"d{i}"
-        sums.append(f"m{i}")
-    nodes.append(helper.make_node("Max", sums, ["most"]))
-    constants = {"step": np.float32(0.0625), "scale": np.float32(0.01), "zero": np.uint8(120),
-                 **{f"c{i}": np.float32(i - 5) for i in range(12)}}
-    graph = helper.make_graph(
-        nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 30])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 30])
-         for name in (value, "most")],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()])
-    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]),
-              str(tmp_path / "chain.onnx"))
-    result = command("compile_model", "chain.onnx", "--kernels", "stock", "--target", "x86_64_v3",
-                     cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    before = ["x", *(f"d{i}" for i in range(11))]
+    links = "".join(f"""
+        s{i} = Sub({value}, step)
+        q{i} = QuantizeLinear(s{i}, scale, zero)
+        d{i} = DequantizeLinear(q{i}, scale, zero)
+        m{i} = Mul(x, c{i})""" for i, value in enumerate(before))
+    save_network(tmp_path / "chain.onnx", f"""(float[4,30] x)
+            => (float[4,30] d11, float[4,30] most) {{
+        {links}
+        most = Max({", ".join(f"m{i}" for i in range(12))})
+    }}""", {"step": np.float32(0.0625), "scale": np.float32(0.01), "zero": np.uint8(120),
+            **{f"c{i}": np.float32(i - 5) for i in range(12)}})
+    command("compile_model", "chain.onnx", "--kernels", "stock", "--target", "x86_64_v3",
+            cwd=tmp_path)
     metadata = json.loads((tmp_path / "artifacts/chain/x86_64_v3/metadata.json").read_text())
     assert metadata["verification"]["done"]
