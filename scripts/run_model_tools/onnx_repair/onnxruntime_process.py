@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import pickle
 import signal
 import subprocess
@@ -83,7 +84,9 @@ def run(model: str | bytes, inputs: dict[str, np.ndarray], optimized: bool = Tru
     Inputs that the model has not are left out: nodes that are cut off may have been all that took
     them.  optimized: with ONNX Runtime's own changes to the graph.
     """
-    return _SERVER.ask({"model": model, "inputs": inputs, "optimized": optimized})
+    # The process stays in the folder where it was started.
+    where = os.path.abspath(model) if isinstance(model, str) else model
+    return _SERVER.ask({"model": where, "inputs": inputs, "optimized": optimized})
 
 
 def _ended(status: int) -> str:
