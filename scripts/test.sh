@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              what a change needs, in a dozen minutes: asan, tsan and host, each
+#   scripts/test.sh              what a change needs, in 13 minutes: asan, tsan and host, each
 #                                with the tests that show most
 #   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
 #                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy;
