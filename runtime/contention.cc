@@ -6,9 +6,12 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <optional>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/text.h"
 
 namespace run_model {
 namespace {
@@ -22,42 +25,31 @@ std::atomic<std::int64_t> contended_until{0};
 // The calling thread's times, out of /proc: nothing where the kernel was built without them.
 class TimesFile {
  public:
-  TimesFile() = default;
-  ~TimesFile() { close_file(); }
-  TimesFile(const TimesFile&) = delete;
-  TimesFile& operator=(const TimesFile&) = delete;
-
   std::optional<ThreadTimes> read() {
     // In a child the file is still that of the parent's thread.
     if (const pid_t process = ::getpid(); process != process_) {
-      close_file();
       process_ = process;
-      file_ = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+      // Not open_to_read(), which allocates: in a child another thread may still hold the lock.
+      file_ = OwnedFd(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
     }
     std::array<char, 96> text{};
-    const ssize_t size = file_ < 0 ? 0 : ::pread(file_, text.data(), text.size(), 0);
+    const ssize_t size = file_ ? ::pread(file_.get(), text.data(), text.size(), 0) : 0;
     if (size <= 0) return std::nullopt;
+    std::string_view rest(text.data(), static_cast<std::size_t>(size));
     std::array<std::int64_t, 3> numbers{};  // nanoseconds, nanoseconds, turns
-    const char* next = text.data();
-    const char* end = next + size;
     for (std::int64_t& number : numbers) {
-      while (next != end && *next == ' ') ++next;
-      const auto [after, error] = std::from_chars(next, end, number);
-      if (error != std::errc()) return std::nullopt;
-      next = after;
+      const std::optional<std::int64_t> taken = take_number<std::int64_t>(rest);
+      if (!taken) return std::nullopt;
+      number = *taken;
+      if (rest.starts_with(' ')) rest.remove_prefix(1);
     }
     if (numbers[0] == 0) return std::nullopt;  // switched off
     return ThreadTimes{numbers[0] / 1000, numbers[1] / 1000, numbers[2]};
   }
 
  private:
-  void close_file() {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
-  }
-
   pid_t process_ = -1;
-  int file_ = -1;
+  OwnedFd file_;
 };
 
 struct Looks {

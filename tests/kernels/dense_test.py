@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from layer_runner import on_every_machine, run_on_noise
+from layer_runner import on_every_machine, run_cases
 from random_convolutions import EPS, bound_after_epilogue, choose, random_epilogue
 
 from run_model_tools.kernels import dense
@@ -32,9 +32,8 @@ def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = draw(rng, machine.isas, machine.count(8))
-    layers = [dense.make(layer, isa, **parameters) for layer, isa, parameters in cases]
-    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
-    for (layer, isa, parameters), ((x,), output) in zip(cases, runs):
+    runs = run_cases(dense, cases, rng, tmp_path, machine.toolchain)
+    for (layer, isa, parameters), ((x,), output) in runs:
         weight, vector = layer.weight.astype(np.float64), x[0].astype(np.float64)
         want = weight @ vector + layer.bias
         # One rounding for each product and sum.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import reference
-from layer_runner import on_machines_with_vectors, run_on_noise
+from layer_runner import on_machines_with_vectors, run_cases
 from random_convolutions import EPS, Case, bound_after_epilogue, choose, random_conv
 
 from run_model_tools.kernels import depthwise
@@ -67,9 +67,8 @@ def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Ca
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = draw(rng, machine.isas, machine.count(9))
-    layers = [depthwise.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
-    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
+    runs = run_cases(depthwise, cases, rng, tmp_path, machine.toolchain)
+    for (conv, isa, parameters), (tensors, output) in runs:
         want, bound = expected(conv, tensors)
         used = ~np.isnan(want)
         error = abs(output.astype(np.float64) - want)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference
-from layer_runner import on_machines_with_vectors, run_on_noise
+from layer_runner import on_machines_with_vectors, run_cases
 from random_convolutions import EPS, bound_after_epilogue, random_epilogue
 
 from run_model_tools.kernels import inverted_residual
@@ -99,9 +99,8 @@ def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = draw(rng, machine.isas, machine.count(2))
-    layers = [inverted_residual.make(block, isa, **parameters) for block, isa, parameters in cases]
-    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
-    for (block, isa, parameters), (tensors, output) in zip(cases, runs):
+    runs = run_cases(inverted_residual, cases, rng, tmp_path, machine.toolchain)
+    for (block, isa, parameters), (tensors, output) in runs:
         want, bound = expected(block, tensors, isa.lanes)
         got = reference.unblocked(output, block.project.output_channels)
         assert (abs(got - want) <= bound).all(), (isa.name, parameters, block)

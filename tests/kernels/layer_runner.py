@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,6 +164,15 @@ def run_on_noise(layers: list[Layer], rng: np.random.Generator, folder: Path,
               for layer in layers]
     outputs = run_layers(list(zip(layers, inputs)), folder, toolchain)
     return list(zip(inputs, outputs, strict=True))
+
+
+def run_cases(kernel: ModuleType, cases: list[tuple[Any, Isa, dict]], rng: np.random.Generator,
+              folder: Path, toolchain: Toolchain = NATIVE,
+              ) -> Iterator[tuple[tuple[Any, Isa, dict], tuple[list[np.ndarray], np.ndarray]]]:
+    """Each case, (what the kernel computes, for which CPU, its parameters), and what
+    run_on_noise() gives of it."""
+    layers = [kernel.make(what, isa, **parameters) for what, isa, parameters in cases]
+    return zip(cases, run_on_noise(layers, rng, folder, toolchain))
 
 
 def _call(layer: Layer, sizes: list[int]) -> str:

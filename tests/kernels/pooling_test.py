@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from layer_runner import on_machines_with_vectors, run_on_noise
+from layer_runner import on_machines_with_vectors, run_cases
 from random_convolutions import EPS, choose
 
 from run_model_tools.kernels import pooling
@@ -84,9 +84,8 @@ def expected(pool: Pooling, tensors: list[np.ndarray]) -> tuple[np.ndarray, np.n
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = draw(rng, machine.isas, machine.count(6))
-    layers = [pooling.make(pool, isa, **parameters) for pool, isa, parameters in cases]
-    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
-    for (pool, isa, parameters), (tensors, output) in zip(cases, runs):
+    runs = run_cases(pooling, cases, rng, tmp_path, machine.toolchain)
+    for (pool, isa, parameters), (tensors, output) in runs:
         want, bound = expected(pool, tensors)
         used = ~np.isnan(want)
         assert output.shape == want.shape

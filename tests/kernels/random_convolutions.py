@@ -141,9 +141,8 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
           toolchain: layer_runner.Toolchain = layer_runner.NATIVE) -> None:
     """Each result within what rounding of every product and sum can do."""
     rng = np.random.default_rng(len(cases))
-    layers = [kernel.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    runs = layer_runner.run_on_noise(layers, rng, folder, toolchain)
-    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
+    runs = layer_runner.run_cases(kernel, cases, rng, folder, toolchain)
+    for (conv, isa, parameters), (tensors, output) in runs:
         want = reference.convolve(conv, tensors, isa.lanes)
         absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
                                        low=-math.inf, high=math.inf, expression=None)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import reference
-from layer_runner import on_every_machine, run_on_noise
+from layer_runner import on_every_machine, run_cases
 from random_convolutions import EPS, Case, bound_after_epilogue, random_conv
 
 from run_model_tools.kernels import winograd, winograd_cost, winograd_points
@@ -69,9 +69,8 @@ def weight_of_terms(conv: Convolution, tensors: list[np.ndarray], lanes: int) ->
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
     cases = draw(rng, machine.isas, (2, 4, 4, 6)[:machine.count(4)])
-    layers = [winograd.make(conv, isa, **parameters) for conv, isa, parameters in cases]
-    runs = run_on_noise(layers, rng, tmp_path, machine.toolchain)
-    for (conv, isa, parameters), (tensors, output) in zip(cases, runs):
+    runs = run_cases(winograd, cases, rng, tmp_path, machine.toolchain)
+    for (conv, isa, parameters), (tensors, output) in runs:
         what = (conv.without_data(), isa.name, parameters)
         assert np.isfinite(output).all(), what
         result = reference.unblocked(output, conv.output_channels).astype(np.float64)

@@ -55,5 +55,8 @@ def expected_agreement(want: np.ndarray, changes: np.ndarray) -> float:
 
 def relative_error(want: np.ndarray, have: np.ndarray) -> float:
     """Root mean squares, of all views together."""
-    scale = float(np.sqrt(np.mean(np.square(want, dtype=np.float64)))) + 1e-30
-    return float(np.sqrt(np.mean(np.square(have - want, dtype=np.float64)))) / scale
+    return root_mean_square(have - want) / (root_mean_square(want) + 1e-30)
+
+
+def root_mean_square(numbers: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(numbers, dtype=np.float64))))

@@ -14,6 +14,7 @@ import onnx
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying.comparison import slice_scale
+from run_model_tools.verifying.noise import maker_behind
 
 _KEEPS_ORDER = {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"}
 
@@ -49,10 +50,7 @@ def choice_behind(model: SourceModel, inputs: dict[str, np.ndarray], index: int)
     if not isinstance(model, OnnxModel):
         return None
     nodes = onnx.load(str(model.path), load_external_data=False).graph.node
-    makers = {name: node for node in nodes for name in node.output}
-    maker = makers.get(model.outputs[index])
-    while maker is not None and maker.op_type in _KEEPS_ORDER:
-        maker = makers.get(maker.input[0])
+    maker = maker_behind(nodes, model.outputs[index], _KEEPS_ORDER)
     if maker is None or maker.op_type not in ("ArgMax", "ArgMin"):
         return None
     axis = next((a.i for a in maker.attribute if a.name == "axis"), 0)

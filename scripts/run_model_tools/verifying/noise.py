@@ -53,7 +53,6 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
     graph = onnx.load(str(model.path), load_external_data=False).graph
     if not rounds(_nodes(graph)):
         return None
-    makers = {name: node for node in graph.node for name in node.output}
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {node.output[0]: a.t for node in graph.node if node.op_type == "Constant"
                   for a in node.attribute if a.name == "value"}
@@ -61,9 +60,7 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
     def step(output: onnx.ValueInfoProto) -> float | None:
         if output.type.tensor_type.elem_type in (TensorProto.INT8, TensorProto.UINT8):
             return 1.0
-        maker = makers.get(output.name)
-        while maker is not None and maker.op_type in _MOVES and maker.input:
-            maker = makers.get(maker.input[0])
+        maker = maker_behind(graph.node, output.name, _MOVES)
         if maker is None or maker.op_type != "DequantizeLinear":
             return None
         scale = constants.get(maker.input[1])
@@ -71,6 +68,16 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
         numbers = numpy_helper.to_array(scale) if scale is not None and inside else np.zeros(0)
         return float(numbers.reshape(-1)[0]) if numbers.size == 1 else None
     return [step(output) for output in graph.output]
+
+
+def maker_behind(nodes: Iterable[onnx.NodeProto], tensor: str,
+                 moves: set[str]) -> onnx.NodeProto | None:
+    """The node that computed a tensor, before nodes of the operators `moves` passed it on."""
+    makers = {name: node for node in nodes for name in node.output}
+    maker = makers.get(tensor)
+    while maker is not None and maker.op_type in moves and maker.input:
+        maker = makers.get(maker.input[0])
+    return maker
 
 
 def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Step
-from run_model_tools.verifying.agreement import expected_agreement
+from run_model_tools.verifying.agreement import expected_agreement, root_mean_square
 
 # Parts of the changes' size that are planned for, as they are estimated of few views.
 _CAUTION = 0.8
@@ -45,14 +45,14 @@ class Chooser:
     def __init__(self, found: Sensitivity):
         self.found = found
         self.costs = np.array([work(step) for step in found.steps])
-        self._scales = [float(np.sqrt(np.mean(np.square(one)))) + 1e-30 for one in found.outputs]
+        self._scales = [root_mean_square(one) + 1e-30 for one in found.outputs]
         self._judged = [np.take_along_axis(changes, _best(want)[None], 2) if scores else changes
                         for want, changes, scores in zip(found.outputs, found.changes,
                                                          found.scores)]
 
     def alone(self, layer: int) -> float:
         """How much a layer's bytes alone change the outputs, relative to them."""
-        return max(float(np.sqrt(np.mean(np.square(changes[layer])))) / scale
+        return max(root_mean_square(changes[layer]) / scale
                    for changes, scale in zip(self.found.changes, self._scales))
 
     def expected(self, kept: set[int]) -> Demand:
@@ -62,7 +62,7 @@ class Chooser:
         for want, changes, scores, scale in zip(self.found.outputs, self.found.changes,
                                                 self.found.scores, self._scales):
             total = changes[bytes_].sum(0, dtype=np.float64)
-            error = max(error, float(np.sqrt(np.mean(np.square(total)))) / scale)
+            error = max(error, root_mean_square(total) / scale)
             if scores:
                 agreement = min(agreement, expected_agreement(want, total))
         return Demand(agreement, error)
