@@ -13,6 +13,7 @@ from onnx_repair_test import noise, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.reference import REPAIRED
 
 MICROSOFT, ML = "com.microsoft", "ai.onnx.ml"
@@ -256,6 +257,29 @@ def test_attention_of_bytes(columns, mask):
     arrays = [of_bytes(np.uint8, 2, 5, 8), of_bytes(np.int8, 8, 24), B, STEPS[0],
               np.asarray(scale), mask, STEPS[1], np.zeros(columns, np.int8)]
     matches("QAttention", arrays, domain=MICROSOFT, constants=(1, 2, 3, 4, 6, 7), num_heads=2)
+
+
+@pytest.mark.parametrize("direction, columns, lengths", [
+    ("forward", False, None), ("reverse", True, None), ("bidirectional", True, None),
+    ("bidirectional", False, np.array([6, 4], np.int32))])
+def test_steps_quantised_at_run_time(direction, columns, lengths):
+    """On one thread ONNX Runtime takes the range of all rows, as we do; where some have ended, its
+    range has what it goes on computing for them."""
+    count, hidden = 1 + (direction == "bidirectional"), 4
+    steps = (count, 4 * hidden) if columns else (count,)
+    scales = [np.linspace(low, 0.01, int(np.prod(steps)), dtype=np.float32).reshape(steps)
+              for low in (0.006, 0.004)]
+    zero = np.full(steps, 5, np.uint8)
+    arrays = [noise(6, 2, 3), of_bytes(np.uint8, count, 3, 16), of_bytes(np.uint8, count, 4, 16),
+              noise(count, 32), lengths, noise(count, 2, 4), None, noise(count, 12), scales[0],
+              zero, scales[1], zero]
+    model, inputs = one("DynamicQuantizeLSTM", arrays, outputs=3, domain=MICROSOFT,
+                        constants=(1, 2, 3, 7, 8, 9, 10, 11), hidden_size=hidden,
+                        direction=direction)
+    want, have = (onnxruntime_process.run(m.SerializeToString(), inputs)
+                  for m in (model, repaired(model, inputs)))
+    for w, h in zip(want, have, strict=True):
+        np.testing.assert_allclose(h, w, rtol=1e-5, atol=1e-6 if lengths is None else 5e-3)
 
 
 def test_embeddings_of_bytes():

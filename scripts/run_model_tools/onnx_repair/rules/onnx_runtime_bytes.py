@@ -27,6 +27,7 @@ from run_model_tools.onnx_repair.rules.quantisation import (
     quantize,
     quantize_rule,
 )
+from run_model_tools.onnx_repair.rules.recurrent import Product, Products, part, unrolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -147,6 +148,34 @@ def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
     a, scale, zero = dynamically_quantized(walk, node.tensor(0))
     return _scaled_product(walk, a, scale, zero, node.tensor(1), node.tensor(2), node.get(3),
                            node.get(4))
+
+
+@rule("DynamicQuantizeLSTM", domain=_DOMAIN)
+def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
+    """Inputs and, at every step, states are quantised by their range; its weights lie transposed,
+    with scales and zero points at 8 to 11."""
+    x, lengths = node.tensor(0), node.get(4)
+    if lengths is not None and lengths.array is not None and (
+            lengths.array == x.shape[0]).all():
+        lengths = None
+
+    def product_with(index: int, scales: int, direction: int) -> Product:
+        b, scale, zero = (None if v is None else part(walk, v, direction) for v in (
+            node.tensor(index), node.tensor(scales), node.get(scales + 1)))
+        assert b is not None and scale is not None
+        whole = centred(walk, b, zero, False)
+
+        def times(a: Value) -> Value:
+            quantized, a_scale, a_zero = dynamically_quantized(walk, a)
+            return _scaled_product(walk, quantized, a_scale, a_zero, whole, scale, None, None)
+
+        return times
+
+    weights: list[Products] = [
+        (product_with(1, 8, i), product_with(2, 10, i)) for i in range(node.tensor(1).shape[0])]
+    others = [node.get(3), node.get(5), node.get(6), node.get(7)]
+    return unrolled(walk, node, "LSTM", node.tensor(2).shape[1], x, weights, others,
+                    lengths)[:max(node.outputs, 1)]
 
 
 @rule("QAttention", domain=_DOMAIN)

@@ -24,6 +24,10 @@ _PARAMETERS = {"LeakyRelu": (0.01, 0.0), "ThresholdedRelu": (1.0, 0.0), "HardSig
 _WITH_BETA = ("HardSigmoid", "Affine", "ScaledTanh")
 
 
+Product = Callable[[Value], Value]
+Products = tuple[Product, ...]
+
+
 @rule("RNN", "LSTM", "GRU")
 def recurrent(walk: Walk, node: Node) -> list[Value | None]:
     graph = walk.graph
@@ -50,51 +54,76 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
         results = graph.ops(node.op, states, 3 if node.op == "LSTM" else 2, hidden_size=hidden,
                             direction=direction, **attrs)
     else:
-        zeros = graph.constant(np.zeros((count, x.shape[1], hidden), x.dtype))
-        sides = [_side(walk, node, i, x, [None if v is None else _part(walk, v, i) for v in (
-            w, r, b, h or zeros, c or zeros, peepholes)], lengths,
-            direction == "reverse" or i == 1, acts[i * len(_DEFAULTS[node.op]):])
-            for i in range(count)]
-        results = []
-        for k in range(3 if node.op == "LSTM" else 2):
-            axis = 1 if k == 0 else 0
-            wide = [graph.op("Unsqueeze", side[k], np.array([axis])) for side in sides]
-            results.append(concatenated(walk, wide, axis))
+        whole = [[transposed(walk, part(walk, v, i), [1, 0]) for v in (w, r)]
+                 for i in range(count)]
+        weights = [(times(walk, inputs), times(walk, state)) if node.op != "GRU" else
+                   (times(walk, inputs), *(times(walk, gate) for gate in _gates(walk, state, 3)))
+                   for inputs, state in whole]
+        results = unrolled(walk, node, node.op, hidden, x, weights, [b, h, c, peepholes], lengths)
     if batched:
         results = [transposed(walk, results[0], [2, 0, 1, 3]),
                    *(transposed(walk, s, [1, 0, 2]) for s in results[1:])]
     return list(results)
 
 
-def _part(walk: Walk, value: Value, index: int) -> Value:
+def times(walk: Walk, matrix: Value) -> Product:
+    return lambda x: walk.graph.op("MatMul", x, matrix)
+
+
+def unrolled(walk: Walk, node: Node, kind: str, hidden: int, x: Value,
+             weights: list[Products], others: list[Value | None],
+             lengths: Value | None) -> list[Value]:
+    """The outputs of one step after the other, and the last states.
+
+    weights: for each direction the products of the inputs and of the state, of a GRU's state one
+    for each gate.  others: biases, the states before the first step, peepholes.
+    """
+    graph = walk.graph
+    count, each = len(weights), len(_DEFAULTS[kind])
+    b, h, c, peepholes = others
+    zeros = graph.constant(np.zeros((count, x.shape[1], hidden), x.dtype))
+    acts = node.attrs.get("activations") or _DEFAULTS[kind] * count
+    sides = [_side(walk, node, kind, i, x, weights[i], [
+        None if v is None else part(walk, v, i) for v in (b, h or zeros, c or zeros, peepholes)],
+        lengths, node.attrs.get("direction", "forward") == "reverse" or i == 1, acts[i * each:])
+        for i in range(count)]
+    results = []
+    for k in range(3 if kind == "LSTM" else 2):
+        axis = 1 if k == 0 else 0
+        wide = [graph.op("Unsqueeze", side[k], np.array([axis])) for side in sides]
+        results.append(concatenated(walk, wide, axis))
+    return results
+
+
+def part(walk: Walk, value: Value, index: int) -> Value:
     part = sliced(walk, value, {0: range(index, index + 1)})
     return reshaped(walk, part, part.shape[1:])
 
 
-def _side(walk: Walk, node: Node, index: int, x: Value, parts: list[Value | None],
-          lengths: Value | None, backwards: bool, acts: list[str]) -> list[Value]:
+def _side(walk: Walk, node: Node, kind: str, index: int, x: Value, weights: Products,
+          parts: list[Value | None], lengths: Value | None, backwards: bool,
+          acts: list[str]) -> list[Value]:
     """One direction: the outputs of all steps, and the last states."""
     graph = walk.graph
-    w, r, b, h, c, peepholes = parts
-    assert w is not None and r is not None and h is not None and c is not None
-    functions = _functions(walk, node, index, acts)
+    b, h, c, peepholes = parts
+    assert h is not None and c is not None
+    functions = _functions(walk, node, kind, index, acts)
     steps, batch = x.shape[:2]
-    gates = _GATES[node.op]
-    hidden = r.shape[-1]
+    gates = _GATES[kind]
+    hidden = h.shape[-1]
     if backwards:
         x = _turned(walk, x, lengths)
     halves = [None, None] if b is None else [
         sliced(walk, b, {0: range(k * gates * hidden, (k + 1) * gates * hidden)})
         for k in (0, 1)]
-    inputs = graph.op("MatMul", x, transposed(walk, w, [1, 0]))
+    inputs = weights[0](x)
     inputs = inputs if halves[0] is None else graph.op("Add", inputs, halves[0])
-    across = transposed(walk, r, [1, 0])
     outputs = []
     for step in range(steps):
         here = reshaped(walk, sliced(walk, inputs, {0: range(step, step + 1)}),
                         (batch, gates * hidden))
-        new_h, new_c = _STEPS[node.op](walk, node, here, h, c, across, halves[1], peepholes,
-                                       functions)
+        new_h, new_c = _STEPS[kind](walk, node, here, h, c, weights[1:], halves[1], peepholes,
+                                    functions)
         if lengths is not None:
             live = reshaped(walk, graph.op("Greater", cast(walk, lengths, TensorProto.INT64),
                                            step), (batch, 1))
@@ -113,11 +142,11 @@ def _turned(walk: Walk, x: Value, lengths: Value | None) -> Value:
     return walk.graph.op("GatherElements", x, reversed_places(walk, x, lengths, 0, 1), axis=0)
 
 
-def _functions(walk: Walk, node: Node, index: int,
+def _functions(walk: Walk, node: Node, kind: str, index: int,
                acts: list[str]) -> list[Callable[[Value], Value]]:
     """The activations of one direction."""
     graph = walk.graph
-    each = len(_DEFAULTS[node.op])
+    each = len(_DEFAULTS[kind])
     parameters_of = _parameters(node)
     limit = float(node.attrs.get("clip", 0) or 0)
 
@@ -126,7 +155,7 @@ def _functions(walk: Walk, node: Node, index: int,
 
         def run(x: Value) -> Value:
             # A cell's state is not clipped on its way out, as ONNX Runtime reads the definition.
-            if limit and (node.op != "LSTM" or place % each < 2):
+            if limit and (kind != "LSTM" or place % each < 2):
                 x = graph.op("Clip", x, graph.like(-limit, x), graph.like(limit, x))
             if name == "Affine":
                 return graph.op("Add", graph.op("Mul", x, alpha), beta)
@@ -173,36 +202,37 @@ def _plus(walk: Walk, a: Value, b: Value | None) -> Value:
 Functions = list[Callable[[Value], Value]]
 
 
-def _rnn_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Value, bias: Value | None,
-              peepholes: Value | None, functions: Functions) -> tuple[Value, Value]:
-    return functions[0](_plus(walk, walk.graph.op("Add", x, walk.graph.op("MatMul", h, r)),
-                              bias)), c
+def _rnn_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Products,
+              bias: Value | None, peepholes: Value | None,
+              functions: Functions) -> tuple[Value, Value]:
+    return functions[0](_plus(walk, walk.graph.op("Add", x, r[0](h)), bias)), c
 
 
-def _gru_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Value, bias: Value | None,
-              peepholes: Value | None, functions: Functions) -> tuple[Value, Value]:
+def _gru_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Products,
+              bias: Value | None, peepholes: Value | None,
+              functions: Functions) -> tuple[Value, Value]:
     graph = walk.graph
     f, g = functions
     xz, xr, xh = _gates(walk, x, 3)
-    rz, rr, rh = _gates(walk, r, 3)
+    rz, rr, rh = r
     bz, br, bh = _gates(walk, bias, 3) if bias is not None else (None, None, None)
-    z = f(_plus(walk, graph.op("Add", xz, graph.op("MatMul", h, rz)), bz))
-    reset = f(_plus(walk, graph.op("Add", xr, graph.op("MatMul", h, rr)), br))
+    z = f(_plus(walk, graph.op("Add", xz, rz(h)), bz))
+    reset = f(_plus(walk, graph.op("Add", xr, rr(h)), br))
     if node.attrs.get("linear_before_reset", 0):
-        inner = graph.op("Mul", reset, _plus(walk, graph.op("MatMul", h, rh), bh))
+        inner = graph.op("Mul", reset, _plus(walk, rh(h), bh))
     else:
-        inner = _plus(walk, graph.op("MatMul", graph.op("Mul", reset, h), rh), bh)
+        inner = _plus(walk, rh(graph.op("Mul", reset, h)), bh)
     new = g(graph.op("Add", xh, inner))
     kept = graph.op("Mul", z, graph.op("Sub", h, new))
     return graph.op("Add", new, kept), c
 
 
-def _lstm_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Value, bias: Value | None,
-               peepholes: Value | None, functions: Functions) -> tuple[Value, Value]:
+def _lstm_step(walk: Walk, node: Node, x: Value, h: Value, c: Value, r: Products,
+               bias: Value | None, peepholes: Value | None,
+               functions: Functions) -> tuple[Value, Value]:
     graph = walk.graph
     f, g, out = functions
-    i, o, forget, cell = _gates(walk, _plus(walk, graph.op("Add", x, graph.op("MatMul", h, r)),
-                                            bias), 4)
+    i, o, forget, cell = _gates(walk, _plus(walk, graph.op("Add", x, r[0](h)), bias), 4)
     pi, po, pf = _gates(walk, peepholes, 3) if peepholes is not None else (None, None, None)
 
     def seen(gate: Value, state: Value, weight: Value | None) -> Value:
