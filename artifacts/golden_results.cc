@@ -41,6 +41,14 @@ Detection detection_field(const JsonField& field) {
   detection.class_index = class_field(field.member("class"));
   detection.label = text_or_empty(field, "label");
   detection.score = share_field(field.member("score"));
+  if (const auto corners = find_member(field, "corners")) {
+    if (corners->array_size() != 4) corners->fail("has not four corners");
+    detection.corners.emplace();
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::vector<double> point = point_field(corners->at(i));
+      (*detection.corners)[i] = {point[0], point[1]};
+    }
+  }
   if (const auto points = find_member(field, "keypoints")) {
     for (std::size_t i = 0; i < points->array_size(); ++i) {
       const std::vector<double> point = point_field(points->at(i));

@@ -88,6 +88,13 @@ void Canvas::line(double x0, double y0, double x1, double y1, Color color) {
   }
 }
 
+void Canvas::outline(const Corners& corners, Color color) {
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    const auto &from = corners[i], &to = corners[(i + 1) % corners.size()];
+    line(from[0], from[1], to[0], to[1], color);
+  }
+}
+
 void Canvas::dot(double x, double y, double radius, Color color) {
   const int x0 = rounded(std::floor(x - radius), 0, image_.width());
   const int x1 = rounded(std::ceil(x + radius), 0, image_.width());

@@ -5,6 +5,7 @@
 
 #include <run_model/draw.h>
 #include <run_model/image.h>
+#include <run_model/task_result.h>
 
 namespace run_model {
 
@@ -22,6 +23,7 @@ class Canvas {
   void fill(double left, double top, double right, double bottom, Color color);
   void frame(double left, double top, double right, double bottom, Color color);
   void line(double x0, double y0, double x1, double y1, Color color);
+  void outline(const Corners& corners, Color color);
   void dot(double x, double y, double radius, Color color);
 
   // On a bar of the colour, in black or white; moved to lie within the picture.

@@ -41,7 +41,11 @@ void draw_detections(Canvas& canvas, const DetectionResult& result) {
     const Color color = class_color(found->class_index);
     const Box& box = found->box;
     if (found->mask) draw_instance(canvas, *found->mask, color);
-    canvas.frame(box.left, box.top, box.right, box.bottom, color);
+    if (found->corners) {
+      canvas.outline(*found->corners, color);
+    } else {
+      canvas.frame(box.left, box.top, box.right, box.bottom, color);
+    }
     for (const Keypoint& point : found->keypoints) {
       canvas.dot(point.x, point.y, 1.5 * canvas.line_width() + 1, color);
     }

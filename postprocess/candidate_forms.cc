@@ -92,6 +92,13 @@ std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
   return factors;
 }
 
+double read_angle(const float* number, const DetectionTask& task) {
+  if (!task.angle) return 0.0;
+  constexpr double kDegree = 3.14159265358979323846 / 180.0;
+  const double angle = *number * (task.angle->degrees ? kDegree : 1.0);
+  return task.angle->counter_clockwise ? -angle : angle;
+}
+
 CandidateBlocks ssd_blocks(const DetectionTask& task, const SsdForm& form, std::size_t labels,
                            std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
@@ -124,7 +131,10 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
                                  const InputSides& input) {
   CandidateBlocks result;
   const OutputValues& boxes = add_output(result, outputs, form.boxes);
-  const std::size_t rows = boxes.table(std::nullopt, 4, "boxes of 4 numbers each").rows;
+  const std::size_t numbers = 4 + angle_numbers(task);
+  const std::size_t rows =
+      boxes.table(std::nullopt, numbers, "boxes of " + std::to_string(numbers) + " numbers each")
+          .rows;
   const OutputValues& scores = add_output(result, outputs, form.scores);
   const std::string expected = "scores of " + std::to_string(rows) + " boxes";
   CandidateBlock block;
@@ -151,8 +161,10 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
     }
     block.rows = static_cast<std::size_t>(number);
   }
-  block.decode = [&task, numbers = boxes.data(), input](std::size_t row) {
-    return DecodedBox{read_box(numbers + row * 4, 1, task.box_format, task.units, input), {}, {}};
+  block.decode = [&task, first = boxes.data(), numbers, input](std::size_t row) {
+    const float* at = first + row * numbers;
+    return DecodedBox{
+        read_box(at, 1, task.box_format, task.units, input), {}, {}, read_angle(at + 4, task)};
   };
   result.blocks.push_back(std::move(block));
   return result;
@@ -162,14 +174,15 @@ CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& for
                                std::span<const NetworkOutput> outputs, const InputSides& input) {
   CandidateBlocks result;
   const OutputValues& values = add_output(result, outputs, form.output);
-  const std::size_t columns = 6 + keypoint_numbers(task) + mask_numbers(task);
+  const std::size_t columns = 6 + keypoint_numbers(task) + mask_numbers(task) + angle_numbers(task);
   CandidateBlock block;
-  block.rows = values
-                   .table(std::nullopt, columns,
-                          "rows of " + std::to_string(columns) + " numbers: box, score, class" +
-                              (task.keypoints > 0 ? ", keypoints" : "") +
-                              (task.masks ? ", factors of the mask" : ""))
-                   .rows;
+  block.rows =
+      values
+          .table(std::nullopt, columns,
+                 "rows of " + std::to_string(columns) + " numbers: box, score, class" +
+                     (task.keypoints > 0 ? ", keypoints" : "") +
+                     (task.masks ? ", factors of the mask" : "") + (task.angle ? ", angle" : ""))
+          .rows;
   block.row_step = columns;
   block.classes = 1;
   block.scores = values.data() + 4;
@@ -177,9 +190,9 @@ CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& for
   block.class_number_step = columns;
   block.decode = [&task, numbers = values.data(), columns, input](std::size_t row) {
     const float* at = numbers + row * columns;
-    return DecodedBox{read_box(at, 1, task.box_format, task.units, input),
-                      read_keypoints(at + 6, 1, task, input),
-                      read_mask_factors(at + 6 + keypoint_numbers(task), 1, task)};
+    return DecodedBox{
+        read_box(at, 1, task.box_format, task.units, input), read_keypoints(at + 6, 1, task, input),
+        read_mask_factors(at + 6 + keypoint_numbers(task), 1, task), read_angle(at + 6, task)};
   };
   result.blocks.push_back(std::move(block));
   return result;

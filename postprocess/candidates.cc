@@ -8,6 +8,7 @@
 #include <string>
 
 #include <run_model/error.h>
+#include "postprocess/oriented_boxes.h"
 
 namespace run_model {
 namespace {
@@ -196,16 +197,64 @@ bool overlap(const Suppression& suppression, const Candidate& a, const Candidate
   return intersection_over_union(a.decoded.box, b.decoded.box) > suppression.iou;
 }
 
-std::vector<Candidate> suppress_hard(const DetectionTask& task,
-                                     std::vector<Candidate>& candidates) {
-  std::vector<Candidate> kept;
-  for (Candidate& candidate : candidates) {
-    if (kept.size() == task.limit) break;
-    const bool gone = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {
-      return overlap(*task.suppression, other, candidate);
-    });
-    if (!gone) kept.push_back(std::move(candidate));
+// The places of those that stay. `fast`: what is gone takes others with it as well.
+template <typename Shape, typename Overlap>
+std::vector<std::size_t> staying(const DetectionTask& task,
+                                 const std::vector<Candidate>& candidates,
+                                 const std::vector<Shape>& shapes, const Overlap& overlap_of) {
+  const Suppression& suppression = *task.suppression;
+  const bool fast = suppression.mode == SuppressionMode::kFast;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < candidates.size() && kept.size() < task.limit; ++i) {
+    const auto hides = [&](std::size_t j) {
+      return (!suppression.per_class || candidates[j].class_index == candidates[i].class_index) &&
+             overlap_of(shapes[j], shapes[i]) > suppression.iou;
+    };
+    bool gone = false;
+    for (std::size_t k = 0; k < (fast ? i : kept.size()) && !gone; ++k) {
+      gone = hides(fast ? k : kept[k]);
+    }
+    if (!gone) kept.push_back(i);
   }
+  return kept;
+}
+
+template <typename Make>
+auto shapes_of(const std::vector<Candidate>& candidates, const Make& make) {
+  std::vector<decltype(make(candidates.front().decoded))> shapes;
+  shapes.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) shapes.push_back(make(candidate.decoded));
+  return shapes;
+}
+
+std::vector<std::size_t> staying(const DetectionTask& task,
+                                 const std::vector<Candidate>& candidates) {
+  const auto area = [](const auto& a, const auto& b) { return intersection_over_union(a, b); };
+  if (!task.angle) {
+    return staying(task, candidates,
+                   shapes_of(candidates, [](const DecodedBox& decoded) { return decoded.box; }),
+                   area);
+  }
+  if (task.suppression->overlap == BoxOverlap::kArea) {
+    return staying(task, candidates,
+                   shapes_of(candidates,
+                             [](const DecodedBox& decoded) {
+                               return turned_corners(decoded.box, decoded.angle);
+                             }),
+                   area);
+  }
+  return staying(
+      task, candidates,
+      shapes_of(candidates,
+                [](const DecodedBox& decoded) { return NormalBox(decoded.box, decoded.angle); }),
+      probabilistic_overlap);
+}
+
+// Greedily, or by all that are better.
+std::vector<Candidate> suppress_whole(const DetectionTask& task,
+                                      std::vector<Candidate>& candidates) {
+  std::vector<Candidate> kept;
+  for (const std::size_t i : staying(task, candidates)) kept.push_back(std::move(candidates[i]));
   return kept;
 }
 
@@ -281,8 +330,8 @@ std::vector<Candidate> suppress(const DetectionTask& task, std::vector<Candidate
     if (candidates.size() > task.limit) candidates.resize(task.limit);
     return candidates;
   }
-  return task.suppression->mode == SuppressionMode::kHard ? suppress_hard(task, candidates)
-                                                          : suppress_weighted(task, candidates);
+  return task.suppression->mode == SuppressionMode::kWeighted ? suppress_weighted(task, candidates)
+                                                              : suppress_whole(task, candidates);
 }
 
 }  // namespace run_model

@@ -19,6 +19,7 @@ struct DecodedBox {
   Box box;  // pixels of the network's input
   std::vector<Keypoint> keypoints;
   std::vector<float> mask_factors;
+  double angle = 0.0;  // radians, clockwise, about the middle
 };
 
 // Candidates whose scores lie at regular distances in an output.
@@ -84,6 +85,10 @@ inline std::size_t mask_numbers(const DetectionTask& task) {
 }
 std::vector<float> read_mask_factors(const float* numbers, std::size_t step,
                                      const DetectionTask& task);
+
+// The number of its angle, and what it says.
+inline std::size_t angle_numbers(const DetectionTask& task) { return task.angle ? 1 : 0; }
+double read_angle(const float* number, const DetectionTask& task);
 
 struct Candidate {
   double score = 0.0;

@@ -12,21 +12,11 @@ namespace {
 
 constexpr std::int64_t kMaxCount = 1'000'000;
 
-constexpr std::array<std::string_view, 15> kCommon{"kind",
-                                                   "form",
-                                                   "labels",
-                                                   "activation",
-                                                   "score_clip",
-                                                   "background",
-                                                   "classes_per_box",
-                                                   "score_threshold",
-                                                   "candidates",
-                                                   "nms",
-                                                   "limit",
-                                                   "clip",
-                                                   "keypoints",
-                                                   "region",
-                                                   "masks"};
+constexpr std::array<std::string_view, 16> kCommon{
+    "kind",       "form",       "labels",          "activation",
+    "score_clip", "background", "classes_per_box", "score_threshold",
+    "candidates", "nms",        "limit",           "clip",
+    "keypoints",  "region",     "masks",           "angle"};
 
 // The members of all forms, and those of this one.
 void refuse_unknown(const JsonField& task, std::initializer_list<std::string_view> of_form) {
@@ -156,6 +146,29 @@ void read_masks(const JsonField& task, DetectionTask& detection) {
   detection.masks = masks;
 }
 
+void read_angle(const JsonField& task, DetectionTask& detection) {
+  const auto field = find_member(task, "angle");
+  if (!field) return;
+  constexpr std::array<std::string_view, 2> kKnown{"unit", "direction"};
+  refuse_other_members(*field, kKnown);
+  const bool ready = std::holds_alternative<BoxesForm>(detection.form) ||
+                     std::holds_alternative<BoxRowsForm>(detection.form);
+  if (!ready && !std::holds_alternative<YoloRowsForm>(detection.form)) {
+    field->fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only");
+  }
+  if (ready && detection.box_format != BoxFormat::kCxcywh) {
+    task.member("box_format").fail("is not 'cxcywh', which boxes with an angle have");
+  }
+  for (const std::string_view key : {"keypoints", "masks", "clip"}) {
+    if (task.has(key)) task.member(key).fail("cannot be there beside an angle");
+  }
+  BoxAngle angle;
+  angle.degrees = one_of(field->member("unit"), {"radians", "degrees"}) == "degrees";
+  angle.counter_clockwise =
+      one_of(field->member("direction"), {"clockwise", "counter-clockwise"}) == "counter-clockwise";
+  detection.angle = angle;
+}
+
 void read_form(const JsonField& task, DetectionTask& detection) {
   const std::string name = one_of(task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8",
                                                         "boxes", "box-rows", "distances"});
@@ -201,13 +214,18 @@ void read_suppression(const JsonField& task, DetectionTask& detection) {
   if (ready && !task.has("nms")) return;
   const JsonField field = task.member("nms");
   if (field.is_null()) return;
-  constexpr std::array<std::string_view, 3> kKnown{"iou", "mode", "per_class"};
+  constexpr std::array<std::string_view, 4> kKnown{"iou", "mode", "per_class", "overlap"};
   refuse_other_members(field, kKnown);
   Suppression suppression;
   suppression.iou = share_field(field.member("iou"));
-  const auto mode = find_member(field, "mode");
-  if (mode && one_of(*mode, {"hard", "weighted"}) == "weighted") {
-    suppression.mode = SuppressionMode::kWeighted;
+  suppression.mode = enum_or(field, "mode", kSuppressionModes, SuppressionMode::kHard);
+  if (detection.angle) {
+    suppression.overlap = enum_field(field.member("overlap"), kBoxOverlaps);
+    if (suppression.mode == SuppressionMode::kWeighted) {
+      field.member("mode").fail("is 'weighted', and boxes with an angle have no mean");
+    }
+  } else if (field.has("overlap")) {
+    field.member("overlap").fail("has a meaning with an angle only");
   }
   suppression.per_class = field.member("per_class").boolean();
   detection.suppression = suppression;
@@ -241,6 +259,7 @@ DetectionTask detection_field(const JsonField& task) {
   read_form(task, detection);
   read_keypoints(task, detection);
   read_masks(task, detection);
+  read_angle(task, detection);
   if (const auto clip = find_member(task, "score_clip")) {
     detection.score_clip = positive_number(*clip);
   }

@@ -11,6 +11,7 @@
 #include "postprocess/candidates.h"
 #include "postprocess/instance_masks.h"
 #include "postprocess/kinds.h"
+#include "postprocess/oriented_boxes.h"
 #include "postprocess/output_values.h"
 #include "postprocess/way_back.h"
 
@@ -54,7 +55,14 @@ DetectionResult detect(const Task& whole, const DetectionTask& task,
   DetectionResult result;
   for (const Candidate& candidate : kept) {
     Detection detection;
-    detection.box = back.box(candidate.decoded.box);
+    if (task.angle) {
+      Corners corners = turned_corners(candidate.decoded.box, candidate.decoded.angle);
+      for (WayBack::Point& corner : corners) corner = back.to_picture(corner[0], corner[1]);
+      detection.box = box_around(corners);
+      detection.corners = corners;
+    } else {
+      detection.box = back.box(candidate.decoded.box);
+    }
     if (task.clip == BoxClip::kPicture) {
       const auto width = static_cast<double>(picture.original_width);
       const auto height = static_cast<double>(picture.original_height);

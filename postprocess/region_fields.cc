@@ -40,6 +40,9 @@ RegionRule region_field(const JsonField& field) {
   if (rule.from == RegionRule::From::kAlignment && !rule.turn) {
     field.fail("has no \"turn\", whose keypoints are those of \"from\" alignment");
   }
+  if (rule.from == RegionRule::From::kOriented && rule.turn) {
+    field.member("turn").fail("cannot be there beside \"from\" oriented, which has an angle");
+  }
   if (const auto shift = find_member(field, "shift")) {
     const auto number = [](const JsonField& one) { return one.number(); };
     const auto [x, y] = fixed_list_field<2>(*shift, number);

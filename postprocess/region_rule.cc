@@ -39,6 +39,24 @@ Box about_alignment(const Detection& detection, const RegionRule::Turn& turn) {
   return {centre.x - reach, centre.y - reach, centre.x + reach, centre.y + reach};
 }
 
+const Corners& corners_of(const Detection& detection) {
+  if (!detection.corners) {
+    throw Error(ErrorKind::kMismatch,
+                "the rule for regions is \"from\" oriented, but the detector's boxes are upright",
+                "use a detector whose boxes have an angle, or correct \"region\" of the task");
+  }
+  return *detection.corners;
+}
+
+// An oriented box before it was turned about its middle.
+Box unturned(const Detection& detection) {
+  const Corners& corners = corners_of(detection);
+  const double x = (corners[0][0] + corners[2][0]) / 2, y = (corners[0][1] + corners[2][1]) / 2;
+  const double width = std::hypot(corners[1][0] - corners[0][0], corners[1][1] - corners[0][1]);
+  const double height = std::hypot(corners[3][0] - corners[0][0], corners[3][1] - corners[0][1]);
+  return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
+}
+
 Box base_of(const Detection& detection, const RegionRule& rule) {
   switch (rule.from) {
     case RegionRule::From::kBox:
@@ -47,6 +65,8 @@ Box base_of(const Detection& detection, const RegionRule& rule) {
       return around_keypoints(detection);
     case RegionRule::From::kAlignment:
       return about_alignment(detection, rule.turn.value_or(RegionRule::Turn{}));
+    case RegionRule::From::kOriented:
+      return unturned(detection);
   }
   return detection.box;
 }
@@ -64,6 +84,7 @@ PictureRegion region_of(const Detection& detection, const RegionRule& rule) {
     angle = rule.turn->target - std::atan2(-(end.y - start.y), end.x - start.x) * kDegrees;
     angle -= 360.0 * std::floor((angle + 180.0) / 360.0);
   }
+  if (rule.from == RegionRule::From::kOriented) angle = side_angle(corners_of(detection));
   const double c = std::cos(angle / kDegrees), s = std::sin(angle / kDegrees);
   x += width * rule.shift_x * c - height * rule.shift_y * s;
   y += width * rule.shift_x * s + height * rule.shift_y * c;

@@ -26,10 +26,19 @@ inline constexpr auto kBoxFormats = enum_names<BoxFormat>({{BoxFormat::kXyxy, "x
                                                            {BoxFormat::kCxcywh, "cxcywh"},
                                                            {BoxFormat::kCycxhw, "cycxhw"}});
 
+inline constexpr auto kSuppressionModes =
+    enum_names<SuppressionMode>({{SuppressionMode::kHard, "hard"},
+                                 {SuppressionMode::kWeighted, "weighted"},
+                                 {SuppressionMode::kFast, "fast"}});
+
+inline constexpr auto kBoxOverlaps = enum_names<BoxOverlap>(
+    {{BoxOverlap::kArea, "area"}, {BoxOverlap::kProbabilistic, "probabilistic"}});
+
 inline constexpr auto kRegionSources =
     enum_names<RegionRule::From>({{RegionRule::From::kBox, "box"},
                                   {RegionRule::From::kKeypoints, "keypoints"},
-                                  {RegionRule::From::kAlignment, "alignment"}});
+                                  {RegionRule::From::kAlignment, "alignment"},
+                                  {RegionRule::From::kOriented, "oriented"}});
 
 inline constexpr auto kSquares =
     enum_names<RegionRule::Square>({{RegionRule::Square::kNone, "none"},

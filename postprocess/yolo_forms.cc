@@ -102,7 +102,8 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   result.outputs.push_back(std::make_unique<OutputValues>(find_output(outputs, form.output)));
   const OutputValues& values = *result.outputs.back();
   const std::size_t before = form.objectness ? 5 : 4;
-  const std::size_t around = before + keypoint_numbers(task) + mask_numbers(task);
+  const std::size_t around =
+      before + keypoint_numbers(task) + mask_numbers(task) + angle_numbers(task);
   std::optional<std::size_t> numbers;
   if (labels > 0) numbers = around + labels;
   const std::string expected =
@@ -128,11 +129,12 @@ CandidateBlocks yolo_row_blocks(const DetectionTask& task, const YoloRowsForm& f
   block.decode = [&task, &form, numbers = values.data(), step, row_step = block.row_step, input,
                   maps, keypoints = (before + block.classes) * step](std::size_t row) {
     const float* at = numbers + row * row_step;
-    return DecodedBox{
-        maps.size() == 0 ? read_box(at, step, BoxFormat::kCxcywh, task.units, input)
-                         : decode_cell(at, step, maps.at(row), form.strides[maps.at(row).map]),
-        read_keypoints(at + keypoints, step, task, input),
-        read_mask_factors(at + keypoints + keypoint_numbers(task) * step, step, task)};
+    return DecodedBox{maps.size() == 0
+                          ? read_box(at, step, BoxFormat::kCxcywh, task.units, input)
+                          : decode_cell(at, step, maps.at(row), form.strides[maps.at(row).map]),
+                      read_keypoints(at + keypoints, step, task, input),
+                      read_mask_factors(at + keypoints + keypoint_numbers(task) * step, step, task),
+                      read_angle(at + keypoints, task)};
   };
   result.blocks.push_back(std::move(block));
   return result;
@@ -170,7 +172,7 @@ CandidateBlocks yolo_head_blocks(const YoloHeadsForm& form, std::size_t labels,
         const Cell cell{static_cast<double>(row % layout.columns), static_cast<double>(cell_row),
                         input.width / static_cast<double>(layout.columns),
                         input.height / static_cast<double>(layout.rows)};
-        return DecodedBox{decode_head(form, at, step, anchor, cell), {}, {}};
+        return DecodedBox{decode_head(form, at, step, anchor, cell), {}, {}, 0.0};
       };
       result.blocks.push_back(std::move(block));
     }

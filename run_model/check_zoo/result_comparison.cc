@@ -21,6 +21,20 @@ std::string what(const Detection& detection) {
          six_digits(detection.box.right) + ", " + six_digits(detection.box.bottom);
 }
 
+// What is thinner than a pixel cannot be told from what is a pixel wide.
+Box a_pixel_or_more(const Box& box) {
+  const double x = std::max(0.0, 1 - (box.right - box.left)) / 2;
+  const double y = std::max(0.0, 1 - (box.bottom - box.top)) / 2;
+  return {box.left - x, box.top - y, box.right + x, box.bottom + y};
+}
+
+// Of oriented boxes as they are turned; one with an angle is no upright one.
+double overlap_of(const Detection& a, const Detection& b) {
+  if (a.corners.has_value() != b.corners.has_value()) return 0.0;
+  return a.corners ? intersection_over_union(*a.corners, *b.corners)
+                   : intersection_over_union(a_pixel_or_more(a.box), a_pixel_or_more(b.box));
+}
+
 double apart(double x, double y, double other_x, double other_y) {
   return std::hypot(x - other_x, y - other_y);
 }
@@ -100,7 +114,7 @@ class Comparison {
     double most = 0.5;  // less is another thing
     for (std::size_t i = 0; i < others.size(); ++i) {
       if (taken[i] || others[i].class_index != one.class_index) continue;
-      const double overlap = intersection_over_union(one.box, others[i].box);
+      const double overlap = overlap_of(one, others[i]);
       if (overlap > most) {
         most = overlap;
         best = i;
@@ -110,7 +124,7 @@ class Comparison {
   }
 
   void compare(const Detection& expected, const Detection& actual) {
-    const double overlap = intersection_over_union(expected.box, actual.box);
+    const double overlap = overlap_of(expected, actual);
     if (!note("iou", overlap, tolerance_.iou, true)) {
       fail("detections", "the box of " + what(actual) + " and the reference's overlap by " +
                              six_digits(overlap) + ", expected " + six_digits(tolerance_.iou));

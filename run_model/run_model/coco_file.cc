@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,7 +16,18 @@ std::optional<std::int64_t> number_of(const std::string& file_name) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
+// By the corners of a quadrangle.
+double area_of(const Corners& corners) {
+  double twice = 0.0;
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    const auto &a = corners[i], &b = corners[(i + 1) % corners.size()];
+    twice += a[0] * b[1] - a[1] * b[0];
+  }
+  return std::abs(twice) / 2;
+}
+
 double area_of(const Detection& found) {
+  if (found.corners) return area_of(*found.corners);
   if (!found.mask) {
     return (found.box.right - found.box.left) * (found.box.bottom - found.box.top);
   }
@@ -41,6 +53,16 @@ Json detection_annotation(const Detection& found, const PreprocessReport& pictur
     }
     json.put("keypoints", std::move(points));
     json.put("num_keypoints", found.keypoints.size());
+  }
+  if (found.corners) {
+    Json polygon = Json::array();
+    for (const auto& [x, y] : *found.corners) {
+      polygon.add(x);
+      polygon.add(y);
+    }
+    Json polygons = Json::array();
+    polygons.add(std::move(polygon));
+    json.put("segmentation", std::move(polygons));
   }
   if (found.mask) json.put("segmentation", instance_mask_json(*found.mask, picture));
   return json;

@@ -16,6 +16,13 @@ void add_detections(const DetectionResult& result, const PreprocessReport& pictu
     item.put("class", detection.class_index);
     item.put("label", text_or_null(detection.label));
     item.put("score", detection.score);
+    if (detection.corners) {
+      const Corners& corners = *detection.corners;
+      Json list_of_corners = Json::array();
+      for (const auto& [x, y] : corners) list_of_corners.add(Json::array({x, y}));
+      item.put("corners", std::move(list_of_corners));
+      item.put("angle", side_angle(corners));
+    }
     if (!detection.keypoints.empty()) {
       Json points = Json::array();
       for (const Keypoint& point : detection.keypoints) {

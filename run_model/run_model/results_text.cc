@@ -23,6 +23,11 @@ std::string detections_text(const DetectionResult& result) {
     text += formatted("%4zu  %6.4f %8.1f %8.1f %8.1f %8.1f  ", i + 1, found.score, found.box.left,
                       found.box.top, found.box.right, found.box.bottom) +
             name_of(found.class_index, found.label) + "\n";
+    if (found.corners) {
+      text += "      corners:";
+      for (const auto& [x, y] : *found.corners) text += formatted(" (%.1f, %.1f)", x, y);
+      text += formatted(", angle %.1f degrees\n", side_angle(*found.corners));
+    }
     if (found.keypoints.empty()) continue;
     text += "      keypoints:";
     for (const Keypoint& point : found.keypoints)

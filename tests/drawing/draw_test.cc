@@ -51,6 +51,18 @@ TEST(DrawTest, FramesBoxesAndWritesAboveThem) {
   EXPECT_GT(ink, 50);
 }
 
+TEST(DrawTest, BoxesWithAnAngleAreDrawnAsTheyAreTurned) {
+  Image image = grey_image(200, 200);
+  Detection found = at({50, 50, 150, 150});
+  found.corners = {{{100, 50}, {150, 100}, {100, 150}, {50, 100}}};
+  draw_result(image, task(kBoxes), DetectionResult{{found}});
+  const Color color = class_color(1);
+  for (const auto& [x, y] : {std::pair{125, 75}, {125, 125}, {75, 125}, {100, 149}}) {
+    EXPECT_TRUE(is_color(image, x, y, color)) << x << " " << y;
+  }
+  EXPECT_TRUE(is_color(image, 149, 149, {100, 100, 100}));
+}
+
 // What lies beyond the picture, however far, is left out.
 TEST(DrawTest, DrawsWithinThePicture) {
   for (const double far : {10.0, 1e9, 1e300}) {

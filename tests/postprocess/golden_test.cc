@@ -30,6 +30,11 @@ bool same(const Detection& found, const json& expected, const PreprocessReport& 
       return false;
     }
   }
+  const auto corners = expected.value("corners", std::vector<double>());
+  if (found.corners.has_value() == corners.empty()) return false;
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    if (std::abs((*found.corners)[i / 2][i % 2] - corners[i]) > kPixels) return false;
+  }
   if (found.mask.has_value() != expected.contains("mask")) return false;
   if (found.mask && coco_run_lengths(*found.mask, picture.original_width,
                                      picture.original_height) != expected.at("mask")) {

@@ -141,11 +141,25 @@ TEST(RegionTest, RulesAreMediaPipes) {
                Error);
 }
 
+// A plate of 40 x 10 that is turned by 30 degrees, with a fifth more around it.
+TEST(RegionTest, OrientedBoxesAreUprightInTheirRegions) {
+  const double c = std::cos(std::acos(-1) / 6), s = 0.5;
+  Detection plate;
+  plate.corners = {{{50 - 20 * c + 5 * s, 60 - 20 * s - 5 * c},
+                    {50 + 20 * c + 5 * s, 60 + 20 * s - 5 * c},
+                    {50 + 20 * c - 5 * s, 60 + 20 * s + 5 * c},
+                    {50 - 20 * c - 5 * s, 60 - 20 * s + 5 * c}}};
+  expect_region(region_of(plate, rule_of(R"("from": "oriented", "scale": 1.2)")), 50, 60, 48, 12,
+                30);
+  EXPECT_THROW(region_of(detection_of({0, 0, 1, 1}, {}), rule_of(R"("from": "oriented")")), Error);
+}
+
 TEST(RegionTest, RulesThatMakeNoSenseAreRefused) {
   for (const char* members :
        {R"("from": "face")", R"("turn": {"start": 0, "end": 0, "target": 0})",
         R"("turn": {"start": 0, "end": 1})", R"("scale": 0)", R"("scale": [1])", R"("shift": 1)",
-        R"("square": "both")", R"("from": "alignment")", R"("angle": 3)"}) {
+        R"("square": "both")", R"("from": "alignment")", R"("angle": 3)",
+        R"("from": "oriented", "turn": {"start": 0, "end": 1, "target": 0})"}) {
     EXPECT_THROW(rule_of(members), Error) << members;
   }
 }

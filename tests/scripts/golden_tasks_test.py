@@ -158,4 +158,6 @@ def test_the_reference_gives_what_others_give_of_the_same_tensors(case):
     assert len(found) == len(case["expected"])
     for item in case["expected"]:
         assert any(one["class"] == item["class"] and abs(one["score"] - item["score"]) < 1e-5
-                   and np.allclose(one["box"], item["box"], atol=0.01) for one in found), item
+                   and np.allclose(one["box"], item["box"], atol=0.01)
+                   and np.allclose(np.ravel(one.get("corners", [])), item.get("corners", []),
+                                   atol=0.01) for one in found), item

@@ -33,6 +33,10 @@ MAPS = {"kind": "segmentation", "output": 0, "form": "scores", "layout": "NCHW"}
 INDICES = {"kind": "segmentation", "output": 0, "form": "indices"}
 POINTS = {"kind": "landmarks", "output": 0, "columns": ["x", "y", "z"], "units": "pixels",
           "points": 4}
+TURNED = {"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s", "units": "pixels",
+          "box_format": "cxcywh", "score_threshold": 0.1,
+          "angle": {"unit": "radians", "direction": "clockwise"},
+          "nms": {"iou": 0.5, "overlap": "probabilistic", "mode": "fast", "per_class": True}}
 BINARY = {"kind": "classification", "output": 0, "binary": True, "activation": "sigmoid"}
 
 
@@ -42,7 +46,8 @@ def refused(call, *arguments) -> ToolError:
     return caught.value
 
 
-@pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, DISTANCES, MASK, MAPS, POINTS, BINARY,
+@pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, DISTANCES, TURNED, MASK, MAPS, POINTS,
+                                  BINARY,
                                   {"kind": "embedding", "output": "e"}])
 def test_a_description_is_taken_alone_in_a_list_and_in_an_object(task):
     assert check_tasks(task, "t") == check_tasks([task], "t") == check_tasks(
@@ -85,7 +90,14 @@ CHANGES = [
     (ROWS, "strides", []), (ROWS, "masks", {"output": 1, "count": 0, "layout": "NCHW"}),
     (ROWS, "masks", {"output": 1, "count": 4}),
     (HEADS, "masks", {"output": 1, "count": 4, "layout": "NCHW"}),
-    (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE")]
+    (BINARY, "activation", "softmax"), (BINARY, "activation", "DELETE"),
+    (TURNED, "keypoints", {"count": 2}), (TURNED, "clip", "input"), (TURNED, "box_format", "xyxy"),
+    (TURNED, "angle", {"unit": "radians"}), (TURNED, "angle", {"direction": "clockwise"}),
+    (TURNED, "angle", {"unit": "turns", "direction": "clockwise"}),
+    (TURNED, "nms", {"iou": 0.5, "per_class": True}),
+    (TURNED, "nms", {"iou": 0.5, "per_class": True, "overlap": "area", "mode": "weighted"}),
+    (BOXES, "nms", {"iou": 0.5, "per_class": True, "overlap": "area"}),
+    (HEADS, "angle", {"unit": "radians", "direction": "clockwise"})]
 
 
 TURN = {"start": 0, "end": 1, "target": 90}
@@ -93,7 +105,7 @@ TURN = {"start": 0, "end": 1, "target": 90}
 
 @pytest.mark.parametrize("region", [
     {}, {"from": "box", "square": "long", "scale": 1.5}, {"turn": TURN, "shift": [0, -0.5]},
-    {"from": "alignment", "turn": TURN, "scale": [1, 2]}])
+    {"from": "alignment", "turn": TURN, "scale": [1, 2]}, {"from": "oriented", "scale": 1.1}])
 def test_regions_are_taken(region):
     assert check_tasks(dict(POINTS, region=region), "t.json")[0]["region"] == region
 
@@ -134,6 +146,7 @@ def test_what_fits():
     check_fit([HEADS], [Output("y", (1, 21, 8, 8))], "m")
     check_fit([HEADS], [Output("y", (1, 3, 8, 8, 7))], "m")
     check_fit([BOXES], [Output("b", (3234, 4)), Output("s", (3234, 91))], "m")
+    check_fit([TURNED], [Output("b", (1, 100, 5)), Output("s", (1, 100, 15))], "m")
     check_fit([MASK], [Output("y", (1, 16, 16, 1))], "m")
     check_fit([MAPS], [Output("y", (1, 21, 16, 16))], "m")
     check_fit([POINTS], [Output("y", (1, 1, 1, 15))], "m")
@@ -149,6 +162,7 @@ MISFITS = [
     (ROWS, [Output("y", (1, 300, 4))], "rows of 5 numbers"),
     (HEADS, [Output("y", (1, 8, 8, 21))], "3 times 5"),
     (BOXES, [Output("b", (10, 5)), Output("s", (10,))], "rows of 4"),
+    (TURNED, [Output("b", (10, 4)), Output("s", (10,))], "rows of 5"),
     (MASK, [Output("y", (1, 21, 16, 16))], "one map"),
     (MAPS, [Output("y", (1, 1, 16, 16))], "the form mask"),
     (POINTS, [Output("y", (1, 10))], "3 numbers for each of 4 or more"),
@@ -174,6 +188,7 @@ def test_presets():
     check_fit(presets["yolov8_segmentation"].tasks,
               [Output("output0", (1, 116, 8400)), Output("output1", (1, 32, 160, 160))], "m")
     check_fit(presets["yolov8_pose"].tasks, [Output("output0", (1, 56, 8400))], "m")
+    check_fit(presets["yolov8_obb"].tasks, [Output("output0", (1, 20, 21504))], "m")
     check_fit(presets["yolo_with_nms"].tasks, [Output("output0", (1, 300, 6))], "m")
     check_fit(presets["yolox"].tasks, [Output("output", (1, 8400, 85))], "m")
     check_fit(presets["torchvision_segmentation"].tasks, [Output("out", (1, 21, 520, 520))], "m")

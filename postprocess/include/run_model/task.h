@@ -130,11 +130,16 @@ struct BoxRowsForm {
   OutputChoice output;
 };
 
-enum class SuppressionMode { kHard, kWeighted };
+enum class SuppressionMode { kHard, kWeighted, kFast };
+
+// How much two boxes overlap: by the areas of intersection and union, or of boxes with an angle by
+// the Hellinger distance of the normal distributions that they stand for, Ultralytics' probiou.
+enum class BoxOverlap { kArea, kProbabilistic };
 
 struct Suppression {
   double iou = 0.45;
   SuppressionMode mode = SuppressionMode::kHard;
+  BoxOverlap overlap = BoxOverlap::kArea;
   bool per_class = true;
 };
 
@@ -147,6 +152,12 @@ struct InstanceMasks {
 };
 
 enum class BoxClip { kNone, kInput, kPicture };
+
+// Boxes that are turned about their middles, and how a network gives the angle.
+struct BoxAngle {
+  bool degrees = false;            // false: radians
+  bool counter_clockwise = false;  // as a viewer shows the picture
+};
 
 struct DetectionTask {
   std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm, DistancesForm> form;
@@ -164,6 +175,7 @@ struct DetectionTask {
   std::size_t keypoints = 0;
   std::size_t values_per_keypoint = 2;  // with 3, the last is the point's score
   std::optional<InstanceMasks> masks;
+  std::optional<BoxAngle> angle;
 };
 
 enum class SegmentationForm { kScores, kIndices, kMask };
@@ -212,9 +224,9 @@ struct EmbeddingTask {
 // From what a detector has found to the region of the picture that another network is to see:
 // MediaPipe's DetectionsToRectsCalculator and RectTransformationCalculator.
 struct RegionRule {
-  // The box; the box around all keypoints; or a square about the keypoint `start` that reaches to
-  // the keypoint `end` (AlignmentPointsRectsCalculator).
-  enum class From { kBox, kKeypoints, kAlignment };
+  // The box; the box around all keypoints; a square about the keypoint `start` that reaches to
+  // the keypoint `end` (AlignmentPointsRectsCalculator); or the box as it is turned.
+  enum class From { kBox, kKeypoints, kAlignment, kOriented };
   enum class Square { kNone, kLong, kShort };
 
   From from = From::kBox;

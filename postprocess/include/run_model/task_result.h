@@ -2,6 +2,7 @@
 // its left top corner; the corners of pixels are whole numbers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,17 @@ struct Box {
 // The area of the intersection divided by that of the union; 0 where the union has none.
 double intersection_over_union(const Box& a, const Box& b);
 
+// Of a box that is turned about its middle: first the corner that would be the left top one if it
+// were not, then clockwise. A picture that was squashed makes a parallelogram of it.
+using Corners = std::array<std::array<double, 2>, 4>;  // x, y
+
+// Degrees, clockwise, from the picture's rows to the side from the first corner to the second; from
+// -180 to 180.
+double side_angle(const Corners& corners);
+
+// As of boxes, of two convex quadrangles.
+double intersection_over_union(const Corners& a, const Corners& b);
+
 struct Keypoint {
   double x = 0.0, y = 0.0;
   std::optional<double> score;
@@ -32,12 +44,13 @@ struct InstanceMask {
 };
 
 struct Detection {
-  Box box;
+  Box box;  // upright; around the corners where there are any
   std::size_t class_index = 0;
   std::string label;  // empty: the task has none
   double score = 0.0;
   std::vector<Keypoint> keypoints;
   std::optional<InstanceMask> mask{};
+  std::optional<Corners> corners{};
 };
 
 struct DetectionResult {

@@ -50,8 +50,11 @@ def _check_region(region: Field) -> None:
         if turn.member("end").whole(0, _MOST_KEYPOINTS) == start:
             turn.member("end").fail("is the same keypoint as start")
         turn.member("target").number()
-    if source and source.one_of("box", "keypoints", "alignment") == "alignment" and not turn:
+    origin = source.one_of("box", "keypoints", "alignment", "oriented") if source else "box"
+    if origin == "alignment" and not turn:
         region.fail('has no "turn", whose keypoints are those of "from" alignment')
+    if origin == "oriented" and turn:
+        turn.fail('cannot be there beside "from" oriented, which has an angle')
     region.check(lambda field: field.exactly(2, Field.number), "shift")
     region.check(lambda field: field.one_of("none", "long", "short"), "square")
     if scale and isinstance(scale.value, list):

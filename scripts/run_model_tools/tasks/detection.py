@@ -10,7 +10,7 @@ UNITS = ("pixels", "normalized")
 BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
 _COMMON = ("kind", "form", "labels", "activation", "score_clip", "background", "classes_per_box",
            "score_threshold", "candidates", "nms", "limit", "clip", "keypoints", "region",
-           "masks")
+           "masks", "angle")
 
 
 def output_field(field: Field) -> None:
@@ -27,6 +27,7 @@ def check_detection(task: Field) -> None:
     _FORMS[form](task)
     _check_keypoints(task, form)
     _check_masks(task, form)
+    _check_angle(task, form)
     task.check(Field.positive, "score_clip")
     task.check(Field.whole, "background", "candidates")
     task.check(lambda field: field.one_of("best", "every"), "classes_per_box")
@@ -160,6 +161,23 @@ def _check_masks(task: Field, form: str) -> None:
     masks.member("layout").one_of("NCHW", "NHWC")
 
 
+def _check_angle(task: Field, form: str) -> None:
+    angle = task.find("angle")
+    if not angle:
+        return
+    angle.refuse_others(("unit", "direction"))
+    ready = form in ("boxes", "box-rows")
+    if not ready and form not in ("yolo-rows", "yolo-v8"):
+        angle.fail("has a meaning with the forms yolo-rows, yolo-v8, boxes and box-rows only")
+    if ready and task.value["box_format"] != "cxcywh":
+        task.member("box_format").fail("is not 'cxcywh', which boxes with an angle have")
+    for key in ("keypoints", "masks", "clip"):
+        if key in task.object():
+            task.member(key).fail("cannot be there beside an angle")
+    angle.member("unit").one_of("radians", "degrees")
+    angle.member("direction").one_of("clockwise", "counter-clockwise")
+
+
 def _check_nms(task: Field, form: str) -> None:
     # Only what may be suppressed already can go without a word about it.
     if form in ("boxes", "box-rows") and "nms" not in task.object():
@@ -167,10 +185,17 @@ def _check_nms(task: Field, form: str) -> None:
     nms = task.member("nms")
     if nms.value is None:
         return
-    nms.refuse_others(("iou", "mode", "per_class"))
+    nms.refuse_others(("iou", "mode", "per_class", "overlap"))
     nms.member("iou").share()
     nms.member("per_class").boolean()
-    nms.check(lambda field: field.one_of("hard", "weighted"), "mode")
+    mode = nms.find("mode")
+    name = mode.one_of("hard", "weighted", "fast") if mode else "hard"
+    if task.find("angle"):
+        nms.member("overlap").one_of("area", "probabilistic")
+        if mode and name == "weighted":
+            mode.fail("is 'weighted', and boxes with an angle have no mean")
+    elif "overlap" in nms.object():
+        nms.member("overlap").fail("has a meaning with an angle only")
 
 
 def _check_anchors(anchors: Field) -> None:

@@ -87,6 +87,13 @@ class _Fit:
             self._refuse_shape(output, f"{count} prototypes of masks ({masks['layout']})")
         return int(count)
 
+    def _angle_values(self) -> int:
+        return int(self._task.get("angle") is not None)
+
+    def _behind(self) -> int:
+        """The numbers that follow a candidate's classes."""
+        return self._keypoint_values() + self._mask_values() + self._angle_values()
+
     def _check_labels(self, output: Output, classes: int | None) -> None:
         labels = self._task.get("labels")
         if labels and classes is not None and classes != len(labels):
@@ -115,7 +122,7 @@ class _Fit:
         rows = self._rows(output)
         if rows is None:
             return
-        classes = rows[1] - before - self._keypoint_values() - self._mask_values()
+        classes = rows[1] - before - self._behind()
         if classes < 0 or (classes == 0 and before == 4):
             self._refuse_shape(output, f"rows of {before} numbers, then classes"
                                + (" and keypoints" if self._keypoint_values() else ""))
@@ -126,7 +133,7 @@ class _Fit:
         rows = self._rows(output)
         if rows is None:
             return
-        classes = rows[0] - 4 - self._keypoint_values() - self._mask_values()
+        classes = rows[0] - 4 - self._behind()
         if classes < 1:
             self._refuse_shape(output, "4 rows of boxes and one for each class, a column for each "
                                        "candidate,")
@@ -169,8 +176,9 @@ class _Fit:
         rows, size = self._rows(boxes), _size(scores.shape)
         if rows is None:
             return
-        if rows[1] != 4:
-            self._refuse_shape(boxes, "rows of 4 numbers")
+        numbers = 4 + self._angle_values()
+        if rows[1] != numbers:
+            self._refuse_shape(boxes, f"rows of {numbers} numbers")
         if size is not None and (size % rows[0] or size == 0):
             self._refuse_shape(scores, f"numbers for {rows[0]} boxes")
         if self._task.get("classes") is None and size is not None:
@@ -179,8 +187,7 @@ class _Fit:
     def _detection_box_rows(self) -> None:
         output = self._output(self._task["output"])
         rows = self._rows(output)
-        if rows is not None and rows[1] < (
-                6 + self._keypoint_values() + self._mask_values()):
+        if rows is not None and rows[1] < 6 + self._behind():
             self._refuse_shape(output, "rows of a box, a score and a class")
 
     def _detection_distances(self) -> None:

@@ -23,6 +23,7 @@ from run_model_tools.pictures.preprocess import (
 )
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.tasks.anchors import anchors_of
+from run_model_tools.zoo.reference_overlap import Overlaps, angles_of, overlaps_of, turned
 
 OUTSIDE = 255
 """The class of pixels that the network did not see."""
@@ -107,24 +108,40 @@ class Reference:
         if task.get("clip") == "input":
             corners = np.clip(corners, 0, np.array(self._placement.input)[None])
         chosen = _candidates(task, corners, scores)
+        angles = self._angles(task)
         nms = task.get("nms")
         if nms:
-            kept = _suppressed(nms, chosen, corners, points)
+            kept = _suppressed(nms, chosen, corners, points, overlaps_of(nms, corners, angles))
         else:
             kept = [(place, label, score, corners[place], points[place])
                     for place, label, score in chosen]
         kept.sort(key=lambda one: (-one[2], one[0], one[1]))
         detections = []
-        for _, label, score, box, own_points in kept[:task.get("limit", 100)]:
+        for place, label, score, box, own_points in kept[:task.get("limit", 100)]:
             found = self._placement.to_picture(box)
+            quadrangle = None
+            if angles is not None:
+                quadrangle = self._placement.to_picture(
+                    turned(box[None], angles[place:place + 1])[0])
+                found = np.stack([quadrangle.min(axis=0), quadrangle.max(axis=0)])
             if task.get("clip") == "picture":
                 found = np.clip(found, 0, np.array(self._placement.picture)[None])
             detections.append({
                 "box": _rounded(found.reshape(-1)), "class": label,
                 **_label(task, label), "score": round(float(score), 6),
+                **({} if quadrangle is None else {"corners": _rounded(quadrangle)}),
                 **({"keypoints": _rounded(self._placement.to_picture(own_points))}
                    if "keypoints" in task else {})})
         return {"kind": "detection", "detections": detections}
+
+    def _angles(self, task: dict[str, Any]) -> np.ndarray | None:
+        """Of each candidate; the last of its numbers."""
+        if task.get("angle") is None:
+            return None
+        numbers = self._output(task["boxes" if task["form"] == "boxes" else "output"])
+        if task["form"] == "yolo-v8":
+            numbers = numbers.T
+        return angles_of(task, numbers.reshape(-1, numbers.shape[-1])[:, -1])
 
     def _ssd(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         anchors = anchors_of(task["anchors"], self._placement.input)
@@ -159,12 +176,13 @@ class Reference:
                objectness: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keypoints = task.get("keypoints", {"count": 0})
         values = keypoints.get("values", 2)
-        classes = rows.shape[1] - keypoints["count"] * values
+        classes = rows.shape[1] - keypoints["count"] * values - _angle_numbers(task)
         scores = _activated(task, rows[:, 4 + objectness:classes])
         if objectness:
             sure = _activated(task, rows[:, 4:5])
             scores = scores * sure if scores.shape[1] else sure
-        points = rows[:, classes:].reshape(len(rows), keypoints["count"], values)[..., :2]
+        points = rows[:, classes:classes + keypoints["count"] * values]
+        points = points.reshape(len(rows), keypoints["count"], values)[..., :2]
         if task.get("strides"):
             rows = self._decoded(rows, task["strides"])
         return (self._units(_corners(rows[:, :4], "cxcywh"), task["units"]), scores,
@@ -234,7 +252,8 @@ class Reference:
     def _box_rows(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keypoints = task.get("keypoints", {"count": 0})
         rows = self._output(task["output"])
-        rows = rows.reshape(-1, 6 + keypoints["count"] * keypoints.get("values", 2))
+        rows = rows.reshape(-1, 6 + keypoints["count"] * keypoints.get("values", 2)
+                            + _angle_numbers(task))
         labels = np.where(rows[:, 4] >= task["score_threshold"], rows[:, 5], 0).astype(int)
         scores = np.full((len(rows), labels.max(initial=0) + 1), -1.0)
         scores[np.arange(len(rows)), labels] = _activated(task, rows[:, 4:5])[:, 0]
@@ -244,7 +263,7 @@ class Reference:
                 self._units(points, task["units"]))
 
     def _boxes(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        boxes = self._output(task["boxes"]).reshape(-1, 4)
+        boxes = self._output(task["boxes"]).reshape(-1, 4 + _angle_numbers(task))[:, :4]
         scores = _activated(task, self._output(task["scores"]).reshape(len(boxes), -1))
         if task.get("classes") is not None:
             labels = self._output(task["classes"]).reshape(-1).astype(int)
@@ -392,22 +411,24 @@ def _candidates(task: dict[str, Any], corners: np.ndarray,
     return kept
 
 
-def _iou(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    both = np.clip(np.minimum(box[1], others[:, 1]) - np.maximum(box[0], others[:, 0]), 0, None)
-    shared = both.prod(axis=1)
-    union = np.prod(box[1] - box[0]) + (others[:, 1] - others[:, 0]).prod(axis=1) - shared
-    return np.where(union > 0, shared / np.where(union > 0, union, 1), 0)
+def _angle_numbers(task: dict[str, Any]) -> int:
+    return int(task.get("angle") is not None)
 
 
 def _suppressed(nms: dict[str, Any], candidates: list[tuple[int, int, float]],
-                corners: np.ndarray, points: np.ndarray,
+                corners: np.ndarray, points: np.ndarray, overlaps: Overlaps,
                 ) -> list[tuple[int, int, float, np.ndarray, np.ndarray]]:
     left = list(candidates)
     kept = []
+    if nms.get("mode") == "fast":
+        for i, (place, label, score) in enumerate(candidates):
+            better = [one[0] for one in candidates[:i] if not nms["per_class"] or one[1] == label]
+            if not better or not (overlaps(place, better) > nms["iou"]).any():
+                kept.append((place, label, score, corners[place], points[place]))
+        return kept
     while left:
         place, label, score = left[0]
-        boxes = corners[[one[0] for one in left]]
-        near = _iou(corners[place], boxes) > nms["iou"]
+        near = overlaps(place, [one[0] for one in left]) > nms["iou"]
         if nms["per_class"]:
             near &= np.array([one[1] == label for one in left])
         near[0] = True

@@ -77,6 +77,29 @@ TEST(ResultComparisonTest, EachMeasureIsHeldToItsLimit) {
   EXPECT_THAT(compare_faces({face(0, 0.9)}, {lost}).failures, SizeIs(1));
 }
 
+TEST(ResultComparisonTest, WhatIsThinnerThanAPixelIsAPixelWide) {
+  const auto line = [](double right) {
+    Detection found = face(0, 0.9);
+    found.box = {5, 0, right, 100};
+    return found;
+  };
+  EXPECT_THAT(compare_faces({line(5.05)}, {line(5.06)}).failures, IsEmpty());
+  EXPECT_THAT(compare_faces({line(5)}, {line(5)}).failures, IsEmpty());
+  EXPECT_THAT(compare_faces({line(5.05)}, {line(5.4)}).failures, SizeIs(1));
+}
+
+TEST(ResultComparisonTest, BoxesWithAnAngleOverlapAsTheyAreTurned) {
+  const auto turned = [](double reach) {
+    Detection found = face(0, 0.9);
+    found.corners = {{{5, 5 - reach}, {5 + reach, 5}, {5, 5 + reach}, {5 - reach, 5}}};
+    return found;
+  };
+  EXPECT_THAT(compare_faces({turned(5)}, {turned(5)}).failures, IsEmpty());
+  // The same upright boxes around them count for nothing; 16 of 25 do.
+  EXPECT_THAT(compare_faces({turned(5)}, {turned(4)}).failures, SizeIs(1));
+  EXPECT_THAT(compare_faces({turned(5)}, {face(0, 0.9)}).failures, SizeIs(2));
+}
+
 TEST(ResultComparisonTest, MasksAgreeOnAShareOfTheirPixels) {
   const SegmentationResult mask{2, 2, {0, 1, 1, 255}, 2};
   EXPECT_THAT(compare(mask, SegmentationResult{2, 2, {0, 1, 1, 255}, 2}).failures, IsEmpty());

@@ -80,6 +80,35 @@ TEST_F(PicturesProgramTest, GivenOutputsBecomeBoxesInThePicture) {
   EXPECT_THAT(run(path("red.ppm"), stricter).out, HasSubstr("1 detection\n"));
 }
 
+TEST_F(PicturesProgramTest, BoxesWithAnAngleHaveCorners) {
+  artifact_.folder().write("turned.json", R"({"kind": "detection", "form": "box-rows", "output": 0,
+    "box_format": "cxcywh", "units": "pixels", "score_threshold": 0.25,
+    "angle": {"unit": "degrees", "direction": "clockwise"}})");
+  Tensor row = Tensor::empty({1, 1, 7}, DLDataType{kDLFloat, 32, 1});
+  const std::vector<float> values{2, 2, 2, 1, 0.75F, 1, 90};
+  std::copy(values.begin(), values.end(), row.elements<float>().begin());
+  write_npz(path("turned.npz"), std::vector<NamedTensor>{{"output_0", row}});
+  const Strings flags{"--task", path("turned.json"), "--given-outputs", path("turned.npz")};
+  Strings with_json = flags;
+  with_json.insert(with_json.end(), {"--json", "--coco", path("coco.json")});
+  const ProgramResult result = run(path("red.ppm"), with_json);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json found = json::parse(result.out).at("results").at(0).at("detections").at(0);
+  // 8 x 6 becomes 5 x 4: across by 1.6, down by 1.5.
+  const auto corners = found.at("corners").get<std::vector<std::vector<double>>>();
+  const std::vector<std::vector<double>> expected{{4, 1.5}, {4, 4.5}, {2.4, 4.5}, {2.4, 1.5}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(corners[i][0], expected[i][0], 1e-6) << i;
+    EXPECT_NEAR(corners[i][1], expected[i][1], 1e-6) << i;
+  }
+  EXPECT_NEAR(found.at("angle").get<double>(), 90, 1e-4);
+  EXPECT_NEAR(found.at("box").at(2).get<double>(), 4, 1e-6);
+  const json coco = json::parse(std::ifstream(path("coco.json"))).at("annotations").at(0);
+  EXPECT_EQ(coco.at("segmentation").at(0).size(), 8U);
+  EXPECT_NEAR(coco.at("area").get<double>(), 4.8, 1e-5);
+  EXPECT_THAT(run(path("red.ppm"), flags).out, HasSubstr("angle 90.0 degrees"));
+}
+
 TEST_F(PicturesProgramTest, SeesARegionOfThePicture) {
   const auto of = [&](const Strings& flags) {
     Strings all{"--task", path("rows.json"), "--given-outputs", path("given.npz")};
