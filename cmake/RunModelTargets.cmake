@@ -109,17 +109,19 @@ function(run_model_add_test_program name)
   run_model_precompile_test_headers(${name})
 endfunction()
 
-# run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE|WORD_SIZE] [SWEEPS pattern]
-#   [LABELS …])
+# run_model_add_test(<name> SOURCES … [LIBS …] [DEFINITIONS …] [MACHINE|WORD_SIZE|LABEL label]
+#   [SWEEPS pattern])
 # A GoogleTest program <name> and a CTest test of the same name that runs all of its cases in one
 # process; build/PRESET/…/<name> --gtest_filter=SUITE.CASE runs one.
 #   MACHINE    what it tests depends on the machine, so that it also runs under the emulators
 #   WORD_SIZE  what it tests depends on the size of a pointer: the same for 32-bit machines
 #   SWEEPS     cases that try thousands of damaged inputs, as --gtest_filter takes them: they show
 #              nothing more under an emulator or ThreadSanitizer, where they take minutes
-# Its label is machine where it runs under emulators, else unit; more can be added.
+# Its label is machine where it runs under emulators, else unit, if none is given. The target unit_tests
+# builds those, program_tests the others: what runs a whole program needs all of it, so that the quick
+# tests have them on programs without sanitizers.
 function(run_model_add_test name)
-  cmake_parse_arguments(arg "MACHINE;WORD_SIZE" "SWEEPS" "SOURCES;LIBS;DEFINITIONS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MACHINE;WORD_SIZE" "LABEL;SWEEPS" "SOURCES;LIBS;DEFINITIONS" ${ARGN})
   run_model_add_test_program(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS}
     DEFINITIONS ${arg_DEFINITIONS})
   set(filter "")
@@ -127,24 +129,29 @@ function(run_model_add_test name)
     set(filter "--gtest_filter=-${arg_SWEEPS}")
   endif()
   set(label unit)
-  if(arg_MACHINE OR (arg_WORD_SIZE AND CMAKE_SIZEOF_VOID_P EQUAL 4))
+  set(group unit_tests)
+  if(arg_LABEL)
+    set(label ${arg_LABEL})
+    set(group program_tests)
+  elseif(arg_MACHINE OR (arg_WORD_SIZE AND CMAKE_SIZEOF_VOID_P EQUAL 4))
     set(label machine)
   endif()
-  if(NOT TARGET unit_tests)
-    add_custom_target(unit_tests)
+  if(NOT TARGET ${group})
+    add_custom_target(${group})
   endif()
-  add_dependencies(unit_tests ${name})
-  if(label STREQUAL "unit")
-    set_property(GLOBAL APPEND PROPERTY RUN_MODEL_UNIT_TESTS ${name})
+  add_dependencies(${group} ${name})
+  if(label MATCHES "^(unit|machine|program)$")
+    set_property(GLOBAL APPEND PROPERTY RUN_MODEL_ASAN_TESTS ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${filter})
-  set_tests_properties(${name} PROPERTIES LABELS "${label};${arg_LABELS}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
 endfunction()
 
 # run_model_add_rest()
-# A target `rest`: all that this folder and those below it build but the programs of tests labelled unit.
+# A target `rest`: all that this folder and those below it build but the tests that asan has of this
+# machine, with labels unit, machine and program.
 function(run_model_add_rest)
-  get_property(unit_tests GLOBAL PROPERTY RUN_MODEL_UNIT_TESTS)
+  get_property(asan_tests GLOBAL PROPERTY RUN_MODEL_ASAN_TESTS)
   set(folders ${CMAKE_CURRENT_SOURCE_DIR})
   set(targets "")
   while(folders)
@@ -154,7 +161,7 @@ function(run_model_add_rest)
     list(APPEND folders ${below})
     list(APPEND targets ${here})
   endwhile()
-  list(REMOVE_ITEM targets unit_tests ${unit_tests})
+  list(REMOVE_ITEM targets unit_tests program_tests ${asan_tests})
   add_custom_target(rest DEPENDS ${targets})
 endfunction()
 

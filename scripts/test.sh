@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              what a change needs, in 13 minutes: asan, tsan and host, each
+#   scripts/test.sh              what a change needs, in 12 minutes: asan, tsan and host, each
 #                                with the tests that show most
 #   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
 #                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy;
-#                                unit tests of what does not depend on the machine run in asan only
+#                                C++ tests of what is the same there run in asan only
 #   scripts/test.sh host         every test of these presets
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
 #   scripts/test.sh --times      where the time of the last run went, against tests/times.json
@@ -27,7 +27,7 @@ esac
 presets=()
 while (($# > 0)) && [[ $1 != -- ]]; do
   case $1 in
-    --all) presets+=(asan tsan rest-host aarch64 armhf riscv64) ;;
+    --all) presets+=(asan tsan rest-host aarch64 armhf rest-riscv64) ;;
     -*) die "unknown option '$1': see scripts/test.sh --help." ;;
     *) presets+=("$1") ;;
   esac
@@ -39,7 +39,8 @@ done
 # Presets that build for another machine need its libraries.
 cross_presets=()
 for preset in "${presets[@]}"; do
-  [[ ! -f $REPO_ROOT/cmake/toolchains/$preset.cmake ]] || cross_presets+=("$preset")
+  machine=${preset#*-}
+  [[ ! -f $REPO_ROOT/cmake/toolchains/$machine.cmake ]] || cross_presets+=("$machine")
 done
 
 plan_steps $((SETUP_STEPS + 1 + ${#cross_presets[@]} + 2 * ${#presets[@]} + ${#lint[@]}))
