@@ -43,6 +43,10 @@ main()
 """
 
 
+class SizesDiffer(ToolError):
+    """A network is not seen to be the same at several sizes."""
+
+
 def own_tvm_python(flag: str | None) -> str | None:
     """The interpreter that the user named to be used instead of build/tvm, if any."""
     return flag or os.environ.get(OWN_TVM_VARIABLE) or None
@@ -152,9 +156,28 @@ def _with_repaired(request: dict[str, Any], folder: Path, importer: str) -> dict
     """What the worker gets: the repaired model is the model."""
     if "repaired" not in request:
         folder.mkdir()
+        if "opened" in request:
+            return _with_readings(request, folder, importer)
         request = with_repaired_model(request, folder, importer)
     left = {key: value for key, value in request.items() if key != "repaired"}
     return {**left, "onnx": request["repaired"]}
+
+
+def _with_readings(request: dict[str, Any], folder: Path, importer: str) -> dict[str, Any]:
+    """A request of a model with open extents, repaired for each of its samples."""
+    model = load(Path(request["onnx"]))
+    readings = []
+    for index, sizes in enumerate(request["opened"]["samples"]):
+        shapes = {name: tuple(sizes[extent] if isinstance(extent, str) else extent
+                              for extent in shape)
+                  for name, shape in request["opened"]["inputs"].items()}
+        inside = folder / str(index)
+        inside.mkdir()
+        write_repaired(model, inside / "repaired.onnx", shapes, None, request["onnx"], importer,
+                       is_open=True)
+        readings.append({"onnx": str(inside / "repaired.onnx"), "shapes": shapes})
+    left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
+    return {**left, "readings": readings}
 
 
 def _about(request: dict[str, Any]) -> str:
@@ -237,6 +260,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "model":
         path = request.get("tflite") or request["onnx"]
         return ToolError(MALFORMED_FILE, f"TVM cannot take {path}: {message}")
+    if kind == "open":
+        return SizesDiffer(MALFORMED_FILE, (
+            f"{request['onnx']} cannot be compiled for inputs of any size: {message}."))
     if kind == "records":
         path = request["tuning"]["files"][0]["path"]
         return ToolError(MALFORMED_FILE, f"{path} is not a file of tuning records: {message}.")

@@ -20,7 +20,8 @@ from run_model_tools.compiling.job import (
     linker_of,
 )
 from run_model_tools.compiling.open_shapes import open_batch, shapes_to_try
-from run_model_tools.errors import MISMATCH, USAGE, ToolError
+from run_model_tools.compiling.open_sizes import OpenSizes, open_sizes
+from run_model_tools.errors import FAILED_RUN, MISMATCH, USAGE, ToolError
 from run_model_tools.files import directory_in_the_making, json_text
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.onnx_repair.refusal import DATA_DEPENDENT, NodeRefused
@@ -51,20 +52,36 @@ def compile_job(job: Job) -> dict[str, Any]:
     title = f"{job.name} for {job.target.name}"
     cc = linker_of(job)
     check_compiler(cc, job.target)
-    seconds = {}
-    extents = _extents(job)
+    seconds: dict[str, float] = {}
+    extents, sizes = _extents(job)
+    while True:
+        try:
+            return _make(job, title, cc, extents, sizes, seconds)
+        except ToolError as error:
+            # What is read at larger sizes may not hold for the least.
+            fewer = sizes.without_least() if sizes and error.code == FAILED_RUN else None
+            if fewer is None:
+                raise
+            extents["opened"], sizes = fewer.request(extents["opened"]["reason"]), fewer
+
+
+def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSizes | None,
+          seconds: dict[str, float]) -> dict[str, Any]:
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
-            made, refused = _compile(job, extents, folder, on_event=lambda e: tell(e["at"]),
-                                     target=job.target.tvm, kernels=job.kernels, cc=cc)
+            made, refused, sizes = _compile(
+                job, extents, sizes, folder, on_event=lambda e: tell(e["at"]),
+                target=job.target.tvm, kernels=job.kernels, cc=cc)
         seconds["compile"] = round(time.monotonic() - start, 3)
         if refused:
             _open_outputs(job, made)
         metadata = _describe(job, folder, made)
+        if sizes is not None:
+            metadata["open_extents"] = sizes.limits()
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, extents, folder, made, cc)
+            metadata["verification"] = _verify(job, extents, sizes, folder, made, cc)
         if refused and not metadata["verification"]["done"]:
             raise ToolError(refused.code, f"{refused} It would be compiled as it is if that were "
                                           "compared with its reference: "
@@ -74,35 +91,58 @@ def compile_job(job: Job) -> dict[str, Any]:
     return {"metadata": metadata, "verification": metadata["verification"], "seconds": seconds}
 
 
-def _extents(job: Job) -> dict[str, Any]:
+def _extents(job: Job) -> tuple[dict[str, Any], OpenSizes | None]:
     """What a request says of shapes.  A network that keeps the samples of an open batch apart is
-    compiled for one, which leaves it our kernels; of any other TVM gets what is open as it is."""
+    compiled for one, which leaves it our kernels; another one is read at several sizes; what is not
+    one network at all of them TVM gets as it is."""
     if not job.dynamic:
-        return {"shapes": job.shapes}
+        return {"shapes": job.shapes}, None
     assert isinstance(job.model, OnnxModel)
     try:
         one, axes = open_batch(job.model)
+        return {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}, None
     except NotApart as error:
-        return {"shapes": job.shapes, "dynamic": True, "unrepaired": str(error)}
-    return {"shapes": one, "batch_axes": {"inputs": axes.inputs, "outputs": axes.outputs}}
+        reason = str(error)
+    try:
+        sizes = open_sizes(job.model, job.examples)
+    except NodeRefused as error:
+        return _as_it_is(job, error.reason), None
+    return {"shapes": {}, "opened": sizes.request(reason)}, sizes
 
 
-def _compile(job: Job, extents: dict[str, Any], folder: Path,
-             **request: Any) -> tuple[dict[str, Any], NodeRefused | None]:
-    """What TVM made; with the refusal of a node whose result has a shape that depends on values.
+def _as_it_is(job: Job, reason: str) -> dict[str, Any]:
+    return {"shapes": job.shapes, "dynamic": True, "unrepaired": reason}
+
+
+def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder: Path,
+             **request: Any) -> tuple[dict[str, Any], NodeRefused | None, OpenSizes | None]:
+    """What TVM made, with the refusal of a node whose result has a shape that depends on values,
+    and the sizes that it is for.
 
     TVM's importer knows some such operators (NonZero, Unique, NonMaxSuppression), so that the
     network goes there as it is; nothing here looks through it, and it has to be compared.
     """
+    while sizes is not None:
+        try:
+            return _call_tvm(job, extents, folder, **request), None, sizes
+        except tvm_process.SizesDiffer as error:
+            fewer = sizes.without_largest()
+            if fewer is None:
+                reason, first = extents["opened"]["reason"], error
+                extents.clear()
+                extents.update(_as_it_is(job, f"{reason}, and {first}"))
+            else:
+                extents["opened"] = fewer.request(extents["opened"]["reason"])
+            sizes = fewer
     try:
-        return _call_tvm(job, extents, folder, **request), None
+        return _call_tvm(job, extents, folder, **request), None, None
     except NodeRefused as error:
         told = job.model.request()
         if error.kind != DATA_DEPENDENT or told.get("frozen") or told.get("outputs"):
             raise
         extents["unrepaired"] = error.reason
         try:
-            return _call_tvm(job, extents, folder, **request), error
+            return _call_tvm(job, extents, folder, **request), error, None
         except ToolError as second:
             raise ToolError(error.code, f"{error} As it is, {second}") from None
 
@@ -156,8 +196,8 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _verify(job: Job, extents: dict[str, Any], folder: Path, made: dict[str, Any],
-            cc: str) -> dict[str, Any]:
+def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder: Path,
+            made: dict[str, Any], cc: str) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
@@ -182,7 +222,7 @@ def _verify(job: Job, extents: dict[str, Any], folder: Path, made: dict[str, Any
     shapes = [job.shapes]
     if job.dynamic:
         assert isinstance(job.model, OnnxModel)
-        shapes = shapes_to_try(job.model, job.examples)
+        shapes = shapes_to_try(job.model, job.examples) if sizes is None else sizes.shapes_to_try()
     subject = verification.Subject(job.model, folder, shapes[0], job.preprocessing, job.target.tvm,
                                    [[cc]], host_plan, run, tuple(shapes[1:]))
     try:

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.inference import infer
+from run_model_tools.onnx_repair.open_extents import COUNTING, EXTENTS, HIDDEN, MOST_EXTENTS, VALUE
 from run_model_tools.onnx_repair.refusal import Refused, data_dependent
 from run_model_tools.onnx_repair.values import COMPUTED, Value, type_name
 
@@ -35,6 +36,10 @@ class Graph:
         self.inputs: list[Value] = []
         self.source = ""
         """The name of the node whose rule is at work."""
+        self.kept = False
+        """Whether what that node makes of constants depends on open extents (open_extents.py)."""
+        self.hidden: dict[str, Value] = {}
+        """Constants that are inputs for the importer, by the names of these."""
         self._imports = [helper.make_opsetid("", OPSET)]
 
     def input(self, name: str, elem_type: int, shape: tuple[int, ...]) -> Value:
@@ -76,14 +81,35 @@ class Graph:
         made = self._infer(node, [i for i in inputs if i is not None], names)
         given = [i for i in inputs if i is not None]
         if given and all(i.is_constant for i in given) and op not in _NEVER_FOLDED:
+            if self.kept and (op in EXTENTS or any(m.size > MOST_EXTENTS for m in made)):
+                node.input[0] = self.behind_input(given[0]).name
+                self.nodes.append(node)
+                return [self._keep(m) for m in made]
             room = max(_FREE_BYTES, 2 * sum(_bytes(i) for i in given))
             if sum(_bytes(m) for m in made) <= room:
                 folded = evaluate(node, {i.name: (i.type_proto(), _array(i)) for i in given},
                                   "", OPSET)
                 if folded is not None:
-                    return [self.constant(f, m.dtype) for f, m in zip(folded, made)]
+                    results = [self.constant(f, m.dtype) for f, m in zip(folded, made)]
+                    for result in results:
+                        result.varies = self.kept
+                    return results
         self.nodes.append(node)
         return [self._keep(m) for m in made]
+
+    def behind_input(self, value: Value) -> Value:
+        """A constant as something that is known at run time only."""
+        for name, known in self.hidden.items():
+            if known is value:
+                return self.values[name]
+        made = self.input(self._free(f"{HIDDEN}{len(self.hidden)}"), value.elem_type, value.shape)
+        self.hidden[made.name] = value
+        return made
+
+    def counting(self, count: int) -> Value:
+        """0, 1, 2 ... as whole numbers, of a count that is open."""
+        name = self._free(f"{COUNTING}{len(self.inputs)}")
+        return self.input(name, TensorProto.INT64, (count,))
 
     def _operand(self, operand: Operand, first: Value | None) -> Value | None:
         if operand is None or isinstance(operand, Value):
@@ -149,10 +175,13 @@ class Graph:
                      if self.values[name] is not None and self.values[name].is_constant]
         graph = helper.make_graph(
             nodes, "repaired",
-            [helper.make_tensor_value_info(i.name, i.elem_type, i.shape) for i in self.inputs],
+            [helper.make_tensor_value_info(i.name, i.elem_type, i.shape) for i in self.inputs
+             if i.name in needed or not i.name.startswith((HIDDEN, COUNTING))],
             [helper.make_tensor_value_info(end, value.elem_type, value.shape)
              for end, (_, value) in zip(ends, outputs)],
-            [_tensor(value) for value in constants])
+            [_tensor(value) for value in constants]
+            + [numpy_helper.from_array(_array(value), name + VALUE)
+               for name, value in self.hidden.items() if name in needed])
         return helper.make_model(graph, opset_imports=self._imports, ir_version=8,
                                  producer_name="run_model")
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from run_model_tools.onnx_repair.open_extents import VALUE
 from run_model_tools.onnx_repair.walk import RELAY
 
 _REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
@@ -32,6 +33,7 @@ def to_dialect(model: onnx.ModelProto, importer: str = RELAY) -> onnx.ModelProto
             _replace(model, constants, node, 2, value.reshape(1))
     used = {name for node in model.graph.node for name in node.input}
     used.update(value.name for value in model.graph.output)
+    used.update(value.name + VALUE for value in model.graph.input)
     kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
     if len(kept) != len(model.graph.initializer):
         del model.graph.initializer[:]

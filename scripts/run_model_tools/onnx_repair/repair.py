@@ -23,16 +23,18 @@ from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
            frozen: Mapping[str, np.ndarray] | None = None,
-           path: str = "the model", importer: str = RELAY) -> onnx.ModelProto:
+           path: str = "the model", importer: str = RELAY,
+           is_open: bool = False) -> onnx.ModelProto:
     """An equal model of opset 18, of plain operators, fixed shapes and the same outputs.
 
     shapes: of every input that is not frozen and leaves an extent open.  frozen: constants in the
     place of inputs.  path: how errors name the model.  importer: which of TVM's is to read it.
+    is_open: the shapes are one example of many.
     Raises ToolError (4, 6), which names the
     node that cannot be taken.
     """
     frozen = frozen or {}
-    walk = Walk(path, model.functions, importer)
+    walk = Walk(path, model.functions, importer, is_open)
     graph = model.graph
     scope: dict[str, Thing | None] = {"": None}
     for tensor in graph.initializer:
@@ -144,9 +146,9 @@ def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
 
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
                    frozen: Mapping[str, np.ndarray] | None = None,
-                   path: str = "the model", importer: str = RELAY) -> Path:
+                   path: str = "the model", importer: str = RELAY, is_open: bool = False) -> Path:
     """Repairs a model and writes it for the importer."""
-    made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer)), importer)
+    made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open)), importer)
     if made.ByteSize() > MOST_IN_ONE_FILE:
         onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
     else:

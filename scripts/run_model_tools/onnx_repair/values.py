@@ -28,6 +28,8 @@ class Value:
         self.shape = shape
         self.tensor = tensor
         self._array = array
+        self.varies = False
+        """Of a constant: it says how large something of open extents is (open_extents.py)."""
         self.counts_in: tuple[int, ...] | None = None
         """Of a pooling's places, the shape of the tensor in which they are counted."""
 

@@ -14,6 +14,7 @@ from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.graph import Graph
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
+from run_model_tools.onnx_repair.open_extents import MOST_EXTENTS, decides_extents, varies
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.values import COMPUTED, Node, Option, Sequence, Thing, Value
 
@@ -38,9 +39,11 @@ class Walk:
     """The state of a walk; rules use `graph`, `run` and `node_in`."""
 
     def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = (),
-                 importer: str = RELAY) -> None:
+                 importer: str = RELAY, is_open: bool = False) -> None:
         self.path = path
         self.importer = importer
+        self.is_open = is_open
+        """Whether the shapes are one example of many (open_extents.py)."""
         self.graph = Graph()
         self.rules = rules.load()
         self.functions = {(f.domain, f.name): f for f in functions}
@@ -49,6 +52,8 @@ class Walk:
 
     def knows(self, operator: str) -> bool:
         """Whether the importer takes an operator that rules can write otherwise."""
+        if self.is_open and operator in ("GRU", "LSTM"):
+            return True  # As a function of any number of steps (inside_tvm/relax/recurrent.py).
         return operator not in _UNKNOWN[self.importer]
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, Thing | None],
@@ -95,7 +100,11 @@ class Walk:
             return folded
         rule = self.rules.get((domain, proto.op_type))
         if rule is not None:
-            made = rule(self, node)
+            self.graph.kept = self.is_open and varies(node.inputs)
+            try:
+                made = rule(self, node)
+            finally:
+                self.graph.kept = False
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
                 made, Sequence) else [made]  # type: ignore[list-item]
         body = _standard_function(node)
@@ -161,6 +170,8 @@ class Walk:
         if _size_of_results(node) > max(_FOLDED_BYTES, 2 * sum(
                 v.size * v.dtype.itemsize for v in values if isinstance(v, Value))):
             return None
+        if decides_extents(node.op, node.inputs):
+            return None
         names = {id(v): f"i{n}" for n, v in enumerate(values)}
         proto = onnx.NodeProto()
         proto.CopyFrom(node.proto)
@@ -170,8 +181,14 @@ class Walk:
                                  for v in values if isinstance(v, Value)}, node.domain, node.opset)
         if found is None or any(np.dtype(f.dtype).kind not in "fiub" for f in found):
             return None
+        if varies(values) and any(np.size(f) > MOST_EXTENTS for f in found):
+            return None
         results = iter(found)
-        return [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
+        made = [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
+        for one in made:
+            if one is not None:
+                one.varies = varies(values) and node.op not in ("Shape", "Size")
+        return list(made)
 
 
 def _size_of_results(node: Node) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.relax import aligned_constants, batches, nan_operators
+from run_model_tools.inside_tvm.relax import aligned_constants, batches, nan_operators, open_sizes
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.own_kernels import rewrite
 
@@ -28,7 +28,11 @@ def compile_model(tvm, request):
                       % target.kind.name)
     nan_operators.install(tvm)
     tell(request, "work", at="the network is read")
-    module = read_onnx(tvm, request)
+    source = None
+    if "readings" in request:
+        module, source = open_sizes.read(tvm, request)
+    else:
+        module = read_onnx(tvm, request)
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         with tvm.transform.PassContext(opt_level=request["opt_level"]):
             try:
@@ -38,6 +42,8 @@ def compile_model(tvm, request):
                 if request.get("kernels") == "ours":
                     raise Refusal("kernels", str(error)) from error
                 objects, kernels = [], {"method": "stock", "reason": str(error)}
+            if source is not None:
+                objects += open_sizes.objects(source, target, Path(folder))
             axes = request.get("batch_axes")
             if axes:
                 module, more = batches.of_any_size(tvm, module, axes, target, Path(folder))

@@ -13,7 +13,10 @@ def read_onnx(tvm, request):
     model = onnx.load(request["onnx"])
     shapes = None
     if not request.get("dynamic"):
-        shapes = {name: list(shape) for name, shape in request["shapes"].items()}
+        # Inputs that stand for constants are the file's own.
+        shapes = {value.name: [d.dim_value for d in value.type.tensor_type.shape.dim]
+                  for value in model.graph.input}
+        shapes.update({name: list(shape) for name, shape in request["shapes"].items()})
     try:
         with operators_instead_of_loops(tvm):
             return from_onnx(model, shape_dict=shapes)

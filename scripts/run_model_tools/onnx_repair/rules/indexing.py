@@ -32,7 +32,7 @@ def sliced(walk: Walk, x: Value, ranges: dict[int, range]) -> Value:
     """The elements at these places of some axes; backwards, as the importer does not slice."""
     forwards = {}
     for axis, places in ranges.items():
-        if places == range(x.shape[axis]):
+        if places == range(x.shape[axis]) and not walk.graph.kept:
             continue
         if places.step < 0 and len(places) > 1:
             x = walk.graph.op("Gather", x, np.array(places, np.int64), axis=axis)
@@ -199,6 +199,10 @@ def pad(walk: Walk, node: Node) -> Value:
 def padded(walk: Walk, x: Value, pads: dict[int, tuple[int, int]], mode: str = "constant",
            value: float = 0) -> Value:
     """More elements before and after along some axes; less where a number is below 0."""
+    if walk.graph.kept and mode == "constant" and all(min(p) >= 0 for p in pads.values()):
+        widths = [[pads.get(a, (0, 0))[side] for a in range(x.rank)] for side in (0, 1)]
+        return walk.graph.op("Pad", x, np.array(sum(widths, []), np.int64),
+                             walk.graph.like(value, x))
     x = sliced(walk, x, {a: range(max(-b, 0), x.shape[a] - max(-e, 0))
                          for a, (b, e) in pads.items() if b < 0 or e < 0})
     pads = {a: (max(b, 0), max(e, 0)) for a, (b, e) in pads.items() if b > 0 or e > 0}

@@ -28,13 +28,19 @@ def constant(walk: Walk, node: Node) -> Value:
 @rule("Shape")
 def shape(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
-    return walk.graph.constant(list(x.shape)[node.attrs.get("start"):node.attrs.get("end")],
-                               np.int64)
+    return _extents(walk, x, list(x.shape)[node.attrs.get("start"):node.attrs.get("end")])
 
 
 @rule("Size")
 def size(walk: Walk, node: Node) -> Value:
-    return walk.graph.constant(node.tensor(0).size, np.int64)
+    x = node.tensor(0)
+    return _extents(walk, x, x.size)
+
+
+def _extents(walk: Walk, x: Value, numbers: list[int] | int) -> Value:
+    made = walk.graph.constant(numbers, np.int64)
+    made.varies = walk.is_open and not x.is_constant
+    return made
 
 
 @rule("ConstantOfShape")
@@ -47,7 +53,7 @@ def constant_of_shape(walk: Walk, node: Node) -> Value:
 
 def filled(walk: Walk, value: np.ndarray, extents: tuple[int, ...]) -> Value:
     """A tensor of one value; what is large is not written into the model."""
-    if np.prod(extents) * value.itemsize <= 1 << 18:
+    if np.prod(extents) * value.itemsize <= 1 << 18 and not walk.graph.kept:
         return walk.graph.constant(np.full(extents, value))
     return walk.graph.op("Expand", walk.graph.constant(value), np.array(extents, np.int64))
 
@@ -223,6 +229,8 @@ def eye_like(walk: Walk, node: Node) -> Value:
 def trilu(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     k = (node.ints(1, "the diagonal") or [0])[0]
+    if walk.is_open and not x.is_constant:
+        return _open_triangle(walk, x, node.attrs.get("upper", 1), k)
     mask = np.tri(x.shape[-2], x.shape[-1], k - 1 if node.attrs.get("upper", 1) else k,
                   dtype=np.bool_)
     mask = ~mask if node.attrs.get("upper", 1) else mask
@@ -231,11 +239,31 @@ def trilu(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Where", walk.graph.constant(mask), x, walk.graph.like(0, x))
 
 
+def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
+    graph = walk.graph
+    rows = graph.op("Unsqueeze", graph.counting(x.shape[-2]), np.array([1]))
+    columns = graph.counting(x.shape[-1])
+    mask = graph.op("GreaterOrEqual" if upper else "LessOrEqual", columns,
+                    graph.op("Add", rows, k) if k else rows)
+    if x.elem_type == TensorProto.BOOL:
+        return graph.op("And", x, mask)
+    return graph.op("Where", mask, x, graph.like(0, x))
+
+
 @rule("Range")
 def range_rule(walk: Walk, node: Node) -> Value:
-    for index in range(3):
-        node.constant(index, "a bound")
-    raise data_dependent("its length")
+    start, limit, step = (node.constant(index, "a bound") for index in range(3))
+    if not walk.graph.kept or start is None or limit is None or step is None or not step:
+        raise data_dependent("its length")
+    graph = walk.graph
+    count = max(0, int(np.ceil((limit.item() - start.item()) / step.item())))
+    places = cast(walk, graph.counting(count), node.tensor(0).elem_type)
+    # What depends on open extents among these is written as operators on extents.
+    if step.item() != 1 or node.tensor(2).varies:
+        places = graph.op("Mul", places, node.tensor(2))
+    if start.item() != 0 or node.tensor(0).varies:
+        places = graph.op("Add", places, node.tensor(0))
+    return places
 
 
 @rule("CenterCropPad")

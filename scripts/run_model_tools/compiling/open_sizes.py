@@ -1,0 +1,215 @@
+"""Which sizes a network with open extents takes, and at which of them it is read.
+
+Each open extent has a symbol.  ONNX Runtime says of which number it has to be a multiple (a
+U-shaped network without paddings takes sides of 32, 64, 96 ... only), the repair up to which size
+the network is one (tables of positions end), and the worker whether the readings are one network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+
+from run_model_tools.compiling.open_shapes import Shapes, shapes_to_try
+from run_model_tools.errors import USAGE, ToolError
+from run_model_tools.onnx_model import OnnxModel, run_onnx
+from run_model_tools.onnx_repair.repair import load, repair
+from run_model_tools.onnx_repair.walk import RELAX
+from run_model_tools.verifying import inputs as made_inputs
+
+Sizes = dict[str, int]
+Extents = dict[str, tuple[str | int, ...]]
+"""For each input the symbol or the number that each extent is."""
+Taker = Callable[[Sizes], bool]
+
+_STEPS = (1, 2, 4, 8, 16, 32, 64)
+_COUNTS = (21, 27, 38)
+"""Multiples that soon become odd numbers when they are halved."""
+_MOST = 4096
+"""Of an extent, where nothing in the network ends before."""
+_OFFSETS = (3, 8, 1, 14, 6, 11)
+"""What the samples' sizes have above the least, in steps: even and odd numbers, so that no two
+symbols have the same size in all samples."""
+
+
+@dataclass(frozen=True)
+class OpenSizes:
+    """What a network with open extents takes."""
+
+    inputs: Extents
+    samples: list[Sizes]
+    """At which the network is read; the last one has the largest sizes."""
+    least: Sizes
+    """It is compared at these, which may be read otherwise: extents of 1 are spread over others."""
+    steps: Sizes
+    tried: list[Sizes]
+    """At which it is compared: others than the samples."""
+
+    @property
+    def most(self) -> Sizes:
+        return self.samples[-1]
+
+    def shapes_to_try(self) -> list[Shapes]:
+        return [shapes_of(self.inputs, sizes) for sizes in self.tried
+                if all(size >= self.least[name] for name, size in sizes.items())]
+
+    def limits(self) -> dict[str, Sizes]:
+        """As metadata.json has them."""
+        return {name: {"least": self.least[name], "most": self.most[name], "step": step}
+                for name, step in self.steps.items()}
+
+    def request(self, reason: str) -> dict[str, Any]:
+        """What the worker is told of them."""
+        return {"inputs": self.inputs, "samples": self.samples, "limits": self.limits(),
+                "reason": reason}
+
+    def without_largest(self) -> OpenSizes | None:
+        """For a network that is not one up to the largest sizes; None after all were tried."""
+        core = self.samples[:-1]
+        largest = {name: max(s[name] for s in core) for name in self.steps}
+        if self.most == largest:
+            return None
+        most = {name: max(largest[name], self.most[name] // 4 // step * step)
+                for name, step in self.steps.items()}
+        return replace(self, samples=[*core, most])
+
+    def without_least(self) -> OpenSizes | None:
+        """For a network that is wrong at the least sizes; None where it is for none of them."""
+        smallest = {name: min(s[name] for s in self.samples) for name in self.steps}
+        return None if self.least == smallest else replace(self, least=smallest)
+
+
+def shapes_of(inputs: Extents, sizes: Sizes) -> Shapes:
+    """The inputs' shapes at some sizes."""
+    return {name: tuple(sizes[e] if isinstance(e, str) else e for e in extents)
+            for name, extents in inputs.items()}
+
+
+def open_sizes(model: OnnxModel, given: Shapes) -> OpenSizes:
+    """Raises ToolError where no two shapes are found that the network takes, or where it cannot be
+    repaired at any."""
+    known = shapes_to_try(model, given)
+    for inputs in _ways_to_name(model):
+        takes = _taker(model, inputs)
+        bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
+        for base in filter(takes, bases):
+            steps = {name: step for name in base if (step := _step(takes, base, name))}
+            if len(steps) < len(base):
+                continue
+            rounded = {name: -(-size // steps[name]) * steps[name] for name, size in base.items()}
+            if takes(rounded):
+                return _with_bounds(model, inputs, rounded, steps, takes)
+    raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "
+                           "is not known: leave --dynamic out.")
+
+
+def _ways_to_name(model: OnnxModel) -> list[Extents]:
+    """Symbols as the file has them; then those of one axis as the same, which exporters forget."""
+    graph = onnx.load(str(model.path), load_external_data=False).graph
+    dims = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
+    named, by_axis = {}, {}
+    for item in model.inputs:
+        shape = list(enumerate(item.shape or ()))
+        named[item.name] = tuple(
+            (dims[item.name][i].dim_param or f"{item.name}_{i}") if d is None else d
+            for i, d in shape)
+        by_axis[item.name] = tuple(f"axis_{i}" if d is None else d for i, d in shape)
+    return [named, by_axis]
+
+
+def _sizes_of(inputs: Extents, shapes: Shapes) -> Sizes | None:
+    """What the symbols are in these shapes, None if that is not one number for each."""
+    sizes: Sizes = {}
+    for name, extents in inputs.items():
+        for extent, size in zip(extents, shapes[name]):
+            if isinstance(extent, str) and sizes.setdefault(extent, size) != size:
+                return None
+    return sizes
+
+
+def _taker(model: OnnxModel, inputs: Extents) -> Taker:
+    limits = made_inputs.whole_number_limits(model)
+
+    def takes(sizes: Sizes) -> bool:
+        for tried in made_inputs.narrower(limits):
+            values = made_inputs.random_inputs(model.inputs, shapes_of(inputs, sizes), None, tried,
+                                               0)
+            try:
+                outputs = run_onnx(model.path, values)
+            except Exception:  # ONNX Runtime has a dozen classes of its own.
+                continue
+            return all(np.size(output) for output in outputs)
+        return False
+
+    return takes
+
+
+def _step(takes: Taker, base: Sizes, name: str) -> int | None:
+    """Of which number a size has to be a multiple, the others being those of `base`."""
+    ends = None
+    for step in _STEPS:
+        odd = max(1, base[name] // step) | 1
+        # Above all others, too: what is equal in truth is sometimes taken where it is less.
+        beyond = (max(base.values()) // step + 3) | 1
+        counts = sorted({odd, odd + 1, beyond, beyond + 1, *_COUNTS})
+        taken = [takes({**base, name: step * count}) for count in counts]
+        if all(taken):
+            return step
+        # Texts are at most as long as a table of positions: all sizes up to one.
+        if ends is None and sum(taken) > 3 and taken == sorted(taken, reverse=True) and all(
+                takes({**base, name: step * count})
+                for count in range(odd, counts[sum(taken) - 1])):
+            ends = step
+    return ends
+
+
+def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes,
+                 takes: Taker) -> OpenSizes:
+    loaded = load(model.path)
+
+    def read(sizes: Sizes) -> None:
+        repair(loaded, shapes_of(inputs, sizes), None, str(model.path), RELAX, is_open=True)
+
+    def is_read(sizes: Sizes) -> bool:
+        try:
+            read(sizes)
+        except ToolError:
+            return False
+        return True
+
+    read(base)  # Where it cannot be read at all, that says why.
+    core = [{name: step * (max(2, base[name] // step) + _OFFSETS[(i + 2 * n) % len(_OFFSETS)] + n)
+             for n, (name, step) in enumerate(steps.items())} for i in range(len(_OFFSETS))]
+    core = [sizes for sizes in core if is_read(sizes)]
+    if len(core) < 4:
+        raise ToolError(USAGE, f"{model.path} is not seen to be one network at several sizes: "
+                               "leave --dynamic out, or name a larger size with --shape.")
+    least, most = {}, {}
+    for name, step in steps.items():
+        smallest = min(sizes[name] for sizes in core)
+        least[name] = next((size for size in (step, 2 * step, 3 * step)
+                            if size < smallest and takes({**base, name: size})), smallest)
+        low = max(sizes[name] for sizes in core)
+        most[name] = _largest(lambda size, name=name: is_read(  # type: ignore[misc]
+            {**core[0], name: size}), low, max(low, _MOST // step * step, 4 * base[name]), step)
+    odd = {name: step * (max(2, base[name] // step) + 2 * n + 5)
+           for n, (name, step) in enumerate(steps.items())}
+    tried: list[Sizes] = []
+    for sizes in (base, odd, least, *({**base, name: size} for name, size in least.items())):
+        if sizes not in tried and takes(sizes):
+            tried.append(sizes)
+    return OpenSizes(inputs, [*core, most], least, steps, tried)
+
+
+def _largest(fits: Callable[[int], bool], low: int, high: int, step: int) -> int:
+    """The largest multiple of `step` from `low`, which fits, to `high` that fits."""
+    if fits(high):
+        return high
+    while high - low > step:
+        middle = (low + high) // 2 // step * step
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

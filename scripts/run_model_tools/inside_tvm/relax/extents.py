@@ -1,0 +1,134 @@
+"""Open extents as expressions: what a number in shapes is, told by its values at several sizes."""
+
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+_SMALL = 8
+"""Of numbers that stay below it at all sizes nothing but an extent at hand is believed: they agree
+by chance."""
+
+
+class NoExpression(Exception):
+    """The numbers are none that is known how to compute."""
+
+
+def value(expr, sizes):
+    """The number of an expression for the sizes of its symbols, by their names."""
+    kind = type(expr).__name__
+    if isinstance(expr, int) or kind == "IntImm":
+        return int(expr)
+    if kind == "Var":
+        return sizes[str(expr.name)]
+    if kind == "Cast":
+        return value(expr.value, sizes)
+    function = _FUNCTIONS.get(kind)
+    if function is None:
+        raise NoExpression("an extent is a %s" % kind)
+    return function(value(expr.a, sizes), value(expr.b, sizes))
+
+
+_FUNCTIONS = {
+    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
+    "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b,
+    "Div": lambda a, b: int(Fraction(a, b)), "Mod": lambda a, b: a - b * int(Fraction(a, b)),
+    "Min": min, "Max": max}
+
+
+class Extents:
+    """Knows expressions by their numbers at all samples: the symbols, and what came of them."""
+
+    def __init__(self, tvm, symbols, samples):
+        """symbols: Var by name; samples: sizes of all of them, by name."""
+        self._tvm = tvm
+        self._samples = samples
+        self._known = {}
+        for name, symbol in symbols.items():
+            self._known.setdefault(tuple(s[name] for s in samples), symbol)
+
+    def numbers(self, expr):
+        """The values of an expression at the samples."""
+        return tuple(value(expr, sizes) for sizes in self._samples)
+
+    def canonical(self, expr):
+        """The expression that is known for the same numbers; `expr` from now on, if there is
+        none."""
+        numbers = self.numbers(expr)
+        if len(set(numbers)) == 1:
+            return self.constant(numbers[0])
+        return self._known.setdefault(numbers, expr)
+
+    def constant(self, number):
+        """A number, as extents are."""
+        return self._tvm.tirx.IntImm("int64", number)
+
+    def expression(self, numbers, near=()):
+        """What has these numbers; preferably made of the extents `near`.  Raises NoExpression."""
+        numbers = tuple(int(n) for n in numbers)
+        if len(set(numbers)) == 1:
+            return self.constant(numbers[0])
+        if numbers in self._known:
+            return self._known[numbers]
+        near = {self.numbers(e): e for e in near}
+        near = {key: e for key, e in near.items() if len(set(key)) > 1}
+        if max(map(abs, numbers)) >= _SMALL:
+            for atoms in (near, self._known):
+                for find in (_multiple, _linear, _product):
+                    found = find(numbers, atoms)
+                    if found is not None:
+                        return self._known.setdefault(numbers, found)
+        raise NoExpression("an extent is %s for %s, which is not seen to follow from them" % (
+            ", ".join(map(str, numbers)), "; ".join(
+                ", ".join("%s of %d" % pair for pair in s.items()) for s in self._samples)))
+
+
+def _multiple(numbers, atoms):
+    """An atom times or divided by a whole number."""
+    for key, expr in atoms.items():
+        if 0 in key:
+            continue
+        ratios = {Fraction(n, k) for n, k in zip(numbers, key)}
+        if len(ratios) == 1:
+            ratio = ratios.pop()
+            if ratio.denominator == 1:
+                return expr * ratio.numerator
+            if ratio.numerator == 1:
+                return expr // ratio.denominator
+    return None
+
+
+def _linear(numbers, atoms):
+    """A whole multiple of an atom, and a constant."""
+    for key, expr in atoms.items():
+        at = next((i for i in range(1, len(key)) if key[i] != key[0]), None)
+        if at is None:
+            continue
+        slope = Fraction(numbers[at] - numbers[0], key[at] - key[0])
+        more = numbers[0] - slope * key[0]
+        if slope.denominator == 1 and slope and all(
+                slope * k + more == n for n, k in zip(numbers, key)):
+            return expr * int(slope) + int(more)
+    return None
+
+
+def _product(numbers, atoms):
+    """A product of two or three atoms and a number."""
+    items = [item for item in atoms.items() if 0 not in item[0]]
+    for count in (2, 3):
+        if len(items) ** count > 100000:
+            return None
+        for chosen in combinations_with_replacement(items, count):
+            together = [1] * len(numbers)
+            for key, _ in chosen:
+                together = [t * k for t, k in zip(together, key)]
+            ratios = {Fraction(n, t) for n, t in zip(numbers, together)}
+            if len(ratios) != 1:
+                continue
+            ratio = ratios.pop()
+            made = chosen[0][1]
+            for _, expr in chosen[1:]:
+                made = made * expr
+            if ratio.denominator == 1:
+                return made * ratio.numerator
+            if ratio.numerator == 1:
+                return made // ratio.denominator
+    return None

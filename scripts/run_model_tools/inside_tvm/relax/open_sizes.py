@@ -1,0 +1,146 @@
+"""A network for inputs of several sizes: read at some of them, made one function, and guarded."""
+
+import json
+
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
+from run_model_tools.inside_tvm.relax.importing import read_onnx
+from run_model_tools.kernels.c_compiler import c_to_object, target_flags
+
+_C_SOURCE = """\
+typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
+typedef struct {
+  char *data; int device[2]; int ndim; unsigned char code, bits; unsigned short lanes;
+  long long *shape, *strides; unsigned long long byte_offset;
+} Tensor;
+enum { NONE = 0, TENSOR_POINTER = 7, TENSOR_OBJECT = 70, OBJECT_HEAD = 24 };
+#define EXPORTED __attribute__((visibility("default"))) int
+__attribute__((weak)) void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
+
+static Tensor *tensor(const Any *value) {
+  if (value->type == TENSOR_POINTER) return value->pointer;
+  if (value->type == TENSOR_OBJECT) return (Tensor *)((char *)value->pointer + OBJECT_HEAD);
+  return 0;
+}
+
+static int fail(const char *message) {
+  if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr("ValueError", message);
+  return -1;
+}
+
+/* A sentence in which %d stands for a number. */
+static int fail_with(const char *text, long long number) {
+  char message[1024];
+  unsigned at = 0;
+  for (; *text && at < sizeof message - 32; ++text) {
+    if (text[0] != '%' || text[1] != 'd') { message[at++] = *text; continue; }
+    char digits[24];
+    unsigned count = 0;
+    do digits[count++] = (char)('0' + number % 10); while (number /= 10);
+    while (count) message[at++] = digits[--count];
+    ++text;
+  }
+  message[at] = 0;
+  return fail(message);
+}
+
+static int copy(const Tensor *from, Tensor *to) {
+  unsigned long long bytes = from->bits / 8;
+  for (int i = 0; i < from->ndim; ++i) bytes *= from->shape[i];
+  __builtin_memcpy(to->data + to->byte_offset, from->data + from->byte_offset, bytes);
+  return 0;
+}
+
+/* (tensor, [the same]) */
+EXPORTED __tvm_ffi_run_model_same_extents(void *self, const Any *values, int count, Any *result) {
+  (void)self, (void)result;
+  const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
+  Tensor *to = from ? tensor(&values[1]) : 0;
+  if (!to || from->ndim != to->ndim) return -1;
+  for (int i = 0; i < from->ndim; ++i) {
+    if (from->shape[i] != to->shape[i])
+      return fail("the network does not take inputs of these sizes: inside of it, extents that "
+                  "have to be equal are not");
+  }
+  return copy(from, to);
+}
+"""
+
+_GUARD = """\
+/* (input, [the same]) */
+EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *result) {
+  (void)self, (void)result;
+  const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
+  Tensor *to = from ? tensor(&values[1]) : 0;
+  if (!to || from->ndim != %(rank)d || to->ndim != %(rank)d) return -1;
+%(checks)s
+  return copy(from, to);
+}
+"""
+
+_CHECK = """\
+  if (from->shape[%(axis)d] < %(least)dll || from->shape[%(axis)d] > %(most)dll ||
+      from->shape[%(axis)d] %% %(step)dll)
+    return fail_with(%(text)s, from->shape[%(axis)d]);"""
+
+
+def read(tvm, request):
+    """(module, objects' C code) of the request's readings.  Raises Refusal "open" if they are not
+    one network of any size."""
+    opened = request["opened"]
+    readings, hidden = [], []
+    for reading in request["readings"]:
+        readings.append(read_onnx(tvm, dict(request, **reading)))
+        hidden.append(_hidden(reading["onnx"]))
+    inputs = list(opened["inputs"].items())
+    guards, source = _guards(inputs, opened["limits"])
+    try:
+        module = generalise(tvm, readings, [shape for _, shape in inputs], opened["samples"],
+                            hidden, guards)
+    except Differs as error:
+        raise Refusal("open", str(error)) from error
+    return module, _C_SOURCE + source
+
+
+def objects(source, target, folder):
+    """Object files of C code."""
+    path = folder / "open_sizes.o"
+    c_to_object(source, target_flags(dict(target.attrs)), path)
+    return [str(path)]
+
+
+def _hidden(path):
+    import onnx
+    from onnx import numpy_helper
+
+    from run_model_tools.onnx_repair.open_extents import HIDDEN, VALUE
+
+    return {tensor.name[:-len(VALUE)]: numpy_helper.to_array(tensor)
+            for tensor in onnx.load(path).graph.initializer if tensor.name.startswith(HIDDEN)}
+
+
+def _guards(inputs, limits):
+    """(names, C code) of functions that look at an input's sizes, by the inputs' places; each
+    symbol is looked at where it stands first."""
+    names, source, seen = {}, [], set()
+    for index, (name, shape) in enumerate(inputs):
+        new = [(axis, symbol) for axis, symbol in enumerate(shape)
+               if isinstance(symbol, str) and symbol not in seen]
+        seen.update(symbol for _, symbol in new)
+        if not new:
+            continue
+        names[index] = "run_model_expect_sizes_%d" % index
+        source.append(_GUARD % {
+            "name": names[index], "rank": len(shape), "checks": "\n".join(_CHECK % dict(
+                limits[symbol], axis=axis, text=json.dumps(_sentence(symbol, name, limits[symbol])))
+                for axis, symbol in new)})
+    return names, "\n".join(source)
+
+
+def _sentence(symbol, name, limits):
+    allowed = "%d to %d" % (limits["least"], limits["most"])
+    if limits["step"] > 1:
+        allowed += " in steps of %d" % limits["step"]
+    text = "the extent '%s' of the input '%s' is %%d, and this artifact is for %s" % (
+        symbol, name, allowed)
+    return text.encode("ascii", "replace").decode()[:900]

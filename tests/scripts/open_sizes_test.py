@@ -1,0 +1,189 @@
+"""Networks with open extents, at sizes that the compiler has not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from run_model_tools import tvm_process
+from run_model_tools.compiling.open_sizes import OpenSizes, open_sizes, shapes_of
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_model import read_model
+from small_networks import run_onnxruntime, save_network, weights
+
+# As exporters write a text model: positions out of a table of 24, extents for every reshape, a mask
+# that is spread over the scores.
+ATTENTION = """(int64[batch,words] ids, int64[batch,words] mask) => (float[] y) {
+    all = Shape(ids)
+    rows = Gather(all, zero)
+    length = Gather(all, one)
+    ends = Unsqueeze(length, first)
+    here = Slice(places, first, ends, second, second)
+    token = Gather(table, ids)
+    place = Gather(positions, here)
+    x = Add(token, place)
+    rows1 = Unsqueeze(rows, first)
+    heads = Concat<axis=0>(rows1, ends, two, four)
+    q0 = MatMul(x, w)
+    q1 = Reshape(q0, heads)
+    q = Transpose<perm=[0,2,1,3]>(q1)
+    k = Transpose<perm=[0,2,3,1]>(q1)
+    scores = MatMul(q, k)
+    square = Concat<axis=0>(rows1, second, ends, ends)
+    known = Cast<to=9>(mask)
+    known4 = Unsqueeze(known, middle)
+    spread = Expand(known4, square)
+    masked = Where(spread, scores, low)
+    shares = Softmax<axis=-1>(masked)
+    mixed = MatMul(shares, q)
+    back = Transpose<perm=[0,2,1,3]>(mixed)
+    flat = Concat<axis=0>(rows1, ends, rest)
+    y = Reshape(back, flat)
+}"""
+# A causal mask, as two exporters write it.
+CAUSAL = """(float[words,4] x) => (float[] y, float[] z) {
+    all = Shape(x)
+    length = Gather(all, zero)
+    t = Transpose(x)
+    scores = MatMul(x, t)
+    numbers = Range(zero, length, one)
+    columns = Unsqueeze(numbers, first)
+    lines = Unsqueeze(numbers, second)
+    allowed = LessOrEqual(columns, lines)
+    masked = Where(allowed, scores, low)
+    y = Softmax<axis=-1>(masked)
+    z = Trilu<upper=0>(scores)
+}"""
+# A U-shape: the lower picture is resized to twice its size and padded to the upper one's.
+PADDED = """(float[batch,3,height,width] x) => (float[] y) {
+    upper = Conv<pads=[1,1,1,1]>(x, w)
+    half = MaxPool<kernel_shape=[2,2], strides=[2,2]>(upper)
+    lower = Conv<pads=[1,1,1,1]>(half, v)
+    back = Resize<mode="nearest", coordinate_transformation_mode="asymmetric",
+                  nearest_mode="floor">(lower, , twice)
+    wanted = Shape(upper)
+    have = Shape(back)
+    missing = Sub(wanted, have)
+    left = Div(missing, two)
+    right = Sub(missing, left)
+    widths = Concat<axis=0>(left, right)
+    padded = Pad(back, widths)
+    joined = Concat<axis=1>(upper, padded)
+    sum = Conv(joined, u)
+    y = Relu(sum)
+}"""
+# A detector: places of a grid beside what is found there; sides have to be even.
+GRID = """(float[batch,3,height,width] x) => (float[] y) {
+    small = Conv<strides=[2,2], pads=[1,1,1,1]>(x, w)
+    up = Resize<mode="nearest", coordinate_transformation_mode="asymmetric",
+                nearest_mode="floor">(small, , twice)
+    both = Concat<axis=1>(x, up)
+    f = Conv(both, u)
+    all = Shape(f)
+    rows = Gather(all, two0)
+    columns = Gather(all, three0)
+    batch = Gather(all, zero)
+    down0 = Range(zero, rows, one)
+    down1 = Cast<to=1>(down0)
+    down = Unsqueeze(down1, second)
+    right0 = Range(zero, columns, one)
+    right1 = Cast<to=1>(right0)
+    right = Unsqueeze(right1, first)
+    ends0 = Unsqueeze(rows, first)
+    ends1 = Unsqueeze(columns, first)
+    grid = Concat<axis=0>(ends0, ends1)
+    a = Expand(down, grid)
+    b = Expand(right, grid)
+    ab = Concat<axis=0>(a, b)
+    points = Reshape(ab, pairs)
+    batch1 = Unsqueeze(batch, first)
+    form = Concat<axis=0>(batch1, pairs)
+    found = Reshape(f, form)
+    y = Add(found, points)
+}"""
+SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
+           "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
+PICTURE = {"twice": np.array([1, 1, 2, 2], np.float32), **SCALARS}
+NETWORKS = {
+    "attention": (ATTENTION, {
+        **SCALARS, **weights(1, table=(30, 8), positions=(24, 8), w=(8, 8)),
+        "places": np.arange(24).reshape(1, 24), "four": np.array([4]),
+        "middle": np.array([1, 2]), "rest": np.array([-1])}),
+    "causal": (CAUSAL, SCALARS),
+    "padded": (PADDED, {**PICTURE, "two": np.array(2),
+                        **weights(2, w=(4, 3, 3, 3), v=(4, 4, 3, 3), u=(2, 8, 1, 1))}),
+    "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
+                    "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
+UNSEEN = {
+    "attention": [{"batch": 1, "words": 24}, {"batch": 4, "words": 1}, {"batch": 1, "words": 10}],
+    "causal": [{"words": 1}, {"words": 33}],
+    "padded": [{"batch": 1, "height": 41, "width": 20}, {"batch": 2, "height": 22, "width": 35}],
+    "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
+LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
+          "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
+          "padded": ("batch", {"least": 1, "most": 4096, "step": 1}),
+          "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The folder with what was made of each network, and the sizes that it is for."""
+    folder = tmp_path_factory.mktemp("open")
+    sizes, requests = {}, []
+    for name, (text, constants) in NETWORKS.items():
+        path = save_network(folder / f"{name}.onnx", text, constants, 18)
+        sizes[name] = open_sizes(read_model(path), {})
+        (folder / name).mkdir()
+        requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request("open"),
+                         "target": "llvm", "opt_level": 3, "kernels": "stock", "cc": "g++",
+                         "directory": str(folder / name)})
+    answers = tvm_process.call("compile_many_relax", None, requests=requests)["results"]
+    assert not [answer["error"] for answer in answers if "error" in answer]
+    return folder, sizes
+
+
+def inputs_of(found: OpenSizes, sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(sum(sizes.values()))
+    shapes = shapes_of(found.inputs, sizes)
+    return {name: random.integers(0, 2 if name == "mask" else 30, shape)
+            if name in ("ids", "mask") else random.standard_normal(shape).astype(np.float32)
+            for name, shape in shapes.items()}
+
+
+def test_outputs_are_right_at_sizes_that_the_compiler_has_not_seen(compiled):
+    folder, found = compiled
+    requests, wanted = [], []
+    for name, tried in UNSEEN.items():
+        given = []
+        for index, sizes in enumerate(tried):
+            assert sizes not in found[name].samples
+            inputs = inputs_of(found[name], sizes)
+            given.append(str(folder / name / f"in{index}.npz"))
+            np.savez(given[-1], *inputs.values())
+            wanted.append((folder / name / f"{index}.npz",
+                           run_onnxruntime(folder / f"{name}.onnx", inputs)))
+        requests.append({"library": str(folder / name / "model.so"), "inputs": given,
+                         "outputs": str(folder / name)})
+    tvm_process.call("run_many_relax", None, requests=requests)
+    for path, expected in wanted:
+        with np.load(path) as file:
+            for have, want in zip((file[k] for k in file.files), expected, strict=True):
+                assert have.shape == want.shape, path
+                np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4, err_msg=str(path))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_sizes_a_network_takes_is_known(compiled, name):
+    symbol, limits = LIMITS[name]
+    assert compiled[1][name].limits()[symbol] == limits
+
+
+@pytest.mark.parametrize("name, sizes, said", [
+    ("attention", {"batch": 1, "words": 25}, "'words' of the input 'ids' is 25.*for 1 to 24"),
+    ("grid", {"batch": 1, "height": 4, "width": 7}, "'width' of .* 7.*in steps of 2")])
+def test_other_sizes_are_refused_by_name(compiled, tmp_path, name, sizes, said):
+    folder, found = compiled
+    np.savez(tmp_path / "in.npz", *inputs_of(found[name], sizes).values())
+    with pytest.raises(ToolError, match=said):
+        tvm_process.call("run_relax", None, library=str(folder / name / "model.so"),
+                         inputs=[str(tmp_path / "in.npz")], outputs=str(tmp_path))
