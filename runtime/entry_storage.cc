@@ -159,6 +159,14 @@ void EntryStorage::download(std::size_t entry, void* to) const {
   device.device().download(data(entry), 0, to, graph_.entries[entry].bytes);
 }
 
+void EntryStorage::place_at(std::size_t entry, void* handle) { move(entry, handle, nullptr); }
+
+void EntryStorage::place_home(std::size_t entry) {
+  for (const auto& placement : placements_) {
+    if (&placement->device() == devices_[entry]) place_at(entry, placement->handles()[entry]);
+  }
+}
+
 void EntryStorage::move_to(std::size_t entry, const Tensor& tensor) {
   move(entry, tensor.data(), std::make_shared<Tensor>(tensor));
   read_only_[entry] = false;
@@ -176,7 +184,10 @@ void EntryStorage::move(std::size_t entry, void* data, const std::shared_ptr<voi
   const std::size_t root = plan_.root[entry];
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     if (plan_.root[i] != root) continue;
-    arguments_[i].data = static_cast<char*>(data) + (plan_.offset[i] - plan_.offset[entry]);
+    // On a device nothing shares memory but what is the same place.
+    const std::size_t distance =
+        devices_[entry] != nullptr ? 0 : plan_.offset[i] - plan_.offset[entry];
+    arguments_[i].data = static_cast<char*>(data) + distance;
     owners_[i] = owner;
   }
 }

@@ -55,6 +55,11 @@ class EntryStorage {
   void upload(std::size_t entry, const void* from);
   void download(std::size_t entry, void* to) const;
 
+  // Moves an entry on a device, and all that lies in the same memory with it, to memory with this
+  // handle, which the caller keeps; and back to its own place.
+  void place_at(std::size_t entry, void* handle);
+  void place_home(std::size_t entry);
+
   // Moves an entry, and all that lies in the same memory with it, to `tensor`'s memory. This and
   // what follows is for entries on the CPU.
   void move_to(std::size_t entry, const Tensor& tensor);

@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -44,8 +47,10 @@ class GraphExecutor::Impl {
   Tensor argument(std::size_t index);
   void set_argument(std::size_t index, const Tensor& tensor);
   void set_argument_zero_copy(std::size_t index, const Tensor& tensor);
+  void set_input_zero_copy(std::size_t index, const DeviceTensor& tensor);
   Tensor output(std::size_t index);
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
+  void set_output_zero_copy(std::size_t index, const DeviceTensor& tensor);
 
   void set_threads(std::shared_ptr<ThreadPool> threads);
   void run();
@@ -86,6 +91,13 @@ class GraphExecutor::Impl {
   void check_waiting() const;
   void run_calls();
   void start_calls();
+  void or_no_outputs(const std::function<void()>& work);
+  void check_output_memory(std::size_t index, const void* given) const;
+  void check_device_memory(const TensorInfo& info, std::size_t entry,
+                           const DeviceTensor& tensor) const;
+  void check_overlaps();
+  void place_on_device(std::size_t entry, const DeviceTensor& tensor);
+  void bring_home(std::size_t entry);
   bool on_device(std::size_t entry) const { return now_->entries.device_of(entry) != nullptr; }
   std::size_t argument_entry(std::size_t argument) const;
   std::shared_ptr<ThreadPool> pool() const;
@@ -111,6 +123,9 @@ class GraphExecutor::Impl {
   std::vector<TensorInfo> outputs_;
   std::vector<const void*> output_memory_;  // what the caller gave for each; null: nothing yet
   std::vector<bool> placed_by_caller_;      // entries that are parameters or inputs
+  std::map<std::size_t, DeviceTensor> on_devices_;  // that the caller gave, by entry
+  bool overlaps_checked_ = true;
+  std::exception_ptr failure_;  // of the last run on a device: there are no outputs
 };
 
 }  // namespace run_model

@@ -7,6 +7,7 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
+#include "runtime/devices/device_memory_view.h"
 #include "runtime/executor_impl.h"
 #include "runtime/relax/interpreter.h"
 #include "runtime/relax/relax_source.h"
@@ -220,6 +221,7 @@ std::size_t GraphExecutor::Impl::input_index(std::string_view name) const {
 Tensor GraphExecutor::Impl::input(std::size_t index) {
   const std::size_t argument = argument_of_input(index);
   if (const std::size_t entry = argument_entry(argument); on_device(entry)) {
+    bring_home(entry);
     set_[argument] = true;
     return now_->sides.to_write(entry, true);
   }
@@ -234,6 +236,7 @@ void GraphExecutor::Impl::set_input(std::size_t index, const Tensor& tensor) {
   if (!takes_shape(argument, tensor, false)) return;
   const std::size_t entry = argument_entry(argument);
   set_[argument] = true;
+  if (on_device(entry)) bring_home(entry);
   copy(tensor, on_device(entry) ? now_->sides.to_write(entry, false) : input(index));
 }
 
@@ -249,6 +252,7 @@ void GraphExecutor::Impl::set_argument(std::size_t index, const Tensor& tensor) 
   if (!takes_shape(index, tensor, false)) return;
   const std::size_t entry = argument_entry(index);
   set_[index] = true;
+  if (on_device(entry)) bring_home(entry);
   copy(tensor, on_device(entry) ? now_->sides.to_write(entry, false) : argument(index));
 }
 
@@ -256,6 +260,7 @@ void GraphExecutor::Impl::set_argument_zero_copy(std::size_t index, const Tensor
   if (tensor.defined()) check_buffer_alignment(arguments_.at(index), tensor);
   if (!takes_shape(index, tensor, true)) return;
   if (const std::size_t entry = argument_entry(index); on_device(entry)) {
+    bring_home(entry);
     now_->sides.write_from(entry, tensor);
     set_[index] = true;
     return;
@@ -265,7 +270,77 @@ void GraphExecutor::Impl::set_argument_zero_copy(std::size_t index, const Tensor
   set_[index] = true;
 }
 
+// Of another device or form than the entry.
+void GraphExecutor::Impl::check_device_memory(const TensorInfo& info, std::size_t entry,
+                                              const DeviceTensor& tensor) const {
+  const OpenDevice* device = now_->entries.device_of(entry);
+  if (!tensor.defined()) {
+    throw Error(ErrorKind::kMismatch, "an empty tensor was given for " + in_quotes(info.name));
+  }
+  if (device != &tensor.memory()->device()) {
+    throw Error(ErrorKind::kMismatch,
+                "the memory given for " + in_quotes(info.name) + " is on " + tensor.device_name() +
+                    ", but the model has it " +
+                    (device == nullptr ? "in the CPU's memory" : "on " + device->name()),
+                "give a tensor of the host, or load the model on that device");
+  }
+  if (tensor.shape() != info.shape || !same_dtype(tensor.dtype(), info.dtype)) {
+    throw Error(ErrorKind::kMismatch,
+                in_quotes(info.name) + " is " + tensor_form_name(info.dtype, info.shape) +
+                    ", but " + tensor_form_name(tensor.dtype(), tensor.shape()) + " was given");
+  }
+}
+
+// Of what the caller gave nothing that is written may be what something else is. Seen when it is
+// run: two tensors that take turns are given one after the other.
+void GraphExecutor::Impl::check_overlaps() {
+  if (overlaps_checked_) return;
+  const MemoryPlan& plan = now_->entries.plan();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const std::size_t entry = now_->model.graph.outputs[i];
+    const auto written = on_devices_.find(entry);
+    if (written == on_devices_.end()) continue;
+    for (const auto& [other, given] : on_devices_) {
+      if (plan.root[other] == plan.root[entry]) continue;
+      if (!written->second.memory()->overlaps(*given.memory())) continue;
+      throw Error(ErrorKind::kMismatch,
+                  "the memory given for " + in_quotes(outputs_[i].name) +
+                      " overlaps what another output or an input was given",
+                  "give each memory of its own; for a state, two tensors in turns");
+    }
+  }
+  overlaps_checked_ = true;
+}
+
+// What was recorded refers to the memory that the entry had.
+void GraphExecutor::Impl::place_on_device(std::size_t entry, const DeviceTensor& tensor) {
+  if (now_->entries.data(entry) != tensor.memory()->handle()) {
+    now_->device_run.forget();
+    now_->entries.place_at(entry, tensor.memory()->handle());
+  }
+  now_->sides.leave(entry);
+  on_devices_[entry] = tensor;
+  overlaps_checked_ = false;
+}
+
+void GraphExecutor::Impl::bring_home(std::size_t entry) {
+  const auto given = on_devices_.find(entry);
+  if (given == on_devices_.end()) return;
+  now_->device_run.forget();
+  now_->entries.place_home(entry);
+  on_devices_.erase(given);
+}
+
+void GraphExecutor::Impl::set_input_zero_copy(std::size_t index, const DeviceTensor& tensor) {
+  const std::size_t argument = argument_of_input(index);
+  const std::size_t entry = argument_entry(argument);
+  check_device_memory(arguments_[argument], entry, tensor);
+  place_on_device(entry, tensor);
+  set_[argument] = true;
+}
+
 Tensor GraphExecutor::Impl::output(std::size_t index) {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
   if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
   const std::size_t entry = now_->model.graph.outputs.at(index);
   return on_device(entry) ? now_->sides.to_read(entry) : now_->entries.tensor(entry);
@@ -279,6 +354,26 @@ void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& 
   }
   check_form(outputs_.at(index), tensor, "output ");
   check_buffer_alignment(outputs_[index], tensor);
+  check_output_memory(index, tensor.data());
+  if (const std::size_t entry = now_->model.graph.outputs[index]; on_device(entry)) {
+    bring_home(entry);
+    now_->sides.read_into(entry, tensor);
+  } else {
+    now_->entries.move_to(entry, tensor);
+  }
+  output_memory_[index] = tensor.data();
+}
+
+void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const DeviceTensor& tensor) {
+  const std::size_t entry = now_->model.graph.outputs.at(index);
+  check_device_memory(outputs_[index], entry, tensor);
+  check_output_memory(index, tensor.memory()->handle());
+  place_on_device(entry, tensor);
+  output_memory_[index] = tensor.memory()->handle();
+}
+
+// Whether an output can be written there.
+void GraphExecutor::Impl::check_output_memory(std::size_t index, const void* given) const {
   const std::size_t entry = now_->model.graph.outputs[index];
   if (placed_by_caller_[now_->model.plan.alias_of[entry]]) {
     throw Error(ErrorKind::kMismatch, "output " + std::to_string(index) +
@@ -286,7 +381,7 @@ void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& 
   }
   for (std::size_t other = 0; other < outputs_.size(); ++other) {
     const void* memory = output_memory_[other];
-    if (other == index || memory == nullptr || memory == tensor.data()) continue;
+    if (other == index || memory == nullptr || memory == given) continue;
     if (now_->model.plan.alias_of[now_->model.graph.outputs[other]] !=
         now_->model.plan.alias_of[entry])
       continue;
@@ -295,12 +390,6 @@ void GraphExecutor::Impl::set_output_zero_copy(std::size_t index, const Tensor& 
                     std::to_string(other) + ", which is written to other memory already",
                 "give both the same memory, or copy one of them");
   }
-  if (on_device(entry)) {
-    now_->sides.read_into(entry, tensor);
-  } else {
-    now_->entries.move_to(entry, tensor);
-  }
-  output_memory_[index] = tensor.data();
 }
 
 MemoryAccount GraphExecutor::Impl::memory() const {
@@ -349,8 +438,20 @@ void GraphExecutor::Impl::run_async() {
 void GraphExecutor::Impl::wait() {
   if (!now_->device_run.uses_devices()) return;
   const auto locks = now_->device_run.lock();
-  now_->sides.download();
-  now_->device_run.wait();
+  or_no_outputs([this] {
+    now_->sides.download();
+    now_->device_run.wait();
+  });
+}
+
+// A run that failed leaves numbers that are no outputs.
+void GraphExecutor::Impl::or_no_outputs(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
 }
 
 void GraphExecutor::Impl::run_calls() {
@@ -371,9 +472,13 @@ void GraphExecutor::Impl::start_calls() {
   const auto locks = now_->device_run.lock();
   const std::shared_ptr<ThreadPool> threads = pool();
   CurrentPool use(*threads);
-  now_->sides.upload();
-  now_->sides.note_change();
-  now_->device_run.start();
+  check_overlaps();
+  failure_ = nullptr;
+  or_no_outputs([this] {
+    now_->sides.upload();
+    now_->sides.note_change();
+    now_->device_run.start();
+  });
 }
 
 // On devices it is done when this returns.
@@ -454,7 +559,13 @@ void GraphExecutor::set_input_zero_copy(std::size_t index, const Tensor& tensor)
   impl_->set_argument_zero_copy(impl_->argument_of_input(index), tensor);
 }
 Tensor GraphExecutor::input(std::size_t index) { return impl_->input(index); }
+void GraphExecutor::set_input_zero_copy(std::size_t index, const DeviceTensor& tensor) {
+  impl_->set_input_zero_copy(index, tensor);
+}
 void GraphExecutor::set_output_zero_copy(std::size_t index, const Tensor& tensor) {
+  impl_->set_output_zero_copy(index, tensor);
+}
+void GraphExecutor::set_output_zero_copy(std::size_t index, const DeviceTensor& tensor) {
   impl_->set_output_zero_copy(index, tensor);
 }
 Tensor GraphExecutor::output(std::size_t index) const { return impl_->output(index); }

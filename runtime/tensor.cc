@@ -7,6 +7,7 @@
 #include <new>
 
 #include <run_model/error.h>
+#include "runtime/dlpack_form.h"
 #include "runtime/float16.h"
 
 namespace run_model {
@@ -21,17 +22,6 @@ struct DlpackContext {
   Tensor tensor;
   DLManagedTensor managed{};
 };
-
-bool is_dense(const DLTensor& tensor) {
-  if (tensor.strides == nullptr) return true;
-  std::int64_t expected = 1;
-  for (int i = tensor.ndim - 1; i >= 0; --i) {
-    // The stride of a dimension of one element is never used.
-    if (tensor.shape[i] > 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
 
 template <typename T, typename Convert>
 std::vector<double> convert(const Tensor& tensor, Convert to_number) {
@@ -83,15 +73,7 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
                                           std::to_string(source.device.device_type) +
                                           " was given, expected one in CPU memory");
   }
-  if (source.ndim < 0 || (source.ndim > 0 && source.shape == nullptr)) {
-    throw Error(ErrorKind::kMismatch, "a DLPack tensor without a shape was given");
-  }
-  if (!is_dense(source)) {
-    throw Error(ErrorKind::kMismatch, "a strided tensor was given, expected a dense row-major one",
-                "make it contiguous first");
-  }
-  std::vector<std::int64_t> shape(source.shape, source.shape + source.ndim);
-  tensor_bytes(shape, source.dtype);
+  std::vector<std::int64_t> shape = dense_shape(source);
   // From here on nothing but the shared_ptr's own allocation can fail, and it calls the deleter
   // then.
   std::shared_ptr<void> owner(managed, [](DLManagedTensor* m) {

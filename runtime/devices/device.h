@@ -18,6 +18,7 @@
 
 #include <dlpack/dlpack.h>
 
+#include <run_model/device_tensor.h>
 #include <run_model/packed_function.h>
 #include "runtime/devices/device_code.h"
 
@@ -47,6 +48,13 @@ struct LaunchSize {
   std::uint64_t dynamic_shared_bytes = 0;
 };
 
+// Memory as the driver's own interface has it, in the form that DLPack asks for: `base` is a CUDA
+// address, a cl_mem or a VkBuffer.
+struct NativeMemory {
+  void* base = nullptr;
+  std::size_t offset = 0;
+};
+
 class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
@@ -73,6 +81,10 @@ class Device {
   virtual DLDevice id() const = 0;
   virtual const DeviceInfo& info() const = 0;
 
+  // Throws the sentence of the failure after which the device is of no use any more, if there was
+  // one; so does everything else that can fail.
+  virtual void require_alive() const = 0;
+
   // Memory is known by an opaque handle, which compiled code takes for the data pointer of a
   // tensor: not null, and a multiple of 64 (compiled code asserts it). Allocated memory is zeroed.
   virtual void* allocate(std::size_t bytes) = 0;
@@ -80,7 +92,15 @@ class Device {
   // part_alignment(). It does not keep `memory`, which must be freed after it.
   virtual void* part(void* memory, std::size_t offset, std::size_t bytes) = 0;
   virtual std::size_t part_alignment() const = 0;
-  // Of allocate() or part(). Waits for what uses it.
+  // A handle for `bytes` bytes of memory that the application made, which stays the application's.
+  // The offset is a multiple of adopted_alignment(). Throws Error(kMismatch) for what is no memory
+  // of this device, or has no room for so many.
+  virtual void* adopt(const NativeMemory& memory, std::size_t bytes) = 0;
+  virtual std::size_t adopted_alignment() const { return part_alignment(); }
+  // What a handle of allocate(), part() or adopt() stands for.
+  virtual NativeMemory native(const void* memory) const = 0;
+  virtual DeviceHandles native_handles() const = 0;
+  // Of allocate(), part() or adopt(). Waits for what uses it.
   virtual void free(void* memory) noexcept = 0;
   virtual std::size_t allocated_bytes() const = 0;
 

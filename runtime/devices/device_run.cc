@@ -21,6 +21,7 @@ bool DeviceRun::recordable() const {
 }
 
 void DeviceRun::start() {
+  for (const auto& device : model_.devices) device->device().require_alive();
   if (recording_ != nullptr) {
     recording_->replay();
   } else {
@@ -38,6 +39,13 @@ void DeviceRun::start() {
   }
   if (runs_ < 2) ++runs_;
   for (const auto& device : model_.devices) device->device().submit();
+}
+
+void DeviceRun::forget() {
+  const auto locks = lock();
+  wait();
+  recording_ = nullptr;
+  runs_ = 0;
 }
 
 void DeviceRun::wait() {

@@ -28,6 +28,10 @@ class DeviceRun {
   void start();
   void wait();
 
+  // After the memory of an entry has changed: waits for what uses the old one, and notes the
+  // launches anew.
+  void forget();
+
  private:
   bool recordable() const;
 

@@ -16,6 +16,10 @@ void HostSides::fetch(std::size_t entry, Side& side) {
 }
 
 Tensor HostSides::to_write(std::size_t entry, bool before_each_run) {
+  // What the caller gave is not ours to write to.
+  if (const auto known = sides_.find(entry); known != sides_.end() && known->second.is_callers) {
+    sides_.erase(known);
+  }
   Side& side = side_of(entry);
   side.write_once = true;
   side.write_always = side.write_always || before_each_run;
@@ -32,6 +36,7 @@ Tensor HostSides::to_read_and_write(std::size_t entry) {
 void HostSides::write_from(std::size_t entry, const Tensor& tensor) {
   Side& side = sides_[entry];
   side.tensor = tensor;
+  side.is_callers = true;
   side.write_always = true;
 }
 
@@ -47,6 +52,13 @@ void HostSides::read_into(std::size_t entry, const Tensor& tensor) {
   side.tensor = tensor;
   side.read = true;
   side.stale = true;
+}
+
+void HostSides::leave(std::size_t entry) {
+  const auto known = sides_.find(entry);
+  if (known == sides_.end()) return;
+  known->second.write_once = known->second.write_always = known->second.read = false;
+  known->second.stale = true;
 }
 
 void HostSides::upload() {

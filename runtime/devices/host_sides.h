@@ -27,6 +27,10 @@ class HostSides {
   Tensor to_read(std::size_t entry);
   void read_into(std::size_t entry, const Tensor& tensor);
 
+  // The caller has the entry's memory on the device: nothing is copied to it, and from it what
+  // to_read() asks for from now on.
+  void leave(std::size_t entry);
+
   // Before and after the graph's functions. A node may be run on its own too: what is read then is
   // copied when it is asked for.
   void upload();
@@ -39,7 +43,8 @@ class HostSides {
     bool write_once = false;
     bool write_always = false;
     bool read = false;
-    bool stale = true;  // the device has other values
+    bool is_callers = false;  // the tensor
+    bool stale = true;        // the device has other values
   };
 
   Side& side_of(std::size_t entry);

@@ -26,6 +26,8 @@ void find_all(DriverLibrary& library, Api& api) {
   library.find(api.capture_begin, "cuStreamBeginCapture_v2");
   library.find(api.capture_end, "cuStreamEndCapture");
   library.find(api.allocate, "cuMemAlloc_v2");
+  library.find(api.pointer_attribute, "cuPointerGetAttribute");
+  library.find(api.address_range, "cuMemGetAddressRange_v2");
   library.find(api.free, "cuMemFree_v2");
   library.find(api.fill, "cuMemsetD8Async");
   library.find(api.upload, "cuMemcpyHtoDAsync_v2");

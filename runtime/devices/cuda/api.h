@@ -22,6 +22,7 @@ using GraphExec = struct GraphExecObject*;
 
 // CUresult.
 inline constexpr Result kSuccess = 0;
+inline constexpr Result kInvalidValue = 1;
 inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNoBinaryForGpu = 209;
@@ -53,6 +54,10 @@ enum class FunctionAttribute : int {
   kStaticShared = 1,
   kDynamicShared = 8,  // the most that a launch may ask for, which can be set
 };
+
+// CUpointer_attribute, and a CUmemorytype.
+enum class PointerAttribute : int { kMemoryType = 2, kDeviceOrdinal = 9 };
+inline constexpr unsigned kDeviceMemory = 2;
 
 // CUjit_option.
 enum class JitOption : int { kErrorLog = 5, kErrorLogBytes = 6 };
@@ -86,6 +91,8 @@ struct Api {
   Result (*capture_end)(Stream stream, Graph* graph);
 
   Result (*allocate)(Pointer* memory, std::size_t bytes);
+  Result (*pointer_attribute)(void* value, PointerAttribute attribute, Pointer memory);
+  Result (*address_range)(Pointer* base, std::size_t* bytes, Pointer memory);
   Result (*free)(Pointer memory);
   Result (*fill)(Pointer memory, unsigned char value, std::size_t bytes, Stream stream);
   Result (*upload)(Pointer to, const void* from, std::size_t bytes, Stream stream);

@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include <run_model/error.h>
-
 namespace run_model::cuda {
 namespace {
 
@@ -20,8 +18,8 @@ constexpr Result kLaunchTimeout = 702;
 }  // namespace
 
 GpuContext::GpuContext(const Api& api, DeviceNumber device, std::string label)
-    : api_(api), device_(device), label_(std::move(label)) {
-  check(api_.context_retain(&context_, device_), "opening it");
+    : api_(api), device_(device), failures_(std::move(label)) {
+  check(api_.context_retain(&context_, device_), "being opened");
   try {
     const CurrentContext current(*this);
     check(api_.stream_create(&stream_, kStreamNonBlocking), "making a stream");
@@ -40,27 +38,16 @@ GpuContext::~GpuContext() {
   api_.context_release(device_);
 }
 
-void GpuContext::require_alive() const {
-  if (lost_by_.empty()) return;
-  throw Error(ErrorKind::kModel, label_ + " was lost before: " + lost_by_,
-              "start the program again; the kernel's log (dmesg) may say more");
-}
-
-void GpuContext::check(Result result, const char* doing) {
-  if (result == kSuccess) return;
-  require_alive();
-  const std::string text = result_text(api_, result);
-  std::string hint;
+void GpuContext::fail(Result result, const std::string& doing) {
+  DeviceFault fault = DeviceFault::kOther;
+  if (result == kOutOfMemory) fault = DeviceFault::kOutOfMemory;
   if (std::find(kSticky.begin(), kSticky.end(), result) != kSticky.end()) {
-    lost_by_ = text;
-    hint = result == kLaunchTimeout
-               ? "a GPU that also draws the screen ends what takes seconds: use another one"
-               : "start the program again; the kernel's log (dmesg) may say more";
+    fault = result == kLaunchTimeout ? DeviceFault::kTimeOut : DeviceFault::kLost;
   }
-  throw Error(ErrorKind::kModel, label_ + " failed in " + doing + ": " + text, hint);
+  failures_.fail(fault, doing, result_text(api_, result));
 }
 
-void GpuContext::wait() { check(api_.stream_wait(stream_), "computing"); }
+void GpuContext::wait() { check(api_.stream_wait(stream_), "running kernels"); }
 
 CurrentContext::CurrentContext(GpuContext& gpu) : api_(gpu.api_) {
   gpu.require_alive();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/devices/cuda/api.h"
+#include "runtime/devices/device_failures.h"
 
 namespace run_model::cuda {
 
@@ -17,14 +18,18 @@ class GpuContext {
 
   const Api& api() const { return api_; }
   Stream stream() const { return stream_; }
-  const std::string& label() const { return label_; }
+  Context context() const { return context_; }
+  const std::string& label() const { return failures_.device(); }
 
-  // Throws Error(kModel) "<label> failed in <doing>: <result>". After what CUDA calls a sticky
-  // error nothing can be done with the context: every later call throws that the device was lost.
-  void check(Result result, const char* doing);
+  // Throws Error(kModel) that names the device. After what CUDA calls a sticky error nothing can be
+  // done with the context: the device is lost.
+  void check(Result result, const char* doing) {
+    if (result != kSuccess) [[unlikely]]
+      fail(result, doing);
+  }
+  [[noreturn]] void fail(Result result, const std::string& doing);
 
-  // Throws where the device was lost.
-  void require_alive() const;
+  void require_alive() const { failures_.require_alive(); }
 
   // Until the stream is empty.
   void wait();
@@ -32,10 +37,9 @@ class GpuContext {
  private:
   const Api& api_;
   DeviceNumber device_;
-  std::string label_;
+  DeviceFailures failures_;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
-  std::string lost_by_;  // empty where it was not
 
   friend class CurrentContext;
 };

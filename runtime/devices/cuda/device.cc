@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include <run_model/tensor.h>
 #include "runtime/devices/cuda/context.h"
 #include "runtime/devices/cuda/memory.h"
 #include "runtime/devices/cuda/programs.h"
@@ -37,6 +38,7 @@ class CudaDevice final : public Device {
 
   DLDevice id() const override { return id_; }
   const DeviceInfo& info() const override { return info_; }
+  void require_alive() const override { gpu_->require_alive(); }
 
   void* allocate(std::size_t bytes) override {
     const CurrentContext current(*gpu_);
@@ -46,6 +48,17 @@ class CudaDevice final : public Device {
     return memory_.part(memory, offset, bytes);
   }
   std::size_t part_alignment() const override { return Memory::kAlignment; }
+  void* adopt(const NativeMemory& memory, std::size_t bytes) override {
+    const CurrentContext current(*gpu_);
+    return memory_.adopt(memory, bytes, id_.device_id);
+  }
+  std::size_t adopted_alignment() const override { return kTensorAlignment; }
+  NativeMemory native(const void* memory) const override { return {const_cast<void*>(memory), 0}; }
+  DeviceHandles native_handles() const override {
+    DeviceHandles handles;
+    handles.cuda_context = gpu_->context();
+    return handles;
+  }
   void free(void* memory) noexcept override {
     try {
       const CurrentContext current(*gpu_);

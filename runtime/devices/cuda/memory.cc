@@ -4,6 +4,7 @@
 #include <string>
 
 #include <run_model/error.h>
+#include <run_model/tensor.h>
 
 namespace run_model::cuda {
 
@@ -13,14 +14,11 @@ void* Memory::allocate(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   Pointer address = 0;
   const Result result = api.allocate(&address, size);
-  if (result == kOutOfMemory) {
-    throw Error(ErrorKind::kModel,
-                gpu_->label() + " has no room for " + std::to_string(size) +
-                    " bytes more: it has " + std::to_string(total_bytes_) + ", of which " +
-                    std::to_string(allocated_) + " are in use here",
-                "end other programs that use it, or take a smaller model");
+  if (result != kSuccess) {
+    gpu_->fail(result, "allocating " + std::to_string(size) + " bytes, of " +
+                           std::to_string(total_bytes_) + " of which " +
+                           std::to_string(allocated_) + " are in use here");
   }
-  gpu_->check(result, "allocating memory");
   auto* memory = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
   allocations_.emplace(memory, size);
   allocated_ += size;
@@ -34,7 +32,40 @@ void* Memory::part(void* memory, std::size_t offset, std::size_t /*bytes*/) {
   return handle;
 }
 
+void* Memory::adopt(const NativeMemory& memory, std::size_t bytes, int device) {
+  const auto refuse = [this](const std::string& what, const std::string& hint = "") {
+    throw Error(ErrorKind::kMismatch,
+                "the memory that was given as that of " + gpu_->label() + " " + what, hint);
+  };
+  const Api& api = gpu_->api();
+  const Pointer start = address(memory.base, memory.offset);
+  unsigned type = 0;
+  Result result = api.pointer_attribute(&type, PointerAttribute::kMemoryType, start);
+  if (start == 0 || result == kInvalidValue || (result == kSuccess && type != kDeviceMemory)) {
+    refuse("is none that CUDA has allocated on a device");
+  }
+  gpu_->check(result, "looking at memory of the application");
+  int ordinal = 0;
+  result = api.pointer_attribute(&ordinal, PointerAttribute::kDeviceOrdinal, start);
+  gpu_->check(result, "looking at memory of the application");
+  if (ordinal != device) refuse("is on cuda:" + std::to_string(ordinal));
+  if (start % kTensorAlignment != 0) {
+    refuse("does not begin at a multiple of " + std::to_string(kTensorAlignment) + " bytes");
+  }
+  Pointer base = 0;
+  std::size_t size = 0;
+  gpu_->check(api.address_range(&base, &size, start), "looking at memory of the application");
+  if (bytes > size - static_cast<std::size_t>(start - base)) {
+    refuse("has " + std::to_string(size - static_cast<std::size_t>(start - base)) + " bytes, but " +
+           std::to_string(bytes) + " are needed");
+  }
+  void* handle = static_cast<char*>(memory.base) + memory.offset;
+  ++parts_[handle];
+  return handle;
+}
+
 void Memory::free(void* memory) noexcept {
+  gpu_->api().stream_wait(gpu_->stream());
   // Parts are freed before what they are of.
   const auto part = parts_.find(memory);
   if (part != parts_.end()) {
@@ -43,7 +74,6 @@ void Memory::free(void* memory) noexcept {
   }
   const auto found = allocations_.find(memory);
   if (found == allocations_.end()) return;
-  gpu_->api().stream_wait(gpu_->stream());
   gpu_->api().free(address(memory, 0));
   allocated_ -= found->second;
   allocations_.erase(found);

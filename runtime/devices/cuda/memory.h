@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/devices/cuda/context.h"
+#include "runtime/devices/device.h"
 
 namespace run_model::cuda {
 
@@ -21,6 +22,8 @@ class Memory {
 
   void* allocate(std::size_t bytes);
   void* part(void* memory, std::size_t offset, std::size_t bytes);
+  // Memory of the application on the device of this number; see Device::adopt.
+  void* adopt(const NativeMemory& memory, std::size_t bytes, int device);
   void free(void* memory) noexcept;
   // Gives back what was not freed.
   void free_all() noexcept;
@@ -37,7 +40,8 @@ class Memory {
   std::size_t total_bytes_;
   std::size_t allocated_ = 0;
   std::map<void*, std::size_t> allocations_;
-  // How many parts begin at an address: one at offset 0 has the address of the allocation.
+  // How many parts, and pieces of the application's memory, begin at an address: one at offset 0
+  // has the address of the allocation.
   std::map<void*, std::size_t> parts_;
 };
 

@@ -62,9 +62,8 @@ class CudaKernel final : public DeviceKernel {
         gpu_.api().launch(function_, u(size.groups[0]), u(size.groups[1]), u(size.groups[2]),
                           u(threads[0]), u(threads[1]), u(threads[2]), u(size.dynamic_shared_bytes),
                           gpu_.stream(), pointers_.empty() ? nullptr : pointers_.data(), nullptr);
-    if (result != kSuccess) [[unlikely]] {
-      gpu_.check(result, ("launching the kernel " + in_quotes(kernel_.name)).c_str());
-    }
+    if (result != kSuccess) [[unlikely]]
+      gpu_.fail(result, "launching kernel " + in_quotes(kernel_.name));
   }
 
  private:

@@ -56,7 +56,7 @@ constexpr std::array kOpenClCodes = {
 }  // namespace
 
 const OpenClApi& opencl_api() {
-  static const OpenClApi api = load_opencl();
+  static OpenClApi api = load_opencl();
   return api;
 }
 

@@ -19,7 +19,9 @@ namespace run_model {
   X(clReleaseCommandQueue)            \
   X(clCreateBuffer)                   \
   X(clCreateSubBuffer)                \
+  X(clRetainMemObject)                \
   X(clReleaseMemObject)               \
+  X(clGetMemObjectInfo)               \
   X(clEnqueueFillBuffer)              \
   X(clEnqueueReadBuffer)              \
   X(clEnqueueWriteBuffer)             \

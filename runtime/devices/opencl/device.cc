@@ -9,6 +9,7 @@
 #include <run_model/error.h>
 #include <run_model/tensor.h>
 #include "runtime/devices/device_name.h"
+#include "runtime/devices/opencl/adopted_memory.h"
 #include "runtime/devices/opencl/kernel.h"
 #include "runtime/devices/opencl/queue.h"
 
@@ -44,8 +45,10 @@ class OpenClDevice final : public Device {
 
   DLDevice id() const override { return id_; }
   const DeviceInfo& info() const override { return info_; }
+  void require_alive() const override { queue_->require_alive(); }
 
   void* allocate(std::size_t bytes) override {
+    queue_->require_alive();
     const std::size_t size = whole_words(bytes);
     if (info_.largest_buffer_bytes != 0 && size > info_.largest_buffer_bytes) {
       throw Error(ErrorKind::kIncompatible, "device " + queue_->name + " gives at most " +
@@ -73,6 +76,7 @@ class OpenClDevice final : public Device {
   }
 
   void* part(void* memory, std::size_t offset, std::size_t bytes) override {
+    queue_->require_alive();
     OpenClBuffer& whole = buffer_of(memory);
     const cl_buffer_region region{offset, std::max<std::size_t>(bytes, 1)};
     cl_int status = CL_SUCCESS;
@@ -83,6 +87,20 @@ class OpenClDevice final : public Device {
   }
 
   std::size_t part_alignment() const override { return part_alignment_; }
+
+  void* adopt(const NativeMemory& memory, std::size_t bytes) override {
+    queue_->require_alive();
+    return new OpenClBuffer{adopt_opencl_memory(*queue_, memory, bytes, part_alignment_), 0};
+  }
+  NativeMemory native(const void* memory) const override {
+    return whole_opencl_memory(*queue_, buffer_of(memory).memory);
+  }
+  DeviceHandles native_handles() const override {
+    DeviceHandles handles;
+    handles.opencl_device = queue_->device;
+    handles.opencl_context = queue_->context();
+    return handles;
+  }
 
   // The driver keeps memory until the commands that use it are done.
   void free(void* memory) noexcept override {
@@ -95,6 +113,7 @@ class OpenClDevice final : public Device {
   std::size_t allocated_bytes() const override { return allocated_; }
 
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
+    queue_->require_alive();
     const std::size_t size = std::max<std::size_t>(bytes, 1) + kTensorAlignment;
     cl_int status = CL_SUCCESS;
     cl_mem memory = queue_->api.clCreateBuffer(
@@ -118,7 +137,8 @@ class OpenClDevice final : public Device {
 
   void upload(void* to, std::size_t to_offset, const void* from, std::size_t bytes) override {
     if (bytes == 0) return;
-    queue_->check(
+    queue_->require_alive();
+    queue_->check_wait(
         queue_->api.clEnqueueWriteBuffer(queue_->queue(), buffer_of(to).memory, CL_TRUE, to_offset,
                                          bytes, from, 0, nullptr, events_->next()),
         "copying to the device");
@@ -126,7 +146,8 @@ class OpenClDevice final : public Device {
 
   void download(const void* from, std::size_t from_offset, void* to, std::size_t bytes) override {
     if (bytes == 0) return;
-    queue_->check(
+    queue_->require_alive();
+    queue_->check_wait(
         queue_->api.clEnqueueReadBuffer(queue_->queue(), buffer_of(from).memory, CL_TRUE,
                                         from_offset, bytes, to, 0, nullptr, events_->next()),
         "copying from the device");
@@ -135,6 +156,7 @@ class OpenClDevice final : public Device {
   void copy(const void* from, std::size_t from_offset, void* to, std::size_t to_offset,
             std::size_t bytes) override {
     if (bytes == 0) return;
+    queue_->require_alive();
     queue_->check(queue_->api.clEnqueueCopyBuffer(queue_->queue(), buffer_of(from).memory,
                                                   buffer_of(to).memory, from_offset, to_offset,
                                                   bytes, 0, nullptr, events_->next()),
@@ -148,7 +170,10 @@ class OpenClDevice final : public Device {
     return module->build(queue_, events_, info_, name);
   }
 
-  void submit() override { queue_->check(queue_->api.clFlush(queue_->queue()), "submitting"); }
+  void submit() override {
+    queue_->require_alive();
+    queue_->check(queue_->api.clFlush(queue_->queue()), "starting kernels");
+  }
   void wait() override { queue_->finish(); }
 
   Mark mark() override { return events_->mark(); }

@@ -23,6 +23,7 @@ class OpenClKernel final : public DeviceKernel {
   ~OpenClKernel() override { queue_->api.clReleaseKernel(kernel_); }
 
   void launch(std::span<const PackedValue> arguments, const LaunchSize& size) override {
+    queue_->require_alive();
     for (std::size_t i = 0; i < arguments.size(); ++i) set_argument(i, arguments[i]);
     std::array<std::size_t, 3> global{};
     std::array<std::size_t, 3> local{};

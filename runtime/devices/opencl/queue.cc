@@ -3,16 +3,32 @@
 namespace run_model {
 namespace {
 
-bool lacks_memory(cl_int status) {
-  return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_HOST_MEMORY ||
-         status == CL_OUT_OF_RESOURCES || status == CL_INVALID_BUFFER_SIZE;
+// What NVIDIA's driver gives for kernels that read or write where there is nothing.
+constexpr cl_int kNvidiaIllegalAccess = -9999;
+
+DeviceFault fault_of(cl_int status) {
+  switch (status) {
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_HOST_MEMORY:
+    case CL_OUT_OF_RESOURCES:
+      return DeviceFault::kOutOfMemory;
+    // Context and queue are ours: they are invalid where the driver has given them up.
+    case CL_DEVICE_NOT_AVAILABLE:
+    case CL_INVALID_CONTEXT:
+    case CL_INVALID_COMMAND_QUEUE:
+    case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
+    case kNvidiaIllegalAccess:
+      return DeviceFault::kLost;
+    default:
+      return DeviceFault::kOther;
+  }
 }
 
 }  // namespace
 
 OpenClQueue::OpenClQueue(const OpenClApi& functions, cl_platform_id platform,
                          cl_device_id device_id, std::string device_name)
-    : api(functions), device(device_id), name(std::move(device_name)) {
+    : api(functions), device(device_id), name(std::move(device_name)), failures_(name) {
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int status = CL_SUCCESS;
@@ -44,8 +60,15 @@ void OpenClQueue::note_times() {
 }
 
 void OpenClQueue::fail(cl_int status, const std::string& what) const {
-  throw Error(lacks_memory(status) ? ErrorKind::kIncompatible : ErrorKind::kModel,
-              "device " + name + ": " + what + " failed with " + opencl_error_name(status));
+  failures_.fail(fault_of(status), what, opencl_error_name(status));
+}
+
+// CL_OUT_OF_RESOURCES is then what drivers say of kernels that a watchdog has ended or that went
+// astray, and of a device that was reset.
+void OpenClQueue::check_wait(cl_int status, const std::string& what) const {
+  if (status == CL_SUCCESS) return;
+  const bool is_lost = status == CL_OUT_OF_RESOURCES || fault_of(status) == DeviceFault::kLost;
+  failures_.fail(is_lost ? DeviceFault::kLost : fault_of(status), what, opencl_error_name(status));
 }
 
 Device::Mark OpenClEvents::mark() {

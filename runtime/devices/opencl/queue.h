@@ -9,6 +9,7 @@
 
 #include <run_model/error.h>
 #include "runtime/devices/device.h"
+#include "runtime/devices/device_failures.h"
 #include "runtime/devices/opencl/api.h"
 
 namespace run_model {
@@ -32,16 +33,23 @@ class OpenClQueue {
   // From now on commands note their times; waits for those that are under way.
   void note_times();
 
-  // Throw Error naming the device: kIncompatible where there is no memory, else kModel.
+  // Throw Error(kModel) naming the device. Lost devices stay lost.
   void check(cl_int status, const std::string& what) const {
     if (status != CL_SUCCESS) [[unlikely]]
       fail(status, what);
   }
   [[noreturn]] void fail(cl_int status, const std::string& what) const;
+  // The same of calls that wait for kernels: it is they that failed.
+  void check_wait(cl_int status, const std::string& what) const;
+  void require_alive() const { failures_.require_alive(); }
 
-  void finish() const { check(api.clFinish(queue_), "waiting for the device"); }
+  void finish() const {
+    require_alive();
+    check_wait(api.clFinish(queue_), "running kernels");
+  }
 
  private:
+  mutable DeviceFailures failures_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
   bool notes_times_ = false;

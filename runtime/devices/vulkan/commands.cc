@@ -18,7 +18,7 @@ constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFE
 constexpr VkAccessFlags kAll = kWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
 
 bool overlap(const VulkanRange& a, const VulkanRange& b) {
-  return a.block == b.block && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  return a.buffer() == b.buffer() && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ VulkanCommands::VulkanCommands(std::shared_ptr<VulkanContext> context)
   create.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   create.queueFamilyIndex = context_->physical().queue_family;
   context_->check(context_->vk().CreateCommandPool(context_->handle(), &create, nullptr, &pool_),
-                  "a pool of commands");
+                  "making a pool of commands");
   VkCommandBufferAllocateInfo allocate{};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
   allocate.commandPool = pool_;
@@ -39,7 +39,7 @@ VulkanCommands::VulkanCommands(std::shared_ptr<VulkanContext> context)
       context_->vk().AllocateCommandBuffers(context_->handle(), &allocate, &handle_);
   if (result != VK_SUCCESS) {
     context_->vk().DestroyCommandPool(context_->handle(), pool_, nullptr);
-    context_->fail(result, "a buffer of commands");
+    context_->fail(result, "filling a buffer of commands");
   }
 }
 
@@ -53,15 +53,17 @@ VulkanCommands::~VulkanCommands() {
 
 void VulkanCommands::begin(bool repeats) {
   const VulkanDeviceFunctions& vk = context_->vk();
-  context_->check(vk.ResetCommandPool(context_->handle(), pool_, 0), "a buffer of commands");
+  context_->check(vk.ResetCommandPool(context_->handle(), pool_, 0),
+                  "filling a buffer of commands");
   for (VkDescriptorPool pool : set_pools_) {
-    context_->check(vk.ResetDescriptorPool(context_->handle(), pool, 0), "a pool of buffers");
+    context_->check(vk.ResetDescriptorPool(context_->handle(), pool, 0),
+                    "making a pool of buffers");
   }
   VkCommandBufferBeginInfo begin{};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   begin.flags = repeats ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
                         : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  context_->check(vk.BeginCommandBuffer(handle_, &begin), "a buffer of commands");
+  context_->check(vk.BeginCommandBuffer(handle_, &begin), "filling a buffer of commands");
   open_ = true;
   count_ = 0;
   accesses_.clear();
@@ -79,7 +81,7 @@ void VulkanCommands::end() {
   context_->vk().CmdPipelineBarrier(handle_, kStages, kStages | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                                     &memory, 0, nullptr, 0, nullptr);
   open_ = false;
-  context_->check(context_->vk().EndCommandBuffer(handle_), "a buffer of commands");
+  context_->check(context_->vk().EndCommandBuffer(handle_), "filling a buffer of commands");
 }
 
 void VulkanCommands::barrier() {
@@ -121,7 +123,7 @@ VkDescriptorSet VulkanCommands::descriptor_set(VkDescriptorSetLayout layout) {
       create.pPoolSizes = sizes;
       VkDescriptorPool pool = VK_NULL_HANDLE;
       context_->check(vk.CreateDescriptorPool(context_->handle(), &create, nullptr, &pool),
-                      "a pool of buffers");
+                      "making a pool of buffers");
       set_pools_.push_back(pool);
       is_new = true;
     }
@@ -130,7 +132,7 @@ VkDescriptorSet VulkanCommands::descriptor_set(VkDescriptorSetLayout layout) {
     if (result == VK_SUCCESS) return set;
     const bool is_full =
         result == VK_ERROR_OUT_OF_POOL_MEMORY || result == VK_ERROR_FRAGMENTED_POOL;
-    if (!is_full || is_new) context_->fail(result, "a set of buffers");
+    if (!is_full || is_new) context_->fail(result, "making a set of buffers");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <run_model/error.h>
+#include "runtime/devices/device_name.h"
 
 namespace run_model {
 namespace {
@@ -13,8 +14,12 @@ constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-VulkanContext::VulkanContext(const VulkanPhysicalDevice& device, const VulkanOptions& options)
-    : physical_(device), features_(device), options_(options) {
+VulkanContext::VulkanContext(const VulkanPhysicalDevice& device, int index,
+                             const VulkanOptions& options)
+    : physical_(device),
+      failures_(device_name({kDLVulkan, index}) + " (" + device.info.name + ")"),
+      features_(device),
+      options_(options) {
   if (options_.patience_nanoseconds == 0) {
     options_.patience_nanoseconds = device.info.software ? kEndless : kPatience;
   }
@@ -56,26 +61,21 @@ VulkanContext::~VulkanContext() {
 }
 
 void VulkanContext::fail(VkResult result, const std::string& what) const {
+  const std::string said = vulkan_result_name(result);
   switch (result) {
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-      throw Error(ErrorKind::kModel, name() + " has no memory left for " + what,
-                  "end other programs that use it, or take a smaller network or batch");
     case VK_ERROR_OUT_OF_HOST_MEMORY:
-      throw Error(ErrorKind::kModel,
-                  "the Vulkan driver of " + name() + " found no memory of the CPU for " + what);
+      failures_.fail(DeviceFault::kOutOfMemory, what, said);
     case VK_ERROR_DEVICE_LOST:
-      throw Error(
-          ErrorKind::kModel, name() + " was lost during " + what,
-          "its driver has reset it or it was taken away: the kernel's log (dmesg) has more");
+      failures_.fail(DeviceFault::kLost, what, said);
     case VK_TIMEOUT:
       stuck_ = true;
-      throw Error(ErrorKind::kModel,
-                  name() + " has not finished " + what + " within " +
-                      std::to_string(options_.patience_nanoseconds / 1'000'000'000) + " seconds",
-                  "the kernel's log (dmesg) may say why");
+      failures_.fail(DeviceFault::kTimeOut, what,
+                     said + " after " +
+                         std::to_string(options_.patience_nanoseconds / 1'000'000'000) +
+                         " seconds");
     default:
-      throw Error(ErrorKind::kModel,
-                  name() + " failed during " + what + " (" + vulkan_result_name(result) + ")");
+      failures_.fail(DeviceFault::kOther, what, said);
   }
 }
 

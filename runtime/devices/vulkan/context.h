@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/devices/code_cache.h"
+#include "runtime/devices/device_failures.h"
 #include "runtime/devices/vulkan/features.h"
 #include "runtime/devices/vulkan/functions.h"
 #include "runtime/devices/vulkan/physical_device.h"
@@ -23,8 +24,9 @@ struct VulkanOptions {
 
 class VulkanContext {
  public:
-  // `device` must outlive it. Throws Error(kIncompatible) where the device cannot be opened.
-  VulkanContext(const VulkanPhysicalDevice& device, const VulkanOptions& options);
+  // `device`, which is vulkan:`index`, must outlive it. Throws Error(kIncompatible) where the
+  // device cannot be opened.
+  VulkanContext(const VulkanPhysicalDevice& device, int index, const VulkanOptions& options);
   ~VulkanContext();
   VulkanContext(const VulkanContext&) = delete;
   VulkanContext& operator=(const VulkanContext&) = delete;
@@ -35,13 +37,15 @@ class VulkanContext {
   const VulkanPhysicalDevice& physical() const { return physical_; }
   const VulkanFeatures& features() const { return features_; }
   const VkPhysicalDeviceLimits& limits() const { return physical_.properties.limits; }
-  const std::string& name() const { return physical_.info.name; }
+  // "vulkan:0 (llvmpipe …)".
+  const std::string& name() const { return failures_.device(); }
 
   // Throws what a result other than VK_SUCCESS means; `what` was being done: "allocating 3 bytes".
-  // After a lost device every call fails.
+  // Lost devices stay lost.
   void check(VkResult result, const std::string& what) const {
     if (result != VK_SUCCESS) fail(result, what);
   }
+  void require_alive() const { failures_.require_alive(); }
   [[noreturn]] void fail(VkResult result, const std::string& what) const;
 
   const VulkanOptions& options() const { return options_; }
@@ -51,6 +55,7 @@ class VulkanContext {
 
  private:
   const VulkanPhysicalDevice& physical_;
+  mutable DeviceFailures failures_;
   VulkanFeatures features_;
   VulkanDeviceFunctions vk_;
   VkDevice handle_ = VK_NULL_HANDLE;

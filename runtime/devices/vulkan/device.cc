@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <run_model/error.h>
@@ -24,6 +25,24 @@ constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 VulkanRange piece(const VulkanRange& range, std::uint64_t offset, std::uint64_t bytes) {
   return {range.block, range.offset + offset, bytes};
+}
+
+// Handles of what is no dispatchable object are pointers on 64-bit machines, and numbers elsewhere.
+template <typename Handle>
+Handle handle_of(void* pointer) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return static_cast<Handle>(pointer);
+  } else {
+    return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(pointer));
+  }
+}
+template <typename Handle>
+void* pointer_of(Handle handle) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return handle;
+  } else {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle));
+  }
 }
 
 VulkanMemory* as_memory(const void* handle) {
@@ -71,12 +90,18 @@ class VulkanDevice final : public Device {
 
   DLDevice id() const override { return {kDLVulkan, index_}; }
   const DeviceInfo& info() const override { return context_->physical().info; }
+  void require_alive() const override { context_->require_alive(); }
 
   void* allocate(std::size_t bytes) override;
   void* part(void* memory, std::size_t offset, std::size_t bytes) override;
   std::size_t part_alignment() const override {
     return static_cast<std::size_t>(handles_->alignment());
   }
+  void* adopt(const NativeMemory& memory, std::size_t bytes) override {
+    return handles_->adopt(handle_of<VkBuffer>(memory.base), memory.offset, bytes);
+  }
+  NativeMemory native(const void* memory) const override;
+  DeviceHandles native_handles() const override;
   void free(void* memory) noexcept override;
   std::size_t allocated_bytes() const override { return handles_->allocated_bytes(); }
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
@@ -131,7 +156,7 @@ class VulkanDevice final : public Device {
 VulkanDevice::VulkanDevice(const VulkanPhysicalDevice& physical, int index,
                            const VulkanOptions& options)
     : index_(index),
-      context_(std::make_shared<VulkanContext>(physical, options)),
+      context_(std::make_shared<VulkanContext>(physical, index, options)),
       handles_(std::make_unique<VulkanHandles>(context_)),
       queue_(std::make_unique<VulkanQueue>(context_)),
       marks_(std::make_unique<VulkanMarks>(context_, *queue_)) {}
@@ -165,6 +190,21 @@ void* VulkanDevice::part(void* memory, std::size_t offset, std::size_t bytes) {
                                           " does not allow");
   }
   return handles_->part(as_memory(memory), offset, bytes);
+}
+
+NativeMemory VulkanDevice::native(const void* memory) const {
+  const VulkanRange& range = as_memory(memory)->range;
+  return {pointer_of(range.buffer()), static_cast<std::size_t>(range.offset)};
+}
+
+DeviceHandles VulkanDevice::native_handles() const {
+  DeviceHandles handles;
+  handles.vulkan_instance = context_->physical().instance->handle;
+  handles.vulkan_physical_device = context_->physical().handle;
+  handles.vulkan_device = context_->handle();
+  handles.vulkan_queue = context_->queue();
+  handles.vulkan_queue_family = context_->physical().queue_family;
+  return handles;
 }
 
 void VulkanDevice::free(void* memory) noexcept {
@@ -223,6 +263,7 @@ void VulkanDevice::touch(VulkanMemory& memory) {
 void VulkanDevice::upload(void* to, std::size_t to_offset, const void* from, std::size_t bytes) {
   refuse_in_recording("an upload");
   const VulkanRange range = bytes_of(to, to_offset, bytes);
+  context_->require_alive();
   if (bytes == 0) return;
   VulkanMemory& memory = *as_memory(to);
   if (range.mapped() != nullptr && is_idle(memory)) {
@@ -245,6 +286,7 @@ void VulkanDevice::download(const void* from, std::size_t from_offset, void* to,
                             std::size_t bytes) {
   refuse_in_recording("a download");
   const VulkanRange range = bytes_of(from, from_offset, bytes);
+  context_->require_alive();
   if (bytes == 0) return;
   VulkanMemory& memory = *as_memory(from);
   if (range.mapped() != nullptr && range.block->cached()) {
@@ -287,11 +329,13 @@ std::unique_ptr<DeviceKernel> VulkanDevice::kernel(std::shared_ptr<const DeviceC
 }
 
 void VulkanDevice::submit() {
+  context_->require_alive();
   refuse_in_recording("a hand-over");
   queue_->submit();
 }
 
 void VulkanDevice::wait() {
+  context_->require_alive();
   refuse_in_recording("a wait");
   queue_->wait();
 }

@@ -1,13 +1,25 @@
 #include "runtime/devices/vulkan/handles.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include <run_model/error.h>
 #include <run_model/tensor.h>
 
 namespace run_model {
 
-VulkanHandles::VulkanHandles(std::shared_ptr<VulkanContext> context) : pool_(std::move(context)) {}
+namespace {
+
+// Shaders read and write whole words, and ranges are multiples of them.
+std::uint64_t bytes_of_words(std::size_t bytes) {
+  return 4 * std::max<std::uint64_t>(1, (std::uint64_t{bytes} + 3) / 4);
+}
+
+}  // namespace
+
+VulkanHandles::VulkanHandles(std::shared_ptr<VulkanContext> context)
+    : context_(std::move(context)), pool_(context_) {}
 
 VulkanMemory* VulkanHandles::keep(std::unique_ptr<VulkanMemory> memory) {
   VulkanMemory* const handle = memory.get();
@@ -26,14 +38,34 @@ VulkanMemory* VulkanHandles::allocate(std::size_t bytes) {
 VulkanMemory* VulkanHandles::part(VulkanMemory* memory, std::size_t offset, std::size_t bytes) {
   auto made = std::make_unique<VulkanMemory>();
   made->whole = memory->whole;
-  // Shaders read and write whole words, and ranges are multiples of them.
-  const std::uint64_t words = std::max<std::uint64_t>(1, (std::uint64_t{bytes} + 3) / 4);
-  made->range = {memory->range.block, memory->range.offset + offset, 4 * words};
+  made->range = {memory->range.block, memory->range.offset + offset, bytes_of_words(bytes)};
+  return keep(std::move(made));
+}
+
+VulkanMemory* VulkanHandles::adopt(VkBuffer buffer, std::size_t offset, std::size_t bytes) {
+  const auto refuse = [this](const std::string& what) {
+    throw Error(ErrorKind::kMismatch,
+                "the VkBuffer that was given as memory of " + context_->name() + " " + what);
+  };
+  if (buffer == VK_NULL_HANDLE) refuse("is none");
+  if (offset % alignment() != 0) {
+    refuse("is to be used from byte " + std::to_string(offset) +
+           " on, but it has to be a multiple of " + std::to_string(alignment()));
+  }
+  auto made = std::make_unique<VulkanMemory>();
+  made->whole = made.get();
+  made->adopted = std::make_unique<VulkanBlock>(context_, buffer);
+  made->range = {made->adopted.get(), offset, bytes_of_words(bytes)};
+  const std::uint64_t size = made->adopted->bytes();
+  if (offset > size || made->range.bytes > size - offset) {
+    refuse("has " + std::to_string(size) + " bytes, but " + std::to_string(made->range.bytes) +
+           " from byte " + std::to_string(offset) + " on are needed");
+  }
   return keep(std::move(made));
 }
 
 void VulkanHandles::free(VulkanMemory* memory) noexcept {
-  if (memory->whole == memory) {
+  if (memory->whole == memory && memory->adopted == nullptr) {
     allocated_bytes_ -= static_cast<std::size_t>(memory->range.bytes);
     pool_.free(memory->range);
   }

@@ -19,8 +19,9 @@ struct alignas(64) VulkanMemory {
   VulkanRange range;
   VulkanMemory* whole = nullptr;  // what it is a part of, or itself
   // Of the whole:
-  VulkanQueue::Batch used_by = 0;  // the last batch that was given it
-  bool recorded = false;           // replays use it as well
+  VulkanQueue::Batch used_by = 0;          // the last batch that was given it
+  bool recorded = false;                   // replays use it as well
+  std::unique_ptr<VulkanBlock> adopted{};  // the application's, where it is that
 };
 
 class VulkanHandles {
@@ -29,6 +30,8 @@ class VulkanHandles {
 
   VulkanMemory* allocate(std::size_t bytes);
   VulkanMemory* part(VulkanMemory* memory, std::size_t offset, std::size_t bytes);
+  // See Device::adopt.
+  VulkanMemory* adopt(VkBuffer buffer, std::size_t offset, std::size_t bytes);
   // Nothing may use it any more.
   void free(VulkanMemory* memory) noexcept;
 
@@ -38,6 +41,7 @@ class VulkanHandles {
  private:
   VulkanMemory* keep(std::unique_ptr<VulkanMemory> memory);
 
+  std::shared_ptr<VulkanContext> context_;
   VulkanMemoryPool pool_;
   std::unordered_map<const void*, std::unique_ptr<VulkanMemory>> live_;
   std::size_t allocated_bytes_ = 0;

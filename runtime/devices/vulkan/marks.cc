@@ -38,7 +38,8 @@ std::uint64_t VulkanMarks::add() {
     create.queryType = VK_QUERY_TYPE_TIMESTAMP;
     create.queryCount = kMarksOfPool;
     VkQueryPool pool = VK_NULL_HANDLE;
-    context_->check(vk.CreateQueryPool(context_->handle(), &create, nullptr, &pool), "time stamps");
+    context_->check(vk.CreateQueryPool(context_->handle(), &create, nullptr, &pool),
+                    "making time stamps");
     pools_.push_back(pool);
   }
   VulkanCommands& commands = queue_.open();

@@ -67,8 +67,9 @@ std::optional<std::uint32_t> choose_type(const VulkanPhysicalDevice& device, std
 
 VulkanBlock::VulkanBlock(std::shared_ptr<VulkanContext> context, Kind kind, std::uint64_t bytes)
     : context_(std::move(context)), bytes_(bytes) {
+  context_->require_alive();
   const VulkanDeviceFunctions& vk = context_->vk();
-  const std::string what = std::to_string(bytes) + " bytes";
+  const std::string what = "allocating " + std::to_string(bytes) + " bytes";
   VkBufferCreateInfo create{};
   create.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   create.size = bytes;
@@ -107,8 +108,15 @@ VulkanBlock::VulkanBlock(std::shared_ptr<VulkanContext> context, Kind kind, std:
   }
 }
 
+VulkanBlock::VulkanBlock(std::shared_ptr<VulkanContext> context, VkBuffer buffer)
+    : context_(std::move(context)), buffer_(buffer), adopted_(true) {
+  VkMemoryRequirements required{};
+  context_->vk().GetBufferMemoryRequirements(context_->handle(), buffer_, &required);
+  bytes_ = required.size;
+}
+
 VulkanBlock::~VulkanBlock() {
-  if (context_->is_stuck()) return;
+  if (adopted_ || context_->is_stuck()) return;
   context_->vk().DestroyBuffer(context_->handle(), buffer_, nullptr);
   context_->vk().FreeMemory(context_->handle(), memory_, nullptr);
 }

@@ -20,6 +20,8 @@ class VulkanBlock {
     kHost,    // fastest for the CPU to read and write
   };
   VulkanBlock(std::shared_ptr<VulkanContext> context, Kind kind, std::uint64_t bytes);
+  // A buffer of the application, which neither is mapped nor freed here.
+  VulkanBlock(std::shared_ptr<VulkanContext> context, VkBuffer buffer);
   ~VulkanBlock();
   VulkanBlock(const VulkanBlock&) = delete;
   VulkanBlock& operator=(const VulkanBlock&) = delete;
@@ -38,6 +40,7 @@ class VulkanBlock {
   VkDeviceMemory memory_ = VK_NULL_HANDLE;
   std::byte* mapped_ = nullptr;
   bool cached_ = false;
+  bool adopted_ = false;
 };
 
 // Bytes of a block.

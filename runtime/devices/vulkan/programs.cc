@@ -79,7 +79,7 @@ void VulkanProgram::open_cache() {
   create.initialDataSize = bytes.size();
   create.pInitialData = bytes.data();
   context_->check(context_->vk().CreatePipelineCache(context_->handle(), &create, nullptr, &cache_),
-                  "a cache of pipelines");
+                  "making a cache of pipelines");
 }
 
 void VulkanProgram::save_cache() const noexcept {

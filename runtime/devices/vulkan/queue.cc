@@ -37,7 +37,7 @@ VulkanQueue::Slot& VulkanQueue::open_slot() {
     VkFenceCreateInfo create{};
     create.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     context_->check(context_->vk().CreateFence(context_->handle(), &create, nullptr, &added.fence),
-                    "a fence");
+                    "making a fence");
     slots_.push_back(std::move(added));
     slot = &slots_.back();
   } else {
@@ -50,7 +50,10 @@ VulkanQueue::Slot& VulkanQueue::open_slot() {
   return *slot;
 }
 
-VulkanCommands& VulkanQueue::open() { return *open_slot().commands; }
+VulkanCommands& VulkanQueue::open() {
+  context_->require_alive();
+  return *open_slot().commands;
+}
 
 void VulkanQueue::submit_if_large() {
   if (open_ != nullptr && (open_->commands->count() >= kLargeBatch ||
@@ -71,6 +74,7 @@ VulkanQueue::Batch VulkanQueue::submit_with(const VulkanCommands& recorded) {
 }
 
 void VulkanQueue::submit_slot(Slot& slot, const VulkanCommands* recorded) {
+  context_->require_alive();
   open_ = nullptr;
   ++next_;
   // Free until it was handed over: nobody may wait for a fence that no batch will signal.
@@ -88,6 +92,7 @@ void VulkanQueue::submit_slot(Slot& slot, const VulkanCommands* recorded) {
 }
 
 void VulkanQueue::wait_for_slot(Slot& slot) {
+  context_->require_alive();
   const VulkanDeviceFunctions& vk = context_->vk();
   context_->check(vk.WaitForFences(context_->handle(), 1, &slot.fence, VK_TRUE,
                                    context_->options().patience_nanoseconds),

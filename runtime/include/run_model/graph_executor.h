@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <run_model/device_tensor.h>
 #include <run_model/module.h>
 #include <run_model/tensor.h>
 #include <run_model/thread_pool.h>
@@ -114,6 +115,10 @@ class GraphExecutor {
   // kTensorAlignment (Tensor::empty is), and sees later changes of its bytes.
   void set_input_zero_copy(std::size_t index, const Tensor& tensor);
 
+  // The same with memory of the GPU that the input lies on, which the executor keeps. Throws
+  // Error(kMismatch) where it lies elsewhere.
+  void set_input_zero_copy(std::size_t index, const DeviceTensor& tensor);
+
   // The executor's own storage of an input, to be written in place; counts as set.
   Tensor input(std::size_t index);
 
@@ -121,6 +126,12 @@ class GraphExecutor {
   // and alignment rules as for inputs). Throws Error(kMismatch) too where the output is itself an
   // input or a parameter, or the same tensor as another output that was given other memory.
   void set_output_zero_copy(std::size_t index, const Tensor& tensor);
+
+  // The same with memory of the GPU that the output lies on: nothing is copied to the host until
+  // output() asks for it. run() throws Error(kMismatch) where it overlaps what an input is read
+  // from or another output is written to; for a state that a network hands on to itself, give two
+  // tensors in turns.
+  void set_output_zero_copy(std::size_t index, const DeviceTensor& tensor);
 
   // The output's storage: valid until the next run overwrites it; clone() to keep it.
   Tensor output(std::size_t index) const;

@@ -21,6 +21,8 @@ class Needs:
         self.types = set()
         self.idle = []
         """Kernels whose groups have one thread, though there is work for many."""
+        self.longest = {"kernel": "", "steps": 0}
+        """The kernel in which one thread does most, and how many numbers it writes on the way."""
 
     def see(self, tvm, name, function):
         """Takes a lowered kernel in."""
@@ -51,6 +53,9 @@ class Needs:
                 threads *= extent
             else:
                 groups *= extent
+        steps = steps_of_a_thread(tvm, function.body)
+        if steps > self.longest["steps"]:
+            self.longest = {"kernel": name, "steps": steps}
         self.kernels += 1
         self.threads = max(self.threads, threads)
         self.shared_bytes = max(self.shared_bytes, shared)
@@ -60,7 +65,24 @@ class Needs:
     def describe(self):
         """For metadata.json."""
         return {"threads_per_group": self.threads, "shared_memory_bytes": self.shared_bytes,
-                "types": sorted(self.types)}
+                "types": sorted(self.types), "longest_thread": self.longest}
+
+
+def steps_of_a_thread(tvm, body):
+    """How many numbers a thread writes, in memory or on the way there, whatever its index is."""
+    tir = tvm.tir
+    if isinstance(body, tir.SeqStmt):
+        return sum(steps_of_a_thread(tvm, one) for one in body.seq)
+    if isinstance(body, tir.For):
+        extent = int(body.extent) if isinstance(body.extent, tir.IntImm) else 1
+        return extent * steps_of_a_thread(tvm, body.body)
+    if isinstance(body, tir.IfThenElse):
+        otherwise = steps_of_a_thread(tvm, body.else_case) if body.else_case else 0
+        return max(steps_of_a_thread(tvm, body.then_case), otherwise)
+    if isinstance(body, tir.BufferStore):
+        return tvm.DataType(body.value.dtype).lanes
+    inner = getattr(body, "body", None)
+    return 0 if inner is None else steps_of_a_thread(tvm, inner)
 
 
 def _with_exact_choices(tir, function):

@@ -54,7 +54,7 @@ const StandIn& stand_in() {
 }
 
 constexpr DLDataType kHandle{kDLOpaqueHandle, 64, 1};
-constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+constexpr DLDataType kFloat{kDLFloat, 32, 1};
 constexpr DLDataType kInt32{kDLInt, 32, 1};
 
 // scale(to, from, factor, count): to[i] = from[i] * factor.
@@ -64,7 +64,7 @@ std::shared_ptr<DeviceCode> scale_code(const std::string& version = "8.4",
   code->device = kDLCUDA;
   code->format = "ptx";
   code->kernels = {{"scale",
-                    {kHandle, kHandle, kFloat32, kInt32},
+                    {kHandle, kHandle, kFloat, kInt32},
                     {"blockIdx.x", "threadIdx.x", "tir.use_dyn_shared_memory"}}};
   code->data = "// .version 1.0 is not it\n.version " + version + "\n.target " + target +
                "\n.address_size 64\n.visible .entry scale(\n.param .u64 to,\n.param .u64 from,\n"
@@ -280,8 +280,10 @@ TEST(CudaCodeNeedsTest, AreReadFromTheCode) {
 
 TEST_F(CudaDeviceTest, FailuresNameTheDevice) {
   const auto device = cuda_driver().open(0);
-  EXPECT_TRUE(throws_error([&] { device->allocate(2 << 20); }, ErrorKind::kModel,
-                           {"cuda:0 (Stand-in GPU) has no room for 2097152", "it has 1048576"}));
+  EXPECT_TRUE(
+      throws_error([&] { device->allocate(2 << 20); }, ErrorKind::kModel,
+                   {"device cuda:0 (Stand-in GPU) ran out of memory while allocating 2097152",
+                    "of 1048576", "CUDA_ERROR_OUT_OF_MEMORY", "take a smaller model"}));
   EXPECT_EQ(device->allocated_bytes(), 0u);
   stand_in().fail("cuMemHostAlloc", 2);
   EXPECT_TRUE(throws_error([&] { device->allocate_host(64); }, ErrorKind::kModel,
@@ -294,12 +296,29 @@ TEST_F(CudaDeviceTest, LostDevicesStayLost) {
   const auto device = cuda_driver().open(0);
   void* memory = device->allocate(64);
   stand_in().fail("cuStreamSynchronize", 700);
-  EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel,
-                           {"cuda:0 (Stand-in GPU) failed in computing",
-                            "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access"}));
-  EXPECT_TRUE(throws_error([&] { device->allocate(64); }, ErrorKind::kModel,
-                           {"was lost before: CUDA_ERROR_ILLEGAL_ADDRESS"}));
+  std::string said;
+  try {
+    device->wait();
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  EXPECT_THAT(said, HasSubstr("device cuda:0 (Stand-in GPU) was lost while running kernels "
+                              "(CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access"));
+  EXPECT_THAT(said, HasSubstr("start the program again"));
+  EXPECT_TRUE(throws_error([&] { device->allocate(64); }, ErrorKind::kModel, said));
+  std::array<float, 4> back{};
+  EXPECT_TRUE(throws_error([&] { device->download(memory, 0, back.data(), sizeof(back)); },
+                           ErrorKind::kModel, said));
   device->free(memory);
+}
+
+TEST_F(CudaDeviceTest, TimeOutsAreSaid) {
+  lost_ = true;
+  const auto device = cuda_driver().open(0);
+  stand_in().fail("cuStreamSynchronize", 702);
+  EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel,
+                           {"did not end in time while running kernels", "draws the screen"}));
+  EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel, "did not end in time"));
 }
 
 TEST_F(CudaDeviceTest, OpeningThatFailsGivesTheContextBack) {

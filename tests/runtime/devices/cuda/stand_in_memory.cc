@@ -24,6 +24,43 @@ EXPORTED int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   return kOk;
 }
 
+// The piece that an address is in; the end where it is none.
+std::map<std::uint64_t, std::size_t>::const_iterator find_memory(std::uint64_t address) {
+  const auto& memory = state().memory;
+  auto found = memory.upper_bound(address);
+  if (found == memory.begin()) return memory.end();
+  --found;
+  return address - found->first < found->second ? found : memory.end();
+}
+
+EXPORTED int cuPointerGetAttribute(void* value, int attribute, std::uint64_t address) {
+  const int result = enter_context("cuPointerGetAttribute", std::to_string(attribute));
+  if (result != kOk) return result;
+  constexpr int kMemoryType = 2;
+  constexpr int kDeviceOrdinal = 9;
+  constexpr unsigned kDevice = 2;
+  if (find_memory(address) == state().memory.end()) return kInvalidValue;
+  if (attribute == kMemoryType) {
+    *static_cast<unsigned*>(value) = kDevice;
+  } else if (attribute == kDeviceOrdinal) {
+    *static_cast<int*>(value) = 0;
+  } else {
+    return reject("cuPointerGetAttribute", "an attribute that is not in use");
+  }
+  return kOk;
+}
+
+EXPORTED int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes,
+                                     std::uint64_t address) {
+  const int result = enter_context("cuMemGetAddressRange_v2");
+  if (result != kOk) return result;
+  const auto found = find_memory(address);
+  if (found == state().memory.end()) return reject("cuMemGetAddressRange_v2", "no such memory");
+  *base = found->first;
+  *bytes = found->second;
+  return kOk;
+}
+
 EXPORTED int cuMemFree_v2(std::uint64_t address) {
   State& s = state();
   enter_context("cuMemFree_v2");

@@ -26,7 +26,7 @@ inline constexpr DLDataType kBuffer{kDLOpaqueHandle, 64, 1};
 inline constexpr DLDataType kInt32{kDLInt, 32, 1};
 inline constexpr DLDataType kUInt32{kDLUInt, 32, 1};
 inline constexpr DLDataType kInt64{kDLInt, 64, 1};
-inline constexpr DLDataType kFloat32{kDLFloat, 32, 1};
+inline constexpr DLDataType kFloat{kDLFloat, 32, 1};
 inline constexpr DLDataType kFloat64{kDLFloat, 64, 1};
 
 class ShaderSet {

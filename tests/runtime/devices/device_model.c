@@ -1,5 +1,6 @@
-// A stand-in for a model that TVM compiled for OpenCL: host functions as its code generator makes
-// them, for float32 tensors of 4 elements, and kernels in the form in which it packs them.
+// A stand-in for a model that TVM compiled for OpenCL, or where it is asked for CUDA or Vulkan:
+// host functions as its code generator makes them, for float32 tensors of 4 elements, and kernels
+// in the form in which it packs them.
 #include <dlpack/dlpack.h>
 #include <stdint.h>
 
@@ -115,6 +116,24 @@ return call("no_kernel", args, codes, 2);
 #define STATEMENT "  out[get_global_id(0)] = a[get_global_id(0)] + b[get_global_id(0)];\n"
 #endif
 
+#if defined(FOR_CUDA)
+#define KEY "cuda"
+#define FORMAT "ptx"
+// What these do is said by the tests, to the driver's stand-in.
+#define SOURCE                                                                              \
+  ".version 8.4\n.target sm_80\n.address_size 64\n"                                         \
+  ".visible .entry add_kernel(\n.param .u64 out,\n.param .u64 a,\n.param .u64 b)\n{ret;}\n" \
+  ".visible .entry scale_kernel(\n.param .u64 out,\n.param .u64 in,\n.param .f32 factor,\n" \
+  ".param .u32 count)\n{ret;}\n"
+#elif defined(FOR_VULKAN)
+#define KEY "vulkan"
+#define FORMAT "vulkan"
+static const uint32_t add_words[] = {
+#include "add_kernel.inc"
+};
+#else
+#define KEY "opencl"
+#define FORMAT "cl"
 #define SOURCE                                                                              \
   "// Function: add_kernel\n"                                                               \
   "__kernel void add_kernel(__global float* restrict out, __global float* restrict a,\n"    \
@@ -125,6 +144,7 @@ return call("no_kernel", args, codes, 2);
   "  int i = get_group_id(0) * get_local_size(0) + get_local_id(0);\n"                      \
   "  if (i < count) out[i] = in[i] * factor;\n"                                             \
   "}\n"
+#endif
 
 // dmlc's stream format: a text is its length and its bytes, a list its length and its items.
 #define TEXT(name, text)           \
@@ -142,8 +162,8 @@ struct __attribute__((packed)) Type {
 struct __attribute__((packed)) Content {
   uint64_t modules;
   TEXT(lib, "_lib");
-  TEXT(key, "opencl");
-  TEXT(format, "cl");
+  TEXT(key, KEY);
+  TEXT(format, FORMAT);
   uint64_t kernels;
   TEXT(add_name, "add_kernel");
   uint64_t add_no_name, add_num_types;
@@ -151,6 +171,7 @@ struct __attribute__((packed)) Content {
   uint64_t add_num_tags;
   TEXT(add_tag_0, "blockIdx.x");
   TEXT(add_tag_1, "threadIdx.x");
+#ifndef FOR_VULKAN
   TEXT(scale_name, "scale_kernel");
   uint64_t scale_no_name, scale_num_types;
   struct Type scale_types[4];
@@ -158,7 +179,16 @@ struct __attribute__((packed)) Content {
   TEXT(scale_tag_0, "blockIdx.x");
   TEXT(scale_tag_1, "threadIdx.x");
   TEXT(scale_tag_2, "threadIdx.x");
+#else
+  uint64_t shaders;
+  TEXT(shader_name, "add_kernel");
+  uint32_t flags;
+  uint64_t num_words;
+  uint32_t words[sizeof(add_words) / 4];
+#endif
+#ifdef SOURCE
   TEXT(source, SOURCE);
+#endif
   TEXT(tree, "_import_tree");
   uint64_t num_rows, rows[3], num_children, children[1];
 };
@@ -173,9 +203,13 @@ __attribute__((visibility("default"))) const struct __attribute__((packed)) {
     {
         3,
         IS("_lib"),
-        IS("opencl"),
-        IS("cl"),
+        IS(KEY),
+        IS(FORMAT),
+#ifdef FOR_VULKAN
+        1,
+#else
         2,
+#endif
         IS("add_kernel"),
         0,
         3,
@@ -183,6 +217,7 @@ __attribute__((visibility("default"))) const struct __attribute__((packed)) {
         2,
         IS("blockIdx.x"),
         IS("threadIdx.x"),
+#ifndef FOR_VULKAN
         IS("scale_kernel"),
         0,
         4,
@@ -192,6 +227,15 @@ __attribute__((visibility("default"))) const struct __attribute__((packed)) {
         IS("threadIdx.x"),
         IS("threadIdx.x"),
         IS(SOURCE),
+#else
+        1,
+        IS("add_kernel"),
+        0,
+        sizeof(add_words) / 4,
+        {
+#include "add_kernel.inc"
+        },
+#endif
         IS("_import_tree"),
         3,
         {0, 1, 1},

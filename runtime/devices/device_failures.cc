@@ -1,0 +1,29 @@
+#include "runtime/devices/device_failures.h"
+
+namespace run_model {
+
+void DeviceFailures::fail(DeviceFault fault, const std::string& doing, const std::string& said) {
+  require_alive();
+  const std::string name = "device " + device_;
+  const std::string at = " while " + doing + " (" + said + ")";
+  switch (fault) {
+    case DeviceFault::kOutOfMemory:
+      throw Error(ErrorKind::kModel, name + " ran out of memory" + at,
+                  "end other programs that use it, or take a smaller model or batch");
+    case DeviceFault::kLost:
+      loss_.emplace(ErrorKind::kModel, name + " was lost" + at,
+                    "its driver has reset it or it was taken away, which the kernel's log (dmesg) "
+                    "says more about: start the program again");
+      throw Error(*loss_);
+    case DeviceFault::kTimeOut:
+      loss_.emplace(ErrorKind::kModel, name + " did not end in time" + at,
+                    "a GPU that also draws the screen may not compute for seconds: take another "
+                    "one or a smaller model, and start the program again");
+      throw Error(*loss_);
+    case DeviceFault::kOther:
+      break;
+  }
+  throw Error(ErrorKind::kModel, name + " failed" + at);
+}
+
+}  // namespace run_model

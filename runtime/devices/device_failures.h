@@ -1,0 +1,43 @@
+// What becomes of a driver's failures: the same sentences whichever driver it is, and none of a
+// lost device's later answers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <run_model/error.h>
+
+namespace run_model {
+
+enum class DeviceFault {
+  kOutOfMemory,  // may be over at the next call
+  kLost,         // reset, taken away, or given up by its driver
+  kTimeOut,      // ended by a watchdog, or waited for in vain; lost too
+  kOther,
+};
+
+// Called under the lock that the device is called under.
+class DeviceFailures {
+ public:
+  // `device` is how sentences call it: "opencl:0 (NVIDIA …)".
+  explicit DeviceFailures(std::string device) : device_(std::move(device)) {}
+
+  const std::string& device() const { return device_; }
+
+  // Throws Error(kModel) that names the device, what it did ("allocating 3 bytes") and what the
+  // driver said. Once the device is lost it is that sentence whatever comes later.
+  [[noreturn]] void fail(DeviceFault fault, const std::string& doing, const std::string& said);
+
+  // Throws it where the device is lost: nothing that it would say can be relied on.
+  void require_alive() const {
+    if (loss_) [[unlikely]]
+      throw Error(*loss_);
+  }
+
+ private:
+  std::string device_;
+  std::optional<Error> loss_;
+};
+
+}  // namespace run_model
