@@ -11,9 +11,6 @@
 namespace run_model {
 namespace {
 
-// What the rounding of float16 can bring a probability beyond 1.
-constexpr float kShareSlack = 1e-3F;
-
 constexpr DLDataType kFloat32{kDLFloat, 32, 1}, kUint8{kDLUInt, 8, 1}, kInt8{kDLInt, 8, 1};
 
 bool is_number(DLDataType type) {
@@ -62,7 +59,7 @@ std::string output_text(const NetworkOutput& output) {
   return "the output " + in_quotes(output.name.empty() ? output.alias : output.name);
 }
 
-OutputValues::OutputValues(const NetworkOutput& output) : output_(&output) {
+OutputValues::OutputValues(const NetworkOutput& output, bool check) : output_(&output) {
   if (!is_number(output.tensor.dtype())) {
     throw Error(ErrorKind::kMismatch, output_text(output) + " is of " +
                                           dtype_name(output.tensor.dtype()) +
@@ -95,13 +92,16 @@ OutputValues::OutputValues(const NetworkOutput& output) : output_(&output) {
     }
     values_ = converted_;
   }
-  if (!all_finite(values_)) {
-    const auto bad = std::find_if_not(values_.begin(), values_.end(),
-                                      [](float value) { return std::isfinite(value); });
-    fail_value(std::string("holds ") + (std::isnan(*bad) ? "NaN" : "infinity") + " at element " +
-                   std::to_string(bad - values_.begin()),
-               "check that the preprocessing and the parameters are the model's own");
-  }
+  if (check) check_finite();
+}
+
+void OutputValues::check_finite() const {
+  if (all_finite(values_)) return;
+  const auto bad = std::find_if_not(values_.begin(), values_.end(),
+                                    [](float value) { return std::isfinite(value); });
+  fail_value(std::string("holds ") + (std::isnan(*bad) ? "NaN" : "infinity") + " at element " +
+                 std::to_string(bad - values_.begin()),
+             "check that the preprocessing and the parameters are the model's own");
 }
 
 OutputValues::Table OutputValues::table(std::optional<std::size_t> rows,
@@ -137,12 +137,9 @@ void OutputValues::fail_value(const std::string& problem, const std::string& hin
 
 void OutputValues::check_shares(std::span<const float> values, const std::string& what) const {
   // Nearly always all are right: this is a loop that a compiler makes vector instructions of.
-  unsigned wrong = 0;
-  for (const float value : values) {
-    wrong |= static_cast<unsigned>(value < -kShareSlack) |
-             static_cast<unsigned>(value > 1.0F + kShareSlack);
-  }
-  if (wrong != 0) {
+  unsigned right = 1;
+  for (const float value : values) right &= static_cast<unsigned>(is_share(value));
+  if (right == 0) {
     const auto [least_at, most_at] = std::minmax_element(values.begin(), values.end());
     const float least = *least_at, most = *most_at;
     fail_value(

@@ -24,7 +24,11 @@ class OutputValues {
  public:
   // Reads float32 in place, so `output` has to stay. Throws Error(kMismatch) for an element type
   // that holds no numbers, Error(kModel) where one is NaN or infinite.
-  explicit OutputValues(const NetworkOutput& output);
+  explicit OutputValues(const NetworkOutput& output) : OutputValues(output, true) {}
+
+  // With `check` false, NaN and infinity are left to check_finite(), for who looks at every number
+  // anyway.
+  OutputValues(const NetworkOutput& output, bool check);
   OutputValues(const OutputValues&) = delete;
   OutputValues& operator=(const OutputValues&) = delete;
 
@@ -46,10 +50,21 @@ class OutputValues {
   [[noreturn]] void fail_shape(const std::string& expected) const;
   [[noreturn]] void fail_value(const std::string& problem, const std::string& hint) const;
 
+  // Throws Error(kModel) where one is NaN or infinite.
+  void check_finite() const;
+
   // Throws Error(kModel) unless all of them are from 0 to 1, give or take rounding.
   void check_shares(std::span<const float> values, const std::string& what) const;
 
+  // The same in loops that do more.
+  static bool is_share(float value) {
+    return (value >= -kShareSlack) & (value <= 1.0F + kShareSlack);
+  }
+
  private:
+  // What the rounding of float16 can bring a probability beyond 1.
+  static constexpr float kShareSlack = 1e-3F;
+
   const NetworkOutput* output_;
   std::vector<float> converted_;
   std::span<const float> values_;

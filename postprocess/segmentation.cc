@@ -112,7 +112,7 @@ void read_mask(const SegmentationTask& task, const OutputValues& values, Map& ma
   map.classes = 2;
   map.scores = values.data();
   map.sigmoid_mask = task.activation == Activation::kSigmoid;
-  if (!map.sigmoid_mask) values.check_shares(values.values(), "values of a mask");
+  if (map.sigmoid_mask) values.check_finite();
   const float threshold =
       map.sigmoid_mask ? least_logit(task.threshold) : static_cast<float>(task.threshold);
   map.best.resize(values.size());
@@ -120,7 +120,15 @@ void read_mask(const SegmentationTask& task, const OutputValues& values, Map& ma
   std::uint8_t* best = map.best.data();
   const float* scores = map.scores;
   const std::size_t count = map.best.size();
-  for (std::size_t i = 0; i < count; ++i) best[i] = scores[i] >= threshold ? 1 : 0;
+  // A share is neither NaN nor infinite: one look at each number says all of it.
+  unsigned shares = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    best[i] = scores[i] >= threshold ? 1 : 0;
+    shares &= static_cast<unsigned>(OutputValues::is_share(scores[i]));
+  }
+  if (shares != 0 || map.sigmoid_mask) return;
+  values.check_finite();
+  values.check_shares(values.values(), "values of a mask");
 }
 
 float between(float a, float b, float weight) { return a + (b - a) * weight; }
@@ -176,11 +184,17 @@ std::uint8_t class_at(const SegmentationTask& task, const Map& map, const Place&
   return interpolated_class(task, map, corners, x, y);
 }
 
-// Rows of the picture between the same two rows of the map have much in common.
+// Rows of the picture that follow each other have much in common: one row is kept, and what differs
+// is painted again.
 class RowPainter {
  public:
   RowPainter(const SegmentationTask& task, const Map& map, const std::vector<Place>& columns)
-      : task_(task), map_(map), columns_(columns), agreed_(map.width) {
+      : task_(task),
+        map_(map),
+        columns_(columns),
+        agreed_(map.width),
+        before_(map.width),
+        row_(columns.size(), SegmentationResult::kUnseen) {
     // A network sees the columns from one to another.
     while (begin_ < columns.size() && !columns[begin_].seen) ++begin_;
     end_ = begin_;
@@ -192,35 +206,42 @@ class RowPainter {
       starts_[i - 1] = std::min(starts_[i - 1], starts_[i]);
   }
 
-  void paint(const Place& y, std::uint8_t* row) {
-    const std::size_t first = y.seen ? begin_ : 0, last = y.seen ? end_ : 0;
-    std::fill_n(row, first, SegmentationResult::kUnseen);
-    std::fill_n(row + last, columns_.size() - last, SegmentationResult::kUnseen);
-    if (first == last) return;
-    if (task_.bilinear) {
-      paint_between(y, row);
+  void paint(const Place& y, std::vector<std::uint8_t>& classes) {
+    if (!y.seen || begin_ == end_) {
+      classes.insert(classes.end(), row_.size(), SegmentationResult::kUnseen);
       return;
     }
-    const std::uint8_t* best = map_.best.data() + y.nearest * map_.width;
-    for (std::size_t i = begin_; i < end_; ++i) row[i] = best[columns_[i].nearest];
+    if (task_.bilinear) {
+      if (y.low != low_ || y.high != high_) agree(y);
+      for (const std::size_t cell : mixed_) mix(y, cell, row_.data());
+    } else if (y.nearest != low_) {
+      low_ = y.nearest;
+      const std::uint8_t* best = map_.best.data() + y.nearest * map_.width;
+      for (std::size_t i = begin_; i < end_; ++i) row_[i] = best[columns_[i].nearest];
+    }
+    classes.insert(classes.end(), row_.begin(), row_.end());
   }
 
  private:
   static constexpr std::uint8_t kMixed = 255;  // is no class: there are at most 255
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   void agree(const Place& y) {
+    const bool first = high_ == kNone;
+    low_ = y.low;
+    high_ = y.high;
+    agreed_.swap(before_);
     const std::uint8_t* low = map_.best.data() + y.low * map_.width;
     const std::uint8_t* high = map_.best.data() + y.high * map_.width;
     std::uint8_t* agreed = agreed_.data();
     const std::size_t count = agreed_.size();
     for (std::size_t i = 0; i < count; ++i) agreed[i] = low[i] == high[i] ? low[i] : kMixed;
-    low_ = y.low;
-    high_ = y.high;
+    if (first || agreed_ != before_) fill_runs();
   }
 
-  // Runs of one class are filled as they are.
-  void paint_between(const Place& y, std::uint8_t* row) {
-    if (y.low != low_ || y.high != high_) agree(y);
+  // Runs of one class are filled as they are; the cells between them are mixed for each row.
+  void fill_runs() {
+    mixed_.clear();
     const std::size_t last = columns_[end_ - 1].low;
     for (std::size_t cell = columns_[begin_].low; cell <= last;) {
       const std::uint8_t found = agreed_[cell];
@@ -232,11 +253,11 @@ class RowPainter {
         if (next == end && last == map_.width - 1) next = map_.width;
       }
       if (next == cell) {
-        mix(y, cell, row);
+        mixed_.push_back(cell);
         ++cell;
         continue;
       }
-      std::fill(row + starts_[cell], row + starts_[next], found);
+      std::memset(row_.data() + starts_[cell], found, starts_[next] - starts_[cell]);
       cell = next;
     }
   }
@@ -282,7 +303,10 @@ class RowPainter {
   std::size_t begin_ = 0, end_ = 0;   // of the columns that the network has seen
   std::vector<std::size_t> starts_;   // by the map's column
   std::vector<std::uint8_t> agreed_;  // the class of both rows of the map, by column
-  std::size_t low_ = static_cast<std::size_t>(-1), high_ = 0;
+  std::vector<std::uint8_t> before_;  // the same of the rows painted before
+  std::vector<std::uint8_t> row_;     // of the picture
+  std::vector<std::size_t> mixed_;    // columns of the map
+  std::size_t low_ = kNone, high_ = kNone;
 };
 
 }  // namespace
@@ -291,7 +315,7 @@ SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
                            std::span<const NetworkOutput> outputs,
                            const PreprocessReport& picture) {
   const NetworkOutput& output = find_output(outputs, task.output);
-  const OutputValues values(output);
+  const OutputValues values(output, task.form != SegmentationForm::kMask);
   Map map;
   if (task.form == SegmentationForm::kScores) {
     read_scores(task, values, output, labels, map);
@@ -312,11 +336,12 @@ SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
   result.width = picture.original_width;
   result.height = picture.original_height;
   result.class_count = map.classes;
-  result.classes.resize(static_cast<std::size_t>(result.width) *
-                        static_cast<std::size_t>(result.height));
-  std::uint8_t* row = result.classes.data();
+  const std::size_t pixels =
+      static_cast<std::size_t>(result.width) * static_cast<std::size_t>(result.height);
   const WayBack way(picture);
   if (way.turned()) {
+    result.classes.resize(pixels);
+    std::uint8_t* row = result.classes.data();
     for (int y = 0; y < result.height; ++y) {
       for (int x = 0; x < result.width; ++x, ++row) {
         const auto [input_x, input_y] = way.to_input(x + 0.5, y + 0.5);
@@ -329,10 +354,8 @@ SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
   }
   const std::vector<Place> columns = across.all(map.width);
   RowPainter painter(task, map, columns);
-  for (const Place& y : down.all(map.height)) {
-    painter.paint(y, row);
-    row += result.width;
-  }
+  result.classes.reserve(pixels);
+  for (const Place& y : down.all(map.height)) painter.paint(y, result.classes);
   return result;
 }
 
