@@ -84,6 +84,7 @@ FOUND = {
     "transposed_convolutions": {"left_to_tvm": {}},
     "one_row": {"left_to_tvm": {}},
     "explicit_padding": {"left_to_tvm": {}},
+    "channels_that_are_there_twice": {"left_to_tvm": {}},
     "layers_left_to_the_compiler": {"method": "ours", "left_to_tvm": {"add": 1}},
     # The two outputs go back to the network's own layout, and nothing else does.
     "shuffled_units": {"left_to_tvm": {}, "layout_changes": 2},

@@ -91,6 +91,16 @@ def residual_of_concatenated_channels() -> onnx.ModelProto:
     return n.model(n.relu(n.add("Add", [both, n.norm(n.conv(both, 35, 35, 1, 5, bias=False), 35)])))
 
 
+def channels_that_are_there_twice() -> onnx.ModelProto:
+    """What is done to a channel is not done to its copy."""
+    n = Network(25)
+    stem = n.relu(n.conv("x", 3, 13, 3))
+    twice = n.norm(n.concat(stem, stem), 26)
+    picked = n.add("Gather", [stem, n.weight(np.array([3, 0, 3, 12, 12, 7]))], axis=1)
+    again = n.add("Mul", [n.conv("x", 3, 6), picked])
+    return n.model(twice, n.conv(picked, 6, 6, 3, 6), again)
+
+
 def shuffled_units() -> onnx.ModelProto:
     n = Network(3)
     x = n.relu(n.conv("x", 3, 44, 3))
@@ -325,7 +335,8 @@ def random_network(seed: int) -> onnx.ModelProto:
 
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
-        residual_of_two_convolutions, residual_of_concatenated_channels, shuffled_units,
-        squeeze_and_excite, activations, pixels_elsewhere, transposed_convolutions,
-        vectors_as_pictures, explicit_padding, batch_of_three, one_row, pools_of_every_kind,
-        pre_activation_and_slices, layers_left_to_the_compiler)}
+        residual_of_two_convolutions, residual_of_concatenated_channels,
+        channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
+        pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
+        batch_of_three, one_row, pools_of_every_kind, pre_activation_and_slices,
+        layers_left_to_the_compiler)}

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx_repair_test import FLOAT, check, model_of, noise, repaired, run
+
+from run_model_tools.onnx_model import read_model
+from run_model_tools.onnx_repair.reference import REPAIRED
 
 UINT8 = TensorProto.UINT8
 
@@ -61,6 +65,21 @@ def test_poolings(op, pads, ceil, dilations, count):
     attrs = {"count_include_pad": count} if op == "AveragePool" else {}
     matches(op, [noise(1, 2, 10, 8)], opset=19, kernel_shape=[3, 2], strides=[2, 3], pads=pads,
             ceil_mode=ceil, dilations=dilations, **attrs)
+
+
+@pytest.mark.parametrize("attrs, shape, who", [
+    ({"strides": [3, 2]}, (1, 1, 2, 4), REPAIRED),
+    ({"strides": [1, 1], "pads": [0, 0, 0, 1]}, (1, 1, 5, 8), REPAIRED),
+    ({"strides": [1, 1]}, (1, 1, 5, 8), "onnxruntime")])
+def test_windows_that_begin_behind_the_picture_do_not_count(attrs, shape, who,
+                                                             tmp_path):
+    """ONNX Runtime 1.20 has them in its result; later ones, PyTorch and the definition do not."""
+    model, inputs = one("MaxPool", [noise(1, 1, 5, 8)], kernel_shape=[1, 1], ceil_mode=1, **attrs)
+    onnx.save(model, str(tmp_path / "pool.onnx"))
+    (have,), by = read_model(tmp_path / "pool.onnx").run_by(inputs)
+    rows, columns = attrs["strides"]
+    assert (have.shape, by) == (shape, who)
+    np.testing.assert_array_equal(have, inputs["i0"][..., ::rows, ::columns])
 
 
 def test_places_of_maxima():

@@ -129,6 +129,19 @@ def test_resizes_by_scales_keep_the_scale(mode, scale, rate):
     check(model, {"x": noise(1, 2, 7, 9)})
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_corners_of_pytorch_are_of_whole_elements(mode):
+    """ONNX's reference aligns the last of 4.9 = 7 * 0.7 elements, PyTorch and ONNX Runtime of 4."""
+    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode,
+                                       coordinate_transformation_mode="align_corners")],
+                     {"x": (FLOAT, [1, 2, 7, 9])}, {"y": FLOAT}, 18,
+                     {"scales": np.array([1, 1, 0.7, 1.5], np.float32)})
+    model.producer_name = "pytorch"
+    x = noise(1, 2, 7, 9)
+    made = check(model, {"x": x})
+    np.testing.assert_array_equal(run(made, {"x": x})[0][..., -1, -1], x[..., -1, -1])
+
+
 def test_shapes_that_are_computed_are_constants():
     """As PyTorch exports x.view(x.size(0), -1) with an open batch."""
     model = model_of(

@@ -28,7 +28,8 @@ class Blocked:
 
     tensors: tuple[Tensor, ...]
     places: np.ndarray
-    """int (channels, 2): of each channel, its tensor (an index of `tensors`) and channel there."""
+    """int (channels, 2): of each channel, its tensor (an index of `tensors`) and channel there.  In
+    the values of a network no two are the same."""
 
     @property
     def channels(self) -> int:

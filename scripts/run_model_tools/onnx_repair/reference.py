@@ -44,8 +44,9 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
             large = ended.ByteSize() > MOST_IN_ONE_FILE
             onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
             return reference_outputs(Path(folder, "cut.onnx"), inputs)
-    if _leaves_out_masks(path):
-        raise NoReference("ONNX Runtime 1.20 leaves out the mask of MultiHeadAttention")
+    mistake = _mistake_of_onnxruntime(path)
+    if mistake:
+        raise NoReference(mistake)
     try:
         return onnxruntime_process.run(str(path), inputs), "onnxruntime"
     except Exception as error:
@@ -77,13 +78,30 @@ def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str
         raise NoReference(_first_line(error)) from None
 
 
-def _leaves_out_masks(path: Path) -> bool:
-    """Whether ONNX Runtime 1.20 takes the model for another one without a word."""
+def _mistake_of_onnxruntime(path: Path) -> str | None:
+    """What ONNX Runtime 1.20 computes otherwise than the model says, without a word."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if content.find(b"MultiHeadAttention") < 0:
-            return False
-    return any(node.op_type == "MultiHeadAttention" and len(node.input) > 4 and node.input[4]
-               for node in onnx.load(str(path), load_external_data=False).graph.node)
+        if content.find(b"MultiHeadAttention") < 0 and content.find(b"ceil_mode") < 0:
+            return None
+    for node in onnx.load(str(path), load_external_data=False).graph.node:
+        if node.op_type == "MultiHeadAttention" and len(node.input) > 4 and node.input[4]:
+            return "ONNX Runtime 1.20 leaves out the mask of MultiHeadAttention"
+        if node.op_type in ("AveragePool", "LpPool", "MaxPool") and _may_begin_behind(node):
+            return "ONNX Runtime 1.20 counts windows that begin behind the picture (ceil_mode)"
+    return None
+
+
+def _may_begin_behind(node: onnx.NodeProto) -> bool:
+    """Whether a pooling that rounds up may have a window with nothing of the picture or of the pads
+    before it, which does not count: one that reaches less far than a step and the pads behind."""
+    attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if not attrs.get("ceil_mode", 0):
+        return False
+    kernel = attrs["kernel_shape"]
+    n = len(kernel)
+    steps, spread = attrs.get("strides") or [1] * n, attrs.get("dilations") or [1] * n
+    behind = list(attrs.get("pads") or [0] * 2 * n)[n:]
+    return any(d * (k - 1) + 1 < s + b for k, s, d, b in zip(kernel, steps, spread, behind))
 
 
 def _made_plainer(model: onnx.ModelProto) -> bool:

@@ -34,7 +34,7 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     node that cannot be taken.
     """
     frozen = frozen or {}
-    walk = Walk(path, model.functions, importer, is_open)
+    walk = Walk(path, model.functions, importer, is_open, model.producer_name)
     graph = model.graph
     scope: dict[str, Thing | None] = {"": None}
     for tensor in graph.initializer:

@@ -36,14 +36,16 @@ _UNKNOWN = {RELAY: (), RELAX: ("Celu", "GRU", "LSTM", "RNN")}
 
 
 class Walk:
-    """The state of a walk; rules use `graph`, `run` and `node_in`."""
+    """The state of a walk; rules use `graph`, `run`, `node_in` and `producer`, who wrote the
+    model."""
 
     def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = (),
-                 importer: str = RELAY, is_open: bool = False) -> None:
+                 importer: str = RELAY, is_open: bool = False, producer: str = "") -> None:
         self.path = path
         self.importer = importer
         self.is_open = is_open
         """Whether the shapes are one example of many (open_extents.py)."""
+        self.producer = producer
         self.graph = Graph()
         self.rules = rules.load()
         self.functions = {(f.domain, f.name): f for f in functions}

@@ -148,6 +148,8 @@ def _value(net: Network, expr: relay.Expr) -> Value:
     if value is None and name in READERS and (
             name == "reshape" or any(_in_blocks(net.values[a]) for a in expr.args)):
         value = READERS[name](net, expr)
+        if isinstance(value, Blocked):
+            value = elementwise.apart(net, value)
     if value is None and name in VIEW_READERS:
         value = VIEW_READERS[name](net, expr)
     return net.by_relay(expr, why_left(expr, _KNOWN)) if value is None else value

@@ -28,6 +28,9 @@ class Manner:
     exclude_outside: bool
     extrapolation: float
     antialias: bool
+    whole_lengths: bool
+    """Whether corners are aligned with the last element there is, as PyTorch and ONNX Runtime do.
+    ONNX's reference takes the length as the scale gives it, before it is rounded down."""
 
 
 @dataclass
@@ -44,7 +47,7 @@ class Line:
 @rule("Resize", "Upsample")
 def resize(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
-    manner = _manner(node)
+    manner = _manner(walk, node)
     lines = _lines(node, x, manner)
     lines = [line for line in lines if line.extent != line.out or line.scale != 1 or line.roi]
     if not lines:
@@ -75,7 +78,7 @@ def resize(walk: Walk, node: Node) -> Value:
     return cast(walk, x, kind)
 
 
-def _manner(node: Node) -> Manner:
+def _manner(walk: Walk, node: Node) -> Manner:
     mode = node.attrs.get("mode", "nearest")
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("nearest", "linear", "cubic"):
@@ -89,7 +92,8 @@ def _manner(node: Node) -> Manner:
         float(node.attrs.get("cubic_coeff_a", -0.75)),
         bool(node.attrs.get("exclude_outside", 0)),
         float(node.attrs.get("extrapolation_value", 0.0)),
-        bool(node.attrs.get("antialias", 0)))
+        bool(node.attrs.get("antialias", 0)),
+        walk.producer == "pytorch")
 
 
 def _lines(node: Node, x: Value, manner: Manner) -> list[Line]:
@@ -147,6 +151,7 @@ def _positions(line: Line, manner: Manner) -> np.ndarray:
     at = np.arange(line.out, dtype=np.float64)
     mode, length = manner.coordinates, line.scale * line.extent
     if mode == "align_corners":
+        length = line.out if manner.whole_lengths else length
         return at * (line.extent - 1) / (length - 1) if length != 1 else at * 0
     if mode == "asymmetric":
         return at / line.scale

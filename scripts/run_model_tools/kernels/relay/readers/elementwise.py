@@ -11,7 +11,7 @@ from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import apply, is_elementwise, region_before
 from run_model_tools.kernels.relay.graph import post_order, shape_of, users_of
 from run_model_tools.kernels.relay.readers.network import Network, Value
-from run_model_tools.kernels.tensors import Blocked, Tensor, lie_alike
+from run_model_tools.kernels.tensors import Blocked, Tensor, lie_alike, plain
 
 _MOST_INPUTS = 8
 
@@ -75,6 +75,19 @@ def arranged(net: Network, value: Blocked, like: Blocked) -> Blocked:
     output = Tensor((value.batch, blocks, *value.size, value.lanes))
     net.plan.steps.append(GatherStep(list(value.tensors), output, gather))
     return Blocked((output,), like.places)
+
+
+def apart(net: Network, value: Blocked) -> Blocked | None:
+    """The value with a place of its own for each channel, or None of whole numbers.  Where a tensor
+    is concatenated with itself two channels have one place, and constants of one would be those of
+    the other."""
+    if len(np.unique(value.places, axis=0)) == value.channels:
+        return value
+    if not value.is_float:
+        return None
+    blocks = -(-value.channels // value.lanes)
+    output = Tensor((value.batch, blocks, *value.size, value.lanes))
+    return arranged(net, value, plain(output, value.channels))
 
 
 class _Arrangement:
