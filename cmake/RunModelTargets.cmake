@@ -187,13 +187,24 @@ function(run_model_add_pytest name)
     ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${arg_ENVIRONMENT}")
 endfunction()
 
-# run_model_compile_files(<option> <file>…)
-# Files that a release build compiles with an option of their own. CMake compiles such files one by one,
-# each with all its headers, so other builds give them none.
-function(run_model_compile_files option)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${option})
+# run_model_compile_files(<target> <option> <file>…)
+# Files of a target that a release build compiles with an option of their own: as one file, where other
+# builds have them among all files.
+function(run_model_compile_files target option)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+    return()
   endif()
+  set(files ${ARGN})
+  if(CMAKE_UNITY_BUILD)
+    set_source_files_properties(${ARGN} PROPERTIES HEADER_FILE_ONLY ON)
+    list(TRANSFORM ARGN REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n"
+      OUTPUT_VARIABLE includes)
+    list(JOIN includes "" includes)
+    set(files ${CMAKE_CURRENT_BINARY_DIR}/${target}${option}.cc)
+    file(CONFIGURE OUTPUT ${files} CONTENT "${includes}" @ONLY)
+    target_sources(${target} PRIVATE ${files})
+  endif()
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS ${option})
 endfunction()
 
 # For code that runs once for each start of a program: a release build takes its size over its speed.
