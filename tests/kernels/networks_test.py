@@ -92,6 +92,7 @@ FOUND = {
     # them, two of activations and a softmax; a normalisation at the end.
     "encoder_with_norms_first": {"left_to_tvm": {}, "layout_changes": 0,
                                  "layers": 2 * (2 + 4 + 2 + 1) + 1},
+    "rows_of_one_number": {"method": "ours"},
     "batch_of_three": {}, "recurrent_in_both_directions": {}}
 
 

@@ -132,6 +132,19 @@ def products_of_inputs() -> onnx.ModelProto:
     return n.model(square, wide, gemm, stepped)
 
 
+def rows_of_one_number() -> onnx.ModelProto:
+    """Attention to a single key, normalised single numbers, and rows whose numbers are alike."""
+    n = Rows(7, 2, 4, 24)
+    key = n.linear(n.add("Slice", ["x", *map(n.weight, (np.array([0]), np.array([1]),
+                                                        np.array([1])))]), 24, 24)
+    scores = n.add("MatMul", ["x", n.transpose(key, 0, 2, 1)])
+    seen = n.add("MatMul", [n.add("Softmax", [scores], axis=-1), key])
+    wide = n.add("Expand", [scores, n.weight(np.array([2, 4, 6]))])
+    alike = n.add("MatMul", [n.add("Softmax", [wide], axis=-1), n.numbers(6, 5)])
+    return n.model(seen, alike, n.layer_norm(scores, 1),
+                   n.add("LogSoftmax", [scores], axis=-1))
+
+
 def recurrent_in_both_directions() -> onnx.ModelProto:
     """As torch writes them, two alike after each other, and a last state that is read."""
     n = Rows(7, 6, 3, 10)
@@ -159,4 +172,4 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         encoder_with_norms_first, encoder_with_norms_last_and_a_mask, tokens_of_a_picture,
         windows_shifted_and_mixed, mixer_and_gates, products_of_inputs,
-        recurrent_in_both_directions)}
+        rows_of_one_number, recurrent_in_both_directions)}

@@ -26,6 +26,15 @@ def add_program(net: Network, program: Program) -> View | None:
     return whole(net.run(program))
 
 
+def _add_with_columns(net: Network, program: Program) -> View | None:
+    """The same with a number for every place, also where all of a row are alike or it has one."""
+    made = add_program(net, program)
+    if made is None or not program.gives_rows:
+        return made
+    column = made.reshape((*program.shape[:-1], 1))
+    return None if column is None else column.broadcast(program.shape)
+
+
 def _views(net: Network, expr: relay.Call) -> list[View] | None:
     """Of a float32 operator's arguments; None where it is not one for views."""
     shape = shape_of(expr)
@@ -198,7 +207,7 @@ def _softmax(net: Network, expr: relay.Call) -> Value:
     else:
         one = program.add("constant", value=1.0)
         program.add("multiply", e, program.add("divide", one, total))
-    return add_program(net, program)
+    return _add_with_columns(net, program)
 
 
 def _layer_norm(net: Network, expr: relay.Call) -> Value:
@@ -217,7 +226,7 @@ def _layer_norm(net: Network, expr: relay.Call) -> Value:
         result = program.add("multiply", result, weight)
     if bool(attrs.center):
         result = program.add("add", result, bias)
-    return add_program(net, program.ending_in(result))
+    return _add_with_columns(net, program.ending_in(result))
 
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
