@@ -101,6 +101,18 @@ GRID = """(float[batch,3,height,width] x) => (float[] y) {
     found = Reshape(f, form)
     y = Add(found, points)
 }"""
+# Recurrent layers in both directions, with states that are as many as texts.
+RECURRENT = """(float[words,batch,5] x)
+        => (float[] y, float[] last, float[] cells, float[] z, float[] v) {
+    all = Shape(x)
+    batch = Gather(all, one)
+    batch1 = Unsqueeze(batch, first)
+    form = Concat<axis=0>(two, batch1, six)
+    start = ConstantOfShape(form)
+    y, last, cells = LSTM<hidden_size=6, direction="bidirectional">(x, w, r, b, , start, start)
+    z = GRU<hidden_size=6, direction="bidirectional", linear_before_reset=1>(x, gw, gr, gb)
+    v = GRU<hidden_size=6, direction="reverse">(x, vw, vr, vb)
+}"""
 SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
            "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
 PICTURE = {"twice": np.array([1, 1, 2, 2], np.float32), **SCALARS}
@@ -112,16 +124,22 @@ NETWORKS = {
     "causal": (CAUSAL, SCALARS),
     "padded": (PADDED, {**PICTURE, "two": np.array(2),
                         **weights(2, w=(4, 3, 3, 3), v=(4, 4, 3, 3), u=(2, 8, 1, 1))}),
+    "recurrent": (RECURRENT, {
+        **SCALARS, "six": np.array([6]),
+        **weights(4, w=(2, 24, 5), r=(2, 24, 6), b=(2, 48), gw=(2, 18, 5), gr=(2, 18, 6),
+                  gb=(2, 36), vw=(1, 18, 5), vr=(1, 18, 6), vb=(1, 36))}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
     "attention": [{"batch": 1, "words": 24}, {"batch": 4, "words": 1}, {"batch": 1, "words": 10}],
     "causal": [{"words": 1}, {"words": 33}],
     "padded": [{"batch": 1, "height": 41, "width": 20}, {"batch": 2, "height": 22, "width": 35}],
+    "recurrent": [{"words": 1, "batch": 1}, {"words": 30, "batch": 2}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
           "padded": ("batch", {"least": 1, "most": 4096, "step": 1}),
+          "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
 

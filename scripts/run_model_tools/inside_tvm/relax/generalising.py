@@ -167,8 +167,7 @@ class _Generaliser:
                 raise Differs("its operators read other tensors at some sizes than at others")
             return self._values[places.pop()]
         if isinstance(first, self._tvm.ir.GenericConst):
-            return self._constant(relax, [e.data.numpy() if hasattr(e, "data") else e.value.numpy()
-                                          for e in exprs])
+            return self._constant(relax, [e.value.numpy() for e in exprs])
         if isinstance(first, relax.Tuple):
             return relax.Tuple(self._list(relax, [e.fields for e in exprs], near))
         if isinstance(first, relax.TupleGetItem):

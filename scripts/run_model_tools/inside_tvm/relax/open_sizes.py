@@ -3,6 +3,7 @@
 import json
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.relax import recurrent
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
@@ -90,7 +91,8 @@ def read(tvm, request):
     opened = request["opened"]
     readings, hidden = [], []
     for reading in request["readings"]:
-        readings.append(read_onnx(tvm, dict(request, **reading)))
+        with recurrent.installed():
+            readings.append(read_onnx(tvm, dict(request, **reading)))
         hidden.append(_hidden(reading["onnx"]))
     inputs = list(opened["inputs"].items())
     guards, source = _guards(inputs, opened["limits"])
@@ -99,7 +101,7 @@ def read(tvm, request):
                             hidden, guards)
     except Differs as error:
         raise Refusal("open", str(error)) from error
-    return module, _C_SOURCE + source
+    return module, _C_SOURCE + source + recurrent.C_SOURCE
 
 
 def objects(source, target, folder):

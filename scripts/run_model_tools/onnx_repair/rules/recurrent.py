@@ -44,7 +44,7 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
     count, hidden = w.shape[0], r.shape[-1]
     direction = node.attrs.get("direction", "forward")
     acts = node.attrs.get("activations") or _DEFAULTS[node.op] * count
-    simple = (walk.knows(node.op) and lengths is None and direction != "reverse"
+    simple = (walk.knows(node.op) and lengths is None and (direction != "reverse" or walk.is_open)
               and not node.attrs.get("clip")
               and not node.attrs.get("input_forget", 0) and acts == _DEFAULTS[node.op] * count)
     if simple:

@@ -1,0 +1,211 @@
+"""ONNX's LSTM and GRU over any number of steps, which TVM's importer does not know: what is left
+after the products of all inputs with their weights is a C function."""
+
+from contextlib import contextmanager
+
+from run_model_tools.inside_tvm import Refusal
+
+_GATES = {"lstm": 4, "gru": 3}
+
+C_SOURCE = """\
+static inline float exponential(float x) {
+  x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+  const float n = __builtin_floorf(x * 1.44269504f + 0.5f);
+  const float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const union { int bits; float value; } power = {((int)n + 127) << 23};
+  return (p * r * r + r + 1.0f) * power.value;
+}
+
+static inline float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
+
+static inline float hyperbolic_tangent(float x) {
+  const float s = x * x;
+  const float small = x + x * s * (-0.333333333f + s * (0.133333333f + s * (-0.0539682540f +
+                                   s * 0.0218694885f)));
+  const float large = 1.0f - 2.0f / (exponential(2.0f * x) + 1.0f);
+  return s < 0.04f ? small : large;
+}
+
+/* sums[0..count) += state * weights, rows of which lie `wide` numbers apart. */
+static inline void multiply(float *sums, const float *state, const float *weights, long depth,
+                            long wide, long count) {
+  for (long k = 0; k < depth; ++k) {
+    const float factor = state[k];
+    const float *row = weights + k * wide;
+    for (long j = 0; j < count; ++j) sums[j] += factor * row[j];
+  }
+}
+
+static const float *numbers(const Any *value) {
+  const Tensor *t = tensor(value);
+  return (const float *)(t->data + t->byte_offset);
+}
+
+/* (products of the inputs [steps, batch, directions * gates * hidden], state and for LSTM cells
+ * [directions, batch, hidden], weights [directions, hidden, gates * hidden], for GRU biases of the
+ * hidden gate [directions, hidden], [all states, last state, for LSTM last cells]) */
+static int recurrent(const Any *values, int gates, int backwards, int reset_after) {
+  const int states = gates == 4 ? 2 : 1;
+  const Tensor *all = tensor(&values[4]);
+  const long steps = all->shape[0], directions = all->shape[1], batch = all->shape[2];
+  const long hidden = all->shape[3], wide = gates * hidden;
+  const float *given = numbers(&values[0]);
+  const float *weights = numbers(&values[gates == 4 ? 3 : 2]);
+  float sums[wide], across[hidden];
+  for (long d = 0; d < directions; ++d) {
+    const float *w = weights + d * hidden * wide;
+    for (long b = 0; b < batch; ++b) {
+      const long place = (d * batch + b) * hidden;
+      float *state = (float *)numbers(&values[5]) + place;
+      float *cell = states == 2 ? (float *)numbers(&values[6]) + place : 0;
+      __builtin_memcpy(state, numbers(&values[1]) + place, hidden * sizeof *state);
+      if (cell) __builtin_memcpy(cell, numbers(&values[2]) + place, hidden * sizeof *cell);
+      for (long s = 0; s < steps; ++s) {
+        const long at = backwards || d ? steps - 1 - s : s;
+        float *after = (float *)numbers(&values[4]) + at * directions * batch * hidden + place;
+        const float *from = given + ((at * batch + b) * directions + d) * wide;
+        if (gates == 4) {
+          __builtin_memcpy(sums, from, wide * sizeof *sums);
+          multiply(sums, state, w, hidden, wide, wide);
+          for (long j = 0; j < hidden; ++j) {
+            cell[j] = sigmoid(sums[2 * hidden + j]) * cell[j] +
+                      sigmoid(sums[j]) * hyperbolic_tangent(sums[3 * hidden + j]);
+            state[j] = sigmoid(sums[hidden + j]) * hyperbolic_tangent(cell[j]);
+          }
+        } else {
+          __builtin_memcpy(sums, from, 2 * hidden * sizeof *sums);
+          multiply(sums, state, w, hidden, wide, 2 * hidden);
+          for (long j = 0; j < 2 * hidden; ++j) sums[j] = sigmoid(sums[j]);
+          const float *bias = numbers(&values[3]) + d * hidden;
+          float *reset = sums + hidden;
+          if (reset_after) {
+            __builtin_memcpy(across, bias, hidden * sizeof *across);
+            multiply(across, state, w + 2 * hidden, hidden, wide, hidden);
+            for (long j = 0; j < hidden; ++j) across[j] *= reset[j];
+          } else {
+            for (long j = 0; j < hidden; ++j) reset[j] *= state[j];
+            __builtin_memcpy(across, bias, hidden * sizeof *across);
+            multiply(across, reset, w + 2 * hidden, hidden, wide, hidden);
+          }
+          for (long j = 0; j < hidden; ++j) {
+            const float fresh = hyperbolic_tangent(from[2 * hidden + j] + across[j]);
+            state[j] = fresh + sums[j] * (state[j] - fresh);
+          }
+        }
+        __builtin_memcpy(after, state, hidden * sizeof *state);
+      }
+    }
+  }
+  return 0;
+}
+
+#define RECURRENT(NAME, COUNT, GATES, BACKWARDS, RESET_AFTER)                                 \\
+  EXPORTED __tvm_ffi_run_model_##NAME(void *self, const Any *values, int count, Any *result) { \\
+    (void)self, (void)result;                                                                 \\
+    for (int i = 0; i < count; ++i) {                                                         \\
+      if (!tensor(&values[i])) return -1;                                                     \\
+    }                                                                                         \\
+    return count == COUNT ? recurrent(values, GATES, BACKWARDS, RESET_AFTER) : -1;            \\
+  }
+RECURRENT(lstm, 7, 4, 0, 0)
+RECURRENT(lstm_backwards, 7, 4, 1, 0)
+RECURRENT(gru, 6, 3, 0, 0)
+RECURRENT(gru_backwards, 6, 3, 1, 0)
+RECURRENT(gru_reset_after, 6, 3, 0, 1)
+RECURRENT(gru_reset_after_backwards, 6, 3, 1, 1)
+"""
+"""To follow the definitions of open_sizes.py."""
+
+
+@contextmanager
+def installed():
+    """Meanwhile TVM's importer takes such nodes."""
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    original = onnx_frontend._get_convert_map
+
+    def convert_map():
+        return dict(original(), LSTM=_converter("lstm"), GRU=_converter("gru"))
+
+    onnx_frontend._get_convert_map = convert_map
+    try:
+        yield
+    finally:
+        onnx_frontend._get_convert_map = original
+
+
+def _converter(kind):
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    class Recurrent(onnx_frontend.OnnxOpConverter):
+        @classmethod
+        def _impl_v1(cls, bb, inputs, attr, params):
+            return _layer(kind, bb, [inputs[i] if i < len(inputs) else None for i in range(8)],
+                          attr)
+
+    return Recurrent
+
+
+def _layer(kind, bb, given, attributes):
+    """The outputs of the node."""
+    import numpy as np
+    from tvm import relax
+
+    x, w, r, b, lengths, h, c, peepholes = given
+    if lengths is not None or peepholes is not None or not all(
+            hasattr(v, "value") for v in (w, r, *([] if b is None else [b]))):
+        raise Refusal("model", "a recurrent layer of open length has weights that are computed, "
+                               "lengths or peepholes, which is not possible here")
+    gates = _GATES[kind]
+    x = bb.normalize(x)
+    steps, batch, size = (int(e) for e in x.ty.shape.values)
+    w, r = w.value.numpy(), r.value.numpy()
+    count, hidden = r.shape[0], r.shape[2]
+    if r.dtype != np.float32 or hidden > 4096:
+        raise Refusal("model", "a recurrent layer of open length computes with %s and %d numbers, "
+                               "which is not possible here" % (r.dtype, hidden))
+    wide = count * gates * hidden
+    b = np.zeros((count, 2 * gates * hidden), np.float32) if b is None else b.value.numpy()
+    of_inputs, of_states = b[:, :gates * hidden], b[:, gates * hidden:]
+    if kind == "gru":
+        # That of the hidden gate is added to its own product.
+        of_states = np.where(np.arange(gates * hidden) < 2 * hidden, of_states, 0)
+    product = bb.emit(relax.op.matmul(x, _constant(w.reshape(wide, size).T)))
+    product = bb.emit(relax.op.add(product, _constant((of_inputs + of_states).reshape(wide))))
+    zeros = np.zeros((count, 1, hidden), np.float32)
+
+    def state(value):
+        if value is None:
+            return bb.emit(relax.op.broadcast_to(_constant(zeros), (count, batch, hidden)))
+        return value
+
+    arguments = [product, state(h)] + ([state(c)] if kind == "lstm" else [])
+    arguments.append(_constant(r.transpose(0, 2, 1)))
+    if kind == "gru":
+        arguments.append(_constant(b[:, -hidden:]))
+    name = "run_model_" + kind
+    if kind == "gru" and int(attributes.get("linear_before_reset", 0)):
+        name += "_reset_after"
+    direction = attributes.get("direction", "forward")
+    direction = direction.decode() if isinstance(direction, bytes) else str(direction)
+    if direction.lower() == "reverse":
+        name += "_backwards"
+    one = relax.TensorType((count, batch, hidden), "float32")
+    results = [relax.TensorType((steps, count, batch, hidden), "float32"), one]
+    if kind == "lstm":
+        results.append(one)
+    made = bb.emit(relax.call_dps_packed(name, relax.Tuple(arguments), results))
+    return relax.Tuple([bb.emit(relax.TupleGetItem(made, i)) for i in range(len(results))])
+
+
+def _constant(array):
+    import numpy as np
+    from tvm import relax
+
+    return relax.const(np.ascontiguousarray(array, np.float32), "float32")
