@@ -1,0 +1,175 @@
+"""Products with weights for any number of rows: our kernel of a few rows, for one block after the
+other.  Rows are computed apart, so that what is added to fill up the last block changes nothing."""
+
+import numpy as np
+
+from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
+
+ROWS = 8
+"""Of a block: a register tile of the kernels, and few that are computed in vain."""
+_LEAST = 16
+"""Depth and columns of products that are worth a kernel."""
+_WIDE = 8
+"""Vectors of columns from which a product is cut into parts for several cores."""
+
+_HEAD = """\
+#include <stddef.h>
+typedef struct { void *sync; int tasks; } Group;
+typedef int (*Task)(int, Group *, void *);
+/* The runtime puts the addresses of its functions here when it has loaded the library. */
+#define SLOT __attribute__((weak, visibility("default")))
+SLOT int (*__TVMBackendParallelLaunch)(Task, void *, int);
+SLOT void *(*__TVMBackendAllocWorkspace)(int, int, unsigned long long, int, int);
+SLOT int (*__TVMBackendFreeWorkspace)(int, int, void *);
+enum { CPU = 1, FLOAT = 2 };
+static void *get(unsigned long long bytes) {
+  return __TVMBackendAllocWorkspace(CPU, 0, bytes, FLOAT, 32);
+}
+static void give(void *memory) { __TVMBackendFreeWorkspace(CPU, 0, memory); }
+typedef struct {
+  const char *in; char *out; const void *constant; char *last_in, *last_out; long rows, blocks;
+} Rows;
+"""
+
+_FUNCTION = """\
+int %(symbol)s(int, const void *, const void *, void *, void *, void *);
+static int %(name)s_blocks(int id, Group *group, void *of) {
+  const Rows *c = of;
+  const long tasks = c->blocks * %(parts)d, each = (tasks + group->tasks - 1) / group->tasks;
+  const long first = id * each, end = first + each < tasks ? first + each : tasks;
+  if (first >= end) return 0;
+  void *scratch = %(scratch)s;
+  for (long t = first; t < end; ++t) {
+    const long block = t %% c->blocks;
+    const int last = (block + 1) * %(rows)d > c->rows;
+    %(symbol)s((int)(t / c->blocks), last ? c->last_in : c->in + block * %(in_bytes)d, c->constant,
+               last ? c->last_out : c->out + block * %(out_bytes)d, 0, scratch);
+  }
+  if (scratch) give(scratch);
+  return 0;
+}
+/* (rows, packed weights, [products]) */
+EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *result) {
+  (void)self, (void)result;
+  const Tensor *in = count == 3 ? tensor(&values[0]) : 0;
+  const Tensor *weights = in ? tensor(&values[1]) : 0, *out = weights ? tensor(&values[2]) : 0;
+  if (!out) return -1;
+  long rows = 1;
+  for (int i = 0; i < in->ndim - 1; ++i) rows *= in->shape[i];
+  if (!rows) return 0;
+  Rows c = {in->data + in->byte_offset, out->data + out->byte_offset,
+            weights->data + weights->byte_offset, 0, 0, rows,
+            (rows + %(rows)d - 1) / %(rows)d};
+  const long more = rows %% %(rows)d, from = rows - more;
+  if (more) {
+    c.last_in = get(%(in_bytes)d + %(out_bytes)d);
+    if (!c.last_in) return -1;
+    c.last_out = c.last_in + %(in_bytes)d;
+    __builtin_memset(c.last_in, 0, %(in_bytes)d);
+    __builtin_memcpy(c.last_in, c.in + from * %(in_row)d, more * %(in_row)d);
+  }
+  const int failed = __TVMBackendParallelLaunch(%(name)s_blocks, &c, 0);
+  if (more) {
+    __builtin_memcpy(c.out + from * %(out_row)d, c.last_out, more * %(out_row)d);
+    give(c.last_in);
+  }
+  return failed;
+}
+"""
+
+
+class OpenRows:
+    """Makes calls of products, and their code."""
+
+    def __init__(self, target, request):
+        self._layers = {}
+        self._names = {}
+        self._target = target
+        self.reason = ""
+        self._isa = None
+        wanted = request.get("kernels", "stock")
+        try:
+            if wanted == "stock":
+                raise Unusable("not asked for")
+            if wanted == "auto" and request["opt_level"] < 3:
+                raise Unusable("the optimisation level is below 3")
+            self._isa = usable_isa(wanted, target)
+            self.reason = "" if self._isa else "there are none for this target"
+        except Unusable as error:
+            self.reason = str(error)
+
+    def product(self, rows, weights):
+        """The call that multiplies `rows`, whose last axis is the depth, with an array (depth,
+        columns); None where that is nothing for the kernel."""
+        from tvm import relax
+
+        from run_model_tools.kernels.matmul import Product, make, options
+        from run_model_tools.kernels.tensors import Tensor
+        from run_model_tools.kernels.tiles import vectors
+        from run_model_tools.kernels.views import View
+
+        if (self._isa is None or weights.ndim != 2 or min(weights.shape) < _LEAST
+                or str(weights.dtype) != "float32" or str(rows.ty.dtype) != "float32"):
+            return None
+        depth, columns = weights.shape
+        left = View(Tensor((ROWS, depth)), ((), ((ROWS, depth),), ((depth, 1),)))
+        product = Product(left, weights)
+        found = options(product, self._isa)
+        if not found:
+            return None
+        parts = [1, 4 if vectors(columns, self._isa) >= 2 * _WIDE else 1]
+        layer = make(product, self._isa, found[0]["tile"], parts)
+        if len(layer.constants) != 1 or layer.shared_bytes or len(layer.phases) != 1:
+            return None
+        name = self._names.setdefault(layer.symbol(0), "run_model_rows_%d" % len(self._names))
+        self._layers[name] = layer
+        packed = layer.constants[0]
+        shape = [*rows.ty.shape.values[:-1], columns]
+        return relax.op.call_dps_packed(name, relax.Tuple([
+            rows, relax.const(np.ascontiguousarray(packed), "float32")]),
+            relax.TensorType(shape, "float32"))
+
+    def c_source(self):
+        """To follow the definitions of open_sizes.py."""
+        return _HEAD.replace("#include <stddef.h>\n", "") + "".join(
+            _FUNCTION % {
+                "name": name, "symbol": layer.symbol(0), "parts": layer.phases[0].tasks,
+                "rows": ROWS, "in_row": 4 * layer.inputs[0][0][-1],
+                "out_row": 4 * layer.output_shape[-1],
+                "in_bytes": 4 * ROWS * layer.inputs[0][0][-1],
+                "out_bytes": 4 * ROWS * layer.output_shape[-1],
+                "scratch": "get(%dull)" % layer.scratch_bytes if layer.scratch_bytes else "0"}
+            for name, layer in self._layers.items())
+
+    def objects(self, folder):
+        """Object files with the kernels."""
+        from run_model_tools.kernels.c_compiler import compile_to_ir, ir_to_object, target_flags
+
+        flags = target_flags(dict(self._target.attrs))
+        paths = []
+        for index, layer in enumerate(self._layers.values()):
+            paths.append(folder / ("rows%d.o" % index))
+            ir_to_object(compile_to_ir(layer.c_source(), [*flags, *self._isa.flags],
+                                       [layer.symbol(0)]), flags, paths[-1])
+        return [str(path) for path in paths]
+
+    def report(self, module, why):
+        """metadata.json's "kernels"."""
+        if not self._layers:
+            return {"method": "stock", "reason": self.reason or why}
+        from collections import Counter
+
+        left, ours = Counter(), 0
+        for block in module["main"].body.blocks:
+            for binding in block.bindings:
+                name = getattr(getattr(binding.value, "op", None), "name", None)
+                name = str(name).removeprefix("relax.") if name else ""
+                if name == "call_dps_packed":
+                    ours += str(binding.value.args[0].global_symbol).startswith("run_model_rows")
+                elif name:
+                    left[name] += 1
+        return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
+                "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
+                "layout_changes": 0, "reason": why,
+                "functions": {name: dict(layer.note, rows="any")
+                              for name, layer in self._layers.items()}}
