@@ -101,6 +101,20 @@ GRID = """(float[batch,3,height,width] x) => (float[] y) {
     found = Reshape(f, form)
     y = Add(found, points)
 }"""
+# Products with weights, one of them turned, for as many rows as there are words.
+DENSE = """(float[batch,words,20] x) => (float[] y) {
+    a = MatMul(x, w)
+    b = Relu(a)
+    c = MatMul(b, v)
+    all = Shape(c)
+    count = Slice(all, first, two)
+    ends = Concat<axis=0>(rest, many)
+    rows = Reshape(c, ends)
+    d = Gemm<transB=1>(rows, u, bias)
+    form = Concat<axis=0>(count, more)
+    e = Reshape(d, form)
+    y = Softmax<axis=1>(e)
+}"""
 # Recurrent layers in both directions, with states that are as many as texts.
 RECURRENT = """(float[words,batch,5] x)
         => (float[] y, float[] last, float[] cells, float[] z, float[] v) {
@@ -124,6 +138,9 @@ NETWORKS = {
     "causal": (CAUSAL, SCALARS),
     "padded": (PADDED, {**PICTURE, "two": np.array(2),
                         **weights(2, w=(4, 3, 3, 3), v=(4, 4, 3, 3), u=(2, 8, 1, 1))}),
+    "dense": (DENSE, {
+        **SCALARS, **weights(5, w=(20, 300), v=(300, 33), u=(17, 33), bias=(17,)),
+        "rest": np.array([-1]), "many": np.array([33]), "more": np.array([17])}),
     "recurrent": (RECURRENT, {
         **SCALARS, "six": np.array([6]),
         **weights(4, w=(2, 24, 5), r=(2, 24, 6), b=(2, 48), gw=(2, 18, 5), gr=(2, 18, 6),
@@ -134,11 +151,13 @@ UNSEEN = {
     "attention": [{"batch": 1, "words": 24}, {"batch": 4, "words": 1}, {"batch": 1, "words": 10}],
     "causal": [{"words": 1}, {"words": 33}],
     "padded": [{"batch": 1, "height": 41, "width": 20}, {"batch": 2, "height": 22, "width": 35}],
+    "dense": [{"batch": 1, "words": 1}, {"batch": 1, "words": 16}, {"batch": 3, "words": 31}],
     "recurrent": [{"words": 1, "batch": 1}, {"words": 30, "batch": 2}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
           "padded": ("batch", {"least": 1, "most": 4096, "step": 1}),
+          "dense": ("words", {"least": 1, "most": 4096, "step": 1}),
           "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
@@ -153,11 +172,11 @@ def compiled(tmp_path_factory):
         sizes[name] = open_sizes(read_model(path), {})
         (folder / name).mkdir()
         requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request("open"),
-                         "target": "llvm", "opt_level": 3, "kernels": "stock", "cc": "g++",
+                         "target": "native", "opt_level": 3, "kernels": "ours", "cc": "g++",
                          "directory": str(folder / name)})
     answers = tvm_process.call("compile_many_relax", None, requests=requests)["results"]
     assert not [answer["error"] for answer in answers if "error" in answer]
-    return folder, sizes
+    return folder, sizes, {name: answer["kernels"] for name, answer in zip(NETWORKS, answers)}
 
 
 def inputs_of(found: OpenSizes, sizes: dict[str, int]) -> dict[str, np.ndarray]:
@@ -169,7 +188,7 @@ def inputs_of(found: OpenSizes, sizes: dict[str, int]) -> dict[str, np.ndarray]:
 
 
 def test_outputs_are_right_at_sizes_that_the_compiler_has_not_seen(compiled):
-    folder, found = compiled
+    folder, found, _ = compiled
     requests, wanted = [], []
     for name, tried in UNSEEN.items():
         given = []
@@ -190,6 +209,12 @@ def test_outputs_are_right_at_sizes_that_the_compiler_has_not_seen(compiled):
                 np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4, err_msg=str(path))
 
 
+def test_products_with_weights_are_our_kernels(compiled):
+    kernels = compiled[2]["dense"]
+    assert kernels["method"] == "ours" and kernels["layers"] == 3
+    assert "matmul" not in kernels["left_to_tvm"]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_sizes_a_network_takes_is_known(compiled, name):
     symbol, limits = LIMITS[name]
@@ -200,7 +225,7 @@ def test_what_sizes_a_network_takes_is_known(compiled, name):
     ("attention", {"batch": 1, "words": 25}, "'words' of the input 'ids' is 25.*for 1 to 24"),
     ("grid", {"batch": 1, "height": 4, "width": 7}, "'width' of .* 7.*in steps of 2")])
 def test_other_sizes_are_refused_by_name(compiled, tmp_path, name, sizes, said):
-    folder, found = compiled
+    folder, found, _ = compiled
     np.savez(tmp_path / "in.npz", *inputs_of(found[name], sizes).values())
     with pytest.raises(ToolError, match=said):
         tvm_process.call("run_relax", None, library=str(folder / name / "model.so"),

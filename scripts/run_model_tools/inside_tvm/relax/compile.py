@@ -28,22 +28,9 @@ def compile_model(tvm, request):
                       % target.kind.name)
     nan_operators.install(tvm)
     tell(request, "work", at="the network is read")
-    source = None
-    if "readings" in request:
-        module, source = open_sizes.read(tvm, request)
-    else:
-        module = read_onnx(tvm, request)
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         with tvm.transform.PassContext(opt_level=request["opt_level"]):
-            try:
-                tell(request, "work", at="kernels are compiled")
-                module, objects, kernels = rewrite(tvm, module, target, request, Path(folder))
-            except own_kernels.Unusable as error:
-                if request.get("kernels") == "ours":
-                    raise Refusal("kernels", str(error)) from error
-                objects, kernels = [], {"method": "stock", "reason": str(error)}
-            if source is not None:
-                objects += open_sizes.objects(source, target, Path(folder))
+            module, objects, kernels = _read(tvm, request, target, Path(folder))
             axes = request.get("batch_axes")
             if axes:
                 module, more = batches.of_any_size(tvm, module, axes, target, Path(folder))
@@ -56,6 +43,20 @@ def compile_model(tvm, request):
                          objects, target)
     return dict(signature, target=text, requested=request["target"], kernels=kernels, tuning=None,
                 unaligned_constants=unaligned, llvm_features=llvm_features(tvm, target))
+
+
+def _read(tvm, request, target, folder):
+    """(module, object files with kernels, metadata.json's "kernels")."""
+    if "readings" in request:
+        return open_sizes.read(tvm, request, target, folder)
+    module = read_onnx(tvm, request)
+    try:
+        tell(request, "work", at="kernels are compiled")
+        return rewrite(tvm, module, target, request, folder)
+    except own_kernels.Unusable as error:
+        if request.get("kernels") == "ours":
+            raise Refusal("kernels", str(error)) from error
+        return module, [], {"method": "stock", "reason": str(error)}
 
 
 def compile_many(tvm, request):

@@ -21,19 +21,20 @@ class Differs(Exception):
     """Why the readings are not one network of any size."""
 
 
-def generalise(tvm, readings, inputs, samples, hidden, guards):
+def generalise(tvm, readings, inputs, samples, hidden, guards, product):
     """A module whose main function takes any sizes.  Raises Differs.
 
     readings: modules, one for each of `samples`, which have the symbols' sizes by name.  inputs:
     for each input the name of the symbol or the number that an extent is.  hidden: arrays that
     stand behind inputs, for each reading.  guards: names of functions (input, [the same]) that look
-    at an input first, by its place.
+    at an input first, by its place.  product: makes an expression of rows and an array of weights,
+    or None.
     """
-    return _Generaliser(tvm, readings, inputs, samples, hidden, guards).module()
+    return _Generaliser(tvm, readings, inputs, samples, hidden, guards, product).module()
 
 
 class _Generaliser:
-    def __init__(self, tvm, readings, inputs, samples, hidden, guards):
+    def __init__(self, tvm, readings, inputs, samples, hidden, guards, product):
         names = dict.fromkeys(e for shape in inputs for e in shape if isinstance(e, str))
         self._tvm = tvm
         self._symbols = {name: tvm.tirx.Var(name, "int64") for name in names}
@@ -41,6 +42,7 @@ class _Generaliser:
         self._inputs = inputs
         self._hidden = hidden
         self._guards = guards
+        self._product = product
         self._readings = readings
         self._mains = [reading["main"] for reading in readings]
         self._values = {}
@@ -96,7 +98,11 @@ class _Generaliser:
     def _bind(self, relax, builder, bindings):
         variables = [b.var for b in bindings]
         near = self._near(bindings[0].value)
-        made = builder.emit(self._expression(relax, [b.value for b in bindings], near))
+        made = self._expression(relax, [b.value for b in bindings], near)
+        if isinstance(made, self._tvm.ir.GenericConst):
+            self._remember(variables, made)
+            return
+        made = builder.emit(made)
         kind = self._kind(relax, [v.ty for v in variables], made.ty, near, made)
         if kind is not None:
             made = builder.emit(relax.op.call_dps_packed(
@@ -206,9 +212,26 @@ class _Generaliser:
                 return self._pad(relax, calls, arguments)
             raise Differs("the operator %s has other attributes at some sizes than at others"
                           % name.removeprefix("relax."))
+        known = self._of_constants(relax, first, arguments)
+        if known is not None:
+            return known
         kinds = [self._made_type(relax, kinds, near)
                  for kinds in self._lists([c.ty_args for c in calls])]
         return relax.Call(first.op, arguments, first.attrs, kinds)
+
+    def _of_constants(self, relax, call, arguments):
+        """A product with weights, and weights that are turned for it; None of anything else."""
+        name = str(getattr(call.op, "name", ""))
+        last = arguments[-1] if arguments else None
+        if name not in ("relax.matmul", "relax.permute_dims") or not isinstance(
+                last, self._tvm.ir.GenericConst):
+            return None
+        array = last.value.numpy()
+        if name == "relax.matmul":
+            return self._product(arguments[0], array) if len(array.shape) == 2 else None
+        axes = call.attrs.axes
+        turned = array.transpose(None if axes is None else [int(a) for a in axes])
+        return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
 
     def _made_type(self, relax, kinds, near):
         first = kinds[0]

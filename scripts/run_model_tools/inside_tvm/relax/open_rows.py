@@ -9,11 +9,10 @@ ROWS = 8
 """Of a block: a register tile of the kernels, and few that are computed in vain."""
 _LEAST = 16
 """Depth and columns of products that are worth a kernel."""
-_WIDE = 8
-"""Vectors of columns from which a product is cut into parts for several cores."""
+_WIDE = 16
+"""Vectors of columns from which a product is cut into four parts, for several cores."""
 
 _HEAD = """\
-#include <stddef.h>
 typedef struct { void *sync; int tasks; } Group;
 typedef int (*Task)(int, Group *, void *);
 /* The runtime puts the addresses of its functions here when it has loaded the library. */
@@ -117,7 +116,7 @@ class OpenRows:
         found = options(product, self._isa)
         if not found:
             return None
-        parts = [1, 4 if vectors(columns, self._isa) >= 2 * _WIDE else 1]
+        parts = [1, 4 if vectors(columns, self._isa) >= _WIDE else 1]
         layer = make(product, self._isa, found[0]["tile"], parts)
         if len(layer.constants) != 1 or layer.shared_bytes or len(layer.phases) != 1:
             return None
@@ -131,7 +130,7 @@ class OpenRows:
 
     def c_source(self):
         """To follow the definitions of open_sizes.py."""
-        return _HEAD.replace("#include <stddef.h>\n", "") + "".join(
+        return _HEAD + "".join(
             _FUNCTION % {
                 "name": name, "symbol": layer.symbol(0), "parts": layer.phases[0].tasks,
                 "rows": ROWS, "in_row": 4 * layer.inputs[0][0][-1],

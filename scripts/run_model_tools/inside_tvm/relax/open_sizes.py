@@ -6,6 +6,7 @@ from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.relax import recurrent
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
+from run_model_tools.inside_tvm.relax.open_rows import OpenRows
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
 
 _C_SOURCE = """\
@@ -85,9 +86,9 @@ _CHECK = """\
     return fail_with(%(text)s, from->shape[%(axis)d]);"""
 
 
-def read(tvm, request):
-    """(module, objects' C code) of the request's readings.  Raises Refusal "open" if they are not
-    one network of any size."""
+def read(tvm, request, target, folder):
+    """(module, object files, metadata's "kernels") of the request's readings.  Raises Refusal
+    "open" if they are not one network of any size."""
     opened = request["opened"]
     readings, hidden = [], []
     for reading in request["readings"]:
@@ -96,19 +97,18 @@ def read(tvm, request):
         hidden.append(_hidden(reading["onnx"]))
     inputs = list(opened["inputs"].items())
     guards, source = _guards(inputs, opened["limits"])
+    rows = OpenRows(target, request)
     try:
         module = generalise(tvm, readings, [shape for _, shape in inputs], opened["samples"],
-                            hidden, guards)
+                            hidden, guards, rows.product)
     except Differs as error:
         raise Refusal("open", str(error)) from error
-    return module, _C_SOURCE + source + recurrent.C_SOURCE
-
-
-def objects(source, target, folder):
-    """Object files of C code."""
     path = folder / "open_sizes.o"
-    c_to_object(source, target_flags(dict(target.attrs)), path)
-    return [str(path)]
+    c_to_object(_C_SOURCE + source + recurrent.C_SOURCE + rows.c_source(),
+                target_flags(dict(target.attrs)), path)
+    why = ("they are for networks of fixed shapes, for batches of samples that are computed apart, "
+           "and for products of rows with weights: " + opened["reason"])
+    return module, [str(path), *rows.objects(folder)], rows.report(module, why)
 
 
 def _hidden(path):

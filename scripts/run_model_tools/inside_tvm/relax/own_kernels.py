@@ -14,9 +14,6 @@ def rewrite(tvm, module, target, request, folder):
     if "unrepaired" in request:
         raise Unusable("they are for networks of fixed shapes and for batches of samples that are "
                        "computed apart: %s" % request["unrepaired"])
-    if "readings" in request:
-        raise Unusable("they are for networks of fixed shapes and for batches of samples that are "
-                       "computed apart: %s" % request["opened"]["reason"])
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
