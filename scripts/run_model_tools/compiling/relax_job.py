@@ -105,8 +105,10 @@ def _extents(job: Job) -> tuple[dict[str, Any], OpenSizes | None]:
         reason = str(error)
     try:
         sizes = open_sizes(job.model, job.examples)
-    except NodeRefused as error:
-        return _as_it_is(job, error.reason), None
+    except ToolError as error:
+        # The importer may take it nevertheless; it is compared.
+        why = error.reason if isinstance(error, NodeRefused) else str(error)
+        return _as_it_is(job, f"{reason}, and {why}"), None
     return {"shapes": {}, "opened": sizes.request(reason)}, sizes
 
 
