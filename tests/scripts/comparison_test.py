@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from run_model_tools.onnx_model import read_model, run_onnx
-from run_model_tools.verifying.choices import choice_behind
+from run_model_tools.verifying.choices import Choice, choice_behind
 from run_model_tools.verifying.comparison import compare
 from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
 from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
@@ -149,6 +149,19 @@ def segmenter(path: Path) -> Path:
         best = ArgMax<axis=1,keepdims=0>(scores)
         classes = Cast<to=6>(best)
     }""", weights(3, w=(4, 3, 3, 3)), 17)
+
+
+def test_an_index_is_right_where_the_noise_of_a_deep_network_decides_it():
+    values = np.ones((1, 2, 20))
+    values[:, 1] -= 1e-4
+    values[:, 1, 19] -= 0.1
+    want, have = np.zeros((1, 20), int), np.zeros((1, 20), int)
+    have[0, [3, 19]] = 1
+    noisy = Choice(values, 1, lambda: [values + 1e-4, values - 1e-4])
+    assert Choice(values, 1).equally_good(want, have, 1e-5)[0, 3] == 0
+    assert noisy.equally_good(want, have, 1e-5)[0].tolist() == [True] * 19 + [False]
+    # Without a tolerance nothing is let pass.
+    assert not noisy.equally_good(want, have, -1.0)[0, 3]
 
 
 def test_an_index_is_right_where_rounding_decides_it_and_nowhere_else(tmp_path):

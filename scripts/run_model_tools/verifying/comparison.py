@@ -112,7 +112,7 @@ def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
         allowed = _roundings(want, np.where(finite, have, 0.0), list(noisy()), tolerance * scale,
                              step or 0.0)
     else:
-        allowed = JITTER_FACTOR * _noise(want, noisy())
+        allowed = JITTER_FACTOR * noise_of(want, noisy())
     wrong = ~(error <= np.maximum(tolerance * scale, allowed))
     if not wrong.any():
         size = (math.sqrt(np.mean(np.square(error)) / (np.mean(np.square(want)) + _TINY))
@@ -160,7 +160,7 @@ def slice_scale(want: np.ndarray) -> np.ndarray:
     return np.maximum(np.maximum(size, slices), FLOOR * size.max())
 
 
-def _noise(want: np.ndarray, samples: Iterable[np.ndarray]) -> np.ndarray:
+def noise_of(want: np.ndarray, samples: Iterable[np.ndarray]) -> np.ndarray:
     """How much the reference's own output changes: in each place, and around it."""
     changes = [np.nan_to_num(np.abs(sample.astype(np.float64) - want), posinf=np.inf)
                for sample in samples if sample.shape == want.shape]
