@@ -10,7 +10,7 @@ from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.tuners.comparison import Run, curves, markdown, summarize
 from run_model_tools.tuners.experience import Experience, Past
 from run_model_tools.tuners.genetic_dqn import GeneticDqn, GeneticSettings
-from run_model_tools.tuners.guided import Guided
+from run_model_tools.tuners.guided import Guided, GuidedSettings
 from run_model_tools.tuners.plots import curves_plot
 from run_model_tools.tuners.recording import FOLDER, Recording
 from run_model_tools.tuners.recording import read as read_recording
@@ -163,6 +163,17 @@ def test_guided_is_done_when_nothing_is_to_be_gained():
     while not search.done and len(search.speeds) < 200:
         run(search, 4)
     assert len(search.speeds) < 200 and max(search.speeds.values()) == 1.0
+
+
+def test_guided_does_not_end_by_itself_what_it_has_no_experience_with():
+    soon = GuidedSettings(patience=8, least_gain=10.0)
+    other_form = Experience([Past([1, 64, 28, 3, 3], make_space(), {0: 1.0, 1: 2.0})])
+    foreign = Experience(neighbours_taught(0)._pasts, foreign=True)
+    for experience, done in ((neighbours_taught(0), True), (None, False), (other_form, False),
+                             (foreign, False)):
+        search = Guided(make_space(), 1, experience, [1, 64, 56], settings=soon)
+        run(search, 12, batch=2)
+        assert search.gain < 10 and search.done is done
 
 
 def test_experience_of_other_machines_is_followed_in_half_of_the_trials():

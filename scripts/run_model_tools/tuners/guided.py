@@ -38,7 +38,9 @@ class GuidedSettings:
     candidates: int = 3000
     """Configurations that are weighed up where the space has more."""
     patience: int = 40
-    """Trials at least before the search may be done."""
+    """Trials at least before the search may be done, where there is experience. Without it the
+    search is never done by itself: what it expects to gain is then too often too little
+    (bench/tuners/stopping)."""
     hedge: int = 2
     """Where experience is of other machines, every so many trials one is chosen as if there were
     none: it may mislead."""
@@ -61,6 +63,8 @@ class Guided(Search):
         """What experience expects, by index, as far as it was asked."""
         self._kernel: Kernel | None = None
         self._fitted = 0
+        # Whether experience, of this machine, says anything of this task.
+        self._taught = False
         self.gain = np.inf
         """What the configuration proposed last was expected to gain, as a share of the speed."""
         if self._whole:
@@ -70,7 +74,7 @@ class Guided(Search):
     @property
     def done(self) -> bool:
         """Whether more trials are not expected to gain anything worth the while."""
-        return (len(self.speeds) >= self._settings.patience
+        return (self._taught and len(self.speeds) >= self._settings.patience
                 and self.gain < self._settings.least_gain)
 
     def _expect(self, indices: np.ndarray) -> np.ndarray:
@@ -82,6 +86,8 @@ class Guided(Search):
         if len(unknown):
             found = self._experience.expected(self._arguments, self.space, unknown) \
                 if self._experience else None
+            if found is not None and self._experience and not self._experience.foreign:
+                self._taught = True
             means = np.full(len(unknown), TYPICAL) if found is None else found
             self.expectations.update(zip(unknown.tolist(), means.tolist()))
         return np.array([self.expectations[i] for i in indices.tolist()])
