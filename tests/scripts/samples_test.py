@@ -61,6 +61,10 @@ APART = {
                        ("Concat", ["v", "c"], ["y"], {"axis": 1})], (9,), {"two": [2]}),
     "one of a table": ([("ArgMax", ["x"], ["i"], {"axis": 1, "keepdims": 0}),
                         ("Gather", ["table", "i"], ["y"])], (6,), {"table": f(6, 4)}),
+    "tiled": ([("Tile", ["x", "times"], ["y"])], (3, 2), {"times": [1, 2, 3]}),
+    "einsum": ([("Einsum", ["x", "w"], ["a"], {"equation": "nij,jk->kni"}),
+                ("Einsum", ["a", "x"], ["y"], {"equation": "kni,nij->nkj"})], (3, 4),
+               {"w": f(4, 5)}),
     "expanded": ([
         ("Shape", ["x"], ["s"]), ("Gather", ["s", "zero"], ["n"]),
         ("Concat", ["n", "rest"], ["to"], {"axis": 0}), ("Expand", ["token", "to"], ["t"]),
@@ -84,6 +88,9 @@ MIXED = {
     "rows against rows": [("Transpose", ["x"], ["t"]), ("MatMul", ["x", "t"], ["y"])],
     "columns of all samples": [("Transpose", ["x"], ["t"]), ("MatMul", ["t", "x"], ["y"])],
     "samples in columns": [("Transpose", ["x"], ["y"])],
+    "tiled samples": [("Tile", ["x", "twice"], ["y"])],
+    "einsum over samples": [("Einsum", ["x", "x"], ["y"], {"equation": "ni,nj->ij"})],
+    "einsum of pairs": [("Einsum", ["x", "x"], ["y"], {"equation": "ni,mi->nm"})],
     "joined with itself": [("Concat", ["x", "x"], ["y"], {"axis": 0})],
     "split elsewhere": [("Transpose", ["x"], ["t"]), ("Reshape", ["t", "rows"], ["y"])],
     "nothing of it": [("Identity", ["table"], ["y"])]}
@@ -106,7 +113,7 @@ def test_what_keeps_samples_apart_is_known(name):
 @pytest.mark.parametrize("name", MIXED)
 def test_what_mixes_samples_is_not_taken_apart(name):
     constants = {"zero": [0], "one": [1], "none": 0, "step": 1, "last": [-1], "start": [-99],
-                 "back": [-1], "rows": [-1, 6], "table": f(1, 6)}
+                 "back": [-1], "rows": [-1, 6], "twice": [2, 1], "table": f(1, 6)}
     with pytest.raises(NotApart):
         sample_axes(network(MIXED[name], (6,), constants), {"x": (1, 6)})
 

@@ -375,6 +375,31 @@ def _gemm(graph: _Graph, node: onnx.NodeProto) -> int:
     return 0
 
 
+def _tiled(graph: _Graph, node: onnx.NodeProto) -> int:
+    repeats = graph.constant(node.input[1])
+    if repeats is None:
+        raise _mixed(node)
+    return _not_along(graph, node, np.flatnonzero(repeats.ravel() != 1).tolist())
+
+
+def _einsum(graph: _Graph, node: onnx.NodeProto) -> int:
+    """Samples have one letter, which stays in the result."""
+    equation = _attribute(node, "equation", b"")
+    assert isinstance(equation, bytes)
+    terms, arrow, result = equation.decode().replace(" ", "").partition("->")
+    letters = terms.split(",")
+    if not arrow or "." in terms or len(letters) != len(node.input):
+        raise _mixed(node)
+    found = {term[axis] for term, name in zip(letters, node.input)
+             if (axis := graph.axes[name]) is not None}
+    letter = found.pop()
+    if found or result.count(letter) != 1 or any(
+            term.count(letter) != (graph.axes[name] is not None)
+            for term, name in zip(letters, node.input)):
+        raise _mixed(node)
+    return result.index(letter)
+
+
 _ELEMENTWISE = (
     "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
     "BitwiseXor Cast Ceil Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual "
@@ -394,7 +419,7 @@ _RULES: dict[str, _Rule] = {
     "Expand": _expanded, "Transpose": _transposed, "Concat": _concatenated, "Slice": _sliced,
     "Pad": _padded,
     "Gather": _gathered, "GatherElements": _by_indices(0), "ScatterElements": _by_indices(0),
-    "MatMul": _multiplied, "Gemm": _gemm,
+    "Tile": _tiled, "Einsum": _einsum, "MatMul": _multiplied, "Gemm": _gemm,
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "TopK"), _along_axis(-1)),
     "Split": _along_axis(0), "LayerNormalization": _from_axis_on, "CumSum": _along_input,
     **dict.fromkeys(("ArgMax", "ArgMin", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
