@@ -21,6 +21,8 @@ from small_networks import network, run_onnxruntime, weights
 
 TARGETS = ("opencl", "vulkan", "cuda-sm_80")
 DEVICES = ("opencl", "vulkan", "cuda")
+LONGEST_THREAD = 8000
+"""Numbers that a thread writes; TVM's untuned transposed convolutions have 50,000."""
 
 
 Given = dict[str, "tuple[int, ...] | np.ndarray"]
@@ -71,6 +73,41 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     # Our generators know no functions of float64.
     "doubles": ("a = Conv(x, w) b = Cast<to=11>(a) c = Sin(b) d = Cast<to=1>(c) y = Relu(d)",
                 (1, 3, 9, 9), {"w": (4, 3, 3, 3)}),
+    # Tiles that do not divide the result, and operators that are fused with it.
+    "batch_matmul": ("a = MatMul(x, w) y = Relu(a)", (3, 37, 50), {"w": (3, 50, 33)}),
+    "grouped_tiles": ("""a = Conv<group=3,pads=[1,1,1,1],strides=[2,2]>(x, w, b) r = Relu(a)
+                         y = Add(r, c)""", (2, 15, 19, 17),
+                      {"w": (21, 5, 3, 3), "b": (21,), "c": (1, 21, 1, 1)}),
+    "transposed_tiles": ("""a = ConvTranspose<strides=[2,2],pads=[1,1,1,1],output_padding=[1,1]>(
+                            x, w, b) y = Relu(a)""", (1, 10, 9, 7),
+                         {"w": (10, 6, 3, 3), "b": (6,)}),
+    "layer_norm": ("""m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d)
+                      v = ReduceMean<axes=[-1]>(q) e = Add(v, eps) s = Sqrt(e) n = Div(d, s)
+                      t = Mul(n, w) y = Add(t, b)""", (2, 19, 96),
+                   {"eps": np.array(1e-5, np.float32), "w": (96,), "b": (96,)}),
+    # A layer of ViT or BERT.
+    "attention": ("""q0 = MatMul(x, wq) k0 = MatMul(x, wk) v0 = MatMul(x, wv)
+        q1 = Reshape(q0, heads) k1 = Reshape(k0, heads) v1 = Reshape(v0, heads)
+        q = Transpose<perm=[0,2,1,3]>(q1) k = Transpose<perm=[0,2,3,1]>(k1)
+        v = Transpose<perm=[0,2,1,3]>(v1) s = MatMul(q, k) t = Mul(s, scale)
+        p = Softmax<axis=-1>(t) o = MatMul(p, v) o1 = Transpose<perm=[0,2,1,3]>(o)
+        o2 = Reshape(o1, rows) o3 = MatMul(o2, wo) r = Add(o3, x)
+        m = ReduceMean<axes=[-1]>(r) d = Sub(r, m) z = Mul(d, d) u = ReduceMean<axes=[-1]>(z)
+        e = Add(u, eps) g = Sqrt(e) n = Div(d, g) f = MatMul(n, w1) h0 = Mul(f, root) h1 = Erf(h0)
+        h2 = Add(h1, one) h3 = Mul(f, h2) h4 = MatMul(h3, w2) y = Add(h4, r)""", (1, 67, 48),
+                  {"wq": (48, 48), "wk": (48, 48), "wv": (48, 48), "wo": (48, 48), "w1": (48, 96),
+                   "w2": (96, 48), "heads": np.array([1, 67, 3, 16]), "rows": np.array([1, 67, 48]),
+                   "scale": np.array(0.02, np.float32), "eps": np.array(1e-5, np.float32),
+                   "root": np.array(0.5 ** 0.5, np.float32), "one": np.array(1, np.float32)}),
+    # ResNeXt's, then ShuffleNet's, with channels that change places.
+    "groups": ("""a = Conv(x, w1) b = Relu(a) c = Conv<group=8,pads=[1,1,1,1]>(b, w2) d = Relu(c)
+        e = Conv(d, w3) f = Add(e, x) g = Relu(f) h = Conv<group=4>(g, w4) i = Reshape(h, apart)
+        j = Transpose<perm=[0,2,1,3,4]>(i) k = Reshape(j, back)
+        l = Conv<group=24,pads=[1,1,1,1]>(k, w5) m = Conv<group=4>(l, w6) y = Add(m, g)""",
+               (1, 32, 11, 11),
+               {"w1": (32, 32, 1, 1), "w2": (32, 4, 3, 3), "w3": (32, 32, 1, 1),
+                "w4": (24, 8, 1, 1), "w5": (24, 1, 3, 3), "w6": (32, 6, 1, 1),
+                "apart": np.array([1, 4, 6, 11, 11]), "back": np.array([1, 24, 11, 11])}),
     "moved": ("t = Transpose<perm=[0,2,3,1]>(x) y = Relu(t)", (1, 6, 7, 5), {}),
 }
 
@@ -112,6 +149,7 @@ def check_limits(folder: Path, name: str, target: str) -> None:
     threads, shared = (1024, 49152) if target.startswith("cuda") else (256, 16384)
     assert 1 < made["device"]["threads_per_group"] <= threads
     assert made["device"]["shared_memory_bytes"] <= shared
+    assert made["device"]["longest_thread"]["steps"] < LONGEST_THREAD, made["device"]
 
 
 def check_numbers(folder: Path, name: str, device: str) -> None:

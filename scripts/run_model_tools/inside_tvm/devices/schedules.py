@@ -1,18 +1,22 @@
 """Keeps every kernel within its GPU's limits, and none of them to one thread.
 
 TVM's schedules are looked at before they are taken: one whose groups have more threads or shared
-memory than the target allows, or a single thread where there is work for many, is replaced by a
-plain one, in which a thread computes one number.
+memory than the target allows, a single thread where there is work for many, or threads that sum up
+whole rows by themselves, is replaced by a plain one, in which a thread computes one number and a
+group of them each long sum.  Sums of products get tiles (products.py) where TVM has none.
 """
 
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import bounded_code
-from run_model_tools.inside_tvm.devices import tiles
-from run_model_tools.inside_tvm.devices.kernels import KINDS, Needs
+from run_model_tools.inside_tvm.devices import products, tiles
+from run_model_tools.inside_tvm.devices.kernels import KINDS, Needs, steps_of_a_thread
 
 _GROUP = 64
 _FEW = 4096
+_FEW_ROWS = 65536
+"""Sums that a group each is worth: of numbers that lie apart fewer than of those side by side,
+which threads of their own would read from as many places at once."""
 _SMALL = 64
 """Numbers; what makes no more than these may take a single thread."""
 
@@ -45,6 +49,9 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
     """The implementation with a schedule that is looked at."""
     def schedule(attrs, outs, target):
         made, complaint = None, None
+        made = _tiled(tvm, implementation.name, outs, target)
+        if made is not None:
+            return made
         try:
             with _as_opencl(tvm, target) as twin:
                 made = implementation.schedule(attrs, outs, twin)
@@ -63,6 +70,18 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
         return plain_schedule(tvm, outs)
 
     return bounded_code.with_schedule(implementation, schedule)
+
+
+def _tiled(tvm, name, outs, target):
+    """The schedule of products.py where there is one that keeps to the limits."""
+    try:
+        with target:
+            made = products.tiled_schedule(tvm, name, outs, target)
+            if made is not None and complaint_about(tvm, made, outs, target) is None:
+                return made
+    except (TypeError, ValueError, tvm.error.TVMError):
+        pass  # an extent that depends on the place, or a stage that cannot be where it is wanted
+    return None
 
 
 def _shapes(tensors):
@@ -85,6 +104,7 @@ def _as_opencl(tvm, target):
 def complaint_about(tvm, schedule, outs, target):
     """Why the kernels that a schedule makes are not to be taken; None if they are."""
     lowered = tvm.lower(schedule.normalize(), [*bounded_code.placeholders(tvm, outs), *outs])
+    longest = _longest_row(tvm, outs)
     most = int(target.max_num_threads)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     for function in lowered.functions.values():
@@ -98,6 +118,8 @@ def complaint_about(tvm, schedule, outs, target):
                     needs.shared_bytes, shared)
             if needs.threads == 1 and _numbers(outs) > _SMALL:
                 return "groups of one thread"
+            if longest and steps_of_a_thread(tvm, kernel) >= longest:
+                return "threads that sum up %d numbers by themselves" % longest
     return None
 
 
@@ -180,10 +202,46 @@ def _is_long(op):
     """Whether a sum is of so many numbers, and makes so few, that a group should make each."""
     if not op.reduce_axis or op.num_outputs != 1:
         return False
-    summed = 1
+    few = _FEW_ROWS if _is_along_rows(op) else _FEW
+    return _summed(op) >= _GROUP and _numbers([op.output(0)]) <= few
+
+
+def _summed(op):
+    """How many numbers a sum is of; 0 where that depends on the place (adaptive poolings)."""
+    count = 1
     for axis in op.reduce_axis:
-        summed *= int(axis.dom.extent)
-    return summed >= _GROUP and _numbers([op.output(0)]) <= _FEW
+        count *= int(getattr(axis.dom.extent, "value", 0))
+    return count
+
+
+def _is_along_rows(op):
+    """Whether the numbers of a sum lie side by side."""
+    import tvm
+
+    last = op.reduce_axis[-1].var
+    found = []
+
+    def look(node):
+        if isinstance(node, tvm.tir.ProducerLoad) and len(node.indices):
+            tvm.tir.stmt_functor.post_order_visit(
+                node.indices[-1], lambda part: found.append(part.same_as(last)))
+
+    tvm.tir.stmt_functor.post_order_visit(op.body[0].source[0], look)
+    return any(found)
+
+
+def _longest_row(tvm, outs):
+    """Of the long sums of single numbers, not of products, the longest one's count; 0 for none."""
+    longest, seen, stack = 0, set(), [out.op for out in outs]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if isinstance(op, tvm.te.ComputeOp) and len(op.input_tensors) == 1 and _is_long(op):
+            longest = max(longest, _summed(op))
+        stack.extend(tensor.op for tensor in op.input_tensors)
+    return longest
 
 
 def _sum_together(te, schedule, op):

@@ -1,0 +1,178 @@
+"""Products of matrices, and convolutions in groups, transposed or along one axis, as TVM's template
+for plain convolutions has them: a group of threads loads a part of both factors into shared memory,
+and each of its threads makes several results of it.
+
+TVM's own templates for these have tiles for tuned networks only: untuned ones give groups of a
+thread or four, or, for matrices, a group for each number.
+"""
+
+from run_model_tools.inside_tvm.devices import tiles
+
+_FEW_ROWS = 16
+"""Of a product with a matrix of weights: TVM sums up fewer by a group for each number, which is
+what a single picture's fully connected layer wants."""
+_NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_transpose_nchw.",
+          "conv1d_ncw.")
+"""What the implementations are called whose schedules these replace."""
+_GROUP = 64
+
+
+def with_means(tvm, module):
+    """The module with means of rows as such: the importer has them as adaptive poolings, which TVM
+    schedules with a thread for each row."""
+    from tvm import relay
+
+    class Means(relay.ExprMutator):
+        def visit_call(self, call):
+            made = super().visit_call(call)
+            name = getattr(call.op, "name", "")
+            if name != "nn.adaptive_avg_pool1d" or str(call.attrs.layout) != "NCW":
+                return made
+            if [int(size) for size in call.attrs.output_size] != [1]:
+                return made
+            mean = relay.mean(made.args[0], axis=2, keepdims=True)
+            return relay.Call(mean.op, mean.args, mean.attrs, mean.type_args, call.span)
+
+    module["main"] = Means().visit(module["main"])
+    return relay.transform.InferType()(module)
+
+
+class _Sum:
+    """A sum of products: its extents as best_tiles() wants them, and which axes they are of."""
+
+    def __init__(self, op):
+        extents = [int(axis.dom.extent) for axis in op.axis]
+        reduced = [int(axis.dom.extent) for axis in op.reduce_axis]
+        form = (len(extents), len(reduced))
+        # Axes of channels or rows, of rows of a picture, and of columns; the others are images.
+        self.f, self.y, self.x = {(2, 1): (0, None, 1), (3, 1): (1, None, 2),
+                                  (3, 2): (1, None, 2), (4, 3): (1, 2, 3)}[form]
+        self.groups = 1
+        if len(reduced) > 1:
+            self.groups = int(op.input_tensors[0].shape[1]) // reduced[0]
+            if self.groups < 1 or extents[1] % self.groups:
+                raise KeyError(form)
+        self.images = extents[0] if self.f else 1
+        self.rows = extents[self.f] // self.groups
+        if self.groups > 1:
+            # No tile may reach into the next group, which reads other channels: their extents in f
+            # are powers of two, and what these leave of a group counts as groups of their own.
+            whole = self.rows & -self.rows
+            self.groups *= self.rows // whole
+            self.rows = whole
+        self.height = 1 if self.y is None else extents[self.y]
+        self.width = extents[self.x]
+        self.reduced = [*reduced, 1, 1][:3] if len(reduced) != 2 else [reduced[0], 1, reduced[1]]
+
+
+def tiled_schedule(tvm, name, outs, target):
+    """The schedule; None for what is no such product, or was tuned."""
+    from tvm import te
+
+    if not name.startswith(_NAMES) or len(outs) != 1 or _is_tuned(name, outs, target):
+        return None
+    found = _sum_of(te, outs[0].op)
+    if found is None:
+        return None
+    op, extents = found
+    if name.startswith(("dense", "matmul")) and extents.rows < _FEW_ROWS:
+        return None
+    threads = min(int(target.max_num_threads), 256)
+    shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
+    best = tiles.best_tiles(extents.rows, extents.height, extents.width, extents.reduced, threads,
+                            shared // 2, images=extents.images * extents.groups)
+    return _schedule(te, outs[0], op, extents, best)
+
+
+def _is_tuned(name, outs, target):
+    from tvm.autotvm.task import DispatchContext
+    from tvm.autotvm.task.topi_integration import get_workload
+
+    workload = get_workload(outs, name)
+    if workload is None:
+        return False
+    return not DispatchContext.current.query(target, workload).is_fallback
+
+
+def _sum_of(te, final):
+    """(the only sum that goes into the result, its extents), or None."""
+    sums, seen, stack = [], set(), [final]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if isinstance(op, te.ComputeOp):
+            if op.reduce_axis or op.num_outputs != 1:
+                sums.append(op)
+        elif not isinstance(op, te.PlaceholderOp):
+            return None
+        stack.extend(tensor.op for tensor in op.input_tensors)
+    if len(sums) != 1 or sums[0].num_outputs != 1 or len(sums[0].input_tensors) != 2:
+        return None
+    try:
+        return sums[0], _Sum(sums[0])
+    except KeyError:
+        return None
+
+
+def _schedule(te, final, op, extents, best):
+    schedule = te.create_schedule(final.op)
+    for stage in schedule.stages:
+        if isinstance(stage.op, te.ComputeOp) and stage.op not in (final.op, op):
+            stage.compute_inline()
+    same = [int(a) for a in final.shape] == [int(a) for a in op.output(0).shape]
+    if final.op == op or not same:
+        output = op.output(0)
+        partial = schedule.cache_write(output, "local")
+    else:
+        output, partial = final, op.output(0)
+        schedule[partial].set_scope("local")
+    factors = [schedule.cache_read(tensor, "shared", [partial]) for tensor in op.input_tensors]
+
+    stage = schedule[output]
+    (_, _, tf, fi), (_, vy, ty, _), (_, vx, tx, _) = best["tiles"]
+    axes = list(stage.op.axis)
+    images = axes[:extents.f]
+    f = axes[extents.f]
+    if extents.groups > 1:
+        group, f = stage.split(f, nparts=extents.groups)
+        images.append(group)
+    f, inner = stage.split(f, factor=fi)
+    block_f, thread_f = stage.split(f, factor=tf)
+    blocks, virtual, threads = [], [], [thread_f]
+    for axis, parts, lanes in ((extents.y, vy, ty), (extents.x, vx, tx)):
+        if axis is None:
+            continue
+        outer, thread = stage.split(axes[axis], factor=lanes)
+        block, part = stage.split(outer, factor=parts)
+        blocks.append(block)
+        virtual.append(part)
+        threads.append(thread)
+    stage.reorder(*images, block_f, *blocks, *virtual, *threads, inner)
+    thread = stage.fuse(*threads)
+    if images:
+        stage.bind(stage.fuse(*images), te.thread_axis("blockIdx.z"))
+    stage.bind(block_f, te.thread_axis("blockIdx.y"))
+    stage.bind(stage.fuse(*blocks), te.thread_axis("blockIdx.x"))
+    for axis in virtual:
+        stage.bind(axis, te.thread_axis("vthread"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+
+    sums = schedule[partial]
+    sums.compute_at(stage, thread)
+    reduced = list(sums.op.reduce_axis)
+    step, channel = sums.split(reduced[0], factor=best["channels"])
+    sums.reorder(step, channel, *reduced[1:], *sums.op.axis)
+    for factor in factors:
+        load = schedule[factor]
+        load.compute_at(sums, step)
+        _, lane = load.split(load.fuse(*load.op.axis), factor=tf * ty * tx)
+        load.bind(lane, te.thread_axis("threadIdx.x"))
+
+    if output.op != final.op and output != final:
+        rest = schedule[final]
+        block, lane = rest.split(rest.fuse(*rest.op.axis), factor=_GROUP)
+        rest.bind(block, te.thread_axis("blockIdx.x"))
+        rest.bind(lane, te.thread_axis("threadIdx.x"))
+    return schedule
