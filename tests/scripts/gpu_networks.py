@@ -108,6 +108,13 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                {"w1": (32, 32, 1, 1), "w2": (32, 4, 3, 3), "w3": (32, 32, 1, 1),
                 "w4": (24, 8, 1, 1), "w5": (24, 1, 3, 3), "w6": (32, 6, 1, 1),
                 "apart": np.array([1, 4, 6, 11, 11]), "back": np.array([1, 24, 11, 11])}),
+    "quantized": ("""q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)
+        wd = DequantizeLinear(wq, ws, wz) c = Conv<pads=[1,1,1,1]>(d, wd) r = Relu(c)
+        q2 = QuantizeLinear(r, s2, z) y = DequantizeLinear(q2, s2, z)""", (1, 8, 9, 9),
+                  {"s": np.array(0.03, np.float32), "z": np.array(120, np.uint8),
+                   "wq": np.arange(576).reshape(8, 8, 3, 3).astype(np.int8),
+                   "ws": np.array(0.01, np.float32), "wz": np.array(0, np.int8),
+                   "s2": np.array(0.1, np.float32)}),
     "moved": ("t = Transpose<perm=[0,2,3,1]>(x) y = Relu(t)", (1, 6, 7, 5), {}),
 }
 
