@@ -22,6 +22,9 @@
 
 namespace run_model {
 
+// Throws Error(kMismatch), which begins with `what`, for a tensor of another shape or type.
+void check_form(const TensorInfo& expected, const Tensor& given, const char* what);
+
 // An argument is an input or a parameter of the graph, numbered as the graph lists them.
 class GraphExecutor::Impl {
  public:
@@ -92,6 +95,7 @@ class GraphExecutor::Impl {
   void run_calls();
   void start_calls();
   void or_no_outputs(const std::function<void()>& work);
+  void require_graph_outputs() const;
   void check_output_memory(std::size_t index, const void* given) const;
   void check_device_memory(const TensorInfo& info, std::size_t entry,
                            const DeviceTensor& tensor) const;
@@ -125,7 +129,7 @@ class GraphExecutor::Impl {
   std::vector<bool> placed_by_caller_;      // entries that are parameters or inputs
   std::map<std::size_t, DeviceTensor> on_devices_;  // that the caller gave, by entry
   bool overlaps_checked_ = true;
-  std::exception_ptr failure_;  // of the last run on a device: there are no outputs
+  std::exception_ptr failure_;  // of the last run: there are no outputs
 };
 
 }  // namespace run_model

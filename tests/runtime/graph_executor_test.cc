@@ -265,13 +265,14 @@ TEST_F(GraphExecutorTest, FlattensWhereTheGraphSaysSo) {
   }
 }
 
-TEST_F(GraphExecutorTest, ReportsAFailingFunctionByNodeAndReason) {
+TEST_F(GraphExecutorTest, ReportsAFailingFunctionByNodeAndReasonAndHasNoOutputsThen) {
   GraphExecutor executor =
       make(graph_of({input_node("x"), call_node("bad", "fused_fail", {{0, 0}})}, {0, 1}, {{1, 0}}));
   executor.set_input(0, vector_of({0, 0, 0, 0}));
-  EXPECT_TRUE(
-      throws_error([&] { executor.run(); }, ErrorKind::kModel,
-                   "node 'bad' (function 'fused_fail') failed: Assert fail: this function"));
+  const std::string reason =
+      "node 'bad' (function 'fused_fail') failed: Assert fail: this function";
+  EXPECT_TRUE(throws_error([&] { executor.run(); }, ErrorKind::kModel, reason));
+  EXPECT_TRUE(throws_error([&] { executor.output(0); }, ErrorKind::kModel, reason));
 }
 
 TEST_F(GraphExecutorTest, RefusesPiecesThatDoNotFitTogether) {

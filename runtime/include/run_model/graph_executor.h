@@ -133,7 +133,8 @@ class GraphExecutor {
   // tensors in turns.
   void set_output_zero_copy(std::size_t index, const DeviceTensor& tensor);
 
-  // The output's storage: valid until the next run overwrites it; clone() to keep it.
+  // The output's storage: valid until the next run overwrites it; clone() to keep it. Throws what
+  // the last run threw where that failed.
   Tensor output(std::size_t index) const;
 
   // The pool for later runs. Null: the process-wide one.
