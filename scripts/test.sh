@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds what is tested and runs the tests, installing what is missing.
 #
-#   scripts/test.sh              what a change needs, in 12 minutes: asan, tsan and host, each
+#   scripts/test.sh              what a change needs, in 10 minutes: asan, tsan and host, each
 #                                with the tests that show most
-#   scripts/test.sh --all        all that continuous integration runs: every test of asan, tsan, host,
-#                                aarch64, armhf and riscv64 but those labelled slow, and clang-tidy;
-#                                C++ tests of what is the same there run in asan only
+#   scripts/test.sh --all        all that continuous integration runs, in 32 minutes: every test of
+#                                asan, tsan, host, aarch64, armhf and riscv64 but those labelled slow,
+#                                and clang-tidy; C++ tests of what is the same there run in asan only
 #   scripts/test.sh host         every test of these presets
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
 #   scripts/test.sh --times      where the time of the last run went, against tests/times.json
