@@ -17,7 +17,8 @@ import numpy as np
 from run_model_tools.environment import BUILD_DIR
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-STAND_IN = BUILD_DIR / "host" / "tests" / "runtime" / "devices" / "cuda" / "stand_in"
+PROGRAM = Path(os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model")
+STAND_IN = PROGRAM.parents[1] / "tests" / "runtime" / "devices" / "cuda" / "stand_in"
 _HALVES = (('asm("{cvt.rn.f16.f32 %0, %1;}" : "=h"(bits) : "f"(x));',
             "bits = emulation::half_bits(x);"),
            ('float x; asm("{cvt.f32.f16 %0, %1;}" : "=f"(x) : "h"(bits)); return x;',
@@ -46,14 +47,13 @@ def compile_kernels(folder: Path) -> Path:
 def run(folder: Path, inputs: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
     """The outputs, of threads and groups in two orders (emulation.h)."""
     np.savez(folder / "in.npz", **inputs)
-    program = os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model"
     environment = dict(os.environ, LD_LIBRARY_PATH=str(STAND_IN),
                        RUN_MODEL_EMULATED_KERNELS=str(compile_kernels(folder)),
                        RUN_MODEL_STAND_IN_REPORT=str(folder / "calls.txt"))
     results = []
     for order in ("forwards", "backwards"):
         done = subprocess.run(
-            [str(program), str(folder / "model.so"), "--device", "cuda:0", "--inputs",
+            [str(PROGRAM), str(folder / "model.so"), "--device", "cuda:0", "--inputs",
              str(folder / "in.npz"), "--outputs", str(folder / "out.npz")],
             capture_output=True, text=True,
             env=dict(environment, RUN_MODEL_EMULATION_ORDER=order))
