@@ -167,10 +167,7 @@ def _with_readings(request: dict[str, Any], folder: Path, importer: str) -> dict
     """A request of a model with open extents, repaired for each of its samples."""
     model = load(Path(request["onnx"]))
     readings = []
-    for index, sizes in enumerate(request["opened"]["samples"]):
-        shapes = {name: tuple(sizes[extent] if isinstance(extent, str) else extent
-                              for extent in shape)
-                  for name, shape in request["opened"]["inputs"].items()}
+    for index, shapes in enumerate(request["opened"]["shapes"]):
         inside = folder / str(index)
         inside.mkdir()
         write_repaired(model, inside / "repaired.onnx", shapes, None, request["onnx"], importer,

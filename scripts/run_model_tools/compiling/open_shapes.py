@@ -61,10 +61,11 @@ def shapes_to_try(model: OnnxModel, given: Shapes) -> list[Shapes]:
     names = {value.name: [d.dim_param or f"{value.name}.{i}" for i, d in
                           enumerate(value.type.tensor_type.shape.dim)] for value in graph.input}
     found: list[Shapes] = []
+    limits = made_inputs.whole_number_limits(model)
     # The other references take long to say that a shape does not fit.
     for run in (lambda values: run_onnx(model.path, values), model.run):
         for shapes in _candidates(model, names, given):
-            if shapes not in found and _runs(model, run, shapes):
+            if shapes not in found and outputs_at(model, run, shapes, limits) is not None:
                 found.append(shapes)
             if len(found) == _TRIED:
                 return found
@@ -102,13 +103,14 @@ def _filled(model: OnnxModel, names: dict[str, list[str]], sizes: dict[str, int]
             for item in model.inputs}
 
 
-def _runs(model: OnnxModel, run: Runner, shapes: Shapes) -> bool:
-    limits = made_inputs.whole_number_limits(model)
+def outputs_at(model: OnnxModel, run: Runner, shapes: Shapes,
+               limits: dict[str, int]) -> list[np.ndarray] | None:
+    """Of inputs of these shapes, whose whole numbers stay below `limits`; None where the network
+    does not take them."""
     for tried in made_inputs.narrower(limits):
         values = made_inputs.random_inputs(model.inputs, shapes, None, tried, 0)
         try:
-            run(values)
+            return run(values)
         except Exception:  # References have a dozen classes of their own.
             continue
-        return True
-    return False
+    return None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from run_model_tools.compiling.open_shapes import Shapes, shapes_to_try
+from run_model_tools.compiling.open_shapes import Shapes, outputs_at, shapes_to_try
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.onnx_model import OnnxModel, run_onnx
 from run_model_tools.onnx_repair.repair import load, repair
@@ -65,6 +65,7 @@ class OpenSizes:
     def request(self, reason: str) -> dict[str, Any]:
         """What the worker is told of them."""
         return {"inputs": self.inputs, "samples": self.samples, "limits": self.limits(),
+                "shapes": [shapes_of(self.inputs, sizes) for sizes in self.samples],
                 "reason": reason}
 
     def without_largest(self) -> OpenSizes | None:
@@ -135,15 +136,9 @@ def _taker(model: OnnxModel, inputs: Extents) -> Taker:
     limits = made_inputs.whole_number_limits(model)
 
     def takes(sizes: Sizes) -> bool:
-        for tried in made_inputs.narrower(limits):
-            values = made_inputs.random_inputs(model.inputs, shapes_of(inputs, sizes), None, tried,
-                                               0)
-            try:
-                outputs = run_onnx(model.path, values)
-            except Exception:  # ONNX Runtime has a dozen classes of its own.
-                continue
-            return all(np.size(output) for output in outputs)
-        return False
+        outputs = outputs_at(model, lambda values: run_onnx(model.path, values),
+                             shapes_of(inputs, sizes), limits)
+        return outputs is not None and all(np.size(output) for output in outputs)
 
     return takes
 

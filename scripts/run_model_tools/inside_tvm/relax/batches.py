@@ -5,30 +5,9 @@ Halves of halves are called, so that a machine's stack is as deep as the number 
 """
 
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
+from run_model_tools.kernels.relax.ffi_c import VALUES
 
 _C_SOURCE = """\
-typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
-typedef struct {
-  char *data; int device[2]; int ndim; unsigned char code, bits; unsigned short lanes;
-  long long *shape, *strides; unsigned long long byte_offset;
-} Tensor;
-enum { NONE = 0, TENSOR_POINTER = 7, TENSOR_OBJECT = 70, OBJECT_HEAD = 24 };
-#define EXPORTED __attribute__((visibility("default"))) int
-
-static Tensor *tensor(const Any *value) {
-  if (value->type == TENSOR_POINTER) return value->pointer;
-  if (value->type == TENSOR_OBJECT) return (Tensor *)((char *)value->pointer + OBJECT_HEAD);
-  return 0;
-}
-
-static char *data(const Tensor *tensor) { return tensor->data + tensor->byte_offset; }
-
-static long long bytes(const Tensor *tensor) {
-  long long size = tensor->bits / 8;
-  for (int i = 0; i < tensor->ndim; ++i) size *= tensor->shape[i];
-  return size;
-}
-
 /* Where the sample of this number lies in a batch, or null past the end of it. */
 static char *place(const Tensor *batch, long long number, const Tensor *sample) {
   const long long size = bytes(sample);
@@ -110,7 +89,7 @@ def of_any_size(tvm, module, axes, target, folder):
     made[tvm.ir.GlobalVar("main")] = relax.Function(
         given, _sequence(bindings, result), kind, is_pure=False).with_attr("global_symbol", "main")
     path = folder / "samples.o"
-    c_to_object(_C_SOURCE, target_flags(dict(target.attrs)), path)
+    c_to_object(VALUES + _C_SOURCE, target_flags(dict(target.attrs)), path)
     return relax.transform.Normalize()(made), [str(path)]
 
 

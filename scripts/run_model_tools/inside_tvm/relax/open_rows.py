@@ -4,6 +4,7 @@ other.  Rows are computed apart, so that what is added to fill up the last block
 import numpy as np
 
 from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
+from run_model_tools.kernels.relax.ffi_c import RUNTIME
 
 ROWS = 8
 """Of a block: a register tile of the kernels, and few that are computed in vain."""
@@ -12,19 +13,7 @@ _LEAST = 16
 _WIDE = 16
 """Vectors of columns from which a product is cut into four parts, for several cores."""
 
-_HEAD = """\
-typedef struct { void *sync; int tasks; } Group;
-typedef int (*Task)(int, Group *, void *);
-/* The runtime puts the addresses of its functions here when it has loaded the library. */
-#define SLOT __attribute__((weak, visibility("default")))
-SLOT int (*__TVMBackendParallelLaunch)(Task, void *, int);
-SLOT void *(*__TVMBackendAllocWorkspace)(int, int, unsigned long long, int, int);
-SLOT int (*__TVMBackendFreeWorkspace)(int, int, void *);
-enum { CPU = 1, FLOAT = 2 };
-static void *get(unsigned long long bytes) {
-  return __TVMBackendAllocWorkspace(CPU, 0, bytes, FLOAT, 32);
-}
-static void give(void *memory) { __TVMBackendFreeWorkspace(CPU, 0, memory); }
+_CALL = """\
 typedef struct {
   const char *in; char *out; const void *constant; char *last_in, *last_out; long rows, blocks;
 } Rows;
@@ -56,8 +45,8 @@ EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *resul
   long rows = 1;
   for (int i = 0; i < in->ndim - 1; ++i) rows *= in->shape[i];
   if (!rows) return 0;
-  Rows c = {in->data + in->byte_offset, out->data + out->byte_offset,
-            weights->data + weights->byte_offset, 0, 0, rows,
+  Rows c = {data(in), data(out),
+            data(weights), 0, 0, rows,
             (rows + %(rows)d - 1) / %(rows)d};
   const long more = rows %% %(rows)d, from = rows - more;
   if (more) {
@@ -129,8 +118,8 @@ class OpenRows:
             relax.TensorType(shape, "float32"))
 
     def c_source(self):
-        """To follow the definitions of open_sizes.py."""
-        return _HEAD + "".join(
+        """To follow ffi_c.VALUES."""
+        return RUNTIME + _CALL + "".join(
             _FUNCTION % {
                 "name": name, "symbol": layer.symbol(0), "parts": layer.phases[0].tasks,
                 "rows": ROWS, "in_row": 4 * layer.inputs[0][0][-1],

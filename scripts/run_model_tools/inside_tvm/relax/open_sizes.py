@@ -8,22 +8,10 @@ from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.open_rows import OpenRows
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
+from run_model_tools.kernels.relax.ffi_c import VALUES
 
 _C_SOURCE = """\
-typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
-typedef struct {
-  char *data; int device[2]; int ndim; unsigned char code, bits; unsigned short lanes;
-  long long *shape, *strides; unsigned long long byte_offset;
-} Tensor;
-enum { NONE = 0, TENSOR_POINTER = 7, TENSOR_OBJECT = 70, OBJECT_HEAD = 24 };
-#define EXPORTED __attribute__((visibility("default"))) int
 __attribute__((weak)) void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
-
-static Tensor *tensor(const Any *value) {
-  if (value->type == TENSOR_POINTER) return value->pointer;
-  if (value->type == TENSOR_OBJECT) return (Tensor *)((char *)value->pointer + OBJECT_HEAD);
-  return 0;
-}
 
 static int fail(const char *message) {
   if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr("ValueError", message);
@@ -47,9 +35,7 @@ static int fail_with(const char *text, long long number) {
 }
 
 static int copy(const Tensor *from, Tensor *to) {
-  unsigned long long bytes = from->bits / 8;
-  for (int i = 0; i < from->ndim; ++i) bytes *= from->shape[i];
-  __builtin_memcpy(to->data + to->byte_offset, from->data + from->byte_offset, bytes);
+  __builtin_memcpy(data(to), data(from), bytes(from));
   return 0;
 }
 
@@ -108,7 +94,7 @@ def read(tvm, request, target, folder):
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("open", lines[-1]) from error
     path = folder / "open_sizes.o"
-    c_to_object(_C_SOURCE + source + recurrent.C_SOURCE + rows.c_source(),
+    c_to_object(VALUES + _C_SOURCE + source + recurrent.C_SOURCE + rows.c_source(),
                 target_flags(dict(target.attrs)), path)
     why = ("they are for networks of fixed shapes, for batches of samples that are computed apart, "
            "and for products of rows with weights: " + opened["reason"])

@@ -43,8 +43,7 @@ static inline void multiply(float *sums, const float *state, const float *weight
 }
 
 static const float *numbers(const Any *value) {
-  const Tensor *t = tensor(value);
-  return (const float *)(t->data + t->byte_offset);
+  return (const float *)data(tensor(value));
 }
 
 /* (products of the inputs [steps, batch, directions * gates * hidden], state and for LSTM cells

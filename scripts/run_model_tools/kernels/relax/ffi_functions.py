@@ -6,31 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.relax.ffi_c import RUNTIME, VALUES
 
-_HEAD = """\
-typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
-typedef struct {
-  void *data; int device[2]; int ndim; unsigned dtype; long long *shape, *strides;
-  unsigned long long byte_offset;
-} Tensor;
-typedef struct { void *sync; int tasks; } Group;
-typedef int (*Task)(int, Group *, void *);
-/* The runtime puts the addresses of its functions here when it has loaded the library. */
-#define SLOT __attribute__((weak, visibility("default")))
-SLOT int (*__TVMBackendParallelLaunch)(Task, void *, int);
-SLOT void *(*__TVMBackendAllocWorkspace)(int, int, unsigned long long, int, int);
-SLOT int (*__TVMBackendFreeWorkspace)(int, int, void *);
-enum { CPU = 1, FLOAT = 2, TENSOR_POINTER = 7, TENSOR_OBJECT = 70, OBJECT_HEAD = 24 };
-static void *get(unsigned long long bytes) {
-  return __TVMBackendAllocWorkspace(CPU, 0, bytes, FLOAT, 32);
-}
-static void give(void *memory) { __TVMBackendFreeWorkspace(CPU, 0, memory); }
-static int read(const Any *values, int count, void **data) {
+_READ = """\
+static int read(const Any *values, int count, void **places) {
   for (int i = 0; i < count; ++i) {
-    if (values[i].type != TENSOR_POINTER && values[i].type != TENSOR_OBJECT) return -1;
-    const int head = values[i].type == TENSOR_OBJECT ? OBJECT_HEAD : 0;
-    const Tensor *tensor = (const Tensor *)((const char *)values[i].pointer + head);
-    data[i] = (char *)tensor->data + tensor->byte_offset;
+    const Tensor *given = tensor(&values[i]);
+    if (!given) return -1;
+    places[i] = data(given);
   }
   return 0;
 }
@@ -39,7 +22,8 @@ static int read(const Any *values, int count, void **data) {
 
 def c_source(layers: Mapping[str, Layer]) -> str:
     """C code of a function for each layer, by its name."""
-    return _HEAD + "".join(_function(name, layer) for name, layer in layers.items())
+    functions = [_function(name, layer) for name, layer in layers.items()]
+    return "".join([VALUES, RUNTIME, _READ, *functions])
 
 
 def _function(name: str, layer: Layer) -> str:
