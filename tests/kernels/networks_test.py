@@ -8,10 +8,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx_matrices import NETWORKS as MATRIX_NETWORKS
+from onnx_matrices import steps_quantised_at_run_time
 from onnx_networks import NETWORKS, Network, random_network
 
 from run_model_tools import tvm_process
 from run_model_tools.inside_tvm import cpu
+from run_model_tools.onnx_repair import onnxruntime_process
 from small_networks import run_onnxruntime, weights
 
 LEVEL = cpu.x86_level(cpu.cpu_flags())
@@ -103,6 +105,23 @@ def test_layers_find_their_kernels_and_give_what_onnx_runtime_gives(tmp_path, ta
     for name, expected in FOUND.items():
         assert {key: found[name][key] for key in expected} == expected, name
         assert found[name]["instruction_set"] == ("avx2" if target.endswith("v3") else "avx512")
+
+
+@pytest.mark.parametrize("kernels", ["ours", "stock"])
+def test_states_are_quantised_at_every_step(tmp_path, kernels):
+    """As ONNX Runtime has it on one thread: on several, each takes the range of its own rows."""
+    model = steps_quantised_at_run_time()
+    answers = compile_networks({"lstm": model}, tmp_path, f"llvm -mcpu={TARGETS[0]}",
+                               kernels=kernels)
+    assert "error" not in answers["lstm"]
+    if kernels == "ours":
+        # The products of inputs, of both at once, and all steps of each.
+        assert answers["lstm"]["kernels"]["layers"] >= 4
+    got, _ = run_networks({"lstm": model}, tmp_path)["lstm"]
+    want = onnxruntime_process.run(model.SerializeToString(),
+                                   weights(7, x=tuple(shape_of(model))))
+    for have, expected in zip(got, want, strict=True):
+        np.testing.assert_allclose(have, expected, rtol=0, atol=2e-5)
 
 
 @pytest.mark.full

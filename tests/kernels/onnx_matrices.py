@@ -168,6 +168,32 @@ def recurrent_in_both_directions() -> onnx.ModelProto:
     return n.model(first[2], second[1], gru[0], gru[1], plain[0])
 
 
+def steps_quantised_at_run_time() -> onnx.ModelProto:
+    """As ONNX Runtime's quantiser writes an LSTM: signed and unsigned weights, steps for columns
+    and for directions, the outputs of one read by the next, states that are given."""
+    n = Rows(3, 2, 3, 10)
+
+    def layer(x: str, inputs: int, hidden: int, dtype: type, columns: bool, *states: str,
+              direction: str) -> list[str]:
+        count = 1 + (direction == "bidirectional")
+        shape = (count, 4 * hidden) if columns else (count,)
+        rng, low = np.random.default_rng(inputs), np.iinfo(dtype).min
+        weights = [n.weight(rng.integers(low, low + 256, (count, k, 4 * hidden)).astype(dtype))
+                   for k in (inputs, hidden)]
+        steps = [n.weight(rng.uniform(0.5, 1, shape).astype(np.float32) / 70 / k ** 0.5)
+                 for k in (inputs, hidden)]
+        zeros = [n.weight(np.full(shape, low + z, dtype)) for z in (128, 120)]
+        return n.add("DynamicQuantizeLSTM", [
+            x, *weights, n.numbers(count, 8 * hidden), "", *(states or ("", "")), "", steps[0],
+            zeros[0], steps[1], zeros[1]], 3, domain="com.microsoft", hidden_size=hidden,
+            direction=direction)
+    states = [n.numbers(2, 3, 20), n.numbers(2, 3, 20)]
+    first = layer("x", 10, 20, np.uint8, True, *states, direction="bidirectional")
+    joined = n.reshape(n.transpose(first[0], 0, 2, 1, 3), 2, 3, 40)
+    second = layer(joined, 40, 7, np.int8, False, direction="reverse")
+    return n.model(first[1], first[2], second[0], second[1])
+
+
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         encoder_with_norms_first, encoder_with_norms_last_and_a_mask, tokens_of_a_picture,

@@ -68,7 +68,9 @@ class Network:
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape["x"])],
             [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs],
             self.weights)
-        model = helper.make_model(graph, ir_version=7, opset_imports=[helper.make_opsetid("", 13)])
+        versions = {node.domain: 1 for node in self.nodes} | {"": 13}
+        model = helper.make_model(graph, ir_version=7, opset_imports=[
+            helper.make_opsetid(domain, version) for domain, version in versions.items()])
         return onnx.shape_inference.infer_shapes(model)
 
 

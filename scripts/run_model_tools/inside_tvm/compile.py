@@ -13,6 +13,7 @@ from run_model_tools.inside_tvm import (
     node_names,
     own_kernels,
     pad_channels,
+    quantized_lstm,
     result_or_error,
     tell,
 )
@@ -144,7 +145,8 @@ def reading_once(tvm, request):
         names.update(node.name for node in model.graph.node)
         padded = pad_channels.pad_channels(model, lanes)
         # Of recurrent layers another thing is made while our kernels' converters are installed.
-        if padded or any(node.op_type in ("LSTM", "GRU") for node in model.graph.node):
+        recurrent = ("LSTM", "GRU", quantized_lstm.NAME)
+        if padded or any(node.op_type in recurrent for node in model.graph.node):
             return read_onnx(model, request)
         return kept(lambda: read_onnx(model, request))
 
@@ -160,7 +162,7 @@ def read_onnx(model, request):
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        with importer:
+        with importer, quantized_lstm.installed():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -6,6 +6,8 @@ inputs are one product of matrices, and what follows is a layer (kernels/recurre
 
 from contextlib import contextmanager
 
+from run_model_tools.inside_tvm import quantized_lstm
+
 
 @contextmanager
 def installed(isa):
@@ -18,6 +20,7 @@ def installed(isa):
         found = original(opset)
         for name in ("LSTM", "GRU"):
             found[name] = _converter(name, isa, found[name])
+        found[quantized_lstm.NAME] = quantized_lstm.converter(isa)
         return found
 
     importer._get_convert_map = convert_map
@@ -60,7 +63,6 @@ def _layer(name, isa, given, attributes):
     from tvm.relay.frontend.common import infer_shape, infer_type
 
     from run_model_tools.kernels import recurrent
-    from run_model_tools.kernels.relay import operators
 
     x, w, r, b, lengths, h, c, peepholes = given
     kind = name.lower()
@@ -91,10 +93,22 @@ def _layer(name, isa, given, attributes):
     flat = relay.reshape(x, (steps * batch, size))
     product = relay.nn.dense(flat, relay.const(np.ascontiguousarray(w.reshape(wide, size))))
     product = relay.add(product, relay.const(bias.reshape(wide).astype(np.float32)))
+    return outputs_of(layer, relay.reshape(product, (steps, batch, wide)),
+                      [h, c] if kind == "lstm" else [h])
+
+
+def outputs_of(layer, products, states):
+    """The node's outputs; of states that are not given, None, all are 0."""
+    import numpy as np
+    from tvm import relay
+
+    from run_model_tools.kernels.relay import operators
+
+    steps, (_, count, batch, hidden) = layer.inputs[0][0][0], layer.output_shape
     states = [relay.const(np.zeros((count, batch, hidden), np.float32)) if state is None else state
-              for state in ((h, c) if kind == "lstm" else (h,))]
-    label = operators.operator_name(layer, f"{kind}_{layer.symbol(0).split('_')[-2]}")
-    call = operators.call(layer, [relay.reshape(product, (steps, batch, wide)), *states], label)
+              for state in states]
+    label = operators.operator_name(layer, f"{layer.kind}_{layer.symbol(0).split('_')[-2]}")
+    call = operators.call(layer, [products, *states], label)
 
     def part(first, last):
         return relay.strided_slice(call, [first], [last], axes=[0])

@@ -34,6 +34,9 @@ class Recurrent:
     """float32 (directions, hidden): of GRU's product for the hidden gate."""
     backwards: bool
     """Whether the first direction begins at the last step; a second one always does."""
+    weight_steps: np.ndarray | None = None
+    """Of an LSTM whose states are quantised at every step (ONNX Runtime's DynamicQuantizeLSTM),
+    float32 (directions, gates * hidden): what its weights, whole numbers then, count."""
 
     @property
     def directions(self) -> int:
@@ -57,28 +60,39 @@ class Recurrent:
 
 
 def make(layer: Recurrent, isa: Isa) -> Layer:
-    """The layer, whose tasks are parts of the batch in each direction."""
+    """The layer, whose tasks are parts of the batch in each direction; of all of it where states
+    are quantised, since their range is that of all rows."""
     gates, hidden, lanes = GATES[layer.kind], layer.hidden, isa.lanes
     # See tile.h: rows x gates sums, the weights of all gates, and inputs.
     most = {16: 6, 8: 2}.get(lanes, 5 if isa.registers >= 32 else 2)
     tiles = even(layer.batch, most)
     rows = tiles.size + bool(tiles.larger)
     vectors = -(-hidden // lanes)
+    tasks, kept_rows = (1, layer.batch) if layer.weight_steps is not None else (tiles.tiles, rows)
     weight = layer.weight.reshape(layer.directions, gates, hidden, hidden)
     weight = np.pad(weight, [(0, 0), (0, 0), (0, vectors * lanes - hidden), (0, 0)])
     weight = weight.reshape(layer.directions, gates, vectors, lanes, hidden)
     constants = [np.ascontiguousarray(weight.transpose(0, 2, 4, 1, 3), np.float32)]
+
+    def padded(numbers: np.ndarray) -> np.ndarray:
+        wide = [(0, 0)] * (numbers.ndim - 1) + [(0, vectors * lanes - hidden)]
+        return np.pad(numbers, wide).astype(np.float32)
+
     inputs = [((layer.steps, layer.batch, layer.directions * gates * hidden), "float32"),
               *[((layer.directions, layer.batch, hidden), "float32")] * layer.states]
     if layer.kind == "gru":
-        constants.append(np.pad(layer.bias, [(0, 0), (0, vectors * lanes - hidden)])
-                         .astype(np.float32))
+        constants.append(padded(layer.bias))
     defines = {**isa.defines(), "STEPS": layer.steps, "BATCH": layer.batch, "HIDDEN": hidden,
                "DIRECTIONS": layer.directions, "REVERSED": layer.backwards, "GATES": gates,
-               "ROWS": rows, "BATCH_PARTS": tiles.tiles}
+               "ROWS": rows, "BATCH_PARTS": tiles.tiles, "TASKS": tasks}
+    scratch = kept_rows * vectors * lanes if layer.kind == "lstm" else 0
+    if layer.weight_steps is not None:
+        defines["QUANTIZED"] = 1
+        constants.append(padded(layer.weight_steps.reshape(layer.directions, gates, hidden)))
+        scratch += -(-layer.batch * hidden // lanes) * lanes
     return Layer(layer.kind, "f32-recurrent.c.in", defines,
-                 (Phase("recurrent", layer.directions * tiles.tiles),), tuple(inputs),
+                 (Phase("recurrent", layer.directions * tasks),), tuple(inputs),
                  tuple(constants), layer.output_shape,
-                 scratch_bytes=4 * rows * vectors * lanes if layer.kind == "lstm" else 0,
+                 scratch_bytes=4 * scratch,
                  variant=isa.variant(rows, gates),
                  note={"kernel": layer.kind, "multiply_adds": layer.multiply_adds})

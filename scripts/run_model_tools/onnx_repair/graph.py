@@ -97,6 +97,21 @@ class Graph:
         self.nodes.append(node)
         return [self._keep(m) for m in made]
 
+    def foreign(self, domain: str, op: str, operands: Items[Value | None], shapes: Items[
+            tuple[int, ...]], **attrs: Any) -> list[Value]:
+        """Emits an operator of ONNX Runtime's that the importer knows, of which ONNX can infer
+        nothing: its outputs have the first operand's type and these shapes."""
+        if all(known.domain != domain for known in self._imports):
+            self._imports.append(helper.make_opsetid(domain, 1))
+        names = [self._free(self.source or op) for _ in shapes]
+        self.nodes.append(helper.make_node(
+            op, [o.name if o is not None else "" for o in operands], names, name=names[0],
+            doc_string=self.source, domain=domain, **attrs))
+        first = operands[0]
+        assert first is not None
+        return [self._keep(Value(name, first.elem_type, shape))
+                for name, shape in zip(names, shapes)]
+
     def behind_input(self, value: Value) -> Value:
         """A constant as something that is known at run time only."""
         for name, known in self.hidden.items():

@@ -32,7 +32,7 @@ _FOLDED_BYTES = 1 << 20
 
 RELAY, RELAX = "relay", "relax"
 """The importers that a model is repaired for."""
-_UNKNOWN = {RELAY: (), RELAX: ("Celu", "GRU", "LSTM", "RNN")}
+_UNKNOWN = {RELAY: (), RELAX: ("Celu", "DynamicQuantizeLSTM", "GRU", "LSTM", "RNN")}
 
 
 class Walk:

@@ -30,11 +30,11 @@ def quantize(x: relay.Expr, grid: Grid) -> relay.Expr:
     steps = relay.divide(x, relay.const(np.float32(grid.scale)))
     # Whole numbers bound it, so that it may as well be clipped first.
     steps = relay.clip(steps, float(low - grid.zero_point), float(high - grid.zero_point))
-    whole = relay.add(relay.cast(_to_even(steps), "int32"), relay.const(np.int32(grid.zero_point)))
+    whole = relay.add(relay.cast(to_even(steps), "int32"), relay.const(np.int32(grid.zero_point)))
     return relay.annotation.stop_fusion(relay.cast(whole, grid.dtype))
 
 
-def _to_even(steps: relay.Expr) -> relay.Expr:
+def to_even(steps: relay.Expr) -> relay.Expr:
     """TVM writes `steps` out four times when it fuses them, which a chain of such would do to the
     power of its length: what is made of it has to stop that."""
     # TVM rounds halves away from zero, which is to even for half the number.
@@ -57,7 +57,7 @@ def _quantize_along(x: relay.Expr, scale: relay.Expr, zero: relay.Expr, axis: in
 
     low, high = (int(n) for n in (np.iinfo(dtype).min, np.iinfo(dtype).max))
     steps = relay.clip(relay.divide(x, alongside(scale, "float32")), -1e6, 1e6)
-    whole = relay.add(relay.cast(_to_even(steps), "int32"), alongside(zero, "int32"))
+    whole = relay.add(relay.cast(to_even(steps), "int32"), alongside(zero, "int32"))
     return relay.annotation.stop_fusion(relay.cast(relay.clip(whole, low, high), dtype))
 
 

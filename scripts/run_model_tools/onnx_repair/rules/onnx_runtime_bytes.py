@@ -158,6 +158,13 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
     if lengths is not None and lengths.array is not None and (
             lengths.array == x.shape[0]).all():
         lengths = None
+    if lengths is None and _is_plain_lstm(walk, node):
+        count, hidden = node.tensor(2).shape[0], node.tensor(2).shape[1]
+        one = (count, x.shape[1], hidden)
+        operands = [None if i == 4 else node.get(i) for i in range(len(node.inputs))]
+        return walk.graph.foreign(
+            _DOMAIN, node.op, operands, [(x.shape[0], *one), one, one], hidden_size=hidden,
+            direction=node.attrs.get("direction", "forward"))[:max(node.outputs, 1)]
 
     def product_with(index: int, scales: int, direction: int) -> Product:
         b, scale, zero = (None if v is None else part(walk, v, direction) for v in (
@@ -176,6 +183,16 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
     others = [node.get(3), node.get(5), node.get(6), node.get(7)]
     return unrolled(walk, node, "LSTM", node.tensor(2).shape[1], x, weights, others,
                     lengths)[:max(node.outputs, 1)]
+
+
+def _is_plain_lstm(walk: Walk, node: Node) -> bool:
+    """Whether the importer takes it (inside_tvm/quantized_lstm.py)."""
+    usual = ["sigmoid", "tanh", "tanh"] * node.tensor(1).shape[0]
+    weights = [node.get(i) for i in (1, 2, 3, 8, 9, 10, 11)]
+    return (walk.knows(node.op) and not walk.is_open and node.get(7) is None
+            and [a.lower() for a in node.attrs.get("activations") or usual] == usual
+            and not node.attrs.get("clip") and not node.attrs.get("input_forget")
+            and all(w is None or w.is_constant for w in weights))
 
 
 @rule("QAttention", domain=_DOMAIN)
