@@ -129,6 +129,16 @@ def test_indices_stay_inside_of_their_table(tmp_path):
     assert list(narrower(limits)) == [limits, {"ids": 2, "mask": 2}, {"ids": 1, "mask": 1}]
 
 
+@pytest.mark.parametrize("source, count", [("x", 2), ("h", 1)])
+def test_boxes_are_of_pictures_that_are_there(source, count, tmp_path):
+    path = save_network(tmp_path / "r.onnx", f"""(
+        float[2,3,8,8] x, float[4,4] boxes, int64[4] of) => (float[4,3,2,2] y) {{
+        h = Relu(x)
+        y = RoiAlign<output_height=2,output_width=2,sampling_ratio=2>({source}, boxes, of)
+    }}""", {}, ir_version=8)
+    assert whole_number_limits(read_model(path)) == {"of": count}
+
+
 def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
     model = read_model(save_embedding(tmp_path / "e.onnx"))
     inputs = {"ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask": np.ones((6, 1), np.int64)}

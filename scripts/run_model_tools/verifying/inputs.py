@@ -68,11 +68,17 @@ def _table_size(graph: onnx.GraphProto, name: str) -> int | None:
         value = next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
         if node.op_type == "Constant" and value is not None:
             tables[node.output[0]] = tuple(value.dims)
+    pictures = {value.name: value.type.tensor_type.shape.dim[0].dim_value or 1
+                for value in graph.input if value.type.tensor_type.shape.dim}
     reached, sizes = {name}, []
     for node in graph.node:
         if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
             axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
             sizes.append(tables[node.input[0]][axis])
+        elif node.op_type == "RoiAlign" and node.input[2] in reached:
+            # Which picture a box is of: ONNX Runtime reads beside its memory where there is none,
+            # and how many there are is written in the graph's inputs only.
+            sizes.append(pictures.get(node.input[0], 1))
         elif node.op_type in _MOVES and node.input and node.input[0] in reached:
             reached.update(node.output)
     return min(sizes, default=None)

@@ -1,4 +1,4 @@
-"""Attention as one operator (opset 23): products, a mask and a softmax."""
+"""Attention as one operator (opset 23), and the caches of its keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -17,16 +18,19 @@ from run_model_tools.onnx_repair.walk import Walk
 
 @rule("Attention")
 def attention(walk: Walk, node: Node) -> list[Value | None]:
+    """A query that may look at no key gives zeros."""
     graph = walk.graph
     q, k, v = node.tensor(0), node.tensor(1), node.tensor(2)
-    mask, past_k, past_v = node.get(3), node.get(4), node.get(5)
+    past_k, past_v = node.get(4), node.get(5)
     if node.outputs > 3 and node.wanted[3]:
         raise Refused("its output of products before the softmax is used")
     flat = q.rank == 3
     if flat:
         q = in_heads(walk, q, node.attrs["q_num_heads"])
         k, v = (in_heads(walk, t, node.attrs["kv_num_heads"]) for t in (k, v))
+    before = 0
     if past_k is not None and past_v is not None:
+        before = past_k.shape[2]
         k, v = concatenated(walk, [past_k, k], 2), concatenated(walk, [past_v, v], 2)
     presents = [k, v]
     groups = q.shape[1] // k.shape[1]
@@ -34,23 +38,72 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
         k, v = (repeated(walk, t, groups) for t in (k, v))
     scale = node.attrs.get("scale") or 1 / math.sqrt(q.shape[-1])
     scores = graph.op("MatMul", graph.op("Mul", q, scale), transposed(walk, k, [0, 1, 3, 2]))
-    lowest = graph.like(float(np.finfo(q.dtype).min), q)
-    if mask is not None:
-        scores = (graph.op("Where", mask, scores, lowest)
-                  if mask.elem_type == TensorProto.BOOL else graph.op("Add", scores, mask))
-    if node.attrs.get("is_causal", 0):
-        queries, keys = scores.shape[-2:]
-        seen = np.tri(queries, keys, keys - k.shape[2] + (
-            past_k.shape[2] if past_k is not None else 0), dtype=np.bool_)
-        scores = graph.op("Where", graph.constant(seen), scores, lowest)
     cap = float(node.attrs.get("softcap", 0.0))
     if cap:
         scores = graph.op("Mul", graph.op("Tanh", graph.op("Div", scores, cap)), cap)
+    bias, seen = _seen(walk, node, scores.shape[-2:], before)
+    if bias is not None:
+        scores = graph.op("Add", scores, bias)
+    if seen is not None:
+        scores = graph.op("Where", seen, scores, graph.like(float(np.finfo(q.dtype).min), q))
     y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), v)
+    sighted = _any_key(walk, bias, seen)
+    if sighted is not None:
+        y = graph.op("Where", sighted, y, graph.like(0, y))
     if flat:
         y = transposed(walk, y, [0, 2, 1, 3])
         y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
     return [y, *presents]
+
+
+def _seen(walk: Walk, node: Node, extents: tuple[int, ...],
+          before: int) -> tuple[Value | None, Value | None]:
+    """(what is added to the scores, at which keys queries look); None: nothing, and at all.
+
+    extents: how many queries and keys there are, the last axes of both; before: so many keys are
+    those of a cache.
+    """
+    graph = walk.graph
+    queries, keys = extents
+    mask, filled = node.get(3), node.get(6)
+    places = graph.constant(np.arange(keys))
+    bias: Value | None = None
+    allowed: list[Value] = []
+    if mask is not None:
+        is_bool = mask.elem_type == TensorProto.BOOL
+        if mask.shape[-1] < keys and (mask.shape[-1] > 1 or node.opset >= 24):
+            rest = np.full((*mask.shape[:-1], keys - mask.shape[-1]),
+                           False if is_bool else -np.inf, mask.dtype)
+            mask = concatenated(walk, [mask, graph.constant(rest)], mask.rank - 1)
+        if is_bool:
+            allowed.append(mask)
+        else:
+            bias = mask
+    last = graph.constant(np.arange(before, before + queries).reshape(queries, 1))
+    if filled is not None:
+        # Of a cache that is kept outside: so many keys of each sample are there.
+        filled = reshaped(walk, cast(walk, filled, TensorProto.INT64), (filled.size, 1, 1, 1))
+        allowed.append(graph.op("Less", places, filled))
+        last = graph.op("Add", graph.op("Sub", filled, queries), last)
+    if node.attrs.get("is_causal", 0):
+        allowed.append(graph.op("LessOrEqual", places, last))
+    seen: Value | None = None
+    for one in allowed:
+        seen = one if seen is None else graph.op("And", seen, one)
+    return bias, seen
+
+
+def _any_key(walk: Walk, bias: Value | None, seen: Value | None) -> Value | None:
+    """Which queries look at a key at all; None where all do."""
+    graph = walk.graph
+    if bias is not None:
+        finite = graph.op("Greater", bias, graph.like(-np.inf, bias))
+        seen = finite if seen is None else graph.op("And", seen, finite)
+    if seen is None:
+        return None
+    found = cast(walk, reduce(walk, "ReduceMax", cast(walk, seen, TensorProto.INT32),
+                              [seen.rank - 1]), TensorProto.BOOL)
+    return None if found.array is not None and found.array.all() else found
 
 
 def in_heads(walk: Walk, x: Value, count: int) -> Value:
@@ -65,6 +118,28 @@ def repeated(walk: Walk, x: Value, groups: int) -> Value:
     wide = reshaped(walk, x, (batch, heads, 1, length, size))
     return reshaped(walk, expanded(walk, wide, (batch, heads, groups, length, size)),
                     (batch, heads * groups, length, size))
+
+
+@rule("TensorScatter")
+def tensor_scatter(walk: Walk, node: Node) -> Value:
+    """A cache in which each sample's update lies from its place on."""
+    graph = walk.graph
+    cache, update, start = node.tensor(0), node.tensor(1), node.get(2)
+    axis = node.attrs.get("axis", -2) % cache.rank
+    length, count = cache.shape[axis], update.shape[axis]
+    shape = [1] * cache.rank
+    shape[axis] = length
+    at = graph.constant(np.arange(length).reshape(shape))
+    if start is not None:
+        start = cast(walk, start, TensorProto.INT64)
+        at = graph.op("Sub", at, reshaped(walk, start, (start.size, *[1] * (cache.rank - 1))))
+    if node.attrs.get("mode", "linear") == "circular":
+        at = graph.op("Mod", at, length, fmod=0)
+    written = graph.op("And", graph.op("GreaterOrEqual", at, 0), graph.op("Less", at, count))
+    if count > 1:
+        places = graph.op("Clip", at, graph.like(0, at), graph.like(count - 1, at))
+        update = graph.op("GatherElements", update, expanded(walk, places, cache.shape), axis=axis)
+    return graph.op("Where", written, update, cache)
 
 
 @rule("RotaryEmbedding")

@@ -1,0 +1,91 @@
+"""Attention and caches of opset 23 and later, which no reference here knows: held to their definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_repair_operators_test import one
+from onnx_repair_test import noise, repaired, run
+
+QUERIES, KEYS = 3, 5
+
+
+def attention(q, k, v, bias, cap=0.0):
+    """As ONNX defines it: the bias comes after the cap, and who sees no key gets zeros."""
+    scores = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+    scores = (np.tanh(scores / cap) * cap if cap else scores) + bias
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return np.nan_to_num(weights / weights.sum(-1, keepdims=True)) @ v
+
+
+def unless(seen):
+    return np.where(seen, 0, -np.inf)
+
+
+def operands(heads=2):
+    return noise(2, 4, QUERIES, 8), noise(2, heads, KEYS, 8), noise(2, heads, KEYS, 6)
+
+
+def holds(arrays, want, opset, **attrs):
+    model, inputs = one("Attention", arrays, opset=opset, **attrs)
+    (have,) = run(repaired(model, inputs), inputs)
+    assert have.shape == want.shape
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+
+
+def test_two_heads_of_queries_for_each_of_keys():
+    q, k, v = operands()
+    want = attention(q, k.repeat(2, 1), v.repeat(2, 1), unless(np.tri(QUERIES, KEYS)))
+    holds([q, k, v], want, 23, is_causal=1)
+
+
+MASK = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 0]], bool)
+
+
+@pytest.mark.parametrize("cap", [0.0, 1.5])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("mask", [MASK, np.where(MASK, noise(*MASK.shape), -np.inf)],
+                         ids=["bool", "float"])
+def test_queries_that_see_no_key(mask, causal, cap):
+    """With the causal mask, the third one sees its only key; the second never sees any."""
+    q, k, v = operands(4)
+    bias = unless(mask) if mask.dtype == bool else mask.astype(np.float32)
+    want = attention(q, k, v, bias + (unless(np.tri(QUERIES, KEYS)) if causal else 0), cap)
+    assert not want[:, :, 1].any() and want[:, :, 0].any()
+    given = mask if mask.dtype == bool else bias
+    holds([q, k, v, given], want, 23, is_causal=causal, softcap=cap)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_a_cache_that_is_filled_in_part(causal):
+    """Of the first sample two keys, less than queries: its first query sees none."""
+    q, k, v = operands(4)
+    filled = np.array([2, 5])
+    last = filled[:, None, None, None] - (QUERIES - np.arange(QUERIES)[:, None] if causal else 1)
+    want = attention(q, k, v, unless(np.arange(KEYS) <= last))
+    assert want[0, :, 0].any() != bool(causal)
+    holds([q, k, v, None, None, None, filled], want, 24, is_causal=causal)
+
+
+def test_a_mask_of_the_first_keys_leaves_out_the_others():
+    q, k, v = operands(4)
+    want = attention(q, k, v, unless(np.pad(MASK[:, :4], ((0, 0), (0, 1)))))
+    holds([q, k, v, MASK[:, :4]], want, 24)
+
+
+@pytest.mark.parametrize("axis", [-2, 1])
+@pytest.mark.parametrize("mode, count, start", [
+    ("linear", 1, [0, 7]), ("linear", 3, None), ("circular", 3, [6, 2]), ("circular", 1, [9, 3])])
+def test_updates_of_a_cache(mode, count, start, axis):
+    cache = noise(2, 8, 8, 3)
+    update = noise(*[count if i == axis % 4 else n for i, n in enumerate(cache.shape)]) + 9
+    want = np.moveaxis(cache.copy(), axis, 1)
+    for sample in range(2):
+        for step in range(count):
+            place = (start[sample] if start else 0) + step
+            want[sample, place % 8] = np.moveaxis(update, axis, 1)[sample, step]
+    model, inputs = one("TensorScatter", [cache, update, start and np.array(start)], opset=24,
+                        mode=mode, axis=axis)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_array_equal(have, np.moveaxis(want, 1, axis))
