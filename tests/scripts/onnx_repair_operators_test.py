@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_repair_test import FLOAT, check, model_of, noise, repaired, run
 
+from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair.reference import REPAIRED
 
@@ -253,6 +254,37 @@ def test_rms_normalization_of_opset_23():
     want = x / np.sqrt(np.mean(np.square(x), -1, keepdims=True) + 1e-5) * scale
     np.testing.assert_allclose(run(repaired(model, inputs), inputs)[0], want, rtol=1e-5,
                                atol=1e-6)
+
+
+def test_a_grid_may_be_of_another_type():
+    """As Mask2Former's deformable attention computes its places; ONNX Runtime wants one type."""
+    x, grid = noise(1, 2, 5, 4), noise(1, 3, 3, 2)
+    model, inputs = one("GridSample", [x, grid.astype(np.float64)])
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, run(one("GridSample", [x, grid])[0],
+                                         {"i0": x, "i1": grid})[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("op, other", [
+    ("Add", noise(2, 3).astype(np.float64)), ("Add", noise(2, 4)), ("LessOrEqual", noise(4)),
+    ("MatMul", noise(2, 3))])
+def test_what_does_not_fit_together_is_refused(op, other):
+    model, inputs = one(op, [noise(2, 3), other])
+    with pytest.raises(ToolError, match=rf"{op}, opset 18\): its inputs do not fit together"):
+        repaired(model, inputs)
+
+
+@pytest.mark.parametrize("kept, length", [(5, 8), (5, None), (4, 7), (7, 8), (3, 8)])
+def test_real_signals_out_of_half_of_their_frequencies(kept, length):
+    """ONNX Runtime 1.20 does not know that; of more frequencies than there are, the rest is left
+    out, and less are filled with zeros."""
+    x = noise(2, kept, 3, 2)
+    model, inputs = one("DFT", [x, None if length is None else np.array(length), np.array(1)],
+                        opset=20, constants=(1, 2) if length else (2,), inverse=1, onesided=1)
+    (have,) = run(repaired(model, inputs), inputs)
+    want = np.fft.irfft(x[..., 0] + 1j * x[..., 1], length, axis=1)[..., None]
+    assert have.shape == want.shape
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("largest", [0, 1])

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import onnx
 import pytest
-from onnx_repair_operators_test import attention, matches, one
-from onnx_repair_test import noise, repaired, run
+from onnx_repair_attention_test import attention, unless
+from onnx_repair_operators_test import matches, one
+from onnx_repair_test import check, noise, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
@@ -53,7 +54,7 @@ def test_a_mask_that_onnx_runtime_leaves_out_is_taken(tmp_path):
                                                                              np.int32)
     model, inputs = one("MultiHeadAttention", [q, k, v, None, mask], domain=MICROSOFT, num_heads=2)
     heads = [np.moveaxis(t.reshape(1, -1, 2, 4), 2, 1) for t in (q, k, v)]
-    want = np.moveaxis(attention(*heads, mask[:, None, None] > 0), 1, 2).reshape(1, 5, 8)
+    want = np.moveaxis(attention(*heads, unless(mask[:, None, None] > 0)), 1, 2).reshape(1, 5, 8)
     (have,) = run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
     onnx.save(model, str(tmp_path / "mask.onnx"))
@@ -123,6 +124,21 @@ def test_missing_numbers_are_filled_in():
 def test_categories():
     matches("OneHotEncoder", [np.array([[1, 5], [3, 1]])], domain=ML, cats_int64s=[5, 1, 2],
             zeros=1)
+
+
+@pytest.mark.parametrize("keys, values, version", [
+    ({"keys_int64s": [4, 9, 9, -2]}, {"values_floats": [0.5, 1.5, 2.5, 3.5]}, 2),
+    ({"keys_int64s": [4, 1 << 40, -2]}, {"values_int64s": [7, 8, 9], "default_int64": 5}, 3),
+    ({"keys_floats": [4.0, float("nan"), -2.5]}, {"values_floats": [1.0, 2.0, 3.0],
+                                                   "default_float": 9.0}, 4)])
+def test_numbers_are_translated(keys, values, version):
+    """Some are no keys; of equal keys the first counts, also where it is NaN."""
+    whole = "keys_int64s" in keys
+    x = np.array([[4, -2, 3], [9, 1 << 40, 1 << 41]], np.int64) if whole else np.array(
+        [[4, np.nan, 3], [-2.5, np.inf, -2.25]], np.float32)
+    model, inputs = one("LabelEncoder", [x], domain=ML, **keys, **values)
+    model.opset_import[-1].version = version
+    check(model, inputs)
 
 
 @pytest.mark.parametrize("kind", ["LINEAR", "POLY", "RBF", "SIGMOID"])

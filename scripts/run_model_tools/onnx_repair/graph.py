@@ -138,7 +138,8 @@ class Graph:
     def _infer(self, node: onnx.NodeProto, inputs: list[Value], names: list[str]) -> list[Value]:
         try:
             types = infer(node, inputs, [i.name for i in inputs], "", OPSET)
-        except onnx.shape_inference.InferenceError as error:
+        except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError,
+                ValueError) as error:
             raise Refused(f"its inputs do not fit together ({_short(str(error))})",
                           "the model is not valid: look at what exported it.", "invalid") from None
         made = []

@@ -17,7 +17,8 @@ _SHAPE_DATA = 1024
 
 def infer(node: onnx.NodeProto, inputs: Iterable[Value], names: Iterable[str], domain: str,
           opset: int) -> dict[str, onnx.TypeProto]:
-    """By the outputs' names; raises onnx.shape_inference.InferenceError or SchemaError."""
+    """By the outputs' names; raises what ONNX's inference does, for types that do not fit together
+    ValidationError, or ValueError."""
     types = {name: value.type_proto() for name, value in zip(names, inputs)}
     data = {name: numpy_helper.from_array(np.asarray(value.array), name)
             for name, value in zip(names, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
@@ -154,6 +154,57 @@ def one_hot_encoder(walk: Walk, node: Node) -> Value:
     found = graph.op("Equal", reshaped(walk, x, (*x.shape, 1)),
                      graph.constant(np.array(categories, np.int64)))
     return cast(walk, found, TensorProto.FLOAT)
+
+
+@rule("LabelEncoder", domain=_DOMAIN)
+def label_encoder(walk: Walk, node: Node) -> Value:
+    """What is none of the keys has the default; NaN is equal to itself."""
+    graph = walk.graph
+    x = node.tensor(0)
+    keys, values = _column(node, "keys"), _column(node, "values")
+    if keys is None or values is None or keys.dtype != x.dtype or keys.size != values.size:
+        raise Refused("it translates from or to texts, and compiled code has numbers only")
+    default = node.attrs.get("default_tensor")
+    other = np.asarray(numpy_helper.to_array(default) if default is not None else node.attrs.get(
+        "default_float", -0.0) if values.dtype.kind == "f" else node.attrs.get("default_int64", -1),
+        values.dtype).reshape(1)
+    keys, first = np.unique(keys, return_index=True)  # Of equal ones the first counts.
+    table = graph.constant(np.concatenate([values[first], other]))
+    count = len(keys)
+    if keys.dtype.kind == "i" and count and keys[-1] - keys[0] < _MOST_PLACES:
+        rows = np.full(int(keys[-1] - keys[0]) + 1, count, np.int64)
+        rows[keys - keys[0]] = np.arange(count)
+        within = graph.op("And", graph.op("GreaterOrEqual", x, int(keys[0])),
+                          graph.op("LessOrEqual", x, int(keys[-1])))
+        at = graph.op("Sub", graph.op("Where", within, x, graph.like(int(keys[0]), x)),
+                      int(keys[0]))
+        found = graph.op("Where", within, graph.op("Gather", rows, at, axis=0),
+                         graph.constant(count, np.int64))
+        return graph.op("Gather", table, found, axis=0)
+    column = reshaped(walk, x, (*x.shape, 1))
+    equal = graph.op("Equal", column, graph.constant(keys))
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        equal = graph.op("Or", equal, graph.op("And", graph.op("IsNaN", column),
+                                               graph.constant(np.isnan(keys))))
+    places = graph.op("Where", equal, graph.constant(np.arange(count)),
+                      graph.constant(count, np.int64))
+    return graph.op("Gather", table, reduce(walk, "ReduceMin", places, [x.rank], False), axis=0)
+
+
+_MOST_PLACES = 1 << 16
+"""Of a table with a place for each whole number from the smallest key to the largest."""
+
+
+def _column(node: Node, which: str) -> np.ndarray | None:
+    """A LabelEncoder's keys or values; None where they are texts."""
+    tensor = node.attrs.get(f"{which}_tensor")
+    if tensor is not None:
+        array = numpy_helper.to_array(tensor).ravel()
+        return array if array.dtype.kind in "if" else None
+    for kind, dtype in (("int64s", np.int64), ("floats", np.float32)):
+        if node.attrs.get(f"{which}_{kind}"):
+            return np.array(node.attrs[f"{which}_{kind}"], dtype)
+    return None
 
 
 @rule("SVMRegressor", domain=_DOMAIN)

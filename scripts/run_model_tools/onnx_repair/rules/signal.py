@@ -33,18 +33,42 @@ def _transformed(walk: Walk, x: Value, inverse: bool, onesided: bool) -> Value:
     return concatenated(walk, wide, wide[0].rank - 1)
 
 
+def _real_again(walk: Walk, x: Value, length: int) -> Value:
+    """[..., length // 2 + 1, 2] -> [..., length, 1]: the others of a real signal's frequencies are
+    these mirrored, so that they count twice."""
+    graph = walk.graph
+    kept = length // 2 + 1
+    angles = 2 * np.pi * np.outer(np.arange(kept), np.arange(length)) / length
+    counts = np.full((kept, 1), 2 / length)
+    counts[0] = 1 / length
+    if length % 2 == 0:
+        counts[-1] = 1 / length
+    waves = (np.cos(angles) * counts, np.sin(angles) * -counts)
+    real, imaginary = (
+        graph.op("MatMul", reshaped(walk, sliced(walk, x, {x.rank - 1: range(i, i + 1)}),
+                                    x.shape[:-1]), wave.astype(x.dtype))
+        for i, wave in enumerate(waves))
+    made = graph.op("Add", real, imaginary)
+    return reshaped(walk, made, (*made.shape, 1))
+
+
 @rule("DFT")
 def dft(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     length = node.ints(1, "the length")
+    inverse, onesided = (bool(node.attrs.get(key, 0)) for key in ("inverse", "onesided"))
     axis = node.ints(2, "the axis") if node.opset >= 20 else [node.attrs.get("axis", 1)]
     at = (axis[0] if axis else -2) % x.rank
+    to_real = inverse and onesided
     if length:
-        more = length[0] - x.shape[at]
-        x = padded(walk, x, {at: (0, more)})
+        wanted = length[0] // 2 + 1 if to_real else length[0]
+        x = padded(walk, x, {at: (0, wanted - x.shape[at])})
     perm = [i for i in range(x.rank - 1) if i != at] + [at, x.rank - 1]
-    made = _transformed(walk, transposed(walk, x, perm), bool(node.attrs.get("inverse", 0)),
-                        bool(node.attrs.get("onesided", 0)))
+    turned = transposed(walk, x, perm)
+    if to_real:
+        made = _real_again(walk, turned, length[0] if length else 2 * (x.shape[at] - 1))
+    else:
+        made = _transformed(walk, turned, inverse, onesided)
     return transposed(walk, made, list(np.argsort(perm)))
 
 

@@ -18,6 +18,7 @@ def grid_sample(walk: Walk, node: Node) -> Value:
     """Bilinear and nearest of pictures; what lies outside is clamped, mirrored or masked."""
     graph = walk.graph
     x, grid = node.tensor(0), node.tensor(1)
+    grid = cast(walk, grid, x.elem_type) if x.is_float else grid  # It may be of another type.
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         m := node.attrs.get("mode", "linear"), m)
     padding = node.attrs.get("padding_mode", "zeros")
