@@ -1,4 +1,4 @@
-"""Attention and caches of opset 23 and later, which no reference here knows: held to their definition."""
+"""Attention and caches of opset 23 and later, which no reference here knows, by definition."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.independent_turns import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -135,11 +136,24 @@ def scan(walk: Walk, node: Node) -> list[Thing | None]:
     results = len(body.output) - states
     out_axes = node.attrs.get("scan_output_axes") or [0] * results
     out_backwards = node.attrs.get("scan_output_directions") or [0] * results
-    made, columns = _scanned(walk, node, list(node.inputs[:states]),
-                             [node.tensor(states + i) for i in range(count)], axes, backwards)
+    values = [node.tensor(states + i) for i in range(count)]
+    if not any(backwards) and not any(out_backwards):
+        parts = [transposed(walk, v, _with_first(a % v.rank, v.rank))
+                 for v, a in zip(values, axes)]
+        together = at_once(walk, node, body, list(node.inputs[:states]), parts)
+        if together is not None:
+            return [*node.inputs[:states],
+                    *(transposed(walk, v, list(np.argsort(_with_first(a % v.rank, v.rank))))
+                      for v, a in zip(together, out_axes))]
+    made, columns = _scanned(walk, node, list(node.inputs[:states]), values, axes, backwards)
     stacked = [_stacked(walk, column[::-1] if back else column, body.output[states + i], axis)
                for i, (column, axis, back) in enumerate(zip(columns, out_axes, out_backwards))]
     return [*made, *stacked]
+
+
+def _with_first(axis: int, rank: int) -> list[int]:
+    """The order of axes in which `axis` is the first."""
+    return [axis, *(i for i in range(rank) if i != axis)]
 
 
 def _scanned(walk: Walk, node: Node, state: list[Thing | None], values: list[Value],

@@ -1,0 +1,84 @@
+"""Loops whose turns know nothing of each other, as one computation with the turns along an axis.
+
+scikit-learn's converter writes distances to all points of a training set so: a turn for each point,
+hundreds or thousands of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.values import Node, Thing, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_ELEMENTWISE = frozenset(
+    "Abs Add And Cast Ceil Div Equal Erf Exp Floor Greater GreaterOrEqual Identity Less "
+    "LessOrEqual Log Max Mean Min Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sqrt Sub "
+    "Sum Tanh Where Xor".split())
+_REDUCTIONS = frozenset(
+    f"Reduce{what}"
+    for what in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split())
+
+
+def at_once(walk: Walk, node: Node, body: onnx.GraphProto, state: list[Thing | None],
+            items: list[Value]) -> list[Value] | None:
+    """What each turn gives, with the turns along a new first axis; None where turns depend on each
+    other, or compute what is not known here.
+
+    state: what turns hand on.  items: what they take, one part of the first axis each.
+    """
+    scope: dict[str, Thing | None] = dict(node.scope)
+    for tensor in body.initializer:
+        scope[tensor.name] = walk.graph.initializer(tensor)
+    names = [value.name for value in body.input]
+    scope.update(zip(names, state))
+    turning = dict(zip(names[len(state):], items))
+    for proto in body.node:
+        if any(name in turning for name in proto.input):
+            made = _of_turns(walk, proto, node.opset, scope, turning)
+            if made is None:
+                return None
+            turning[proto.output[0]] = made
+        elif any(a.HasField("g") for a in proto.attribute):
+            return None  # It may look at what differs between turns.
+        else:
+            walk.run([proto], scope, {"": node.opset})
+    ends = [value.name for value in body.output]
+    handed_on = ends[:len(state)]
+    if any(name in turning or scope.get(name) is not before
+           for name, before in zip(handed_on, state)):
+        return None
+    found = [turning.get(name) for name in ends[len(state):]]
+    return None if None in found else found  # type: ignore[return-value]
+
+
+def _of_turns(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[str, Thing | None],
+              turning: dict[str, Value]) -> Value | None:
+    attrs = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
+    operands = [turning.get(name, scope.get(name)) for name in proto.input]
+    if proto.domain not in ("", "ai.onnx") or len(proto.output) != 1 or not all(
+            isinstance(operand, Value) for operand in operands):
+        return None
+    values: list[Value] = operands  # type: ignore[assignment]
+    if proto.op_type in _ELEMENTWISE:
+        rank = max(v.rank - (name in turning) for name, v in zip(proto.input, values))
+        aligned = [reshaped(walk, v, (v.shape[0], *[1] * (rank + 1 - v.rank), *v.shape[1:]))
+                   if name in turning else v for name, v in zip(proto.input, values)]
+        return walk.node_in(proto.op_type, opset, list(aligned), **attrs)
+    if proto.op_type not in _REDUCTIONS or attrs.get("noop_with_empty_axes"):
+        return None
+    axes = attrs.get("axes")
+    if len(values) > 1:
+        given = values[1].array
+        if given is None:
+            return None
+        axes = given.tolist()
+    inner = range(1, values[0].rank)
+    places = [a + 1 if a >= 0 else a for a in axes] if axes else list(inner)
+    if not inner:
+        return values[0] if proto.op_type in ("ReduceSum", "ReduceMax", "ReduceMin") else None
+    return walk.node_in(proto.op_type, 18, [values[0], walk.graph.constant(
+        np.array(places, np.int64))], keepdims=attrs.get("keepdims", 1))
