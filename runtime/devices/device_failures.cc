@@ -26,4 +26,10 @@ void DeviceFailures::fail(DeviceFault fault, const std::string& doing, const std
   throw Error(ErrorKind::kModel, name + " failed" + at);
 }
 
+void DeviceFailures::fail_waiting(const std::string& doing, const std::string& said,
+                                  std::uint64_t nanoseconds) {
+  fail(DeviceFault::kTimeOut, doing,
+       said + " after " + std::to_string(nanoseconds / 1'000'000'000) + " seconds");
+}
+
 }  // namespace run_model

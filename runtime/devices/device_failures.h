@@ -2,6 +2,8 @@
 // lost device's later answers.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +19,14 @@ enum class DeviceFault {
   kOther,
 };
 
+// How long a queue may take for what it was given until the device counts as hanging. What is
+// computed by the CPU (`software`) takes as long as it takes; a GPU's own watchdog, if there is
+// one, acts within seconds.
+inline constexpr std::uint64_t kEndlessPatience = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t patience_nanoseconds_with(bool software) {
+  return software ? kEndlessPatience : 300'000'000'000;
+}
+
 // Called under the lock that the device is called under.
 class DeviceFailures {
  public:
@@ -28,6 +38,10 @@ class DeviceFailures {
   // Throws Error(kModel) that names the device, what it did ("allocating 3 bytes") and what the
   // driver said. Once the device is lost it is that sentence whatever comes later.
   [[noreturn]] void fail(DeviceFault fault, const std::string& doing, const std::string& said);
+
+  // The same for a queue of which the driver says no more than `said` after so long.
+  [[noreturn]] void fail_waiting(const std::string& doing, const std::string& said,
+                                 std::uint64_t nanoseconds);
 
   // Throws it where the device is lost: nothing that it would say can be relied on.
   void require_alive() const {

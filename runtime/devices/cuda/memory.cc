@@ -5,6 +5,7 @@
 
 #include <run_model/error.h>
 #include <run_model/tensor.h>
+#include "runtime/devices/given_memory.h"
 
 namespace run_model::cuda {
 
@@ -33,32 +34,25 @@ void* Memory::part(void* memory, std::size_t offset, std::size_t /*bytes*/) {
 }
 
 void* Memory::adopt(const NativeMemory& memory, std::size_t bytes, int device) {
-  const auto refuse = [this](const std::string& what, const std::string& hint = "") {
-    throw Error(ErrorKind::kMismatch,
-                "the memory that was given as that of " + gpu_->label() + " " + what, hint);
-  };
+  const GivenMemory given(gpu_->label(), "an address of CUDA's memory on a device", memory);
   const Api& api = gpu_->api();
   const Pointer start = address(memory.base, memory.offset);
   unsigned type = 0;
   Result result = api.pointer_attribute(&type, PointerAttribute::kMemoryType, start);
-  if (start == 0 || result == kInvalidValue || (result == kSuccess && type != kDeviceMemory)) {
-    refuse("is none that CUDA has allocated on a device");
+  if (result == kInvalidValue || (result == kSuccess && type != kDeviceMemory)) {
+    given.refuse_unknown();
   }
   gpu_->check(result, "looking at memory of the application");
   int ordinal = 0;
   result = api.pointer_attribute(&ordinal, PointerAttribute::kDeviceOrdinal, start);
   gpu_->check(result, "looking at memory of the application");
-  if (ordinal != device) refuse("is on cuda:" + std::to_string(ordinal));
-  if (start % kTensorAlignment != 0) {
-    refuse("does not begin at a multiple of " + std::to_string(kTensorAlignment) + " bytes");
-  }
+  if (ordinal != device) given.refuse("is on cuda:" + std::to_string(ordinal));
+  given.require_aligned(start, kTensorAlignment);
   Pointer base = 0;
   std::size_t size = 0;
   gpu_->check(api.address_range(&base, &size, start), "looking at memory of the application");
-  if (bytes > size - static_cast<std::size_t>(start - base)) {
-    refuse("has " + std::to_string(size - static_cast<std::size_t>(start - base)) + " bytes, but " +
-           std::to_string(bytes) + " are needed");
-  }
+  // What is there from the address on that was given, which may lie within what was allocated.
+  given.require_room(memory.offset + (size - static_cast<std::size_t>(start - base)), bytes);
   void* handle = static_cast<char*>(memory.base) + memory.offset;
   ++parts_[handle];
   return handle;

@@ -40,6 +40,8 @@ namespace run_model {
   X(clGetKernelWorkGroupInfo)         \
   X(clSetKernelArg)                   \
   X(clEnqueueNDRangeKernel)           \
+  X(clEnqueueMarkerWithWaitList)      \
+  X(clGetEventInfo)                   \
   X(clGetEventProfilingInfo)          \
   X(clReleaseEvent)                   \
   X(clFlush)                          \

@@ -30,11 +30,12 @@ OpenClBuffer& buffer_of(const void* handle) {
 class OpenClDevice final : public Device {
  public:
   OpenClDevice(const OpenClApi& api, cl_platform_id platform, cl_device_id device, DLDevice id,
-               const DeviceInfo& info)
+               const DeviceInfo& info, std::uint64_t patience_nanoseconds)
       : id_(id),
         info_(info),
         queue_(std::make_shared<OpenClQueue>(api, platform, device,
-                                             device_name(id) + " (" + info_.name + ")")),
+                                             device_name(id) + " (" + info_.name + ")",
+                                             patience_nanoseconds)),
         events_(std::make_shared<OpenClEvents>(queue_)) {
     cl_uint bits = 0;
     const cl_int status =
@@ -56,6 +57,7 @@ class OpenClDevice final : public Device {
                                                 " bytes in one piece, but " + std::to_string(size) +
                                                 " are needed");
     }
+    queue_->prepare_to_block();
     cl_int status = CL_SUCCESS;
     cl_mem memory =
         queue_->api.clCreateBuffer(queue_->context(), CL_MEM_READ_WRITE, size, nullptr, &status);
@@ -105,7 +107,7 @@ class OpenClDevice final : public Device {
   // The driver keeps memory until the commands that use it are done.
   void free(void* memory) noexcept override {
     OpenClBuffer* buffer = &buffer_of(memory);
-    queue_->api.clReleaseMemObject(buffer->memory);
+    if (!queue_->is_stuck()) queue_->api.clReleaseMemObject(buffer->memory);
     allocated_ -= buffer->bytes;
     delete buffer;
   }
@@ -115,6 +117,7 @@ class OpenClDevice final : public Device {
   std::shared_ptr<void> allocate_host(std::size_t bytes) override {
     queue_->require_alive();
     const std::size_t size = std::max<std::size_t>(bytes, 1) + kTensorAlignment;
+    queue_->prepare_to_block();
     cl_int status = CL_SUCCESS;
     cl_mem memory = queue_->api.clCreateBuffer(
         queue_->context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, nullptr, &status);
@@ -127,6 +130,7 @@ class OpenClDevice final : public Device {
       queue_->fail(status, "mapping memory of the host");
     }
     auto release = [queue = queue_, memory, mapped](void*) {
+      if (queue->is_stuck()) return;
       queue->api.clEnqueueUnmapMemObject(queue->queue(), memory, mapped, 0, nullptr, nullptr);
       queue->api.clReleaseMemObject(memory);
     };
@@ -138,6 +142,7 @@ class OpenClDevice final : public Device {
   void upload(void* to, std::size_t to_offset, const void* from, std::size_t bytes) override {
     if (bytes == 0) return;
     queue_->require_alive();
+    queue_->prepare_to_block();
     queue_->check_wait(
         queue_->api.clEnqueueWriteBuffer(queue_->queue(), buffer_of(to).memory, CL_TRUE, to_offset,
                                          bytes, from, 0, nullptr, events_->next()),
@@ -147,6 +152,7 @@ class OpenClDevice final : public Device {
   void download(const void* from, std::size_t from_offset, void* to, std::size_t bytes) override {
     if (bytes == 0) return;
     queue_->require_alive();
+    queue_->prepare_to_block();
     queue_->check_wait(
         queue_->api.clEnqueueReadBuffer(queue_->queue(), buffer_of(from).memory, CL_TRUE,
                                         from_offset, bytes, to, 0, nullptr, events_->next()),
@@ -198,9 +204,10 @@ class OpenClDevice final : public Device {
 }  // namespace
 
 std::unique_ptr<Device> open_opencl_device(const OpenClApi& api, cl_platform_id platform,
-                                           cl_device_id device, DLDevice id,
-                                           const DeviceInfo& info) {
-  return std::make_unique<OpenClDevice>(api, platform, device, id, info);
+                                           cl_device_id device, DLDevice id, const DeviceInfo& info,
+                                           std::uint64_t patience_nanoseconds) {
+  if (patience_nanoseconds == 0) patience_nanoseconds = patience_nanoseconds_with(info.software);
+  return std::make_unique<OpenClDevice>(api, platform, device, id, info, patience_nanoseconds);
 }
 
 }  // namespace run_model

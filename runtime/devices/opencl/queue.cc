@@ -1,5 +1,9 @@
 #include "runtime/devices/opencl/queue.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 namespace run_model {
 namespace {
 
@@ -24,11 +28,35 @@ DeviceFault fault_of(cl_int status) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+// As short kernels take is looked without a pause; later, pauses are a small part of what went by.
+void pause_after(Clock::duration waited) {
+  constexpr std::chrono::microseconds kShort{100};
+  constexpr std::chrono::milliseconds kLongestPause{1};
+  constexpr int kPauseShare = 32;
+  if (waited < kShort) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::min<Clock::duration>(waited / kPauseShare, kLongestPause));
+  }
+}
+
+const char* progress_name(cl_int status) {
+  if (status == CL_QUEUED) return "CL_QUEUED";
+  return status == CL_SUBMITTED ? "CL_SUBMITTED" : "CL_RUNNING";
+}
+
 }  // namespace
 
 OpenClQueue::OpenClQueue(const OpenClApi& functions, cl_platform_id platform,
-                         cl_device_id device_id, std::string device_name)
-    : api(functions), device(device_id), name(std::move(device_name)), failures_(name) {
+                         cl_device_id device_id, std::string device_name,
+                         std::uint64_t patience_nanoseconds)
+    : api(functions),
+      device(device_id),
+      name(std::move(device_name)),
+      failures_(name),
+      patience_(patience_nanoseconds) {
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                               reinterpret_cast<cl_context_properties>(platform), 0};
   cl_int status = CL_SUCCESS;
@@ -42,9 +70,42 @@ OpenClQueue::OpenClQueue(const OpenClApi& functions, cl_platform_id platform,
 }
 
 OpenClQueue::~OpenClQueue() {
+  if (stuck_) return;
   api.clFinish(queue_);
   api.clReleaseCommandQueue(queue_);
   api.clReleaseContext(context_);
+}
+
+void OpenClQueue::finish() const {
+  require_alive();
+  if (patience_ != kEndlessPatience) await_marker();
+  // It may know of failures that markers do not show.
+  check_wait(api.clFinish(queue_), "running kernels");
+}
+
+// OpenCL has no wait that ends.
+void OpenClQueue::await_marker() const {
+  constexpr char kDoing[] = "running kernels";
+  cl_event marker = nullptr;
+  check_wait(api.clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), kDoing);
+  cl_int progress = CL_QUEUED;
+  cl_int status = api.clFlush(queue_);
+  const Clock::time_point start = Clock::now();
+  while (status == CL_SUCCESS) {
+    status = api.clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(progress),
+                                &progress, nullptr);
+    if (status != CL_SUCCESS || progress <= CL_COMPLETE) break;
+    const Clock::duration waited = Clock::now() - start;
+    if (waited > std::chrono::nanoseconds(patience_)) {
+      stuck_ = true;
+      failures_.fail_waiting(kDoing, progress_name(progress), patience_);
+    }
+    pause_after(waited);
+  }
+  api.clReleaseEvent(marker);
+  check_wait(status, kDoing);
+  // What is less than CL_COMPLETE, which is 0, is what went wrong.
+  check_wait(progress, kDoing);
 }
 
 void OpenClQueue::note_times() {
@@ -87,6 +148,7 @@ double OpenClEvents::seconds_between(Device::Mark first, Device::Mark second) co
 
 void OpenClEvents::forget() {
   for (cl_event event : events_) {
+    if (queue_->is_stuck()) break;
     if (event != nullptr) queue_->api.clReleaseEvent(event);
   }
   events_.clear();

@@ -1,7 +1,9 @@
 // The context and the queue of an OpenCL device, the times of its commands, and what goes wrong.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +20,7 @@ namespace run_model {
 class OpenClQueue {
  public:
   OpenClQueue(const OpenClApi& functions, cl_platform_id platform, cl_device_id device,
-              std::string name);
+              std::string name, std::uint64_t patience_nanoseconds);
   ~OpenClQueue();
   OpenClQueue(const OpenClQueue&) = delete;
   OpenClQueue& operator=(const OpenClQueue&) = delete;
@@ -43,13 +45,24 @@ class OpenClQueue {
   void check_wait(cl_int status, const std::string& what) const;
   void require_alive() const { failures_.require_alive(); }
 
-  void finish() const {
-    require_alive();
-    check_wait(api.clFinish(queue_), "running kernels");
+  // Until everything asked for is done, or longer than patience allows: the device is lost then.
+  void finish() const;
+
+  // Before calls of the driver that wait by themselves, for how long nobody can say.
+  void prepare_to_block() const {
+    if (patience_ != kEndlessPatience) finish();
   }
 
+  // Whether the queue did not end in time: nothing that it may use can be freed any more, and the
+  // driver might wait for it.
+  bool is_stuck() const { return stuck_; }
+
  private:
+  void await_marker() const;
+
   mutable DeviceFailures failures_;
+  const std::uint64_t patience_;  // nanoseconds
+  mutable std::atomic<bool> stuck_{false};
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
   bool notes_times_ = false;

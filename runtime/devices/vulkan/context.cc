@@ -1,18 +1,9 @@
 #include "runtime/devices/vulkan/context.h"
 
-#include <limits>
-
 #include <run_model/error.h>
 #include "runtime/devices/device_name.h"
 
 namespace run_model {
-namespace {
-
-// A GPU's own watchdog acts within seconds; what is computed by the CPU takes as long as it takes.
-constexpr std::uint64_t kPatience = 300'000'000'000;
-constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
 
 VulkanContext::VulkanContext(const VulkanPhysicalDevice& device, int index,
                              const VulkanOptions& options)
@@ -21,7 +12,7 @@ VulkanContext::VulkanContext(const VulkanPhysicalDevice& device, int index,
       features_(device),
       options_(options) {
   if (options_.patience_nanoseconds == 0) {
-    options_.patience_nanoseconds = device.info.software ? kEndless : kPatience;
+    options_.patience_nanoseconds = patience_nanoseconds_with(device.info.software);
   }
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{};
@@ -70,10 +61,7 @@ void VulkanContext::fail(VkResult result, const std::string& what) const {
       failures_.fail(DeviceFault::kLost, what, said);
     case VK_TIMEOUT:
       stuck_ = true;
-      failures_.fail(DeviceFault::kTimeOut, what,
-                     said + " after " +
-                         std::to_string(options_.patience_nanoseconds / 1'000'000'000) +
-                         " seconds");
+      failures_.fail_waiting(what, said, options_.patience_nanoseconds);
     default:
       failures_.fail(DeviceFault::kOther, what, said);
   }

@@ -27,15 +27,7 @@ VulkanRange piece(const VulkanRange& range, std::uint64_t offset, std::uint64_t 
   return {range.block, range.offset + offset, bytes};
 }
 
-// Handles of what is no dispatchable object are pointers on 64-bit machines, and numbers elsewhere.
-template <typename Handle>
-Handle handle_of(void* pointer) {
-  if constexpr (std::is_pointer_v<Handle>) {
-    return static_cast<Handle>(pointer);
-  } else {
-    return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(pointer));
-  }
-}
+// As handle_of() in handles.cc: pointers on 64-bit machines, and numbers elsewhere.
 template <typename Handle>
 void* pointer_of(Handle handle) {
   if constexpr (std::is_pointer_v<Handle>) {
@@ -98,7 +90,7 @@ class VulkanDevice final : public Device {
     return static_cast<std::size_t>(handles_->alignment());
   }
   void* adopt(const NativeMemory& memory, std::size_t bytes) override {
-    return handles_->adopt(handle_of<VkBuffer>(memory.base), memory.offset, bytes);
+    return handles_->adopt(memory, bytes);
   }
   NativeMemory native(const void* memory) const override;
   DeviceHandles native_handles() const override;

@@ -1,11 +1,11 @@
 #include "runtime/devices/vulkan/handles.h"
 
 #include <algorithm>
-#include <string>
+#include <type_traits>
 #include <utility>
 
-#include <run_model/error.h>
 #include <run_model/tensor.h>
+#include "runtime/devices/given_memory.h"
 
 namespace run_model {
 
@@ -14,6 +14,16 @@ namespace {
 // Shaders read and write whole words, and ranges are multiples of them.
 std::uint64_t bytes_of_words(std::size_t bytes) {
   return 4 * std::max<std::uint64_t>(1, (std::uint64_t{bytes} + 3) / 4);
+}
+
+// Handles of what is no dispatchable object are pointers on 64-bit machines, and numbers elsewhere.
+template <typename Handle>
+Handle handle_of(void* pointer) {
+  if constexpr (std::is_pointer_v<Handle>) {
+    return static_cast<Handle>(pointer);
+  } else {
+    return static_cast<Handle>(reinterpret_cast<std::uintptr_t>(pointer));
+  }
 }
 
 }  // namespace
@@ -42,25 +52,14 @@ VulkanMemory* VulkanHandles::part(VulkanMemory* memory, std::size_t offset, std:
   return keep(std::move(made));
 }
 
-VulkanMemory* VulkanHandles::adopt(VkBuffer buffer, std::size_t offset, std::size_t bytes) {
-  const auto refuse = [this](const std::string& what) {
-    throw Error(ErrorKind::kMismatch,
-                "the VkBuffer that was given as memory of " + context_->name() + " " + what);
-  };
-  if (buffer == VK_NULL_HANDLE) refuse("is none");
-  if (offset % alignment() != 0) {
-    refuse("is to be used from byte " + std::to_string(offset) +
-           " on, but it has to be a multiple of " + std::to_string(alignment()));
-  }
+VulkanMemory* VulkanHandles::adopt(const NativeMemory& memory, std::size_t bytes) {
+  const GivenMemory given(context_->name(), "a VkBuffer", memory);
+  given.require_aligned(memory.offset, alignment());
   auto made = std::make_unique<VulkanMemory>();
   made->whole = made.get();
-  made->adopted = std::make_unique<VulkanBlock>(context_, buffer);
-  made->range = {made->adopted.get(), offset, bytes_of_words(bytes)};
-  const std::uint64_t size = made->adopted->bytes();
-  if (offset > size || made->range.bytes > size - offset) {
-    refuse("has " + std::to_string(size) + " bytes, but " + std::to_string(made->range.bytes) +
-           " from byte " + std::to_string(offset) + " on are needed");
-  }
+  made->adopted = std::make_unique<VulkanBlock>(context_, handle_of<VkBuffer>(memory.base));
+  made->range = {made->adopted.get(), memory.offset, bytes_of_words(bytes)};
+  given.require_room(made->adopted->bytes(), made->range.bytes);
   return keep(std::move(made));
 }
 

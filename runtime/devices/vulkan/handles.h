@@ -9,6 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/devices/device.h"
 #include "runtime/devices/vulkan/memory.h"
 #include "runtime/devices/vulkan/queue.h"
 
@@ -31,7 +32,7 @@ class VulkanHandles {
   VulkanMemory* allocate(std::size_t bytes);
   VulkanMemory* part(VulkanMemory* memory, std::size_t offset, std::size_t bytes);
   // See Device::adopt.
-  VulkanMemory* adopt(VkBuffer buffer, std::size_t offset, std::size_t bytes);
+  VulkanMemory* adopt(const NativeMemory& memory, std::size_t bytes);
   // Nothing may use it any more.
   void free(VulkanMemory* memory) noexcept;
 

@@ -179,12 +179,14 @@ TEST_F(ZeroCopyTest, RefusesWhatCannotBeUsed) {
   strided.managed.dl_tensor.strides = strided.strides.data();
   refused(strided, {"a strided tensor was given"});
   Given crooked(memory.data(), 4);
-  refused(crooked, {std::to_string(step)});
+  const std::string_view whose = "the memory that was given as that of device ";
+  refused(crooked, {whose, "does not begin at a multiple of " + std::to_string(step) + " bytes",
+                    "DeviceTensor::alignment()"});
   Given large(memory.data());
   large.shape[0] = 1 << 20;
-  refused(large, {"4194304", "are needed"});
+  refused(large, {whose, "but 4194304 from byte 0 on are needed"});
   Given none(nullptr);
-  refused(none, {"memory"});
+  refused(none, {whose, " is none", "give a"});
 }
 
 TEST_F(ZeroCopyTest, RefusesTensorsThatDoNotFitTheModel) {

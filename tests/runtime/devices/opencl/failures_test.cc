@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <run_model/graph_executor.h>
 #include "runtime/devices/drivers.h"
 #include "runtime/devices/opencl/api.h"
+#include "runtime/devices/opencl/device.h"
 #include "tests/runtime/graph_executor_fixture.h"
 #include "tests/throws_error.h"
 
@@ -95,6 +98,71 @@ TEST_F(OpenClFailuresTest, LostDevicesStayLost) {
     EXPECT_EQ(sentence_of([&] { device->download(memory, 0, bytes.data(), 64); }), said);
     device->free(memory);
   }
+}
+
+// A GPU's, whose patience ends, on whatever computes here.
+std::unique_ptr<Device> open_patiently(std::uint64_t nanoseconds) {
+  const OpenClApi& api = opencl_api();
+  cl_platform_id platform = nullptr;
+  cl_device_id device = nullptr;
+  EXPECT_EQ(api.clGetPlatformIDs(1, &platform, nullptr), CL_SUCCESS);
+  EXPECT_EQ(api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr), CL_SUCCESS);
+  return open_opencl_device(api, platform, device, {kDLOpenCL, 0}, opencl_driver().info(0),
+                            nanoseconds);
+}
+
+cl_int never_done(cl_event, cl_event_info, std::size_t, void* value, std::size_t*) {
+  const cl_int running = CL_RUNNING;
+  std::memcpy(value, &running, sizeof(running));
+  return CL_SUCCESS;
+}
+cl_int done_wrongly(cl_event, cl_event_info, std::size_t, void* value, std::size_t*) {
+  std::memcpy(value, &failure, sizeof(failure));
+  return CL_SUCCESS;
+}
+int frees = 0;
+cl_int count_free(cl_mem) {
+  ++frees;
+  return CL_SUCCESS;
+}
+
+TEST_F(OpenClFailuresTest, WaitsForTheQueueWhereItMayHang) {
+  const auto device = open_patiently(60'000'000'000);
+  void* memory = device->allocate(64);
+  const std::array<char, 4> given{1, 2, 3, 4};
+  std::array<char, 4> got{};
+  device->upload(memory, 8, given.data(), given.size());
+  device->copy(memory, 8, memory, 16, given.size());
+  device->wait();
+  device->download(memory, 16, got.data(), got.size());
+  EXPECT_EQ(got, given);
+  {
+    failure = CL_OUT_OF_RESOURCES;
+    const Replaced status(&OpenClApi::clGetEventInfo, &done_wrongly);
+    EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel,
+                             {"was lost while running kernels (CL_OUT_OF_RESOURCES"}));
+  }
+  device->free(memory);
+}
+
+TEST_F(OpenClFailuresTest, KernelsThatHangAreGivenUp) {
+  auto device = open_patiently(1'000'000'000);
+  void* memory = device->allocate(64);
+  std::array<char, 64> bytes{};
+  const Replaced status(&OpenClApi::clGetEventInfo, &never_done);
+  const std::string said =
+      sentence_of([&] { device->download(memory, 0, bytes.data(), bytes.size()); });
+  EXPECT_NE(said.find("did not end in time while running kernels (CL_RUNNING after 1 seconds)"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(sentence_of([&] { device->wait(); }), said);
+  EXPECT_EQ(sentence_of([&] { device->upload(memory, 0, bytes.data(), bytes.size()); }), said);
+  frees = 0;
+  failure = CL_SUCCESS;
+  const Replaced release(&OpenClApi::clReleaseMemObject, &count_free);
+  device->free(memory);
+  device.reset();
+  EXPECT_EQ(frees, 0) << "the kernel may still use it";
 }
 
 TEST_F(OpenClFailuresTest, MemoryMayBeThereLater) {
