@@ -119,8 +119,8 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
 }
 
 
-def compile_all(folder: Path, wanted: Iterable[tuple[str, str]]) -> None:
-    """Makes NAME.onnx, and TARGET/NAME, of each (NAME, TARGET)."""
+def compile_all(folder: Path, wanted: Iterable[tuple[str, str]], **options: Any) -> None:
+    """Makes NAME.onnx, and TARGET/NAME, of each (NAME, TARGET); options are more of a request."""
     requests = []
     for name, target_name in wanted:
         nodes, shape, given = NETWORKS[name]
@@ -131,7 +131,7 @@ def compile_all(folder: Path, wanted: Iterable[tuple[str, str]]) -> None:
         requests.append({
             **read_model(path).request(), "shapes": {"x": shape}, "calibration": None,
             "target": target.tvm, "host": target.host, "kernels": "stock", "opt_level": 3,
-            "cc": target.compiler() or "g++", "directory": str(directory), **(
+            "cc": target.compiler() or "g++", "directory": str(directory), **options, **(
                 {"libraries": cuda_compiler.libraries(), "keep_text": True}
                 if target.device == "cuda" else {})})
     made = tvm_process.call("compile_many", None, requests=requests)["results"]

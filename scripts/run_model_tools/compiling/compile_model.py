@@ -241,15 +241,16 @@ def describe_kernels(kernels: dict | None) -> str:
 
 def describe_tuning(tuning: dict | None) -> str:
     """What print_report says of metadata.json's "tuning"."""
+    left_out = ", ".join(f"{count} {reason.replace('_', ' ')}"
+                         for reason, count in (tuning or {}).get("left_out", {}).items())
+    left_out = left_out and f" (records left out: {left_out})"
     if tuning is None or not tuning["files"]:
-        return "not tuned: no records for this target and these layers"
+        return f"not tuned: no records for this target and these layers{left_out}"
     files = ", ".join(entry["name"] for entry in tuning["files"])
     if "layers" not in tuning:
         return f"tuned with {files}"
     text = f"tuned: {tuning['tuned_layers']} of {tuning['layers']} distinct layers, with {files}"
-    left_out = [f"{count} {reason.replace('_', ' ')}"
-                for reason, count in tuning.get("left_out", {}).items()]
-    return text + (f" (records left out: {', '.join(left_out)})" if left_out else "")
+    return text + left_out
 
 
 def describe_verification(checked: dict) -> str:

@@ -21,9 +21,14 @@ _NAME = re.compile(r"(?P<family>[A-Za-z0-9][A-Za-z0-9_+-]*)\.(?P<target>[a-z0-9_
                    rf"(?P<kind>{'|'.join(tuning_records.KINDS)})")
 
 # Boards of TopHub's records whose CPUs are a target's own or the nearest to it, nearest first:
-# rk3399 has the Pi 4's Cortex-A72 and bcm2837 is the Pi 3's chip.
+# rk3399 has the Pi 4's Cortex-A72 and bcm2837 is the Pi 3's chip. TopHub has no GPU of some
+# architectures: a Jetson is taken to be like the TX2, and any other one like the V100.
 BOARDS = {"raspi4_aarch64": ("rk3399",), "raspi5_aarch64": ("rk3399",),
-          "raspi_armv7": ("bcm2837", "rasp3b"), "pynq_z1": ("pynq",)}
+          "raspi_armv7": ("bcm2837", "rasp3b"), "pynq_z1": ("pynq",),
+          "cuda-sm_53": ("jetson-nano", "tx2"), "cuda-sm_60": ("1080ti", "titanx"),
+          "cuda-sm_61": ("1080ti", "titanx"), "cuda-sm_62": ("tx2", "jetson-nano"),
+          "cuda-sm_72": ("tx2",), "cuda-sm_87": ("tx2",),
+          **{f"cuda-sm_{number}": ("v100",) for number in (70, 75, 80, 86, 89, 90)}}
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,13 @@ def _as_opencl(tvm, target):
         yield twin
 
 
-def complaint_about(tvm, schedule, outs, target):
-    """Why the kernels that a schedule makes are not to be taken; None if they are."""
-    lowered = tvm.lower(schedule.normalize(), [*bounded_code.placeholders(tvm, outs), *outs])
+def complaint_about(tvm, schedule, outs, target, tensors=None):
+    """Why the kernels that a schedule makes are not to be taken; None if they are.
+
+    tensors: what goes in and out, where it cannot be told from the results `outs`.
+    """
+    lowered = tvm.lower(schedule.normalize(),
+                        tensors or [*bounded_code.placeholders(tvm, outs), *outs])
     longest = _longest_row(tvm, outs)
     most = int(target.max_num_threads)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
@@ -121,6 +125,20 @@ def complaint_about(tvm, schedule, outs, target):
             if longest and steps_of_a_thread(tvm, kernel) >= longest:
                 return "threads that sum up %d numbers by themselves" % longest
     return None
+
+
+def exceeds_limits(tvm, task, config, target):
+    """Whether a template of AutoTVM, configured as it was tuned, perhaps on another device, makes
+    kernels that the target's GPU cannot start, or nothing at all; never so for a CPU."""
+    if target.kind.name not in KINDS:
+        return False
+    try:
+        with _as_opencl(tvm, target):
+            schedule, tensors = task.instantiate(config)
+        with target:
+            return complaint_about(tvm, schedule, tensors[-1:], target, tensors) is not None
+    except Exception:
+        return True
 
 
 def _kernels(tvm, body):

@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 
+from run_model_tools.inside_tvm.devices import schedules
 from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.tuning import records as tuning_records
 
@@ -146,21 +147,18 @@ class Application:
                     found.append((record, entry))
         if self._tuning["explicit"]:
             found = self._of_one_board(found, left_out)
+        by_key = {}
+        for record, entry in sorted(found, key=lambda item: item[0].seconds):
+            by_key.setdefault(record.key, []).append((record, entry))
         best = {}
-        for record, entry in found:
-            other = best.get(record.key)
-            if other is None or record.seconds < other[0].seconds:
-                best[record.key] = record, entry
         chosen = {}
         for index, layer in enumerate(layers):
             usable = []
-            for (name, arguments), key in zip(layer.templates, layer.keys()):
-                if key not in best:
-                    continue
-                if not self._template_takes(name, arguments, best[key][0]):
-                    left_out["outdated"] += 1
-                    continue
-                usable.append(key)
+            for (name, _), key in zip(layer.templates, layer.keys()):
+                if key in by_key and key not in best:
+                    best[key] = self._fastest_possible(name, by_key[key], left_out)
+                if best.get(key):
+                    usable.append(key)
             # One of several templates says nothing about whether it beats the one that is taken
             # untuned: that needs a time of both, or a file that says that it was compared.
             compared = self._tuning["explicit"] or any(
@@ -205,8 +203,24 @@ class Application:
         left_out["other_board"] += len(found) - len(kept)
         return kept
 
-    def _template_takes(self, name, arguments, record):
-        """Whether TVM has the template, and with the same knobs as when it was tuned."""
+    def _fastest_possible(self, name, found, left_out):
+        """(record, file) of a template's records, the fastest first, that TVM and the target can
+        use; None without any."""
+        for record, entry in found:
+            task = self._task(name, record)
+            if task is None:
+                # Those that follow are of the same template.
+                left_out["outdated"] += 1
+                return None
+            if schedules.exceeds_limits(self._tvm, *task, self._target):
+                left_out["beyond_the_limits_of_the_target"] += 1
+                continue
+            return record, entry
+        return None
+
+    def _task(self, name, record):
+        """(task, configuration) where TVM has the template, with the same knobs as when it was
+        tuned, else None."""
         from tvm import autotvm
 
         try:
@@ -214,9 +228,11 @@ class Application:
             with self._target:
                 task = autotvm.task.create(name, inp.task.args, target=self._target)
             knobs = set(task.config_space.space_map)
-            return knobs == {item[0] for item in inp.config.to_json_dict()["entity"]}
+            if knobs != {item[0] for item in inp.config.to_json_dict()["entity"]}:
+                return None
+            return task, inp.config
         except Exception:
-            return False
+            return None
 
     def _graph(self, layers, sequence):
         """(file, its records) where a file of the kind graph fits, else None."""
