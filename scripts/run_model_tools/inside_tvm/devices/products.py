@@ -80,7 +80,7 @@ def tiled_schedule(tvm, name, outs, target):
     threads = min(int(target.max_num_threads), 256)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     best = tiles.best_tiles(extents.rows, extents.height, extents.width, extents.reduced, threads,
-                            shared // 2, images=extents.images * extents.groups)
+                            shared // 2, images=extents.images * extents.groups, ragged=True)
     return _schedule(te, outs[0], op, extents, best)
 
 
@@ -164,9 +164,16 @@ def _schedule(te, final, op, extents, best):
     reduced = list(sums.op.reduce_axis)
     step, channel = sums.split(reduced[0], factor=best["channels"])
     sums.reorder(step, channel, *reduced[1:], *sums.op.axis)
+    # Not every compiler keeps results in registers that a loop counts through.
+    for axis in sums.op.axis:
+        sums.unroll(axis)
     for factor in factors:
         load = schedule[factor]
         load.compute_at(sums, step)
+        if len(reduced) == 1:
+            # Threads read one column of as many rows at once: rows of an odd length lie in
+            # different banks of shared memory, those of 16 numbers in two.
+            load.storage_align(load.op.axis[-2], 2, 1)
         _, lane = load.split(load.fuse(*load.op.axis), factor=tf * ty * tx)
         load.bind(lane, te.thread_axis("threadIdx.x"))
 

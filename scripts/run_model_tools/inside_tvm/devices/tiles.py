@@ -14,6 +14,9 @@ _THREADS = 64
 _GROUPS = 64
 """As many groups as middling GPUs have units, two or three each."""
 _ACCUMULATORS = 16
+_MOST_CHANNELS = 16
+_STEP_COST = 2
+"""Of the barriers and loads around a step, in channels."""
 _BYTES = 4
 
 
@@ -61,11 +64,13 @@ def _fill(config, target):
                 config[name].size = [1, extent]
 
 
-def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1):
+def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1,
+               ragged=False):
     """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
     columns, "channels": input channels of a step}.
 
-    f, y, x: the result's extents; reduced: input channels, rows and columns of the kernel.
+    f, y, x: the result's extents; reduced: input channels, rows and columns of the kernel; ragged:
+    whether the last step may have fewer channels than the others.
     """
     channels, rows, columns = reduced
     best, lowest = None, None
@@ -79,7 +84,7 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
                 if is_depthwise and (fi > 1 or vy > 1):
                     continue
                 tile = (tf * fi, ty * vy, tx * vx)
-                step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise)
+                step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged)
                 if not step:
                     continue
                 cost = _cost((f, y, x), tile, tf * ty * tx, tx, fi * vx * vy, reduced, step,
@@ -94,8 +99,9 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
     return best
 
 
-def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise):
-    """The most input channels, up to 16, whose numbers fit into shared memory; 0 for none."""
+def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged):
+    """The most input channels, up to 16, whose numbers fit into shared memory; 0 for none.  Where
+    the last step may have fewer, those of which few are missing there."""
     f, y, x = tile
     _, rows, columns = reduced
     # Strides are not known here; two of them make an input tile four times the result's.
@@ -105,7 +111,11 @@ def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise):
     if is_depthwise:
         # TVM's template keeps rows and columns of as many channels, and reads all of the kernel.
         return 1 if f * ((2 * y + 7) * (2 * x + 7) + 49) * _BYTES <= shared_bytes else 0
-    for step in (16, 8, 4, 3, 2, 1):
+    if ragged:
+        most = min(_MOST_CHANNELS, reduced[0], shared_bytes // (each * _BYTES))
+        return min(range(most, 0, -1), default=0,
+                   key=lambda step: -(-reduced[0] // step) * (step + _STEP_COST))
+    for step in (_MOST_CHANNELS, 8, 4, 3, 2, 1):
         if reduced[0] % step == 0 and step * each * _BYTES <= shared_bytes:
             return step
     return 0
@@ -126,7 +136,7 @@ def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise,
     shared = 0.5 / accumulators + 0.1
     idle = max(1.0, _THREADS / threads) * max(1.0, _GROUPS / groups) ** 0.5
     # Neighbouring threads of a row load and store neighbouring numbers, which is one access.
-    scattered = max(1.0, min(8, x) / tx) ** 0.5
+    scattered = max(1.0, min(8, extents[2]) / tx) ** 0.5
     # Each step ends with a barrier.
     waits = 4.0 / (step * rows * columns * accumulators)
     return work * idle * (1 + 8 * loads * scattered + shared + waits)
