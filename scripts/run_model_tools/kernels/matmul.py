@@ -26,6 +26,11 @@ from run_model_tools.kernels.views import Axis, View, common_factors
 _GROUP_BYTES = 384 << 10
 """Of the second-level cache, what the packed columns of a group may take."""
 
+_FEW_ROW_TILES = 8
+_MANY_WEIGHTS = 256 << 10
+"""Weights of so many bytes come from far away for every product; that takes as long as multiplying
+so many tiles of rows with them, or a good part of it."""
+
 _TASK = 250_000
 """Multiply-adds that are worth a task of their own."""
 
@@ -128,6 +133,9 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
         constants.append(np.concatenate([
             packed_weights(weight, list(range(depth)), part, lanes)
             for part in vector_tiles.spread()]).astype(np.float32))
+        share = -(-row_tiles.tiles // parts[0])
+        if lanes >= 8 and share <= _FEW_ROW_TILES and weight.nbytes >= _MANY_WEIGHTS:
+            defines["AHEAD"] = share
     if product.scale != 1 and "WEIGHTS" not in defines:
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes))
