@@ -128,6 +128,7 @@ def test_categories():
 
 @pytest.mark.parametrize("keys, values, version", [
     ({"keys_int64s": [4, 9, 9, -2]}, {"values_floats": [0.5, 1.5, 2.5, 3.5]}, 2),
+    ({"keys_int64s": [4, 2**63 - 1, -2**63]}, {"values_floats": [0.5, 1.5, 2.5]}, 2),
     ({"keys_int64s": [4, 1 << 40, -2]}, {"values_int64s": [7, 8, 9], "default_int64": 5}, 3),
     ({"keys_floats": [4.0, float("nan"), -2.5]}, {"values_floats": [1.0, 2.0, 3.0],
                                                    "default_float": 9.0}, 4)])

@@ -171,7 +171,7 @@ def label_encoder(walk: Walk, node: Node) -> Value:
     keys, first = np.unique(keys, return_index=True)  # Of equal ones the first counts.
     table = graph.constant(np.concatenate([values[first], other]))
     count = len(keys)
-    if keys.dtype.kind == "i" and count and keys[-1] - keys[0] < _MOST_PLACES:
+    if keys.dtype.kind == "i" and count and int(keys[-1]) - int(keys[0]) < _MOST_PLACES:
         rows = np.full(int(keys[-1] - keys[0]) + 1, count, np.int64)
         rows[keys - keys[0]] = np.arange(count)
         within = graph.op("And", graph.op("GreaterOrEqual", x, int(keys[0])),
