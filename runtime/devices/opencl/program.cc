@@ -64,9 +64,41 @@ void OpenClProgram::build(const std::string& kernel, std::string_view source) {
   if (status == CL_SUCCESS) return;
   const std::string said = log();
   release();
+  // Compilers say it in many ways, or nothing.
+  const std::string missing = missing_extension(source);
+  if (!missing.empty()) {
+    throw Error(ErrorKind::kIncompatible,
+                "device " + queue_.name + " has no " + missing + ", which kernel " +
+                    in_quotes(kernel) + " needs",
+                missing == "cl_khr_fp16" ? "take another device, or the model in float32"
+                                         : "take another device");
+  }
   throw Error(ErrorKind::kIncompatible, "device " + queue_.name + " cannot compile kernel " +
                                             in_quotes(kernel) + " (" + opencl_error_name(status) +
                                             "): " + said);
+}
+
+std::string OpenClProgram::missing_extension(std::string_view source) const {
+  constexpr std::string_view kPragma = "#pragma OPENCL EXTENSION ";
+  std::size_t size = 0;
+  cl_int status =
+      queue_.api.clGetDeviceInfo(queue_.device, CL_DEVICE_EXTENSIONS, 0, nullptr, &size);
+  std::string known(size, '\0');
+  if (status == CL_SUCCESS) {
+    status = queue_.api.clGetDeviceInfo(queue_.device, CL_DEVICE_EXTENSIONS, size, known.data(),
+                                        nullptr);
+  }
+  if (status != CL_SUCCESS) return "";
+  for (std::size_t at = source.find(kPragma); at != std::string_view::npos;
+       at = source.find(kPragma, at + 1)) {
+    const std::string_view rest = source.substr(at + kPragma.size());
+    const std::string_view name = rest.substr(0, rest.find_first_of(" :\n"));
+    // A device of OpenCL 1.2 has what was an extension of 1.0, named or not.
+    if (name.starts_with("cl_khr_") && known.find(name) == std::string::npos) {
+      return std::string(name);
+    }
+  }
+  return "";
 }
 
 void OpenClProgram::keep(const CodeCache& disk, const std::string& key) const {

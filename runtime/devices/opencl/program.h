@@ -15,7 +15,8 @@ namespace run_model {
 class OpenClProgram {
  public:
   // `source` is that of one kernel; `disk` may be null. Throws Error(kIncompatible) with the
-  // beginning of the compiler's log where the driver refuses the source.
+  // beginning of the compiler's log where the driver refuses the source, or the extension that it
+  // lacks for it.
   OpenClProgram(const OpenClQueue& queue, const DeviceInfo& device, const std::string& kernel,
                 std::string_view source, const CodeCache* disk);
   ~OpenClProgram();
@@ -31,6 +32,8 @@ class OpenClProgram {
   void keep(const CodeCache& disk, const std::string& key) const;
   void release();
   std::string log() const;
+  // The first extension that the source asks for and the device has not; empty without any.
+  std::string missing_extension(std::string_view source) const;
 
   const OpenClQueue& queue_;
   cl_program program_ = nullptr;

@@ -165,6 +165,18 @@ TEST_F(OpenClFailuresTest, KernelsThatHangAreGivenUp) {
   EXPECT_EQ(frees, 0) << "the kernel may still use it";
 }
 
+TEST_F(OpenClFailuresTest, MissingExtensionsAreNamed) {
+  const auto device = opencl_driver().open(0);
+  auto code = std::make_shared<DeviceCode>();
+  code->format = "cl";
+  code->data = "// Function: strange\n#pragma OPENCL EXTENSION cl_khr_none_such : enable\n"
+               "__kernel void strange() { no_such_function(); }\n";
+  code->kernels.push_back({.name = "strange"});
+  EXPECT_TRUE(
+      throws_error([&] { device->kernel(code, "strange"); }, ErrorKind::kIncompatible,
+                   {"device opencl:0 (", "has no cl_khr_none_such, which kernel 'strange' needs"}));
+}
+
 TEST_F(OpenClFailuresTest, MemoryMayBeThereLater) {
   const auto device = opencl_driver().open(0);
   for (const cl_int code : {CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES}) {
