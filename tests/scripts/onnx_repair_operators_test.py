@@ -256,6 +256,13 @@ def test_rms_normalization_of_opset_23():
                                atol=1e-6)
 
 
+@pytest.mark.parametrize("op", ["Bernoulli", "RandomNormalLike", "RandomUniformLike"])
+def test_random_numbers_are_refused_as_such(op):
+    model, inputs = one(op, [noise(2, 3)])
+    with pytest.raises(ToolError, match="its result is random.*make the noise an input"):
+        repaired(model, inputs)
+
+
 def test_a_grid_may_be_of_another_type():
     """As Mask2Former's deformable attention computes its places; ONNX Runtime wants one type."""
     x, grid = noise(1, 2, 5, 4), noise(1, 3, 3, 2)

@@ -185,6 +185,14 @@ def identity(walk: Walk, node: Node) -> list:
     return node.inputs[:1] or [node.tensor(0)]
 
 
+@rule("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+      "RandomUniformLike")
+def random_numbers(walk: Walk, node: Node) -> Value:
+    raise Refused("its result is random, and compiled code gives the same for the same inputs",
+                  "make the noise an input of the network, or end it before (compile_model "
+                  "--outputs).", "random")
+
+
 @rule("Dropout")
 def dropout(walk: Walk, node: Node) -> list:
     """Nothing, when a network is used; in training it would be random."""
