@@ -79,6 +79,13 @@ def test_open_extents_stay_open_and_are_tried_at_several(folder, command):
                                        atol=1e-5)
 
 
+def test_inputs_keep_names_that_are_no_identifiers(folder, command):
+    made = command("compile_model", "rows.onnx", "--name", "fixed", "--compiler", "relax",
+                   "--shape", "x:0:4,6", "--out", "out", "--json", cwd=folder)
+    metadata = json.loads(made.stdout)["metadata"]
+    assert [i["name"] for i in metadata["inputs"]] == ["x:0"] and metadata["verification"]["done"]
+
+
 def test_several_outputs_of_a_batch_of_pictures(folder, command):
     """The second one has two rows for each picture."""
     save_network(folder / "two.onnx", """(float[n,3,9,9] x) => (float[] c, float[] rows) {

@@ -19,7 +19,7 @@ def read_onnx(tvm, request):
         shapes.update({name: list(shape) for name, shape in request["shapes"].items()})
     try:
         with operators_instead_of_loops(tvm):
-            return from_onnx(model, shape_dict=shapes)
+            return from_onnx(model, shape_dict=shapes, sanitize_input_names=False)
     except Exception as error:
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("model", lines[-1]) from error
