@@ -31,6 +31,7 @@ from run_model_tools.errors import (
 )
 from run_model_tools.onnx_repair.repair import load, write_repaired
 from run_model_tools.onnx_repair.walk import RELAX, RELAY
+from run_model_tools.onnx_repair.weights_file import WeightsFile
 
 OWN_TVM_VARIABLE = "RUN_MODEL_TVM_PYTHON"
 TRACE_VARIABLE = "RUN_MODEL_TRACE"
@@ -124,7 +125,7 @@ def _with_repaired_models(request: dict[str, Any], folder: Path,
 
     Of several requests in one, those that are refused are left out: (index, why) of each.
     """
-    if "unrepaired" in request:
+    if "unrepaired" in request and "exact" not in request:
         return request, []
     if "onnx" in request:
         return _with_repaired(request, folder / "model", importer), []
@@ -156,25 +157,35 @@ def _with_repaired(request: dict[str, Any], folder: Path, importer: str) -> dict
     """What the worker gets: the repaired model is the model."""
     if "repaired" not in request:
         folder.mkdir()
-        if "opened" in request:
-            return _with_readings(request, folder, importer)
+        if "opened" in request or "exact" in request:
+            request = _with_readings(request, folder, importer)
+        if "readings" in request or "unrepaired" in request:
+            return {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
         request = with_repaired_model(request, folder, importer)
     left = {key: value for key, value in request.items() if key != "repaired"}
     return {**left, "onnx": request["repaired"]}
 
 
 def _with_readings(request: dict[str, Any], folder: Path, importer: str) -> dict[str, Any]:
-    """A request of a model with open extents, repaired for each of its samples."""
+    """A request of a model with open extents, repaired for each of its samples and exact sizes,
+    with one file of weights."""
     model = load(Path(request["onnx"]))
-    readings = []
-    for index, shapes in enumerate(request["opened"]["shapes"]):
-        inside = folder / str(index)
-        inside.mkdir()
-        write_repaired(model, inside / "repaired.onnx", shapes, None, request["onnx"], importer,
-                       is_open=True)
-        readings.append({"onnx": str(inside / "repaired.onnx"), "shapes": shapes})
-    left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
-    return {**left, "readings": readings}
+    weights = WeightsFile(folder / "weights.data")
+
+    def written(number: int, shapes: dict[str, Any], is_open: bool) -> str:
+        return str(write_repaired(model, folder / f"reading{number}.onnx", shapes, None,
+                                  request["onnx"], importer, is_open, weights))
+
+    samples = request.get("opened", {}).get("shapes", ())
+    exact = request.get("exact", ())
+    made: dict[str, Any] = {}
+    if samples:
+        made["readings"] = [{"onnx": written(i, shapes, True), "shapes": shapes}
+                            for i, shapes in enumerate(samples)]
+    if exact:
+        made["exact"] = [{**one, "onnx": written(len(samples) + i, one["shapes"], False)}
+                         for i, one in enumerate(exact)]
+    return {**request, **made}
 
 
 def _about(request: dict[str, Any]) -> str:

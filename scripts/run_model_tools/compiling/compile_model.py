@@ -29,6 +29,7 @@ from run_model_tools.compiling import (
     forms,
     relax_job,
 )
+from run_model_tools.compiling.exact_sizes import parse_exact
 from run_model_tools.compiling.job import Job, compile_job, is_up_to_date
 from run_model_tools.compiling.open_shapes import open_shapes
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError, command
@@ -90,6 +91,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dynamic", action="store_true",
                         help="with --compiler relax: what the model leaves open of its inputs' "
                              "shapes stays open; --shape says a shape at which it is tried")
+    parser.add_argument("--exact", action="append", default=[], metavar="NAME=SIZE/SIZE,...",
+                        help="with --dynamic: sizes of the open extents for which the artifact has "
+                             "functions of their own, as fast as those of a network of that size "
+                             "(batch=1,length=16/64/128); may be repeated")
     parser.add_argument("--opt-level", type=int, default=3, choices=range(5), metavar="0..4",
                         help="TVM's optimisation level (default: 3)")
     parser.add_argument("--kernels", choices=("auto", "ours", "stock"), default="auto",
@@ -203,6 +208,9 @@ def make_job(args: argparse.Namespace) -> Job:
     if args.dynamic and args.compiler != "relax":
         raise ToolError(USAGE, "--dynamic is for --compiler relax: graphs of TVM 0.18 have fixed "
                                "shapes; add --compiler relax or leave it out.")
+    exact = parse_exact(args.exact)
+    if exact and not args.dynamic:
+        raise ToolError(USAGE, "--exact is for --dynamic: add it, or name one size with --shape.")
     if args.dynamic and isinstance(model, OnnxModel):
         shapes = open_shapes(model)
         # Without an example, its own shape, of which an open first extent alone is a batch of 1.
@@ -211,7 +219,7 @@ def make_job(args: argparse.Namespace) -> Job:
         shapes, examples = resolve_shapes(model, given), {}
     return Job(
         name=name, model=model, target=target, out=args.out,
-        shapes=shapes, dynamic=args.dynamic, examples=examples,
+        shapes=shapes, dynamic=args.dynamic, examples=examples, exact=exact,
         compiler="relax" if args.compiler == "relax" else "relay",
         preprocessing=described, labels=labels, tasks=tasks, layouts=layouts,
         opt_level=args.opt_level,
@@ -300,6 +308,8 @@ def print_report(job: Job, report: dict) -> None:
     for task in metadata.get("tasks", ()):
         print("  task: " + " ".join(task[k] for k in ("kind", "form") if k in task))
     print(f"  {describe_kernels(metadata.get('kernels'))}")
+    for exact in metadata.get("kernels", {}).get("exact", ()):
+        print(f"  {exact['function']}: {describe_kernels(exact)}")
     if metadata.get("kernels", {}).get("method") != "ours":
         print(f"  {describe_tuning(metadata.get('tuning'))}")
     for note in metadata.get("plain_schedules", ()):

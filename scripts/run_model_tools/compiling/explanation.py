@@ -85,7 +85,9 @@ def of_functions(kernels: dict[str, Any]) -> dict[str, Any]:
             "left_because": kernels.get("left_because", {}),
             "sums": {"ours": kernels.get("layers", 0), "TVM": sum(left.values()),
                      "layout": kernels.get("layout_changes", 0), "nothing": 0,
-                     "multiply_adds_of_ours": sum(n.get("multiply_adds", 0) for n in nodes)}}
+                     "multiply_adds_of_ours": sum(n.get("multiply_adds", 0) for n in nodes)},
+            **({"exact": {one["function"]: of_functions(one) for one in kernels["exact"]}}
+               if "exact" in kernels else {})}
 
 
 def _only_moves(operators: str) -> bool:
@@ -126,4 +128,6 @@ def as_text(explained: dict[str, Any]) -> list[str]:
     lines.append(f"{sums['ours']} nodes ours ({sums['multiply_adds_of_ours'] / 1e6:,.1f} million "
                  f"multiply-adds), {sums['TVM']} TVM's, {sums['layout']} that move numbers only, "
                  f"{sums['nothing']} that cost nothing")
+    for function, one in explained.get("exact", {}).items():
+        lines += [f"{function}:", *(f"    {line}" for line in as_text(one))]
     return lines

@@ -99,6 +99,8 @@ class Job:
     """With Relax: extents that the model leaves open stay open, -1 in `shapes`."""
     examples: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Shapes at which such a network is tried, where the user said any."""
+    exact: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
+    """Sizes for which it has functions of its own (exact_sizes.parse_exact)."""
 
     @property
     def directory(self) -> Path:
@@ -154,6 +156,8 @@ class Job:
         if self.compiler == "relax":
             parts += ["relax", self.dynamic, sources_hash(environment.PACKAGE / "inside_tvm/relax"),
                       relax_compiler.REQUIREMENTS.read_text()]
+        if self.exact:
+            parts += ["exact", self.exact]
         if self.target.device:
             parts += ["device", self.target.host, self.target.needs,
                       sources_hash(environment.PACKAGE / "inside_tvm/devices")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import onnx
@@ -52,8 +52,9 @@ def open_batch(model: OnnxModel) -> tuple[Shapes, Axes]:
     return one, sample_axes(load(model.path), one, str(model.path))
 
 
-def shapes_to_try(model: OnnxModel, given: Shapes) -> list[Shapes]:
-    """Different shapes that the network takes in its reference, those `given` first.
+def shapes_to_try(model: OnnxModel, given: Shapes, without: Sequence[Shapes] = ()) -> list[Shapes]:
+    """Different shapes that the network takes in its reference, those `given` first, none of
+    `without`.
 
     Extents of one name are equal.  Fewer than two raise ToolError (2): nothing would be shown.
     """
@@ -65,7 +66,7 @@ def shapes_to_try(model: OnnxModel, given: Shapes) -> list[Shapes]:
     # The other references take long to say that a shape does not fit.
     for run in (lambda values: run_onnx(model.path, values), model.run):
         for shapes in _candidates(model, names, given):
-            if shapes not in found and outputs_at(model, run, shapes, limits) is not None:
+            if shapes not in (*found, *without) and outputs_at(model, run, shapes, limits) is not None:
                 found.append(shapes)
             if len(found) == _TRIED:
                 return found

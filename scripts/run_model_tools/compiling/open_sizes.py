@@ -31,6 +31,10 @@ _COUNTS = (21, 27, 38)
 """Multiples that soon become odd numbers when they are halved."""
 _MOST = 4096
 """Of an extent, where nothing in the network ends before."""
+_SMALL = 3
+"""Steps, of sizes at which it is compared."""
+_COMPARED = 2
+"""Sizes at least."""
 _OFFSETS = (3, 8, 1, 14, 6, 11)
 """What the samples' sizes have above the least, in steps: even and odd numbers, so that no two
 symbols have the same size in all samples."""
@@ -48,25 +52,31 @@ class OpenSizes:
     steps: Sizes
     tried: list[Sizes]
     """At which it is compared: others than the samples."""
+    reason: str = ""
+    """Why its samples are not computed one after the other."""
 
     @property
     def most(self) -> Sizes:
         return self.samples[-1]
 
-    def shapes_to_try(self) -> list[Shapes]:
-        return [shapes_of(self.inputs, sizes) for sizes in self.tried
-                if all(size >= self.least[name] for name, size in sizes.items())]
+    def shapes_to_try(self, exact: list[Sizes]) -> list[Shapes]:
+        """Shapes at which it is compared; `exact` sizes are not computed by what is for any."""
+        tried = [sizes for sizes in self.tried if sizes not in exact
+                 and all(size >= self.least[name] for name, size in sizes.items())]
+        others = [sizes for sizes in self.samples[:-1] if sizes not in exact]
+        return [shapes_of(self.inputs, sizes)
+                for sizes in tried + others[:max(0, _COMPARED - len(tried))]]
 
     def limits(self) -> dict[str, Sizes]:
         """As metadata.json has them."""
         return {name: {"least": self.least[name], "most": self.most[name], "step": step}
                 for name, step in self.steps.items()}
 
-    def request(self, reason: str) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         """What the worker is told of them."""
         return {"inputs": self.inputs, "samples": self.samples, "limits": self.limits(),
                 "shapes": [shapes_of(self.inputs, sizes) for sizes in self.samples],
-                "reason": reason}
+                "reason": self.reason}
 
     def without_largest(self) -> OpenSizes | None:
         """For a network that is not one up to the largest sizes; None after all were tried."""
@@ -90,11 +100,11 @@ def shapes_of(inputs: Extents, sizes: Sizes) -> Shapes:
             for name, extents in inputs.items()}
 
 
-def open_sizes(model: OnnxModel, given: Shapes) -> OpenSizes:
+def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
     """Raises ToolError where no two shapes are found that the network takes, or where it cannot be
     repaired at any."""
     known = shapes_to_try(model, given)
-    for inputs in _ways_to_name(model):
+    for inputs in ways_to_name(model):
         takes = _taker(model, inputs)
         bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
         for base in filter(takes, bases):
@@ -103,12 +113,12 @@ def open_sizes(model: OnnxModel, given: Shapes) -> OpenSizes:
                 continue
             rounded = {name: -(-size // steps[name]) * steps[name] for name, size in base.items()}
             if takes(rounded):
-                return _with_bounds(model, inputs, rounded, steps, takes)
+                return replace(_with_bounds(model, inputs, rounded, steps, takes), reason=reason)
     raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "
                            "is not known: leave --dynamic out.")
 
 
-def _ways_to_name(model: OnnxModel) -> list[Extents]:
+def ways_to_name(model: OnnxModel) -> list[Extents]:
     """Symbols as the file has them; then those of one axis as the same, which exporters forget."""
     graph = onnx.load(str(model.path), load_external_data=False).graph
     dims = {value.name: value.type.tensor_type.shape.dim for value in graph.input}
@@ -191,10 +201,14 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes,
         low = max(sizes[name] for sizes in core)
         most[name] = _largest(lambda size, name=name: is_read(  # type: ignore[misc]
             {**core[0], name: size}), low, max(low, _MOST // step * step, 4 * base[name]), step)
-    odd = {name: step * (max(2, base[name] // step) + 2 * n + 5)
-           for n, (name, step) in enumerate(steps.items())}
+    def odd(most: int) -> Sizes:
+        return {name: step * (min(most, max(2, base[name] // step)) + 2 * n + 5)
+                for n, (name, step) in enumerate(steps.items())}
+
+    # Large ones take minutes where convolutions are plain loops.
+    small = odd(_SMALL)
     tried: list[Sizes] = []
-    for sizes in (base, odd, least, *({**base, name: size} for name, size in least.items())):
+    for sizes in (base, small if takes(small) else odd(max(base.values())), least, *({**base, name: size} for name, size in least.items())):
         if sizes not in tried and takes(sizes):
             tried.append(sizes)
     return OpenSizes(inputs, [*core, most], least, steps, tried)

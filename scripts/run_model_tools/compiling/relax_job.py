@@ -11,6 +11,7 @@ from typing import Any
 from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact
 from run_model_tools.compiling.cpu_features import needed_features
+from run_model_tools.compiling.exact_sizes import ExactSizes, exact_sizes
 from run_model_tools.compiling.graph_file import Entry
 from run_model_tools.compiling.job import (
     NOT_ASKED_FOR,
@@ -54,19 +55,24 @@ def compile_job(job: Job) -> dict[str, Any]:
     check_compiler(cc, job.target)
     seconds: dict[str, float] = {}
     extents, sizes = _extents(job)
+    exact = None
+    if job.exact:
+        assert isinstance(job.model, OnnxModel)
+        exact = exact_sizes(job.model, job.exact, sizes.inputs if sizes else None)
+        extents["exact"] = exact.request()
     while True:
         try:
-            return _make(job, title, cc, extents, sizes, seconds)
+            return _make(job, title, cc, extents, sizes, exact, seconds)
         except ToolError as error:
             # What is read at larger sizes may not hold for the least.
             fewer = sizes.without_least() if sizes and error.code == FAILED_RUN else None
             if fewer is None:
                 raise
-            extents["opened"], sizes = fewer.request(extents["opened"]["reason"]), fewer
+            extents["opened"], sizes = fewer.request(), fewer
 
 
 def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSizes | None,
-          seconds: dict[str, float]) -> dict[str, Any]:
+          exact: ExactSizes | None, seconds: dict[str, float]) -> dict[str, Any]:
     with directory_in_the_making(job.directory, artifact.ALL_FILES) as folder:
         start = time.monotonic()
         with stage(f"compiling {title}") as tell:
@@ -79,9 +85,11 @@ def _make(job: Job, title: str, cc: str, extents: dict[str, Any], sizes: OpenSiz
         metadata = _describe(job, folder, made)
         if sizes is not None:
             metadata["open_extents"] = sizes.limits()
+        if exact is not None:
+            metadata["exact_sizes"] = exact.sizes
         start = time.monotonic()
         with stage(f"running {title} and comparing it"):
-            metadata["verification"] = _verify(job, extents, sizes, folder, made, cc)
+            metadata["verification"] = _verify(job, extents, sizes, exact, folder, made, cc)
         if refused and not metadata["verification"]["done"]:
             raise ToolError(refused.code, f"{refused} It would be compiled as it is if that were "
                                           "compared with its reference: "
@@ -104,12 +112,12 @@ def _extents(job: Job) -> tuple[dict[str, Any], OpenSizes | None]:
     except NotApart as error:
         reason = str(error)
     try:
-        sizes = open_sizes(job.model, job.examples)
+        sizes = open_sizes(job.model, job.examples, reason)
     except ToolError as error:
         # The importer may take it nevertheless; it is compared.
         why = error.reason if isinstance(error, NodeRefused) else str(error)
         return _as_it_is(job, f"{reason}, and {why}"), None
-    return {"shapes": {}, "opened": sizes.request(reason)}, sizes
+    return {"shapes": {}, "opened": sizes.request()}, sizes
 
 
 def _as_it_is(job: Job, reason: str) -> dict[str, Any]:
@@ -130,11 +138,10 @@ def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder:
         except tvm_process.SizesDiffer as error:
             fewer = sizes.without_largest()
             if fewer is None:
-                reason, first = extents["opened"]["reason"], error
-                extents.clear()
-                extents.update(_as_it_is(job, f"{reason}, and {first}"))
+                del extents["opened"]
+                extents.update(_as_it_is(job, f"{sizes.reason}, and {error}"))
             else:
-                extents["opened"] = fewer.request(extents["opened"]["reason"])
+                extents["opened"] = fewer.request()
             sizes = fewer
     try:
         return _call_tvm(job, extents, folder, **request), None, None
@@ -198,8 +205,8 @@ def _describe(job: Job, folder: Path, made: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder: Path,
-            made: dict[str, Any], cc: str) -> dict[str, Any]:
+def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, exact: ExactSizes | None,
+            folder: Path, made: dict[str, Any], cc: str) -> dict[str, Any]:
     """metadata's "verification"; raises ToolError where the artifact is wrong."""
     if not job.verified:
         return NOT_ASKED_FOR
@@ -224,7 +231,9 @@ def _verify(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder: 
     shapes = [job.shapes]
     if job.dynamic:
         assert isinstance(job.model, OnnxModel)
-        shapes = shapes_to_try(job.model, job.examples) if sizes is None else sizes.shapes_to_try()
+        alone = exact or ExactSizes([], [])
+        shapes = (shapes_to_try(job.model, job.examples, alone.shapes) if sizes is None
+                  else sizes.shapes_to_try(alone.sizes)) + alone.shapes
     subject = verification.Subject(job.model, folder, shapes[0], job.preprocessing, job.target.tvm,
                                    [[cc]], host_plan, run, tuple(shapes[1:]))
     try:

@@ -19,6 +19,7 @@ from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
+from run_model_tools.onnx_repair.weights_file import WeightsFile
 
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
@@ -146,9 +147,15 @@ def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
 
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
                    frozen: Mapping[str, np.ndarray] | None = None,
-                   path: str = "the model", importer: str = RELAY, is_open: bool = False) -> Path:
-    """Repairs a model and writes it for the importer."""
+                   path: str = "the model", importer: str = RELAY, is_open: bool = False,
+                   weights: WeightsFile | None = None) -> Path:
+    """Repairs a model and writes it for the importer.
+
+    weights: takes the large ones, for several models beside each other that have many in common.
+    """
     made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open)), importer)
+    if weights is not None:
+        weights.take(made)
     if made.ByteSize() > MOST_IN_ONE_FILE:
         onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
     else:

@@ -51,8 +51,9 @@ EXPORTED __tvm_ffi_run_model_put_sample(void *self, const Any *values, int count
 """
 
 
-def of_any_size(tvm, module, axes, target, folder):
-    """(module, objects): a main function for batches, where `module` has one for a sample.
+def of_any_size(tvm, module, axes, target, folder, code):
+    """A module with a main function for batches, where `module` has one for a sample; what it calls
+    is added to `code`.
 
     axes: {"inputs", "outputs"}, along which axis of each samples lie; those before it are 1.
     """
@@ -90,7 +91,8 @@ def of_any_size(tvm, module, axes, target, folder):
         given, _sequence(bindings, result), kind, is_pure=False).with_attr("global_symbol", "main")
     path = folder / "samples.o"
     c_to_object(VALUES + _C_SOURCE, target_flags(dict(target.attrs)), path)
-    return relax.transform.Normalize()(made), [str(path)]
+    code.objects.append(str(path))
+    return relax.transform.Normalize()(made)
 
 
 def _samples(tvm, inputs, outputs, one, sample, samples, is_tuple):

@@ -9,11 +9,19 @@ from pathlib import Path
 
 from run_model_tools.inside_tvm import Refusal, own_kernels, result_or_error, tell
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.relax import aligned_constants, batches, nan_operators, open_sizes
+from run_model_tools.inside_tvm.relax import (
+    aligned_constants,
+    batches,
+    exact_sizes,
+    nan_operators,
+    open_sizes,
+)
 from run_model_tools.inside_tvm.relax.importing import read_onnx
-from run_model_tools.inside_tvm.relax.own_kernels import rewrite
+from run_model_tools.inside_tvm.relax.own_kernels import Code, rewrite
 
 _LIST_OPTIONS = ("mattr", "keys", "libs")
+_OF_OPEN_SIZES = ("dynamic", "unrepaired")
+"""What a request says of a network that is read as it is, and does not hold for its exact sizes."""
 
 
 def compile_model(tvm, request):
@@ -30,12 +38,16 @@ def compile_model(tvm, request):
     tell(request, "work", at="the network is read")
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         with tvm.transform.PassContext(opt_level=request["opt_level"]):
-            module, objects, kernels = _read(tvm, request, target, Path(folder))
+            code = Code()
+            module, kernels = _read(tvm, request, target, Path(folder), code)
             axes = request.get("batch_axes")
             if axes:
-                module, more = batches.of_any_size(tvm, module, axes, target, Path(folder))
-                objects += more
+                module = batches.of_any_size(tvm, module, axes, target, Path(folder), code)
             signature = describe(tvm, module["main"])
+            if request.get("exact"):
+                module, kernels["exact"] = _with_exact_sizes(tvm, module, request, target, code)
+            tell(request, "work", at="kernels are compiled")
+            objects = code.files(target, Path(folder))
             tell(request, "work", at="TVM compiles the rest")
             executable = build(tvm, module, target)
         tell(request, "work", at="the library is linked")
@@ -45,18 +57,36 @@ def compile_model(tvm, request):
                 unaligned_constants=unaligned, llvm_features=llvm_features(tvm, target))
 
 
-def _read(tvm, request, target, folder):
-    """(module, object files with kernels, metadata.json's "kernels")."""
+def _read(tvm, request, target, folder, code):
+    """(module, metadata.json's "kernels")"""
     if "readings" in request:
-        return open_sizes.read(tvm, request, target, folder)
+        return open_sizes.read(tvm, request, target, folder, code)
+    return _on_kernels(tvm, request, target, code)
+
+
+def _on_kernels(tvm, request, target, code):
+    """The same of a network that is read once."""
     module = read_onnx(tvm, request)
     try:
-        tell(request, "work", at="kernels are compiled")
-        return rewrite(tvm, module, target, request, folder)
+        return rewrite(tvm, module, target, request, code)
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
             raise Refusal("kernels", str(error)) from error
-        return module, [], {"method": "stock", "reason": str(error)}
+        return module, {"method": "stock", "reason": str(error)}
+
+
+def _with_exact_sizes(tvm, module, request, target, code):
+    """`module` with functions for some sizes beside its main function, and what "kernels" says of
+    each."""
+    made, kernels = [], []
+    of_all = {key: value for key, value in request.items() if key not in _OF_OPEN_SIZES}
+    for one in request["exact"]:
+        tell(request, "work", at="the network is read for " + one["name"])
+        exact, report = _on_kernels(tvm, dict(of_all, onnx=one["onnx"], shapes=one["shapes"]),
+                                    target, code)
+        made.append((one["name"], exact))
+        kernels.append(dict(report, function=one["name"], sizes=one["sizes"]))
+    return exact_sizes.beside(tvm, module, made), kernels
 
 
 def compile_many(tvm, request):

@@ -70,9 +70,9 @@ class OpenRows:
     """Makes calls of products, and their code."""
 
     def __init__(self, target, request):
-        self._layers = {}
+        self.layers = {}
+        """By the names of the functions that call their kernels."""
         self._names = {}
-        self._target = target
         self.reason = ""
         self._isa = None
         wanted = request.get("kernels", "stock")
@@ -109,8 +109,8 @@ class OpenRows:
         layer = make(product, self._isa, found[0]["tile"], parts)
         if len(layer.constants) != 1 or layer.shared_bytes or len(layer.phases) != 1:
             return None
-        name = self._names.setdefault(layer.symbol(0), "run_model_rows_%d" % len(self._names))
-        self._layers[name] = layer
+        name = self._names.setdefault(layer.symbol(0), "run_model_any_rows_%d" % len(self._names))
+        self.layers[name] = layer
         packed = layer.constants[0]
         shape = [*rows.ty.shape.values[:-1], columns]
         return relax.op.call_dps_packed(name, relax.Tuple([
@@ -127,23 +127,11 @@ class OpenRows:
                 "in_bytes": 4 * ROWS * layer.inputs[0][0][-1],
                 "out_bytes": 4 * ROWS * layer.output_shape[-1],
                 "scratch": "get(%dull)" % layer.scratch_bytes if layer.scratch_bytes else "0"}
-            for name, layer in self._layers.items())
-
-    def objects(self, folder):
-        """Object files with the kernels."""
-        from run_model_tools.kernels.c_compiler import compile_to_ir, ir_to_object, target_flags
-
-        flags = target_flags(dict(self._target.attrs))
-        paths = []
-        for index, layer in enumerate(self._layers.values()):
-            paths.append(folder / ("rows%d.o" % index))
-            ir_to_object(compile_to_ir(layer.c_source(), [*flags, *self._isa.flags],
-                                       [layer.symbol(0)]), flags, paths[-1])
-        return [str(path) for path in paths]
+            for name, layer in self.layers.items())
 
     def report(self, module, why):
         """metadata.json's "kernels"."""
-        if not self._layers:
+        if not self.layers:
             return {"method": "stock", "reason": self.reason or why}
         from collections import Counter
 
@@ -153,11 +141,11 @@ class OpenRows:
                 name = getattr(getattr(binding.value, "op", None), "name", None)
                 name = str(name).removeprefix("relax.") if name else ""
                 if name == "call_dps_packed":
-                    ours += str(binding.value.args[0].global_symbol).startswith("run_model_rows")
+                    ours += str(binding.value.args[0].global_symbol).startswith("run_model_any_rows")
                 elif name:
                     left[name] += 1
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
                 "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
                 "layout_changes": 0, "reason": why,
                 "functions": {name: dict(layer.note, rows="any")
-                              for name, layer in self._layers.items()}}
+                              for name, layer in self.layers.items()}}

@@ -72,9 +72,9 @@ _CHECK = """\
     return fail_with(%(text)s, from->shape[%(axis)d]);"""
 
 
-def read(tvm, request, target, folder):
-    """(module, object files, metadata's "kernels") of the request's readings.  Raises Refusal
-    "open" if they are not one network of any size."""
+def read(tvm, request, target, folder, code):
+    """(module, metadata's "kernels") of the request's readings; what it calls is added to `code`.
+    Raises Refusal "open" if they are not one network of any size."""
     opened = request["opened"]
     readings, hidden = [], []
     for reading in request["readings"]:
@@ -98,7 +98,9 @@ def read(tvm, request, target, folder):
                 target_flags(dict(target.attrs)), path)
     why = ("they are for networks of fixed shapes, for batches of samples that are computed apart, "
            "and for products of rows with weights: " + opened["reason"])
-    return module, [str(path), *rows.objects(folder)], rows.report(module, why)
+    code.objects.append(str(path))
+    code.kernels += rows.layers.values()
+    return module, rows.report(module, why)
 
 
 def _hidden(path):

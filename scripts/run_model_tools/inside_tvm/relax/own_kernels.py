@@ -1,11 +1,34 @@
 """Whether a Relax module is compiled with the project's own kernels (run_model_tools.kernels)."""
 
+from dataclasses import dataclass, field
+
 from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
 
 
-def rewrite(tvm, module, target, request, folder):
-    """(module, objects, report): the module on our kernels, the object files with their code in
-    `folder`, and metadata.json's "kernels".  Raises Unusable."""
+@dataclass
+class Code:
+    """What a library has besides TVM's code; all modules of one library add to it."""
+
+    layers: dict = field(default_factory=dict)
+    """By the names of their functions."""
+    kernels: list = field(default_factory=list)
+    """Layers that functions of other objects call."""
+    objects: list = field(default_factory=list)
+    """Paths of object files."""
+
+    def files(self, target, folder):
+        """The paths of all object files, those of layers in `folder`."""
+        if not self.layers and not self.kernels:
+            return self.objects
+        from run_model_tools.kernels.isa import isa_of
+        from run_model_tools.kernels.relax.emission import objects_of
+
+        return self.objects + objects_of(self.layers, self.kernels, target, isa_of(target), folder)
+
+
+def rewrite(tvm, module, target, request, code):
+    """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
+    Unusable."""
     wanted = request.get("kernels", "stock")
     if wanted == "stock":
         raise Unusable("not asked for")
@@ -17,7 +40,7 @@ def rewrite(tvm, module, target, request, folder):
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
-    from run_model_tools.kernels.relax.emission import objects_of, write_module
+    from run_model_tools.kernels.relax.emission import write_module
     from run_model_tools.kernels.relax.importing import read_function
     from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan
 
@@ -29,7 +52,6 @@ def rewrite(tvm, module, target, request, folder):
         except NotForUs as error:
             raise Unusable(str(error)) from error
         fuse(plan, isa)
-        made, layers = write_module(plan, isa, module)
-    objects = objects_of(layers, target, isa, folder)
-    functions = {name: layer.note for name, layer in layers.items()}
-    return made, objects, dict(report(plan, isa), method="ours", functions=functions)
+        made, called = write_module(plan, isa, module, code.layers)
+    functions = {name: code.layers[name].note for name in called}
+    return made, dict(report(plan, isa), method="ours", functions=functions)

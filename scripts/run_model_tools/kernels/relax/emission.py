@@ -4,7 +4,7 @@ layers."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,12 @@ from run_model_tools.kernels.relax.making import expression
 from run_model_tools.kernels.tensors import Tensor
 
 
-def write_module(plan: Plan, isa: Isa, module: tvm.IRModule) -> tuple[tvm.IRModule,
-                                                                      dict[str, Layer]]:
-    """`module` with a main function that computes the plan, and the layers by the names under which
-    it calls them; equal code has one name."""
-    names: dict[str, str] = {}
-    layers: dict[str, Layer] = {}
+def write_module(plan: Plan, isa: Isa, module: tvm.IRModule,
+                 layers: dict[str, Layer]) -> tuple[tvm.IRModule, list[str]]:
+    """`module` with a main function that computes the plan, and the names of the layers that it
+    calls.  New ones are added to `layers`, where equal code has one name."""
+    names = {layer.symbol(0): name for name, layer in layers.items()}
+    called: dict[str, None] = {}
     parameters = [relax.Var(node.name_hint, relax.TensorType(tensor.shape, tensor.dtype))
                   for node, tensor in zip(plan.parameters, plan.parameter_tensors)]
     known: dict[Tensor, Any] = dict(zip(plan.parameter_tensors, parameters))
@@ -47,6 +47,7 @@ def write_module(plan: Plan, isa: Isa, module: tvm.IRModule) -> tuple[tvm.IRModu
                 layer = make_layer(step, isa)
                 name = names.setdefault(layer.symbol(0), f"run_model_{layer.kind}_{len(names)}")
                 layers.setdefault(name, layer)
+                called[name] = None
                 value = builder.emit(relax.call_dps_packed(
                     name, relax.Tuple([*inputs, *map(expression, layer.constants)]),
                     relax.TensorType(layer.output_shape, layer.output_dtype)))
@@ -62,14 +63,14 @@ def write_module(plan: Plan, isa: Isa, module: tvm.IRModule) -> tuple[tvm.IRModu
     for variable, function in module.functions.items():
         if variable.name_hint != "main":
             made[variable] = function
-    return made, layers
+    return made, list(called)
 
 
-def objects_of(layers: Mapping[str, Layer], target: tvm.target.Target, isa: Isa,
-               folder: Path) -> list[str]:
-    """Object files with the layers' functions, in `folder`."""
+def objects_of(layers: Mapping[str, Layer], kernels: Iterable[Layer], target: tvm.target.Target,
+               isa: Isa, folder: Path) -> list[str]:
+    """Object files in `folder` with the layers' functions, and with the kernels alone of others."""
     flags = target_flags(dict(target.attrs))
-    different = {layer.symbol(0): layer for layer in layers.values()}
+    different = {layer.symbol(0): layer for layer in (*layers.values(), *kernels)}
 
     def compiled(numbered: tuple[int, Layer]) -> Path:
         index, layer = numbered
@@ -79,6 +80,7 @@ def objects_of(layers: Mapping[str, Layer], target: tvm.target.Target, isa: Isa,
         return path
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         paths = list(pool.map(compiled, enumerate(different.values())))
-    paths.append(folder / "functions.o")
-    c_to_object(c_source(layers), flags, paths[-1])
+    if layers:
+        paths.append(folder / "functions.o")
+        c_to_object(c_source(layers), flags, paths[-1])
     return [str(path) for path in paths]
