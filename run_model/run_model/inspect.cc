@@ -236,6 +236,7 @@ Inspection inspect(const Settings& settings) {
   }
   if (relax) {
     inspection.library.single_file = true;
+    inspection.library.callable = std::move(relax->functions);
     contents.graph = std::move(relax->graph);
     contents.graph_source = elf.source();
     contents.params = std::move(relax->constants);

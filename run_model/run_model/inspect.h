@@ -20,7 +20,8 @@ struct LibraryFacts {
   std::vector<std::string> needed;   // other libraries
   std::vector<std::string> missing;  // symbols that this machine could not supply
   std::size_t functions = 0;
-  bool single_file = false;  // graph and parameters are inside
+  std::vector<std::string> callable;  // of an executable of TVM 0.21 and later: for --function
+  bool single_file = false;           // graph and parameters are inside
   std::size_t bytes = 0;
 };
 

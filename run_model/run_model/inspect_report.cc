@@ -66,7 +66,10 @@ std::string library_lines(const Inspection& inspection) {
   text += line("C library", library.glibc.empty() ? "any" : "glibc " + library.glibc + " or later");
   text += line("Needs", list_or_none(library.needed));
   if (!library.missing.empty()) text += line("Missing", list_or_none(library.missing));
-  return text + line("Functions", std::to_string(library.functions));
+  text += line("Functions", std::to_string(library.functions));
+  if (library.callable.empty()) return text;
+  return text + line("--function", comma_list(library.callable,
+                                              [](const std::string& f) { return in_quotes(f); }));
 }
 
 std::string graph_lines(const Inspection& inspection) {
@@ -121,6 +124,7 @@ Json library_json(const LibraryFacts& library) {
                        {"needed", library.needed},
                        {"missing_symbols", library.missing},
                        {"functions", library.functions},
+                       {"callable", library.callable},
                        {"single_file", library.single_file}});
 }
 

@@ -173,6 +173,7 @@ FfiValue RelaxMachine::call(const RelaxFunction& function, std::span<const FfiAn
                                           std::to_string(function.parameters) + " arguments, but " +
                                           std::to_string(arguments.size()) + " were given");
   }
+  if (tracer_ != nullptr && depth_ > 1) tracer_->enter(function.name);
   return function.kind == RelaxFunctionKind::kCompiled ? run_compiled(function, arguments)
                                                        : run(function, arguments);
 }

@@ -39,15 +39,20 @@ class FileLibrary final : public ModelLibrary {
 
 }  // namespace
 
+std::vector<std::string> callable_functions(const RelaxExecutable& executable) {
+  std::vector<std::string> names;
+  for (const RelaxFunction& function : executable.functions) {
+    if (function.kind != RelaxFunctionKind::kPacked) names.push_back(function.name);
+  }
+  return names;
+}
+
 const RelaxFunction& choose_function(const RelaxExecutable& executable, const std::string& name,
                                      const std::string& source) {
   const std::string& wanted = name.empty() ? "main" : name;
   const RelaxFunction* function = executable.find(wanted);
   if (function != nullptr && function->kind != RelaxFunctionKind::kPacked) return *function;
-  std::vector<std::string> names;
-  for (const RelaxFunction& each : executable.functions) {
-    if (each.kind != RelaxFunctionKind::kPacked) names.push_back(each.name);
-  }
+  const std::vector<std::string> names = callable_functions(executable);
   throw Error(
       ErrorKind::kMismatch,
       source + " has no function " + in_quotes(wanted) + " to be called, only " +
@@ -106,6 +111,7 @@ RelaxDescription describe_function(const RelaxExecutable& executable, const std:
   const RelaxFunction& function = choose_function(executable, name, elf.source());
   RelaxDescription description;
   description.inputs = input_forms(executable, function);
+  description.functions = callable_functions(executable);
   std::vector<std::vector<std::int64_t>> shapes;
   bool known = true;
   for (const RelaxInput& input : description.inputs) {

@@ -14,6 +14,9 @@
 
 namespace run_model {
 
+// The names of the functions that are the executable's own.
+std::vector<std::string> callable_functions(const RelaxExecutable& executable);
+
 // The function of this name, "main" if it is empty. Throws Error(kMismatch) naming those there are.
 const RelaxFunction& choose_function(const RelaxExecutable& executable, const std::string& name,
                                      const std::string& source);
@@ -36,6 +39,7 @@ struct RelaxDescription {
   Graph graph;
   std::vector<Param> constants;
   std::vector<RelaxInput> inputs;
+  std::vector<std::string> functions;  // all that can be chosen
   bool whole = false;  // false: what the function calls and gives depends on its inputs
 };
 

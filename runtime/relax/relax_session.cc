@@ -153,13 +153,7 @@ class RelaxSession::Impl {
         executable_(executable_of(library_, source_)),
         machine_(*executable_, library_) {}
 
-  std::vector<std::string> functions() const {
-    std::vector<std::string> names;
-    for (const RelaxFunction& function : executable_->functions) {
-      if (function.kind != RelaxFunctionKind::kPacked) names.push_back(function.name);
-    }
-    return names;
-  }
+  std::vector<std::string> functions() const { return callable_functions(*executable_); }
 
   FfiValue call(const std::string& name, std::vector<FfiValue> arguments) {
     const std::shared_ptr<ThreadPool> threads = threads_ ? threads_ : ThreadPool::shared();

@@ -114,15 +114,14 @@ LoadedModel RelaxSource::model_for(const std::vector<std::vector<std::int64_t>>&
   model.relax = shared_from_this();
   std::vector<Param> constants;
   try {
-    if (interpreter_ == nullptr) {
-      RelaxTrace trace = trace_function(*executable_, function_, inputs_, shapes, library_);
-      model.graph = std::move(trace.graph);
-      constants = std::move(trace.constants);
-    }
+    RelaxTrace trace = trace_function(*executable_, function_, inputs_, shapes, library_);
+    model.graph = std::move(trace.graph);
+    constants = std::move(trace.constants);
   } catch (const NotTraceable&) {
-    interpreter_ = std::make_shared<RelaxInterpreter>(*executable_, function_, inputs_, library_);
-  }
-  if (interpreter_ != nullptr) {
+    // Other shapes may lead to functions that are.
+    if (interpreter_ == nullptr) {
+      interpreter_ = std::make_shared<RelaxInterpreter>(*executable_, function_, inputs_, library_);
+    }
     model.graph = graph_of_call(function_, inputs_, shapes);
     model.interpreter = interpreter_;
   }

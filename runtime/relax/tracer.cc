@@ -177,6 +177,11 @@ void Tracer::call(const std::string& function, std::span<const FfiAny> arguments
   if (!plain) node.arguments = std::move(in_order);
 }
 
+void Tracer::enter(const std::string& function) {
+  std::vector<std::string>& known = trace_.graph.functions;
+  if (std::find(known.begin(), known.end(), function) == known.end()) known.push_back(function);
+}
+
 void Tracer::add_outputs(const FfiAny& result) {
   if (const FfiTensorObject* tensor = as_tensor(result)) {
     if (tensor->has_values()) throw NotTraceable("the model gives a shape");

@@ -41,6 +41,9 @@ class Tracer {
   // A tensor that nobody has written yet is written by the first function that is given it.
   void call(const std::string& function, std::span<const FfiAny> arguments);
 
+  // A function of the executable is called by another one.
+  void enter(const std::string& function);
+
   // The graph that computes `result`, a tensor or tuples of them. Throws NotTraceable for another
   // value, Error(kFormat) for a tensor that nobody has written.
   RelaxTrace finish(const FfiAny& result);

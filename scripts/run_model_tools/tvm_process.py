@@ -160,7 +160,7 @@ def _with_repaired(request: dict[str, Any], folder: Path, importer: str) -> dict
         if "opened" in request or "exact" in request:
             request = _with_readings(request, folder, importer)
         if "readings" in request or "unrepaired" in request:
-            return {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
+            return {key: request[key] for key in request if key not in ("frozen", "outputs")}
         request = with_repaired_model(request, folder, importer)
     left = {key: value for key, value in request.items() if key != "repaired"}
     return {**left, "onnx": request["repaired"]}

@@ -171,7 +171,7 @@ def compiled(tmp_path_factory):
         path = save_network(folder / f"{name}.onnx", text, constants, 18)
         sizes[name] = open_sizes(read_model(path), {})
         (folder / name).mkdir()
-        requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request("open"),
+        requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request(),
                          "target": "native", "opt_level": 3, "kernels": "ours", "cc": "g++",
                          "directory": str(folder / name)})
     answers = tvm_process.call("compile_many_relax", None, requests=requests)["results"]

@@ -94,6 +94,7 @@ Json profile_json(const Profile& profile) {
   json.put("target", text_or_null(profile.target));
   json.put("tvm_version", text_or_null(profile.tvm_version));
   json.put("threads", profile.threads);
+  if (!profile.functions.empty()) json.put("functions", profile.functions);
   json.put("runs", profile.runs);
   json.put("warm_up_runs", profile.warm_up_runs);
   put_statistics(json, "run_ms", profile.plain_run);

@@ -261,6 +261,7 @@ ProfileRuns profile_runs(const MeasureSettings& settings) {
 
 Profile profile_model(DebugExecutor& executor, const ProfileRuns& runs) {
   Profile profile;
+  profile.functions = executor.graph().functions;
   profile.nodes = describe_nodes(executor);
   const Samples samples = collect(executor, runs, profile.warm_up_runs);
   add_times(profile, samples);

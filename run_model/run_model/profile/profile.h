@@ -75,6 +75,7 @@ struct Profile {
   std::string tvm_version;
   int threads = 0;
 
+  std::vector<std::string> functions;    // Graph::functions
   std::vector<ProfiledNode> nodes;       // in running order
   std::vector<std::size_t> by_time;      // indices into nodes, slowest (by median) first
   std::vector<ProfiledFamily> families;  // those that occur, slowest first

@@ -229,10 +229,14 @@ std::size_t report_width() {
 
 std::string profile_text(const Profile& profile, const ProfileSettings& settings,
                          std::size_t width) {
-  std::string text = "Profile: " + counted(profile.nodes.size(), "node") + ", " +
-                     counted(profile.runs, "run") + " after " +
-                     std::to_string(profile.warm_up_runs) + " to warm up, " +
-                     counted(static_cast<std::size_t>(profile.threads), "thread") + "\n\n";
+  std::string text =
+      "Profile: " + counted(profile.nodes.size(), "node") +
+      (profile.functions.empty()
+           ? ""
+           : " of " +
+                 comma_list(profile.functions, [](const std::string& f) { return in_quotes(f); })) +
+      ", " + counted(profile.runs, "run") + " after " + std::to_string(profile.warm_up_runs) +
+      " to warm up, " + counted(static_cast<std::size_t>(profile.threads), "thread") + "\n\n";
   if (profile.nodes.empty()) return text + "The graph computes nothing.\n";
   text += node_table(profile, settings, std::max(width, kMinProfileWidth)) + "\n";
   text += family_table(profile) + "\n";

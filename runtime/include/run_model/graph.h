@@ -70,6 +70,9 @@ struct Graph {
   // output, for a tuple the number of its fields, which follow. Empty for graphs, which give a
   // list.
   std::vector<std::int64_t> output_tuples;
+  // Of a function of TVM 0.21 and later: the executable's other functions that it goes through for
+  // these shapes, in their order, each once.
+  std::vector<std::string> functions;
   bool says_devices = false;  // else all of it lies where its library computes
 };
 

@@ -1,4 +1,4 @@
-"""Sizes for which a network with open extents is compiled once more, each as one of fixed shapes."""
+"""Sizes for which a network with open extents is compiled once more, as one of fixed shapes."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def parse_exact(texts: list[str]) -> Wanted:
         for part in text.split(","):
             match = _PART.fullmatch(part.strip())
             if match is None or match[1] in parts:
-                raise ToolError(USAGE, f"--exact {text} is not of the form NAME=SIZE,NAME=SIZE ..., "
-                                       "with sizes such as 16 or 16/64/128.")
+                raise ToolError(USAGE, f"--exact {text} is not of the form NAME=SIZE,NAME=SIZE "
+                                       "..., with sizes such as 16 or 16/64/128.")
             parts[match[1]] = tuple(map(int, match[2].split("/")))
         wanted.append(tuple(parts.items()))
     return tuple(wanted)

@@ -52,7 +52,8 @@ def open_batch(model: OnnxModel) -> tuple[Shapes, Axes]:
     return one, sample_axes(load(model.path), one, str(model.path))
 
 
-def shapes_to_try(model: OnnxModel, given: Shapes, without: Sequence[Shapes] = ()) -> list[Shapes]:
+def shapes_to_try(model: OnnxModel, given: Shapes,
+                  without: Sequence[Shapes] = ()) -> list[Shapes]:
     """Different shapes that the network takes in its reference, those `given` first, none of
     `without`.
 
@@ -66,7 +67,9 @@ def shapes_to_try(model: OnnxModel, given: Shapes, without: Sequence[Shapes] = (
     # The other references take long to say that a shape does not fit.
     for run in (lambda values: run_onnx(model.path, values), model.run):
         for shapes in _candidates(model, names, given):
-            if shapes not in (*found, *without) and outputs_at(model, run, shapes, limits) is not None:
+            if shapes in found or shapes in without:
+                continue
+            if outputs_at(model, run, shapes, limits) is not None:
                 found.append(shapes)
             if len(found) == _TRIED:
                 return found

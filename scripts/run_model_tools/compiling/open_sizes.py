@@ -206,9 +206,11 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes,
                 for n, (name, step) in enumerate(steps.items())}
 
     # Large ones take minutes where convolutions are plain loops.
-    small = odd(_SMALL)
+    other = odd(_SMALL)
+    if other in core or not takes(other):
+        other = odd(max(base.values()))
     tried: list[Sizes] = []
-    for sizes in (base, small if takes(small) else odd(max(base.values())), least, *({**base, name: size} for name, size in least.items())):
+    for sizes in (base, other, least, *({**base, name: size} for name, size in least.items())):
         if sizes not in tried and takes(sizes):
             tried.append(sizes)
     return OpenSizes(inputs, [*core, most], least, steps, tried)

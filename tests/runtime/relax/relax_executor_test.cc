@@ -161,6 +161,50 @@ TEST(RelaxExecutorTest, LooksAtPartsOfTensors) {
   }
 }
 
+// main(x) = doubled(x) where x has elements, else x + x by itself.
+ExecutableBuilder choosing_executable() {
+  ExecutableBuilder builder;
+  const std::string context =
+      "ErrorContext(fn=main, loc=param[0], param=x, annotation=R.Tensor((n,), "
+      "dtype=\"float32\")) ";
+  const auto write_sum = [&] {
+    builder.call(2, "vm.builtin.shape_of", {reg(0)});
+    builder.call(3, "vm.builtin.alloc_storage",
+                 {reg(kRelaxMachine), reg(2), imm(0), con(builder.float32())});
+    builder.call(4, "vm.builtin.alloc_tensor", {reg(3), imm(0), reg(2), con(builder.float32())});
+    builder.call(kRelaxVoid, "add", {reg(0), reg(0), reg(4)});
+  };
+  const std::int64_t doubled = builder.begin("doubled", {"x"}, 5);
+  write_sum();
+  builder.ret(4);
+  builder.begin("main", {"x"}, 6);
+  builder.check_numbers(0, false, context);
+  builder.call(1, "vm.builtin.alloc_shape_heap", {reg(kRelaxMachine), imm(1)});
+  builder.call(kRelaxVoid, "vm.builtin.match_shape",
+               {reg(0), reg(1), imm(1), imm(1), imm(0), con(builder.text(context))});
+  builder.call(5, "vm.builtin.make_prim_value", {reg(1), imm(1), imm(0)});
+  builder.call(5, "vm.builtin.read_if_cond", {reg(5)});
+  builder.branch(5, 3);
+  builder.call(4, doubled, {reg(0)});
+  builder.jump(5);
+  write_sum();
+  builder.ret(4);
+  return builder;
+}
+
+TEST(RelaxExecutorTest, SizesChooseAmongFunctionsWhenItIsPlanned) {
+  DebugExecutor executor = executor_of(choosing_executable());
+  executor.set_input("x", floats({1, 2, 3}));
+  executor.run();
+  EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {2, 4, 6}));
+  EXPECT_TRUE(has_elements(executor.graph().functions, {"doubled"}));
+  EXPECT_EQ(executor.nodes()[0].function, "add");
+  executor.set_input("x", floats({}));
+  executor.run();
+  EXPECT_EQ(executor.outputs()[0].shape, std::vector<std::int64_t>{0});
+  EXPECT_TRUE(executor.graph().functions.empty());
+}
+
 TEST(RelaxSourceTest, TakesParametersThatAreKeptApart) {
   const auto library = std::make_shared<FunctionLibrary>(dynamic_executable().bytes());
   for (const char* name : {"p_0", "y"}) {

@@ -141,7 +141,8 @@ class OpenRows:
                 name = getattr(getattr(binding.value, "op", None), "name", None)
                 name = str(name).removeprefix("relax.") if name else ""
                 if name == "call_dps_packed":
-                    ours += str(binding.value.args[0].global_symbol).startswith("run_model_any_rows")
+                    called = str(binding.value.args[0].global_symbol)
+                    ours += called.startswith("run_model_any_rows")
                 elif name:
                     left[name] += 1
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
