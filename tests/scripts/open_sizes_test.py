@@ -117,7 +117,8 @@ DENSE = """(float[batch,words,20] x) => (float[] y) {
 }"""
 # Recurrent layers in both directions, with states that are as many as texts.
 RECURRENT = """(float[words,batch,5] x)
-        => (float[] y, float[] last, float[] cells, float[] z, float[] v) {
+        => (float[] y, float[] last, float[] cells, float[] z, float[] v, float[] p, float[] q,
+            float[] s) {
     all = Shape(x)
     batch = Gather(all, one)
     batch1 = Unsqueeze(batch, first)
@@ -126,6 +127,9 @@ RECURRENT = """(float[words,batch,5] x)
     y, last, cells = LSTM<hidden_size=6, direction="bidirectional">(x, w, r, b, , start, start)
     z = GRU<hidden_size=6, direction="bidirectional", linear_before_reset=1>(x, gw, gr, gb)
     v = GRU<hidden_size=6, direction="reverse">(x, vw, vr, vb)
+    p = LSTM<hidden_size=6, direction="bidirectional">(x, w, r, b, , start, start, peepholes)
+    q = RNN<hidden_size=6, direction="bidirectional", activations=["Relu", "Relu"]>(x, qw, qr, qb)
+    s = RNN<hidden_size=6, direction="reverse">(x, sw, sr)
 }"""
 SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
            "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
@@ -144,7 +148,10 @@ NETWORKS = {
     "recurrent": (RECURRENT, {
         **SCALARS, "six": np.array([6]),
         **weights(4, w=(2, 24, 5), r=(2, 24, 6), b=(2, 48), gw=(2, 18, 5), gr=(2, 18, 6),
-                  gb=(2, 36), vw=(1, 18, 5), vr=(1, 18, 6), vb=(1, 36))}),
+                  gb=(2, 36), vw=(1, 18, 5), vr=(1, 18, 6), vb=(1, 36), peepholes=(2, 18),
+                  qw=(2, 6, 5), qb=(2, 12), sw=(1, 6, 5), sr=(1, 6, 6)),
+        # A Relu bounds nothing: states would grow with every step.
+        "qr": weights(6, qr=(2, 6, 6))["qr"] / 8}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {

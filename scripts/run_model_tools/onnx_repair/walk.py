@@ -54,7 +54,7 @@ class Walk:
 
     def knows(self, operator: str) -> bool:
         """Whether the importer takes an operator that rules can write otherwise."""
-        if self.is_open and operator in ("GRU", "LSTM"):
+        if self.is_open and operator in ("GRU", "LSTM", "RNN"):
             return True  # As a function of any number of steps (inside_tvm/relax/recurrent.py).
         return operator not in _UNKNOWN[self.importer]
 

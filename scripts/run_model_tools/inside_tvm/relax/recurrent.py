@@ -1,11 +1,11 @@
-"""ONNX's LSTM and GRU over any number of steps, which TVM's importer does not know: what is left
-after the products of all inputs with their weights is a C function."""
+"""ONNX's RNN, LSTM and GRU over any number of steps, which TVM's importer does not know: what is
+left after the products of all inputs with their weights is a C function."""
 
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
 
-_GATES = {"lstm": 4, "gru": 3}
+_GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 
 C_SOURCE = """\
 static inline float exponential(float x) {
@@ -48,10 +48,12 @@ static const float *numbers(const Any *value) {
 
 /* (products of the inputs [steps, batch, directions * gates * hidden], state and for LSTM cells
  * [directions, batch, hidden], weights [directions, hidden, gates * hidden], for GRU biases of the
- * hidden gate [directions, hidden], [all states, last state, for LSTM last cells]) */
-static int recurrent(const Any *values, int gates, int backwards, int reset_after) {
+ * hidden gate [directions, hidden], for the LSTM's variant peepholes [directions, 3 * hidden],
+ * [all states, last state, for LSTM last cells]).  variant: of RNN with Relu, of LSTM with
+ * peepholes, of GRU with the reset gate after the product. */
+static int recurrent(const Any *values, int inputs, int gates, int backwards, int variant) {
   const int states = gates == 4 ? 2 : 1;
-  const Tensor *all = tensor(&values[4]);
+  const Tensor *all = tensor(&values[inputs]);
   const long steps = all->shape[0], directions = all->shape[1], batch = all->shape[2];
   const long hidden = all->shape[3], wide = gates * hidden;
   const float *given = numbers(&values[0]);
@@ -61,20 +63,31 @@ static int recurrent(const Any *values, int gates, int backwards, int reset_afte
     const float *w = weights + d * hidden * wide;
     for (long b = 0; b < batch; ++b) {
       const long place = (d * batch + b) * hidden;
-      float *state = (float *)numbers(&values[5]) + place;
-      float *cell = states == 2 ? (float *)numbers(&values[6]) + place : 0;
+      float *state = (float *)numbers(&values[inputs + 1]) + place;
+      float *cell = states == 2 ? (float *)numbers(&values[inputs + 2]) + place : 0;
+      const float *peepholes = cell && variant ? numbers(&values[4]) + d * 3 * hidden : 0;
       __builtin_memcpy(state, numbers(&values[1]) + place, hidden * sizeof *state);
       if (cell) __builtin_memcpy(cell, numbers(&values[2]) + place, hidden * sizeof *cell);
       for (long s = 0; s < steps; ++s) {
         const long at = backwards || d ? steps - 1 - s : s;
-        float *after = (float *)numbers(&values[4]) + at * directions * batch * hidden + place;
+        float *after = (float *)numbers(&values[inputs]) + at * directions * batch * hidden + place;
         const float *from = given + ((at * batch + b) * directions + d) * wide;
-        if (gates == 4) {
+        if (gates == 1) {
           __builtin_memcpy(sums, from, wide * sizeof *sums);
           multiply(sums, state, w, hidden, wide, wide);
+          for (long j = 0; j < hidden; ++j)
+            state[j] = !variant ? hyperbolic_tangent(sums[j]) : sums[j] < 0.0f ? 0.0f : sums[j];
+        } else if (gates == 4) {
+          __builtin_memcpy(sums, from, wide * sizeof *sums);
+          multiply(sums, state, w, hidden, wide, wide);
+          for (long j = 0; peepholes && j < hidden; ++j) {
+            sums[j] += peepholes[j] * cell[j];
+            sums[2 * hidden + j] += peepholes[2 * hidden + j] * cell[j];
+          }
           for (long j = 0; j < hidden; ++j) {
             cell[j] = sigmoid(sums[2 * hidden + j]) * cell[j] +
                       sigmoid(sums[j]) * hyperbolic_tangent(sums[3 * hidden + j]);
+            if (peepholes) sums[hidden + j] += peepholes[hidden + j] * cell[j];
             state[j] = sigmoid(sums[hidden + j]) * hyperbolic_tangent(cell[j]);
           }
         } else {
@@ -83,7 +96,7 @@ static int recurrent(const Any *values, int gates, int backwards, int reset_afte
           for (long j = 0; j < 2 * hidden; ++j) sums[j] = sigmoid(sums[j]);
           const float *bias = numbers(&values[3]) + d * hidden;
           float *reset = sums + hidden;
-          if (reset_after) {
+          if (variant) {
             __builtin_memcpy(across, bias, hidden * sizeof *across);
             multiply(across, state, w + 2 * hidden, hidden, wide, hidden);
             for (long j = 0; j < hidden; ++j) across[j] *= reset[j];
@@ -104,20 +117,24 @@ static int recurrent(const Any *values, int gates, int backwards, int reset_afte
   return 0;
 }
 
-#define RECURRENT(NAME, COUNT, GATES, BACKWARDS, RESET_AFTER)                                 \\
+#define RECURRENT(NAME, INPUTS, GATES, BACKWARDS, VARIANT)                                    \\
   EXPORTED __tvm_ffi_run_model_##NAME(void *self, const Any *values, int count, Any *result) { \\
     (void)self, (void)result;                                                                 \\
     for (int i = 0; i < count; ++i) {                                                         \\
       if (!tensor(&values[i])) return -1;                                                     \\
     }                                                                                         \\
-    return count == COUNT ? recurrent(values, GATES, BACKWARDS, RESET_AFTER) : -1;            \\
+    return count == INPUTS + (GATES == 4 ? 3 : 2)                                             \\
+               ? recurrent(values, INPUTS, GATES, BACKWARDS, VARIANT) : -1;                   \\
   }
-RECURRENT(lstm, 7, 4, 0, 0)
-RECURRENT(lstm_backwards, 7, 4, 1, 0)
-RECURRENT(gru, 6, 3, 0, 0)
-RECURRENT(gru_backwards, 6, 3, 1, 0)
-RECURRENT(gru_reset_after, 6, 3, 0, 1)
-RECURRENT(gru_reset_after_backwards, 6, 3, 1, 1)
+#define BOTH_WAYS(NAME, INPUTS, GATES, VARIANT)   \\
+  RECURRENT(NAME, INPUTS, GATES, 0, VARIANT)      \\
+  RECURRENT(NAME##_backwards, INPUTS, GATES, 1, VARIANT)
+BOTH_WAYS(rnn, 3, 1, 0)
+BOTH_WAYS(rnn_relu, 3, 1, 1)
+BOTH_WAYS(lstm, 4, 4, 0)
+BOTH_WAYS(lstm_peepholes, 5, 4, 1)
+BOTH_WAYS(gru, 4, 3, 0)
+BOTH_WAYS(gru_reset_after, 4, 3, 1)
 """
 """To follow the definitions of open_sizes.py."""
 
@@ -130,7 +147,8 @@ def installed():
     original = onnx_frontend._get_convert_map
 
     def convert_map():
-        return dict(original(), LSTM=_converter("lstm"), GRU=_converter("gru"))
+        return dict(original(), RNN=_converter("rnn"), LSTM=_converter("lstm"),
+                    GRU=_converter("gru"))
 
     onnx_frontend._get_convert_map = convert_map
     try:
@@ -157,10 +175,10 @@ def _layer(kind, bb, given, attributes):
     from tvm import relax
 
     x, w, r, b, lengths, h, c, peepholes = given
-    if lengths is not None or peepholes is not None or not all(
-            hasattr(v, "value") for v in (w, r, *([] if b is None else [b]))):
-        raise Refusal("model", "a recurrent layer of open length has weights that are computed, "
-                               "lengths or peepholes, which is not possible here")
+    if lengths is not None or not all(
+            hasattr(v, "value") for v in (w, r, *(v for v in (b, peepholes) if v is not None))):
+        raise Refusal("model", "a recurrent layer of open length has weights that are computed, or "
+                               "lengths, which is not possible here")
     gates = _GATES[kind]
     x = bb.normalize(x)
     steps, batch, size = (int(e) for e in x.ty.shape.values)
@@ -191,6 +209,11 @@ def _layer(kind, bb, given, attributes):
     name = "run_model_" + kind
     if kind == "gru" and int(attributes.get("linear_before_reset", 0)):
         name += "_reset_after"
+    if kind == "rnn" and attributes.get("activations"):
+        name += "_relu"
+    if peepholes is not None:
+        arguments.append(_constant(peepholes.value.numpy()))
+        name += "_peepholes"
     direction = attributes.get("direction", "forward")
     direction = direction.decode() if isinstance(direction, bytes) else str(direction)
     if direction.lower() == "reverse":

@@ -44,12 +44,14 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
     count, hidden = w.shape[0], r.shape[-1]
     direction = node.attrs.get("direction", "forward")
     acts = node.attrs.get("activations") or _DEFAULTS[node.op] * count
+    relu = walk.is_open and node.op == "RNN" and acts == ["Relu"] * count
     simple = (walk.knows(node.op) and lengths is None and (direction != "reverse" or walk.is_open)
               and not node.attrs.get("clip")
-              and not node.attrs.get("input_forget", 0) and acts == _DEFAULTS[node.op] * count)
+              and not node.attrs.get("input_forget", 0)
+              and (acts == _DEFAULTS[node.op] * count or relu))
     if simple:
         attrs = {"linear_before_reset": node.attrs.get("linear_before_reset", 0)} \
-            if node.op == "GRU" else {}
+            if node.op == "GRU" else {"activations": acts} if relu else {}
         states = [x, w, r, b, None, h] + ([c, peepholes] if node.op == "LSTM" else [])
         results = graph.ops(node.op, states, 3 if node.op == "LSTM" else 2, hidden_size=hidden,
                             direction=direction, **attrs)
