@@ -1,20 +1,18 @@
 """Whether a Relax module is compiled with the project's own kernels (run_model_tools.kernels)."""
 
-from dataclasses import dataclass, field
-
 from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
 
 
-@dataclass
 class Code:
     """What a library has besides TVM's code; all modules of one library add to it."""
 
-    layers: dict = field(default_factory=dict)
-    """By the names of their functions."""
-    kernels: list = field(default_factory=list)
-    """Layers that functions of other objects call."""
-    objects: list = field(default_factory=list)
-    """Paths of object files."""
+    def __init__(self):
+        self.layers = {}
+        """By the names of their functions."""
+        self.kernels = []
+        """Layers that functions of other objects call."""
+        self.objects = []
+        """Paths of object files."""
 
     def files(self, target, folder):
         """The paths of all object files, those of layers in `folder`."""
