@@ -32,6 +32,12 @@ def test_sums_of_any_length_take_few_steps(count, most_steps):
     assert count % plain["channels"] == 0
 
 
+@pytest.mark.parametrize("channels", [120, 24, 360])
+def test_tiles_do_not_reach_beyond_the_result_where_others_are_as_good(channels):
+    tile = tiles.best_tiles(channels, 1, 1, [32, 1, 1], THREADS, SHARED)["tiles"][0]
+    assert tile[0] * tile[2] * tile[3] == channels
+
+
 def most_in_a_bank(index: str) -> int:
     """Of how many different numbers in one bank of shared memory a warp reads one each."""
     text = re.sub(r"\bi\d+\b", "0", index.replace("int(gl_LocalInvocationID.x)", "lane"))

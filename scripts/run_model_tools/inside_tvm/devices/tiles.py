@@ -15,6 +15,7 @@ _GROUPS = 64
 """As many groups as middling GPUs have units, two or three each."""
 _ACCUMULATORS = 16
 _MOST_CHANNELS = 16
+_GUARD = 0.2
 _STEP_COST = 2
 """Of the barriers and loads around a step, in channels."""
 _BYTES = 4
@@ -77,7 +78,7 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
     for tx, ty in product(_extents(x, threads), _extents(y, threads)):
         if tx * ty > threads:
             continue
-        for tf in _powers(min(f, threads // (tx * ty))):
+        for tf in _channel_threads(f, threads // (tx * ty)):
             for fi, vx, vy in product(_powers(min(f // tf, 8)), (1, 2, 4), (1, 2)):
                 if fi * vx * vy > _ACCUMULATORS or vx * tx >= 2 * x or vy * ty >= 2 * y:
                     continue
@@ -139,7 +140,9 @@ def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise,
     scattered = max(1.0, min(8, extents[2]) / tx) ** 0.5
     # Each step ends with a barrier.
     waits = 4.0 / (step * rows * columns * accumulators)
-    return work * idle * (1 + 8 * loads * scattered + shared + waits)
+    # What reaches beyond the result is asked for at each multiplication.
+    guarded = any(extent % part for extent, part in zip(extents, tile))
+    return work * idle * (1 + 8 * loads * scattered + shared + waits + _GUARD * guarded)
 
 
 def _extents(extent, most):
@@ -151,6 +154,12 @@ def _extents(extent, most):
             found.add(power)
         power *= 2
     return sorted(found)
+
+
+def _channel_threads(channels, most):
+    """Numbers of threads along channels: powers of two, and those that divide them."""
+    dividing = {d for d in range(1, min(channels, most) + 1) if channels % d == 0}
+    return sorted(dividing.union(_powers(min(channels, most))))
 
 
 def _powers(most):
