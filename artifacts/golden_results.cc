@@ -192,6 +192,8 @@ TaskResult result_field(const JsonField& field, TaskKind kind) {
     case TaskKind::kClassification:
       return classification_field(field);
     case TaskKind::kEmbedding:
+    case TaskKind::kMap:
+    case TaskKind::kImage:
       break;
   }
   field.fail("is of a kind that golden cases do not have");

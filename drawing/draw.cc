@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
 #include <run_model/error.h>
 #include "drawing/canvas.h"
+#include "drawing/palette.h"
 
 namespace run_model {
 namespace {
@@ -75,6 +77,45 @@ void draw_mask(Canvas& canvas, const Task& task, const SegmentationResult& resul
   }
 }
 
+// From the 1st to the 99th of a hundred numbers, so that a few odd ones do not make the rest alike.
+void draw_map(Image& image, const MapTask& task, const MapResult& result) {
+  const MapStatistics found = map_statistics(result, {0.01, 0.99});
+  const double least = found.quantiles[0];
+  const double width = found.quantiles[1] - least;
+  const bool near_is_small = task.quantity == MapQuantity::kDepth;
+  std::uint8_t* pixel = image.data();
+  for (const float value : result.values) {
+    if (!std::isnan(value)) {
+      const double share = width > 0 ? std::clamp((value - least) / width, 0.0, 1.0) : 0.5;
+      const Color color = inferno(near_is_small ? 1 - share : share);
+      pixel[0] = color.red;
+      pixel[1] = color.green;
+      pixel[2] = color.blue;
+    }
+    pixel += kImageChannels;
+  }
+}
+
+void draw_image(Image& image, const ImageResult& result) {
+  if (result.seen.empty()) {
+    image = Image(result.width, result.height);
+    std::copy(result.pixels.begin(), result.pixels.end(), image.data());
+    return;
+  }
+  for (std::size_t i = 0; i < result.seen.size(); ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i * kImageChannels);
+    if (result.seen[i] != 0) {
+      std::copy_n(result.pixels.begin() + at, kImageChannels, image.data() + at);
+    }
+  }
+}
+
+void check_same_size(int width, int height, const Image& image, const char* what) {
+  if (width == image.width() && height == image.height()) return;
+  throw Error(ErrorKind::kMismatch,
+              std::string("the ") + what + " is not of the picture that it is drawn on");
+}
+
 void draw_landmarks(Canvas& canvas, const LandmarksTask& task, const LandmarksResult& result) {
   if (!result.present) return;
   const Color lines = class_color(2), dots = class_color(0);
@@ -97,12 +138,16 @@ void draw_result(Image& image, const Task& task, const TaskResult& result) {
   if (const auto* detections = std::get_if<DetectionResult>(&result)) {
     draw_detections(canvas, *detections);
   } else if (const auto* segmentation = std::get_if<SegmentationResult>(&result)) {
-    if (segmentation->width != image.width() || segmentation->height != image.height()) {
-      throw Error(ErrorKind::kMismatch, "the mask is not of the picture that it is drawn on");
-    }
+    check_same_size(segmentation->width, segmentation->height, image, "mask");
     draw_mask(canvas, task, *segmentation);
   } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
     draw_landmarks(canvas, std::get<LandmarksTask>(task.what), *landmarks);
+  } else if (const auto* map = std::get_if<MapResult>(&result)) {
+    check_same_size(map->width, map->height, image, "map");
+    draw_map(image, std::get<MapTask>(task.what), *map);
+  } else if (const auto* made = std::get_if<ImageResult>(&result)) {
+    if (!made->seen.empty()) check_same_size(made->width, made->height, image, "image");
+    draw_image(image, *made);
   } else if (const auto* classes = std::get_if<ClassificationResult>(&result)) {
     if (classes->classes.empty()) return;
     const ClassificationResult::Class& best = classes->classes.front();

@@ -20,6 +20,7 @@ constexpr double kSlack = 1e-3;
 class Scores {
  public:
   Scores(const DetectionTask& task, const CandidateBlock& block) : task_(task), block_(block) {
+    if (block.class_numbers == nullptr) background_ = task.background;
     // Of a root of two shares neither can be less than the square.
     const double t =
         block.geometric_mean ? task.score_threshold * task.score_threshold : task.score_threshold;
@@ -46,12 +47,13 @@ class Scores {
     for (std::size_t c = 0; c < block_.classes; ++c) {
       const double raw = at(row, c);
       all = std::max(all, raw);
-      if (c != task_.background) best = std::max(best, raw);
+      if (c != background_) best = std::max(best, raw);
     }
     return task_.activation == Activation::kSoftmax ? best - all >= least_ : best >= least_;
   }
 
-  // The score of each class of the row; the background's is below every threshold.
+  // The score of each class of the row; the background's is below every threshold, since what is no
+  // class cannot be the best one: DETR's rule, and that of all classes each.
   void read(std::size_t row, std::vector<double>& scores) const {
     scores.resize(block_.classes);
     double largest = -std::numeric_limits<double>::infinity();
@@ -75,7 +77,7 @@ class Scores {
         for (double& score : scores) score = std::sqrt(score);
       }
     }
-    if (task_.background && *task_.background < scores.size()) scores[*task_.background] = -1.0;
+    if (background_ && *background_ < scores.size()) scores[*background_] = -1.0;
   }
 
  private:
@@ -90,6 +92,7 @@ class Scores {
 
   const DetectionTask& task_;
   const CandidateBlock& block_;
+  std::optional<std::size_t> background_;  // among the block's classes
   double least_ = -std::numeric_limits<double>::infinity();
 };
 
@@ -310,8 +313,6 @@ std::vector<Candidate> choose_candidates(const DetectionTask& task, const Candid
           if (scores[c] >= task.score_threshold) add(block, row, c);
         }
       } else {
-        // What is no class cannot be the best one: DETR's rule, and that of all classes each.
-        if (task.background && block.class_numbers == nullptr) scores[*task.background] = -1.0;
         const auto best = std::max_element(scores.begin(), scores.end());
         if (best != scores.end() && *best >= task.score_threshold) {
           add(block, row, static_cast<std::size_t>(best - scores.begin()));

@@ -42,6 +42,7 @@ struct CandidateBlock {
 
 struct CandidateBlocks {
   std::vector<std::unique_ptr<OutputValues>> outputs;  // what the blocks point into
+  std::vector<std::vector<float>> made;                // likewise, made of these
   std::vector<CandidateBlock> blocks;
 };
 
@@ -63,6 +64,9 @@ CandidateBlocks ready_box_blocks(const DetectionTask& task, const BoxesForm& for
                                  const InputSides& input);
 CandidateBlocks distance_blocks(const DistancesForm& form, std::size_t labels,
                                 std::span<const NetworkOutput> outputs, const InputSides& input);
+CandidateBlocks center_blocks(const DetectionTask& task, const CentersForm& form,
+                              std::size_t labels, std::span<const NetworkOutput> outputs,
+                              const InputSides& input);
 CandidateBlocks box_row_blocks(const DetectionTask& task, const BoxRowsForm& form,
                                std::span<const NetworkOutput> outputs, const InputSides& input);
 

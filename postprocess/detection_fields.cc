@@ -130,6 +130,21 @@ DistancesForm distances_form(const JsonField& task) {
   return form;
 }
 
+CentersForm centers_form(const JsonField& task) {
+  refuse_unknown(task, {"heatmap", "sizes", "offsets", "layout", "order", "size_unit"});
+  CentersForm form;
+  form.heatmap = output_field(task.member("heatmap"));
+  form.sizes = output_field(task.member("sizes"));
+  if (const auto offsets = find_member(task, "offsets")) form.offsets = output_field(*offsets);
+  form.channels_last = channels_last_field(task);
+  form.y_first = one_of(task.member("order"), {"xy", "yx"}) == "yx";
+  form.in_cells = one_of(task.member("size_unit"), {"cells", "pixels"}) == "cells";
+  for (const std::string_view key : {"keypoints", "classes_per_box"}) {
+    if (task.has(key)) task.member(key).fail("has no meaning with the form centers");
+  }
+  return form;
+}
+
 void read_masks(const JsonField& task, DetectionTask& detection) {
   const auto field = find_member(task, "masks");
   if (!field) return;
@@ -170,8 +185,9 @@ void read_angle(const JsonField& task, DetectionTask& detection) {
 }
 
 void read_form(const JsonField& task, DetectionTask& detection) {
-  const std::string name = one_of(task.member("form"), {"ssd", "yolo-rows", "yolo-heads", "yolo-v8",
-                                                        "boxes", "box-rows", "distances"});
+  const std::string name = one_of(
+      task.member("form"),
+      {"ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows", "distances", "centers"});
   if (name == "ssd") {
     detection.form = ssd_form(task);
     detection.activation = enum_field(task.member("activation"), kActivations);
@@ -185,6 +201,12 @@ void read_form(const JsonField& task, DetectionTask& detection) {
   if (name == "distances") {
     detection.form = distances_form(task);
     detection.activation = enum_field(task.member("activation"), kActivations);
+    return;
+  }
+  if (name == "centers") {
+    detection.form = centers_form(task);
+    detection.activation =
+        *kActivations.find(one_of(task.member("activation"), {"none", "sigmoid"}));
     return;
   }
   detection.activation = enum_or(task, "activation", kActivations, Activation::kNone);
@@ -209,8 +231,9 @@ void read_form(const JsonField& task, DetectionTask& detection) {
 
 void read_suppression(const JsonField& task, DetectionTask& detection) {
   const bool ready = std::holds_alternative<BoxesForm>(detection.form) ||
-                     std::holds_alternative<BoxRowsForm>(detection.form);
-  // Only what may be suppressed already can go without a word about it.
+                     std::holds_alternative<BoxRowsForm>(detection.form) ||
+                     std::holds_alternative<CentersForm>(detection.form);
+  // Only what may be suppressed already, or is by its form, can go without a word about it.
   if (ready && !task.has("nms")) return;
   const JsonField field = task.member("nms");
   if (field.is_null()) return;

@@ -31,19 +31,13 @@ Stretch on_map(double low, double high, int input, std::size_t map) {
 MaskMaker::MaskMaker(const InstanceMasks& masks, std::span<const NetworkOutput> outputs,
                      const PreprocessReport& picture)
     : values_(find_output(outputs, masks.output)), picture_(picture) {
-  const std::vector<std::int64_t>& shape = find_output(outputs, masks.output).tensor.shape();
-  const auto side = [&](std::size_t i) { return static_cast<std::size_t>(shape[i]); };
-  const std::size_t channel = masks.channels_last ? 3 : 1;
-  const std::string count = std::to_string(masks.count);
-  if (shape.size() != 4 || shape[0] != 1 || side(channel) != masks.count || values_.size() == 0) {
-    values_.fail_shape(
-        count + " prototypes of masks as " +
-        (masks.channels_last ? "[1, H, W, " + count + "]" : "[1, " + count + ", H, W]"));
-  }
-  height_ = side(masks.channels_last ? 1 : 2);
-  width_ = side(masks.channels_last ? 2 : 3);
-  pixel_step_ = masks.channels_last ? masks.count : 1;
-  prototype_step_ = masks.channels_last ? 1 : width_ * height_;
+  const OutputValues::Planes planes =
+      values_.planes(masks.channels_last, masks.count, masks.count,
+                     std::to_string(masks.count) + " prototypes of masks");
+  height_ = planes.height;
+  width_ = planes.width;
+  pixel_step_ = planes.pixel_step;
+  prototype_step_ = planes.channel_step;
 }
 
 double MaskMaker::interpolated(const std::vector<float>& sums, const Place& x, const Place& y,
@@ -81,11 +75,7 @@ InstanceMask MaskMaker::make(const DecodedBox& decoded, const Box& in_picture) c
       for (int x = 0; x < part.width; ++x, from += pixel_step_) *to++ += factor * *from;
     }
   }
-  const PictureRegion* region = picture_.region ? &*picture_.region : nullptr;
-  const Axis x_axis(picture_.original_width, picture_.input_width, picture_.scale_x,
-                    picture_.offset_x, region, true);
-  const Axis y_axis(picture_.original_height, picture_.input_height, picture_.scale_y,
-                    picture_.offset_y, region, false);
+  const Axis x_axis = Axis::across(picture_), y_axis = Axis::down(picture_);
   const WayBack way(picture_);
   std::uint8_t* pixel = mask.pixels.data();
   for (int y = mask.top; y < mask.top + mask.height; ++y) {

@@ -77,18 +77,9 @@ std::vector<Landmark> read_points(const LandmarksTask& task, std::span<const Net
 std::vector<Landmark> read_heatmaps(const LandmarksTask& task,
                                     std::span<const NetworkOutput> outputs,
                                     const PreprocessReport& picture) {
-  const NetworkOutput& output = find_output(outputs, task.output);
-  const OutputValues values(output);
-  const bool last = task.heatmaps->channels_last;
-  const std::vector<std::int64_t>& shape = output.tensor.shape();
-  if (shape.size() != 4 || shape[0] != 1 || values.size() == 0) {
-    values.fail_shape(last ? "maps of points, [1, H, W, points]"
-                           : "maps of points, [1, points, H, W]");
-  }
-  const auto side = [&](std::size_t i) { return static_cast<std::size_t>(shape[i]); };
-  const std::size_t count = side(last ? 3 : 1), height = side(last ? 1 : 2),
-                    width = side(last ? 2 : 3);
-  const std::size_t point_step = last ? 1 : width * height, pixel_step = last ? count : 1;
+  const OutputValues values(find_output(outputs, task.output));
+  const auto [count, height, width, point_step, pixel_step] =
+      values.planes(task.heatmaps->channels_last, 1, values.size(), "maps of points");
   const WayBack back(picture);
   std::vector<Landmark> points;
   for (std::size_t k = 0; k < count; ++k) {

@@ -124,6 +124,34 @@ OutputValues::Table OutputValues::table(std::optional<std::size_t> rows,
   return *table;
 }
 
+OutputValues::Sides OutputValues::one_map() const {
+  const std::vector<std::int64_t>& shape = output_->tensor.shape();
+  std::vector<std::size_t> sides = dimensions_;
+  if (sides.size() != 2 && shape.size() == 4 && shape[0] == 1) {
+    const std::size_t first = shape[1] == 1 ? 2 : 1;
+    sides = {static_cast<std::size_t>(shape[first]), static_cast<std::size_t>(shape[first + 1])};
+  }
+  if (sides.size() != 2 || sides[0] * sides[1] != size() || size() == 0) {
+    fail_shape("a map of [1, H, W], [1, 1, H, W] or [1, H, W, 1]");
+  }
+  return {sides[0], sides[1]};
+}
+
+OutputValues::Planes OutputValues::planes(bool channels_last, std::size_t least, std::size_t most,
+                                          const std::string& expected) const {
+  std::vector<std::size_t> shape;
+  for (const std::int64_t side : output_->tensor.shape()) {
+    shape.push_back(static_cast<std::size_t>(side));
+  }
+  if (shape.size() == 3) shape.insert(shape.begin(), 1);
+  const std::size_t channels = shape.size() == 4 ? shape[channels_last ? 3 : 1] : 0;
+  if (shape.size() != 4 || shape[0] != 1 || size() == 0 || channels < least || channels > most) {
+    fail_shape(expected + (channels_last ? " as [1, H, W, C]" : " as [1, C, H, W]"));
+  }
+  if (channels_last) return {channels, shape[1], shape[2], 1, channels};
+  return {channels, shape[2], shape[3], shape[2] * shape[3], 1};
+}
+
 void OutputValues::fail_shape(const std::string& expected) const {
   throw Error(ErrorKind::kMismatch,
               output_text(*output_) + " has the shape " + shape_name(output_->tensor.shape()) +

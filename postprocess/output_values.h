@@ -47,6 +47,24 @@ class OutputValues {
   Table table(std::optional<std::size_t> rows, std::optional<std::size_t> columns,
               const std::string& expected) const;
 
+  // One map of [H, W], with dimensions of 1 before or behind; sides of 1 count where four
+  // dimensions tell them. Throws Error(kMismatch).
+  struct Sides {
+    std::size_t height = 0, width = 0;
+  };
+  Sides one_map() const;
+
+  // Maps of [1, channels, H, W] or [1, H, W, channels], with or without the first dimension: value
+  // c of pixel i is data()[c * channel_step + i * pixel_step]. `expected` says in the message what
+  // was. Throws Error(kMismatch), also where the channels are fewer than `least` or more than
+  // `most`.
+  struct Planes {
+    std::size_t channels = 0, height = 0, width = 0;
+    std::size_t channel_step = 0, pixel_step = 0;
+  };
+  Planes planes(bool channels_last, std::size_t least, std::size_t most,
+                const std::string& expected) const;
+
   [[noreturn]] void fail_shape(const std::string& expected) const;
   [[noreturn]] void fail_value(const std::string& problem, const std::string& hint) const;
 

@@ -39,6 +39,9 @@ CandidateBlocks blocks_of(const DetectionTask& task, std::size_t labels,
   if (const auto* form = std::get_if<DistancesForm>(&task.form)) {
     return distance_blocks(*form, labels, outputs, input);
   }
+  if (const auto* form = std::get_if<CentersForm>(&task.form)) {
+    return center_blocks(task, *form, labels, outputs, input);
+  }
   return box_row_blocks(task, std::get<BoxRowsForm>(task.form), outputs, input);
 }
 
@@ -152,6 +155,12 @@ TaskResult postprocess(const Task& task, std::span<const NetworkOutput> outputs,
   }
   if (const auto* what = std::get_if<ClassificationTask>(&task.what)) {
     return classify(task, *what, outputs, classes);
+  }
+  if (const auto* what = std::get_if<MapTask>(&task.what)) {
+    return fill_map(*what, outputs, picture);
+  }
+  if (const auto* what = std::get_if<ImageTask>(&task.what)) {
+    return make_image(*what, outputs, picture);
   }
   return embed(std::get<EmbeddingTask>(task.what), outputs);
 }

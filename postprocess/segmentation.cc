@@ -8,7 +8,6 @@
 #include "postprocess/kinds.h"
 #include "postprocess/map_places.h"
 #include "postprocess/output_values.h"
-#include "postprocess/way_back.h"
 
 namespace run_model {
 namespace {
@@ -33,42 +32,17 @@ struct Map {
   }
 };
 
-void read_sides(const OutputValues& values, const NetworkOutput& output, Map& map) {
-  // [H, W] with dimensions of 1 before or behind; sides of 1 count where four dimensions tell them.
-  const std::vector<std::int64_t>& shape = output.tensor.shape();
-  std::vector<std::size_t> sides = values.dimensions();
-  if (sides.size() != 2 && shape.size() == 4 && shape[0] == 1) {
-    const std::size_t first = shape[1] == 1 ? 2 : 1;
-    sides = {static_cast<std::size_t>(shape[first]), static_cast<std::size_t>(shape[first + 1])};
-  }
-  if (sides.size() != 2 || sides[0] * sides[1] != values.size() || values.size() == 0) {
-    values.fail_shape("a map of [1, H, W], [1, 1, H, W] or [1, H, W, 1]");
-  }
-  map.height = sides[0];
-  map.width = sides[1];
-}
-
-void read_scores(const SegmentationTask& task, const OutputValues& values,
-                 const NetworkOutput& output, std::size_t labels, Map& map) {
-  const std::string layout = task.channels_last ? "[1, H, W, C]" : "[1, C, H, W]";
-  std::vector<std::size_t> shape;
-  for (const std::int64_t side : output.tensor.shape()) {
-    shape.push_back(static_cast<std::size_t>(side));
-  }
-  if (shape.size() == 3) shape.insert(shape.begin(), 1);
-  const bool four = shape.size() == 4 && shape[0] == 1 && values.size() > 0;
-  if (four) {
-    map.classes = shape[task.channels_last ? 3 : 1];
-    map.height = shape[task.channels_last ? 1 : 2];
-    map.width = shape[task.channels_last ? 2 : 3];
-  }
-  if (!four || map.classes < 2 || map.classes > kMostClasses ||
-      (labels > 0 && map.classes != labels)) {
-    values.fail_shape("scores of " + (labels > 0 ? std::to_string(labels) : "2 to 255") +
-                      " classes as " + layout);
-  }
-  map.pixel_step = task.channels_last ? map.classes : 1;
-  map.class_step = task.channels_last ? 1 : map.width * map.height;
+void read_scores(const SegmentationTask& task, const OutputValues& values, std::size_t labels,
+                 Map& map) {
+  const std::size_t least = std::max<std::size_t>(labels, 2);
+  const OutputValues::Planes planes = values.planes(
+      task.channels_last, least, labels > 0 ? std::min(labels, kMostClasses) : kMostClasses,
+      "scores of " + (labels > 0 ? std::to_string(labels) : "2 to 255") + " classes");
+  map.classes = planes.channels;
+  map.height = planes.height;
+  map.width = planes.width;
+  map.pixel_step = planes.pixel_step;
+  map.class_step = planes.channel_step;
   map.scores = values.data();
   map.best.assign(map.width * map.height, 0);
   std::vector<float> highest(map.best.size());
@@ -131,28 +105,9 @@ void read_mask(const SegmentationTask& task, const OutputValues& values, Map& ma
   values.check_shares(values.values(), "values of a mask");
 }
 
-float between(float a, float b, float weight) { return a + (b - a) * weight; }
-
-// The pixels of the map around a place.
-struct Corners {
-  std::size_t low_low, low_high, high_low, high_high;  // row, column
-
-  Corners(const Map& map, const Place& x, const Place& y)
-      : low_low(y.low * map.width + x.low),
-        low_high(y.low * map.width + x.high),
-        high_low(y.high * map.width + x.low),
-        high_high(y.high * map.width + x.high) {}
-};
-
-template <typename Value>
-float interpolated(const Corners& corners, const Place& x, const Place& y, Value&& value) {
-  return between(between(value(corners.low_low), value(corners.low_high), x.weight),
-                 between(value(corners.high_low), value(corners.high_high), x.weight), y.weight);
-}
-
 // The class whose interpolated score is best, or whether the mask is enough.
-std::uint8_t interpolated_class(const SegmentationTask& task, const Map& map,
-                                const Corners& corners, const Place& x, const Place& y) {
+std::uint8_t interpolated_class(const SegmentationTask& task, const Map& map, const Around& corners,
+                                const Place& x, const Place& y) {
   if (task.form == SegmentationForm::kMask) {
     const float value =
         interpolated(corners, x, y, [&](std::size_t pixel) { return map.share(pixel); });
@@ -174,7 +129,7 @@ std::uint8_t interpolated_class(const SegmentationTask& task, const Map& map,
 std::uint8_t class_at(const SegmentationTask& task, const Map& map, const Place& x,
                       const Place& y) {
   if (!task.bilinear) return map.best[y.nearest * map.width + x.nearest];
-  const Corners corners(map, x, y);
+  const Around corners(map.width, x, y);
   // Where all four agree, so does all between.
   const std::uint8_t first = map.best[corners.low_low];
   if (map.best[corners.low_high] == first && map.best[corners.high_low] == first &&
@@ -271,7 +226,7 @@ class RowPainter {
       for (std::size_t i = first; i < end; ++i) row[i] = class_at(task_, map_, columns_[i], y);
       return;
     }
-    const Corners corners(map_, columns_[first], y);
+    const Around corners(map_.width, columns_[first], y);
     const float shares[] = {map_.share(corners.low_low), map_.share(corners.low_high),
                             map_.share(corners.high_low), map_.share(corners.high_high)};
     const auto threshold = static_cast<float>(task_.threshold);
@@ -314,48 +269,39 @@ class RowPainter {
 SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
                            std::span<const NetworkOutput> outputs,
                            const PreprocessReport& picture) {
-  const NetworkOutput& output = find_output(outputs, task.output);
-  const OutputValues values(output, task.form != SegmentationForm::kMask);
+  const OutputValues values(find_output(outputs, task.output),
+                            task.form != SegmentationForm::kMask);
   Map map;
   if (task.form == SegmentationForm::kScores) {
-    read_scores(task, values, output, labels, map);
+    read_scores(task, values, labels, map);
   } else {
-    read_sides(values, output, map);
+    const OutputValues::Sides sides = values.one_map();
+    map.height = sides.height;
+    map.width = sides.width;
     if (task.form == SegmentationForm::kIndices) {
       read_indices(values, labels, map);
     } else {
       read_mask(task, values, map);
     }
   }
-  const PictureRegion* region = picture.region ? &*picture.region : nullptr;
-  const Axis across(picture.original_width, picture.input_width, picture.scale_x, picture.offset_x,
-                    region, true);
-  const Axis down(picture.original_height, picture.input_height, picture.scale_y, picture.offset_y,
-                  region, false);
   SegmentationResult result;
   result.width = picture.original_width;
   result.height = picture.original_height;
   result.class_count = map.classes;
   const std::size_t pixels =
       static_cast<std::size_t>(result.width) * static_cast<std::size_t>(result.height);
-  const WayBack way(picture);
-  if (way.turned()) {
-    result.classes.resize(pixels);
-    std::uint8_t* row = result.classes.data();
-    for (int y = 0; y < result.height; ++y) {
-      for (int x = 0; x < result.width; ++x, ++row) {
-        const auto [input_x, input_y] = way.to_input(x + 0.5, y + 0.5);
-        const Place in_x = across.at(input_x, map.width), in_y = down.at(input_y, map.height);
-        *row =
-            in_x.seen && in_y.seen ? class_at(task, map, in_x, in_y) : SegmentationResult::kUnseen;
-      }
-    }
+  if (WayBack(picture).turned()) {
+    result.classes.assign(pixels, SegmentationResult::kUnseen);
+    each_seen_pixel(picture, map.width, map.height,
+                    [&](std::size_t pixel, const Place& x, const Place& y) {
+                      result.classes[pixel] = class_at(task, map, x, y);
+                    });
     return result;
   }
-  const std::vector<Place> columns = across.all(map.width);
+  const std::vector<Place> columns = Axis::across(picture).all(map.width);
   RowPainter painter(task, map, columns);
   result.classes.reserve(pixels);
-  for (const Place& y : down.all(map.height)) painter.paint(y, result.classes);
+  for (const Place& y : Axis::down(picture).all(map.height)) painter.paint(y, result.classes);
   return result;
 }
 

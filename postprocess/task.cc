@@ -15,6 +15,8 @@ constexpr std::size_t kMaxTaskBytes = std::size_t{4} << 20;
 
 std::string_view task_kind_name(TaskKind kind) { return kTaskKinds.name(kind); }
 
+std::string_view map_quantity_name(MapQuantity quantity) { return kMapQuantities.name(quantity); }
+
 std::vector<Task> parse_tasks(std::string_view text, const std::string& name) {
   const JsonDocument document(text, name, "postprocess/README.md describes tasks");
   const JsonField root = document.root();

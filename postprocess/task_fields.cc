@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "base/text.h"
@@ -147,13 +148,69 @@ EmbeddingTask embedding_field(const JsonField& task) {
   return {output_field(task.member("output"))};
 }
 
-// A label goes to terminals, and into pictures.
+// What goes to terminals, and into pictures.
+bool is_printable(const std::string& text) {
+  return text.size() <= kMaxLabelBytes && std::none_of(text.begin(), text.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+         });
+}
+
+MapTask map_field(const JsonField& task) {
+  constexpr std::array<std::string_view, 7> kKnown{"kind",  "output",   "quantity", "unit",
+                                                   "scale", "resample", "region"};
+  refuse_other_members(task, kKnown);
+  MapTask map;
+  map.output = output_field(task.member("output"));
+  map.quantity = enum_field(task.member("quantity"), kMapQuantities);
+  if (const auto unit = find_member(task, "unit")) {
+    map.unit = unit->string();
+    if (map.unit.empty() || !is_printable(map.unit)) {
+      unit->fail("is no unit: it is empty, has control characters or more than 1024 bytes");
+    }
+  }
+  if (const auto scale = find_member(task, "scale")) map.scale = positive_number(*scale);
+  map.resampling = enum_or(task, "resample", kMapResamplings, MapResampling::kBilinear);
+  return map;
+}
+
+// What is black and what is white: of all channels, or of each.
+void read_range(const JsonField& field, ImageTask& image) {
+  const auto pair = [](const JsonField& two) {
+    const auto range = fixed_list_field<2>(two, [](const JsonField& one) { return one.number(); });
+    // As float32, which the network's numbers are.
+    const double width = range[1] - range[0];
+    if (!(std::abs(width) >= 1e-6 && std::abs(range[0]) <= 1e6 && std::abs(range[1]) <= 1e6)) {
+      two.fail("is no range: its ends are to be at least 0.000001 apart, and within ±1000000");
+    }
+    return range;
+  };
+  if (field.array_size() == 0 || !field.at(0).is_array()) {
+    image.range.fill(pair(field));
+  } else if (image.color_order == ColorOrder::kGray) {
+    field.fail("has lists, and a grey picture has one range");
+  } else {
+    image.range = fixed_list_field<3>(field, pair);
+  }
+}
+
+ImageTask image_field(const JsonField& task) {
+  constexpr std::array<std::string_view, 7> kKnown{"kind",  "output", "layout", "color_order",
+                                                   "range", "size",   "region"};
+  refuse_other_members(task, kKnown);
+  ImageTask image;
+  image.output = output_field(task.member("output"));
+  image.channels_last = channels_last_field(task);
+  image.color_order = parse_color_order(one_of(task.member("color_order"), {"RGB", "BGR", "GRAY"}));
+  read_range(task.member("range"), image);
+  if (const auto size = find_member(task, "size")) {
+    image.of_picture = one_of(*size, {"output", "picture"}) == "picture";
+  }
+  return image;
+}
+
 std::string label_field(const JsonField& field) {
   const std::string& label = field.string();
-  const bool control = std::any_of(label.begin(), label.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-  });
-  if (control || label.size() > kMaxLabelBytes) {
+  if (!is_printable(label)) {
     field.fail("is no label: it has control characters or more than 1024 bytes");
   }
   return label;
@@ -176,6 +233,12 @@ Task task_field(const JsonField& field) {
       break;
     case TaskKind::kEmbedding:
       task.what = embedding_field(field);
+      break;
+    case TaskKind::kMap:
+      task.what = map_field(field);
+      break;
+    case TaskKind::kImage:
+      task.what = image_field(field);
       break;
   }
   if (const auto labels = find_member(field, "labels")) {

@@ -11,7 +11,9 @@ inline constexpr auto kTaskKinds =
                           {TaskKind::kDetection, "detection"},
                           {TaskKind::kSegmentation, "segmentation"},
                           {TaskKind::kLandmarks, "landmarks"},
-                          {TaskKind::kEmbedding, "embedding"}});
+                          {TaskKind::kEmbedding, "embedding"},
+                          {TaskKind::kMap, "map"},
+                          {TaskKind::kImage, "image"}});
 
 inline constexpr auto kActivations = enum_names<Activation>({{Activation::kNone, "none"},
                                                              {Activation::kSigmoid, "sigmoid"},
@@ -44,6 +46,16 @@ inline constexpr auto kSquares =
     enum_names<RegionRule::Square>({{RegionRule::Square::kNone, "none"},
                                     {RegionRule::Square::kLong, "long"},
                                     {RegionRule::Square::kShort, "short"}});
+
+inline constexpr auto kMapQuantities =
+    enum_names<MapQuantity>({{MapQuantity::kDepth, "depth"},
+                             {MapQuantity::kInverseDepth, "inverse-depth"},
+                             {MapQuantity::kOther, "other"}});
+
+inline constexpr auto kMapResamplings =
+    enum_names<MapResampling>({{MapResampling::kNearest, "nearest"},
+                               {MapResampling::kBilinear, "bilinear"},
+                               {MapResampling::kBicubic, "bicubic"}});
 
 inline constexpr auto kPointColumns =
     enum_names<PointColumn>({{PointColumn::kX, "x"},

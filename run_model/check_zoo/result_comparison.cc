@@ -58,7 +58,7 @@ class Comparison {
     } else if (const auto* classes = std::get_if<ClassificationResult>(&expected)) {
       compare(*classes, std::get<ClassificationResult>(actual));
     } else {
-      fail("kind", "embeddings have no reference results");
+      fail("kind", "results of this kind have no reference");
     }
   }
 

@@ -131,6 +131,19 @@ constexpr Flag kTaskFlags[] = {
          "write the class of each pixel as grey (255: not seen; of two classes 0, 255 and 128); "
          "of many pictures, into this folder",
      .kind = ValueKind::kFile},
+    {.name = "save_map",
+     .storage = &f.save_map,
+     .value = "FILE",
+     .words =
+         "write the first map of numbers, one for each pixel: FILE.npy (float32, NaN: not seen) "
+         "or FILE.png (16 bits; the report says what they stand for, 0: not seen); of many "
+         "pictures, into this folder",
+     .kind = ValueKind::kFile},
+    {.name = "map_format",
+     .storage = &f.map_format,
+     .value = "FORMAT",
+     .words = "npy (default) or png: what --save-map writes of many pictures",
+     .choices = "npy png"},
     {.name = "coco",
      .storage = &f.coco,
      .value = "FILE.json",

@@ -14,7 +14,8 @@ struct RunFlags {
   std::string mean, std, mean_order, resizer, fit, layout, jpeg_decoder;
   std::int32_t resize = 0, crop = 0;
 
-  std::string task, draw, save_mask, coco, compare_with, given_outputs, region, detector;
+  std::string task, draw, save_mask, save_map, map_format, coco, compare_with, given_outputs,
+      region, detector;
   double score_threshold = 0;
 
   std::string inputs, outputs, calls, save_inputs, fill_mode, dump_input;

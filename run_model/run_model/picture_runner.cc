@@ -182,8 +182,10 @@ void PictureRunner::choose_tasks() {
   }
   for (Task& task : tasks_) {
     if (settings_.score_threshold) set_score_threshold(task, *settings_.score_threshold);
-    if (settings_.labels_given && task.labels.empty() && task.kind() != TaskKind::kLandmarks &&
-        task.kind() != TaskKind::kEmbedding) {
+    const bool of_classes = task.kind() == TaskKind::kClassification ||
+                            task.kind() == TaskKind::kDetection ||
+                            task.kind() == TaskKind::kSegmentation;
+    if (settings_.labels_given && task.labels.empty() && of_classes) {
       task.labels = read_labels(settings_.labels);
     }
   }

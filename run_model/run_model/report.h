@@ -10,6 +10,7 @@
 #include <run_model/decode.h>
 #include <run_model/graph_executor.h>
 #include <run_model/package.h>
+#include <run_model/png_file.h>
 #include <run_model/preprocessing.h>
 #include <run_model/task_result.h>
 #include "run_model/run_model/machine/context.h"
@@ -66,6 +67,12 @@ struct SeenRegion {
   std::optional<Detection> detection;  // what --detector found there
 };
 
+// The file of a map.
+struct SavedMap {
+  std::filesystem::path path;
+  std::optional<MapCoding> coding;  // of a PNG; nothing: it holds the numbers themselves
+};
+
 struct PictureReport {
   RunReport run;
   std::filesystem::path image;
@@ -89,6 +96,7 @@ struct PictureReport {
   std::vector<SeenRegion> regions;
   std::optional<double> cosine;  // of --compare-with
   std::filesystem::path drawn;   // empty: nothing was
+  std::optional<SavedMap> map;   // nothing: none was
 };
 
 struct TensorsReport {

@@ -104,7 +104,7 @@ std::string picture_report_json(const PictureReport& report) {
     add_measurements(json, report.run);
     if (report.in_regions) json.put("regions", regions_json(report));
     json.put("results", results_json(report));
-    if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
+    put_files(report, json);
     return json.text();
   }
   Json output = tensor_json(report.output.info);

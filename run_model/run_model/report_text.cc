@@ -116,6 +116,7 @@ std::string picture_report_text(const PictureReport& report) {
     text += run_report_text(report.run);
     text += "\n===== Running " + report.run.package.model + " =====\n" + results_text(report);
     if (!report.drawn.empty()) text += "Drawn: " + report.drawn.string() + "\n";
+    if (report.map) text += map_file_text(*report.map);
     return text;
   }
   text += "Output shape:" + dimensions(report.output.info.shape) + "\n";

@@ -1,6 +1,7 @@
 // What was found in a picture, as JSON, as text, and in COCO's format.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -10,6 +11,9 @@
 #include "run_model/shared/json.h"
 
 namespace run_model {
+
+// The quantiles that reports have of a map.
+inline constexpr std::array<double, 5> kMapShares{0.05, 0.25, 0.5, 0.75, 0.95};
 
 // The name of a class of a mask; empty where it has none.
 std::string segment_label(const Task& task, std::size_t index);
@@ -26,8 +30,14 @@ Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& pictur
 // A table for each task.
 std::string results_text(const PictureReport& report);
 
+// A line that says what the file of a map holds.
+std::string map_file_text(const SavedMap& map);
+
 // On one line: "2 detections: face 0.97, face 0.81".
 std::string results_summary(const PictureReport& report);
+
+// The members "drawn" and "map", of the files that were written.
+void put_files(const PictureReport& report, Json& json);
 
 // Pictures and what was found in them, as COCO's annotation files have it.
 class CocoFile {

@@ -95,6 +95,33 @@ void add_classes(const ClassificationResult& result, Json& json) {
   json.put("top", std::move(top));
 }
 
+void add_map(const MapTask& task, const MapResult& result, Json& json) {
+  const MapStatistics found = map_statistics(result, {kMapShares.begin(), kMapShares.end()});
+  json.put("quantity", map_quantity_name(task.quantity));
+  json.put("unit", text_or_null(task.unit));
+  json.put("width", result.width);
+  json.put("height", result.height);
+  json.put("unseen", result.values.size() - found.seen);
+  const bool any = found.seen > 0;
+  json.put("min", any ? Json(found.least) : Json(nullptr));
+  json.put("max", any ? Json(found.most) : Json(nullptr));
+  json.put("mean", any ? Json(found.mean) : Json(nullptr));
+  Json quantiles = Json::array();
+  for (std::size_t i = 0; any && i < kMapShares.size(); ++i) {
+    quantiles.add(Json::array({kMapShares[i], found.quantiles[i]}));
+  }
+  json.put("quantiles", std::move(quantiles));
+}
+
+void add_image(const ImageResult& result, Json& json) {
+  json.put("width", result.width);
+  json.put("height", result.height);
+  json.put("unseen", std::count(result.seen.begin(), result.seen.end(), 0));
+  json.put("min", result.least);
+  json.put("max", result.most);
+  json.put("cut_off", result.cut_off);
+}
+
 void add_members(const PictureReport& report, const Task& task, const TaskResult& result,
                  Json& json) {
   if (const auto* detections = std::get_if<DetectionResult>(&result)) {
@@ -105,6 +132,10 @@ void add_members(const PictureReport& report, const Task& task, const TaskResult
     add_landmarks(*landmarks, json);
   } else if (const auto* classes = std::get_if<ClassificationResult>(&result)) {
     add_classes(*classes, json);
+  } else if (const auto* map = std::get_if<MapResult>(&result)) {
+    add_map(std::get<MapTask>(task.what), *map, json);
+  } else if (const auto* image = std::get_if<ImageResult>(&result)) {
+    add_image(*image, json);
   } else {
     json.put("values", std::get<EmbeddingResult>(result).values);
     if (report.cosine) json.put("cosine", *report.cosine);
@@ -112,6 +143,18 @@ void add_members(const PictureReport& report, const Task& task, const TaskResult
 }
 
 }  // namespace
+
+void put_files(const PictureReport& report, Json& json) {
+  if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
+  if (!report.map) return;
+  const SavedMap& map = *report.map;
+  Json saved = Json::object({{"path", map.path.string()}, {"format", map.coding ? "png" : "npy"}});
+  if (map.coding) {
+    saved.put("step", map.coding->step);
+    saved.put("offset", map.coding->offset);
+  }
+  json.put("map", std::move(saved));
+}
 
 Json instance_mask_json(const InstanceMask& mask, const PreprocessReport& picture) {
   const int width = picture.original_width, height = picture.original_height;

@@ -81,6 +81,39 @@ std::string classification_text(const ClassificationResult& result) {
   return text;
 }
 
+std::string map_text(const MapTask& task, const MapResult& result) {
+  const MapStatistics found = map_statistics(result, {kMapShares.begin(), kMapShares.end()});
+  const std::string unit = task.unit.empty() ? "" : " " + task.unit;
+  std::string text = formatted("Map of %dx%d pixels, ", result.width, result.height) +
+                     std::string(map_quantity_name(task.quantity)) + "\n";
+  const auto line = [&](const char* name, double value) {
+    text += formatted("  %-6s  %.6g", name, value) + unit + "\n";
+  };
+  if (found.seen > 0) {
+    line("min", found.least);
+    for (std::size_t i = 0; i < kMapShares.size(); ++i) {
+      line(formatted("%g %%", 100 * kMapShares[i]).c_str(), found.quantiles[i]);
+    }
+    line("max", found.most);
+    line("mean", found.mean);
+  }
+  if (found.seen < result.values.size()) {
+    text += formatted("  %.2f %% of the pixels were cropped, and are not seen\n",
+                      100.0 * static_cast<double>(result.values.size() - found.seen) /
+                          static_cast<double>(result.values.size()));
+  }
+  return text;
+}
+
+std::string image_text(const ImageResult& result) {
+  std::string text = formatted("Image of %dx%d pixels, made of numbers from %.6g to %.6g",
+                               result.width, result.height, result.least, result.most);
+  if (result.cut_off > 0) {
+    text += formatted(", of which %.2f %% are beyond the range and cut off", 100 * result.cut_off);
+  }
+  return text + "\n";
+}
+
 std::string region_text(const SeenRegion& seen) {
   const PictureRegion& region = seen.region;
   std::string text = formatted("Region at %.1f,%.1f of %.1fx%.1f", region.x, region.y, region.width,
@@ -104,6 +137,10 @@ std::string text_of(const PictureReport& report, const Task& task, const TaskRes
   if (const auto* found = std::get_if<ClassificationResult>(&result)) {
     return classification_text(*found);
   }
+  if (const auto* found = std::get_if<MapResult>(&result)) {
+    return map_text(std::get<MapTask>(task.what), *found);
+  }
+  if (const auto* found = std::get_if<ImageResult>(&result)) return image_text(*found);
   std::string text =
       "Embedding of " + counted(std::get<EmbeddingResult>(result).values.size(), "number") + "\n";
   if (report.cosine) text += formatted("Cosine similarity: %.6f\n", *report.cosine);
@@ -130,6 +167,13 @@ std::string summary_of(const PictureReport& report, const TaskResult& result) {
     const ClassificationResult::Class& best = found->classes.front();
     return name_of(best.index, best.label) + formatted(" %.2f", best.probability);
   }
+  if (const auto* found = std::get_if<MapResult>(&result)) {
+    const MapStatistics numbers = map_statistics(*found, {});
+    return formatted("map from %.6g to %.6g", numbers.least, numbers.most);
+  }
+  if (const auto* found = std::get_if<ImageResult>(&result)) {
+    return formatted("image of %dx%d", found->width, found->height);
+  }
   return report.cosine ? formatted("cosine %.4f", *report.cosine) : std::string("embedding");
 }
 
@@ -154,6 +198,15 @@ std::string results_text(const PictureReport& report) {
     text += text_of(report, report.tasks[i], report.results[i]);
   }
   return text;
+}
+
+std::string map_file_text(const SavedMap& map) {
+  std::string text = "Map: " + map.path.string();
+  if (map.coding) {
+    text += formatted(" (0: not seen, else %.9g + %.9g times the stored number)",
+                      map.coding->offset, map.coding->step);
+  }
+  return text + "\n";
 }
 
 std::string results_summary(const PictureReport& report) {

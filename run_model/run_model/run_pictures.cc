@@ -13,6 +13,7 @@
 
 #include <run_model/draw.h>
 #include <run_model/error.h>
+#include <run_model/npy.h>
 #include <run_model/png_file.h>
 #include "base/text.h"
 #include "base/write_file.h"
@@ -29,6 +30,18 @@ namespace {
 namespace fs = std::filesystem;
 
 void draw(const PictureReport& report, Image& image, const fs::path& path) {
+  // What a network makes in its own size has no place on the picture.
+  const bool other_size =
+      std::any_of(report.results.begin(), report.results.end(), [](const TaskResult& result) {
+        const auto* made = std::get_if<ImageResult>(&result);
+        return made != nullptr && made->seen.empty();
+      });
+  if (other_size && report.results.size() > 1) {
+    throw Error(
+        ErrorKind::kUsage,
+        "--draw cannot put an image of the network's own size on a picture with other results",
+        "give the image's task \"size\": \"picture\"");
+  }
   for (std::size_t i = 0; i < report.results.size(); ++i) {
     draw_result(image, report.tasks[i], report.results[i]);
   }
@@ -45,6 +58,25 @@ void save_mask(const PictureReport& report, const fs::path& path) {
     }
   }
   throw Error(ErrorKind::kUsage, "--save-mask is for models with a segmentation",
+              "the tasks of this one have none");
+}
+
+// The first map.
+std::optional<SavedMap> save_map(const PictureReport& report, const fs::path& path, bool png) {
+  if (report.in_regions && report.results.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const auto* map = std::get_if<MapResult>(&report.results[i]);
+    if (map == nullptr) continue;
+    if (png) {
+      const auto& task = std::get<MapTask>(report.tasks[i].what);
+      return SavedMap{path, write_map_png(path, task, *map)};
+    }
+    const Tensor numbers = Tensor::empty({map->height, map->width}, DLDataType{kDLFloat, 32, 1});
+    std::copy(map->values.begin(), map->values.end(), numbers.elements<float>().begin());
+    write_npy(path, numbers);
+    return SavedMap{path, std::nullopt};
+  }
+  throw Error(ErrorKind::kUsage, "--save-map is for models with a map of numbers",
               "the tasks of this one have none");
 }
 
@@ -109,10 +141,11 @@ class PictureList {
   std::size_t position_ = 0;
 };
 
-// Files in the folder of --draw or --save-mask, by the pictures' names.
+// Files in the folder of --draw, --save-mask or --save-map, by the pictures' names.
 class OutputFolder {
  public:
-  explicit OutputFolder(fs::path folder) : folder_(std::move(folder)) {
+  explicit OutputFolder(fs::path folder, std::string ending = ".png")
+      : folder_(std::move(folder)), ending_(std::move(ending)) {
     if (folder_.empty()) return;
     std::error_code error;
     fs::create_directories(folder_, error);
@@ -127,14 +160,15 @@ class OutputFolder {
   // a.png for a.jpg, and a-2.png for the second of that name.
   fs::path file_for(const fs::path& picture) {
     const std::string stem = picture.stem().string();
-    std::string name = stem + ".png";
+    std::string name = stem + ending_;
     for (int i = 2; !taken_.insert(name).second; ++i)
-      name = stem + "-" + std::to_string(i) + ".png";
+      name = stem + "-" + std::to_string(i) + ending_;
     return folder_ / name;
   }
 
  private:
   fs::path folder_;
+  std::string ending_;
   std::set<std::string> taken_;
 };
 
@@ -153,7 +187,7 @@ Json line_json(const PictureReport& report) {
     if (report.in_regions) json.put("regions", regions_json(report));
     json.put("results", results_json(report));
   }
-  if (!report.drawn.empty()) json.put("drawn", report.drawn.string());
+  put_files(report, json);
   const Timing& timing = report.run.timing;
   json.put("timing", Json::object({{"decode", timing.decode},
                                    {"preprocess", timing.preprocess},
@@ -177,6 +211,9 @@ PictureReport run_picture(const Settings& settings) {
   Picture picture;
   PictureReport report = runner.run(settings.image, true, &picture);
   if (!settings.save_mask.empty()) save_mask(report, settings.save_mask);
+  if (!settings.save_map.empty()) {
+    report.map = save_map(report, settings.save_map, settings.map_png);
+  }
   if (!settings.draw.empty()) {
     draw(report, picture.image, settings.draw);
     report.drawn = settings.draw;
@@ -193,6 +230,7 @@ int run_pictures(const Settings& settings) {
   PictureRunner runner(settings);
   PictureList pictures(settings.image);
   OutputFolder drawn(settings.draw), masks(settings.save_mask);
+  OutputFolder maps(settings.save_map, settings.map_png ? ".png" : ".npy");
   PlannedStarts starts(settings.measure.fps);
   CocoFile coco;
   std::size_t done = 0, failed = 0;
@@ -212,6 +250,7 @@ int run_pictures(const Settings& settings) {
       continue;
     }
     if (masks.wanted()) save_mask(report, masks.file_for(path));
+    if (maps.wanted()) report.map = save_map(report, maps.file_for(path), settings.map_png);
     if (drawn.wanted()) {
       report.drawn = drawn.file_for(path);
       draw(report, picture.image, report.drawn);

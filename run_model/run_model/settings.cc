@@ -107,14 +107,15 @@ void refuse_empty(const char* flag) {
 }
 
 void read_task_flags(Settings& settings) {
-  for (const char* name :
-       {"task", "draw", "save_mask", "coco", "compare_with", "given_outputs", "detector"}) {
+  for (const char* name : {"task", "draw", "save_mask", "save_map", "coco", "compare_with",
+                           "given_outputs", "detector"}) {
     refuse_empty(name);
     settings.needs_task = settings.needs_task || flag_is_set(name);
   }
   settings.task = run_flags.task;
   settings.draw = run_flags.draw;
   settings.save_mask = run_flags.save_mask;
+  settings.save_map = run_flags.save_map;
   settings.coco = run_flags.coco;
   settings.compare_with = run_flags.compare_with;
   settings.given_outputs = run_flags.given_outputs;
@@ -132,6 +133,28 @@ void read_task_flags(Settings& settings) {
     if (!(*settings.score_threshold >= 0 && *settings.score_threshold <= 1)) {
       refuse("--score-threshold is not from 0 to 1");
     }
+  }
+}
+
+// Of one picture the file's ending says what it becomes.
+void read_map_format(Settings& settings, bool many) {
+  const std::string& format = run_flags.map_format;
+  if (many) {
+    if (flag_is_set("map_format") && !flag_is_set("save_map")) {
+      refuse("--map-format has a meaning with --save-map only");
+    }
+    if (!format.empty() && format != "npy" && format != "png") {
+      refuse("--map-format is " + in_quotes(format) + ", expected npy or png");
+    }
+    settings.map_png = format == "png";
+    return;
+  }
+  refuse_flags({"map_format"}, "with one picture, where the ending of --save-map's file says it");
+  if (settings.save_map.empty()) return;
+  settings.map_png = settings.save_map.extension() == ".png";
+  if (!settings.map_png && settings.save_map.extension() != ".npy") {
+    refuse("--save-map is " + in_quotes(settings.save_map.string()) +
+           ", expected a name that ends in .npy or .png");
   }
 }
 
@@ -161,7 +184,9 @@ void read_picture_arguments(const std::vector<std::string>& positional, Settings
   settings.image = positional[2];
   if (positional.size() == 5) settings.input_name = positional[4];
   read_task_flags(settings);
-  if (settings.image == "-" || is_folder(settings.image)) {
+  const bool many = settings.image == "-" || is_folder(settings.image);
+  read_map_format(settings, many);
+  if (many) {
     read_many_pictures(settings);
   } else if (!settings.given_outputs.empty()) {
     refuse_flags(
@@ -188,8 +213,8 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
   if (positional.size() > 2) {
     refuse("there is no use for the argument " + in_quotes(positional[2]) + " beside --inputs");
   }
-  refuse_flags({"task", "score_threshold", "draw", "save_mask", "coco", "compare_with",
-                "given_outputs", "region", "detector"},
+  refuse_flags({"task", "score_threshold", "draw", "save_mask", "save_map", "map_format", "coco",
+                "compare_with", "given_outputs", "region", "detector"},
                "without a picture");
   refuse_flags({"normalize", "rgb", "bgr", "mean", "std", "mean_order", "resizer", "jpeg_decoder",
                 "fit", "resize", "crop", "layout", "topk", "dump_input"},
@@ -201,6 +226,7 @@ void read_tensor_arguments(const std::vector<std::string>& positional, Settings&
 void refuse_model_flags(const std::string& where) {
   refuse_flags({"task",          "score_threshold",
                 "draw",          "save_mask",
+                "save_map",      "map_format",
                 "coco",          "compare_with",
                 "given_outputs", "region",
                 "detector",      "normalize",

@@ -55,7 +55,8 @@ struct Settings {
   std::filesystem::path task;                       // --task
   bool needs_task = false;                          // a flag has a meaning with one only
   std::optional<double> score_threshold;
-  std::filesystem::path draw, save_mask, coco;
+  std::filesystem::path draw, save_mask, save_map, coco;
+  bool map_png = false;  // what save_map is; false: .npy
   std::filesystem::path compare_with, given_outputs;
   std::optional<PictureRegion> region;  // --region
   std::string detector;                 // --detector

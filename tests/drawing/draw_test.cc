@@ -2,13 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <run_model/decode.h>
 #include <run_model/png_file.h>
+#include "base/file.h"
 #include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
@@ -114,6 +118,103 @@ TEST(DrawTest, WritesPngFiles) {
   EXPECT_TRUE(is_color(mask.image, 2, 0, {128, 128, 128}));
   EXPECT_TRUE(
       throws_error([&] { write_png("/dev/full", image); }, ErrorKind::kFile, "free some space"));
+}
+
+const char* const kDepth = R"({"kind": "map", "output": 0, "quantity": "depth", "unit": "m"})";
+const char* const kOtherMap = R"({"kind": "map", "output": 0, "quantity": "other"})";
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Matplotlib's inferno at 0, 50, 128, 200 and 255.
+TEST(DrawTest, MapsHaveInfernosColoursAndWhatIsNearIsLight) {
+  MapResult map{256, 1, std::vector<float>(256)};
+  for (std::size_t i = 0; i < 256; ++i) map.values[i] = static_cast<float>(i) * 1.02F - 2.601F;
+  // So that the hundredth parts at both ends are as they would be.
+  Image image = grey_image(256, 1);
+  draw_result(image, task(kOtherMap), map);
+  constexpr unsigned char kExpected[][4]{{50, 64, 10, 103}, {128, 188, 55, 84}, {200, 251, 157, 7}};
+  for (const auto& [x, red, green, blue] : kExpected) {
+    const std::uint8_t* pixel = image.row(0) + std::ptrdiff_t{x} * 3;
+    EXPECT_NEAR(pixel[0], red, 4) << int{x};
+    EXPECT_NEAR(pixel[1], green, 4) << int{x};
+    EXPECT_NEAR(pixel[2], blue, 4) << int{x};
+  }
+  EXPECT_TRUE(is_color(image, 0, 0, {0, 0, 4}));
+  EXPECT_TRUE(is_color(image, 255, 0, {252, 255, 164}));
+  draw_result(image, task(kDepth), map);
+  EXPECT_TRUE(is_color(image, 0, 0, {252, 255, 164}));
+  map.values.assign(256, kNan);
+  map.values[0] = 1;
+  draw_result(image = grey_image(256, 1), task(kDepth), map);
+  EXPECT_TRUE(is_color(image, 1, 0, {100, 100, 100}));
+  EXPECT_FALSE(is_color(image, 0, 0, {100, 100, 100}));
+  Image other = grey_image(2, 1);
+  EXPECT_TRUE(throws_error([&] { draw_result(other, task(kDepth), map); }, ErrorKind::kMismatch,
+                           "the map is not of the picture"));
+}
+
+TEST(DrawTest, AnImageTakesThePicturesPlaceWhereItWasSeen) {
+  const Task what = task(R"({"kind": "image", "output": 0, "layout": "NCHW",
+    "color_order": "RGB", "range": [0, 1]})");
+  ImageResult result{2, 1, {1, 2, 3, 4, 5, 6}, {0, 1}};
+  Image image = grey_image(2, 1);
+  draw_result(image, what, result);
+  EXPECT_TRUE(is_color(image, 0, 0, {100, 100, 100}));
+  EXPECT_TRUE(is_color(image, 1, 0, {4, 5, 6}));
+  Image smaller = grey_image(1, 1);
+  EXPECT_TRUE(throws_error([&] { draw_result(smaller, what, result); }, ErrorKind::kMismatch,
+                           "the image is not of the picture"));
+  result.seen.clear();
+  draw_result(smaller, what, result);
+  ASSERT_EQ(smaller.width(), 2);
+  EXPECT_TRUE(is_color(smaller, 0, 0, {1, 2, 3}));
+}
+
+// One row, of which each byte but the first is a difference from the one two before it.
+std::vector<unsigned> stored_row(const std::filesystem::path& file, std::size_t width) {
+  const std::vector<std::byte> bytes = read_file(file, 1 << 20, "a map");
+  constexpr std::size_t kData =
+      8 + 25 + 8;  // behind the signature, the header, a length and a name
+  std::vector<unsigned char> row(1 + 2 * width);
+  uLongf length = row.size();
+  EXPECT_EQ(uncompress(row.data(), &length, reinterpret_cast<const Bytef*>(bytes.data()) + kData,
+                       static_cast<uLong>(bytes.size() - kData)),
+            Z_OK);
+  EXPECT_EQ(length, row.size());
+  for (std::size_t i = 3; i < row.size(); ++i) row[i] = (row[i] + row[i - 2]) & 0xFF;
+  std::vector<unsigned> numbers;
+  for (std::size_t i = 1; i < row.size(); i += 2) numbers.push_back(row[i] * 256U + row[i + 1]);
+  return numbers;
+}
+
+TEST(DrawTest, MapsAsPngSayWhatTheirNumbersStandFor) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "map.png";
+  const auto written = [&](const char* of, const std::vector<float>& values) {
+    const MapResult map{static_cast<int>(values.size()), 1, values};
+    return write_map_png(file, std::get<MapTask>(task(of).what), map);
+  };
+  const MapCoding metres = written(kDepth, {1.5F, kNan, 0.0F, 65.5F});
+  EXPECT_EQ(metres.step, 0.001);
+  EXPECT_EQ(metres.offset, 0.0);
+  EXPECT_THAT(stored_row(file, 4), testing::ElementsAre(1500, 0, 1, 65500));
+  const Picture shown = load_picture(file.string());
+  EXPECT_EQ(shown.channels, 1);
+  EXPECT_TRUE(is_color(shown.image, 1, 0, {0, 0, 0}));
+  EXPECT_NEAR(shown.image.data()[9], 255, 1);
+
+  for (const char* what : {kDepth, kOtherMap}) {
+    const std::vector<float> far{10.0F, kNan, 300.0F, 70.25F};
+    const MapCoding spread = written(what, far);
+    const std::vector<unsigned> row = stored_row(file, 4);
+    EXPECT_EQ(row[0], 1U);
+    EXPECT_EQ(row[1], 0U);
+    EXPECT_EQ(row[2], 65535U);
+    for (const std::size_t i : {0, 2, 3}) {
+      EXPECT_NEAR(spread.offset + spread.step * row[i], far[i], spread.step / 2 + 1e-9) << i;
+    }
+  }
+  const MapCoding flat = written(kOtherMap, {-7.0F});
+  EXPECT_EQ(flat.offset + flat.step * stored_row(file, 1)[0], -7.0);
 }
 
 }  // namespace

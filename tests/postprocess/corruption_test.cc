@@ -27,6 +27,17 @@ void check_result(const TaskResult& result) {
       ASSERT_TRUE(found < map->class_count || found == SegmentationResult::kUnseen);
     }
     coco_run_lengths(*map);
+  } else if (const auto* numbers = std::get_if<MapResult>(&result)) {
+    for (const float value : numbers->values) ASSERT_FALSE(std::isinf(value));
+    const MapStatistics found = map_statistics(*numbers, {0.25, 0.75});
+    ASSERT_LE(found.least, found.most);
+    ASSERT_LE(found.quantiles[0], found.quantiles[1]);
+  } else if (const auto* image = std::get_if<ImageResult>(&result)) {
+    const auto pixels =
+        static_cast<std::size_t>(image->width) * static_cast<std::size_t>(image->height);
+    ASSERT_EQ(image->pixels.size(), 3 * pixels);
+    ASSERT_TRUE(image->seen.empty() || image->seen.size() == pixels);
+    ASSERT_TRUE(image->cut_off >= 0 && image->cut_off <= 1);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -75,6 +76,40 @@ void compare_points(const LandmarksResult& result, const json& expected) {
   }
 }
 
+void compare_maps(const MapResult& result, const json& expected) {
+  const json& values = expected.at("values");
+  ASSERT_EQ(result.values.size(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(std::isnan(result.values[i]), values[i].is_null()) << "pixel " << i;
+    if (!values[i].is_null()) {
+      ASSERT_NEAR(result.values[i], values[i].get<double>(), 1e-4) << "pixel " << i;
+    }
+  }
+  const MapStatistics found = map_statistics(result, {0.05, 0.25, 0.5, 0.75, 0.95});
+  for (std::size_t i = 0; i < found.quantiles.size(); ++i) {
+    EXPECT_NEAR(found.quantiles[i], expected.at("quantiles")[i].get<double>(), 1e-4);
+  }
+  EXPECT_NEAR(found.least, expected.at("least").get<double>(), 1e-4);
+  EXPECT_NEAR(found.most, expected.at("most").get<double>(), 1e-4);
+  EXPECT_NEAR(found.mean, expected.at("mean").get<double>(), 1e-4);
+}
+
+void compare_images(const ImageResult& result, const json& expected) {
+  ASSERT_EQ(result.width, expected.at("width").get<int>());
+  ASSERT_EQ(result.height, expected.at("height").get<int>());
+  const auto pixels = expected.at("pixels").get<std::vector<int>>();
+  ASSERT_EQ(result.pixels.size(), pixels.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    ASSERT_NEAR(result.pixels[i], pixels[i], 1) << "byte " << i;
+    if (result.pixels[i] != pixels[i]) ++different;
+  }
+  // The reference computes halves in double precision.
+  EXPECT_LE(different, pixels.size() / 100);
+  EXPECT_NEAR(result.least, expected.at("least").get<double>(), 1e-5);
+  EXPECT_NEAR(result.most, expected.at("most").get<double>(), 1e-5);
+}
+
 TEST(PostprocessGoldenTest, ResultsAreThoseOfOthers) {
   ASSERT_GT(golden().size(), 10U);
   for (const json& item : golden()) {
@@ -87,6 +122,10 @@ TEST(PostprocessGoldenTest, ResultsAreThoseOfOthers) {
       compare_detections(*detections, item.at("expected"), picture);
     } else if (const auto* landmarks = std::get_if<LandmarksResult>(&result)) {
       compare_points(*landmarks, item.at("expected"));
+    } else if (const auto* map = std::get_if<MapResult>(&result)) {
+      compare_maps(*map, item.at("expected"));
+    } else if (const auto* image = std::get_if<ImageResult>(&result)) {
+      compare_images(*image, item.at("expected"));
     } else {
       compare_masks(std::get<SegmentationResult>(result), item.at("expected"));
     }

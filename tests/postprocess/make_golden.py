@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/postprocess/data/golden.json: what others make of the same tensors.
 
-Needs torch and torchvision (made with 2.15.0 and 0.29.2); torchvision's SSD, its nms and
-interpolate() are called as they are, MediaPipe's decoding and weighted suppression, YOLO's codings,
-Ultralytics' oriented boxes and COCO's run lengths are written in golden_cases/ from their published
-definitions, in NumPy.  New cases are last, so that those before them stay the same.
+Needs torch, torchvision and transformers (made with 2.15.0, 0.29.2 and 5.23.0); torchvision's SSD,
+its nms, torch's interpolate() and transformers' post-processing of depth are called as they are,
+MediaPipe's decoding and weighted suppression, YOLO's codings, CenterNet's, Ultralytics' oriented
+boxes and COCO's run lengths are written in golden_cases/ from their published definitions, in
+NumPy.  New cases are last, so that those before them stay the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from golden_cases.anchors import (
     torchvision_retinanet,
     torchvision_ssd,
 )
-from golden_cases.maps import heatmaps, segmentation
+from golden_cases.images import depth, depth_crop, image
+from golden_cases.maps import centers, heatmaps, segmentation
 from golden_cases.ready import detr, ready_boxes, rt_detr
 from golden_cases.yolo import instance_masks, yoeo_rows, yolo_heads, yolo_v8, yolox
 
@@ -39,7 +41,11 @@ def main() -> None:
              detr(random), torchvision_retinanet(random), torchvision_fcos(random), nanodet(random),
              rt_detr(random), heatmaps(random, "NCHW"), heatmaps(random, "NHWC"),
              oriented.ultralytics(random), oriented.by_area(random, "boxes"),
-             oriented.by_area(random, "box-rows")]
+             oriented.by_area(random, "box-rows"),
+             centers(random, "NCHW", "sigmoid", True), centers(random, "NHWC", "none", False),
+             depth(random, "bicubic"), depth(random, "bilinear"), depth_crop(random),
+             image(random, "NCHW", "RGB", "output"), image(random, "NHWC", "BGR", "picture"),
+             image(random, "NHWC", "GRAY", "output")]
     for item in cases:
         assert item["expected"], item["name"]
         print(item["name"], len(item["expected"]))

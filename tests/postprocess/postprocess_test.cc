@@ -10,6 +10,7 @@
 
 #include <run_model/error.h>
 #include "tests/has_elements.h"
+#include "tests/postprocess/outputs.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
@@ -20,15 +21,6 @@ using ::testing::IsEmpty;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-NetworkOutput output(const std::string& name, std::vector<std::int64_t> shape,
-                     const std::vector<float>& values) {
-  NetworkOutput result;
-  result.name = name;
-  result.tensor = Tensor::empty(std::move(shape), DLDataType{kDLFloat, 32, 1});
-  std::copy(values.begin(), values.end(), result.tensor.elements<float>().begin());
-  return result;
-}
 
 template <typename T>
 NetworkOutput stored(const std::string& name, std::vector<std::int64_t> shape, DLDataType type,

@@ -37,6 +37,10 @@ TURNED = {"kind": "detection", "form": "boxes", "boxes": "b", "scores": "s", "un
           "box_format": "cxcywh", "score_threshold": 0.1,
           "angle": {"unit": "radians", "direction": "clockwise"},
           "nms": {"iou": 0.5, "overlap": "probabilistic", "mode": "fast", "per_class": True}}
+CENTERS = {"kind": "detection", "form": "centers", "heatmap": 0, "sizes": 1, "layout": "NCHW",
+           "order": "xy", "size_unit": "cells", "activation": "sigmoid", "score_threshold": 0.3}
+DEPTH = {"kind": "map", "output": 0, "quantity": "depth", "unit": "m", "resample": "bicubic"}
+STYLE = {"kind": "image", "output": 0, "layout": "NCHW", "color_order": "RGB", "range": [0, 255]}
 BINARY = {"kind": "classification", "output": 0, "binary": True, "activation": "sigmoid"}
 
 
@@ -47,7 +51,7 @@ def refused(call, *arguments) -> ToolError:
 
 
 @pytest.mark.parametrize("task", [FACE, ROWS, HEADS, BOXES, DISTANCES, TURNED, MASK, MAPS, POINTS,
-                                  BINARY,
+                                  BINARY, CENTERS, DEPTH, STYLE,
                                   {"kind": "embedding", "output": "e"}])
 def test_a_description_is_taken_alone_in_a_list_and_in_an_object(task):
     assert check_tasks(task, "t") == check_tasks([task], "t") == check_tasks(
@@ -97,7 +101,14 @@ CHANGES = [
     (TURNED, "nms", {"iou": 0.5, "per_class": True}),
     (TURNED, "nms", {"iou": 0.5, "per_class": True, "overlap": "area", "mode": "weighted"}),
     (BOXES, "nms", {"iou": 0.5, "per_class": True, "overlap": "area"}),
-    (HEADS, "angle", {"unit": "radians", "direction": "clockwise"})]
+    (HEADS, "angle", {"unit": "radians", "direction": "clockwise"}),
+    (CENTERS, "keypoints", {"count": 2}), (CENTERS, "classes_per_box", "best"),
+    (CENTERS, "activation", "softmax"), (CENTERS, "order", "DELETE"), (CENTERS, "sizes", "DELETE"),
+    (DEPTH, "quantity", "distance"), (DEPTH, "unit", ""), (DEPTH, "scale", 0),
+    (DEPTH, "resample", "cubic"), (DEPTH, "labels", ["near"]), (STYLE, "range", [1, 1]),
+    (STYLE, "range", [0, 1, 2]), (STYLE, "range", [[0, 1]]), (STYLE, "range", [0, 1e9]),
+    ({**STYLE, "color_order": "GRAY"}, "range", [[0, 1]] * 3), (STYLE, "color_order", "rgb"),
+    (STYLE, "size", "input"), (STYLE, "layout", "DELETE")]
 
 
 TURN = {"start": 0, "end": 1, "target": 90}
@@ -149,6 +160,9 @@ def test_what_fits():
     check_fit([TURNED], [Output("b", (1, 100, 5)), Output("s", (1, 100, 15))], "m")
     check_fit([MASK], [Output("y", (1, 16, 16, 1))], "m")
     check_fit([MAPS], [Output("y", (1, 21, 16, 16))], "m")
+    check_fit([CENTERS], [Output("hm", (1, 80, 128, 128)), Output("wh", (1, 2, 128, 128))], "m")
+    check_fit([DEPTH], [Output("y", (1, 384, 384))], "m")
+    check_fit([STYLE], [Output("y", (1, 3, 224, None))], "m")
     check_fit([POINTS], [Output("y", (1, 1, 1, 15))], "m")
 
 
@@ -165,6 +179,11 @@ MISFITS = [
     (TURNED, [Output("b", (10, 4)), Output("s", (10,))], "rows of 5"),
     (MASK, [Output("y", (1, 21, 16, 16))], "one map"),
     (MAPS, [Output("y", (1, 1, 16, 16))], "the form mask"),
+    (CENTERS, [Output("hm", (1, 80, 128, 128)), Output("wh", (1, 2, 64, 64))], "as large as"),
+    ({**CENTERS, "labels": ["a"]}, [Output("hm", (1, 80, 9, 9)), Output("wh", (1, 2, 9, 9))],
+     "80 classes, and there are 1 labels"),
+    (DEPTH, [Output("y", (1, 3, 8, 8))], "one number for each pixel"),
+    (STYLE, [Output("y", (1, 8, 8, 3))], "3 channels (NCHW)"),
     (POINTS, [Output("y", (1, 10))], "3 numbers for each of 4 or more"),
     ({**POINTS, "connections": [[0, 4]]}, [Output("y", (1, 12))], "point 4"),
     ({**POINTS, "output": 1}, [Output("y", (1, 12))], "no output 1"),

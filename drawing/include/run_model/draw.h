@@ -11,8 +11,11 @@ namespace run_model {
 // fixed palette, landmarks with the lines between them. Of a mask or of several classes, class 0
 // stays as it is where it is the background: of a mask always, else where the first label says so
 // ("background", "_background_", "__background__", "unlabeled"). The most likely class of a
-// classification is written into the left top corner. Nothing is drawn for an embedding. `image`
-// has to be the picture that the result is of.
+// classification is written into the left top corner. A map of numbers covers the picture in the
+// colours of Matplotlib's "inferno", what is near or large in the light ones, between
+// the numbers that one of a hundred pixels are below and above; an image takes the picture's place,
+// but where an image of the picture's pixels has not seen it. Nothing is drawn for an embedding.
+// `image` has to be the picture that the result is of. Throws Error(kMismatch) where it is not.
 void draw_result(Image& image, const Task& task, const TaskResult& result);
 
 struct Color {

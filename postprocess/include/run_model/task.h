@@ -12,11 +12,21 @@
 #include <variant>
 #include <vector>
 
+#include <run_model/preprocessing.h>
+
 namespace run_model {
 
-enum class TaskKind { kClassification, kDetection, kSegmentation, kLandmarks, kEmbedding };
+enum class TaskKind {
+  kClassification,
+  kDetection,
+  kSegmentation,
+  kLandmarks,
+  kEmbedding,
+  kMap,
+  kImage,
+};
 
-// "classification", "detection", "segmentation", "landmarks" or "embedding".
+// "classification", "detection", "segmentation", "landmarks", "embedding", "map" or "image".
 std::string_view task_kind_name(TaskKind kind);
 
 // An output of the network, by name or by number.
@@ -119,6 +129,15 @@ struct DistancesForm {
   std::size_t classes = 0;                       // 0: all numbers of a row from score_offset on
 };
 
+// Maps of which each peak is the centre of a box, and what the box is at that place: CenterNet.
+struct CentersForm {
+  OutputChoice heatmap, sizes;
+  std::optional<OutputChoice> offsets;  // none: centres are the middles of cells
+  bool channels_last = false;
+  bool y_first = false;   // of sizes and offsets
+  bool in_cells = false;  // the sizes; false: in pixels
+};
+
 // Boxes that are decoded, and maybe suppressed.
 struct BoxesForm {
   OutputChoice boxes, scores;
@@ -160,7 +179,9 @@ struct BoxAngle {
 };
 
 struct DetectionTask {
-  std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm, DistancesForm> form;
+  std::variant<SsdForm, YoloRowsForm, YoloHeadsForm, BoxesForm, BoxRowsForm, DistancesForm,
+               CentersForm>
+      form;
   BoxFormat box_format = BoxFormat::kCxcywh;  // of rows and ready boxes
   Units units = Units::kPixels;
   Activation activation = Activation::kNone;
@@ -221,6 +242,36 @@ struct EmbeddingTask {
   OutputChoice output;
 };
 
+// What a map's numbers say: how far away each pixel is, something that grows as it comes nearer (up
+// to an unknown scale and shift, as MiDaS has it), or anything else.
+enum class MapQuantity { kDepth, kInverseDepth, kOther };
+
+// kBicubic is torch's interpolate(): cubic convolution with a = -0.75.
+enum class MapResampling { kNearest, kBilinear, kBicubic };
+
+// "depth", "inverse-depth" or "other".
+std::string_view map_quantity_name(MapQuantity quantity);
+
+// One number for each pixel.
+struct MapTask {
+  OutputChoice output;
+  MapQuantity quantity = MapQuantity::kOther;
+  std::string unit;    // "m"; empty: none
+  double scale = 1.0;  // of the network's numbers, to that unit
+  MapResampling resampling = MapResampling::kBilinear;
+};
+
+// A picture: super-resolution, styles, less noise.
+struct ImageTask {
+  OutputChoice output;
+  bool channels_last = false;
+  ColorOrder color_order = ColorOrder::kRgb;
+  // By channel, in the network's order: what is black, and what is white. Of kGray the first
+  // counts.
+  std::array<std::array<double, 2>, 3> range{{{0.0, 1.0}, {0.0, 1.0}, {0.0, 1.0}}};
+  bool of_picture = false;  // resampled to the picture's pixels; false: the network's own
+};
+
 // From what a detector has found to the region of the picture that another network is to see:
 // MediaPipe's DetectionsToRectsCalculator and RectTransformationCalculator.
 struct RegionRule {
@@ -243,7 +294,8 @@ struct RegionRule {
 };
 
 struct Task {
-  std::variant<ClassificationTask, DetectionTask, SegmentationTask, LandmarksTask, EmbeddingTask>
+  std::variant<ClassificationTask, DetectionTask, SegmentationTask, LandmarksTask, EmbeddingTask,
+               MapTask, ImageTask>
       what;
   std::vector<std::string> labels;   // of classes or points; empty: none
   std::optional<RegionRule> region;  // where another network finds what this one looks at

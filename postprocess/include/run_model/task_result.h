@@ -90,8 +90,34 @@ struct EmbeddingResult {
   std::vector<double> values;
 };
 
+struct MapResult {
+  int width = 0, height = 0;  // the picture's
+  // Row by row, in the task's unit; NaN for pixels that the network has not seen.
+  std::vector<float> values;
+};
+
+struct ImageResult {
+  int width = 0, height = 0;
+  std::vector<std::uint8_t> pixels;  // row by row, R, G, B
+  // Of the picture's pixels, 1 for each that the network has seen; empty: all, or the image has the
+  // network's own pixels.
+  std::vector<std::uint8_t> seen;
+  double least = 0.0, most = 0.0;  // of the network's numbers, before they were cut off
+  double cut_off = 0.0;            // the share of them that was beyond the range
+};
+
 using TaskResult = std::variant<ClassificationResult, DetectionResult, SegmentationResult,
-                                LandmarksResult, EmbeddingResult>;
+                                LandmarksResult, EmbeddingResult, MapResult, ImageResult>;
+
+// The numbers of all pixels that were seen; without any, `seen` is 0 and so is the rest.
+struct MapStatistics {
+  std::size_t seen = 0;
+  double least = 0.0, most = 0.0, mean = 0.0;
+  std::vector<double> quantiles;  // of the shares asked for, between the nearest two by weight
+};
+
+// `shares` from 0 to 1, ascending.
+MapStatistics map_statistics(const MapResult& map, const std::vector<double>& shares);
 
 // The pixels of each class as run lengths in COCO's compressed form, column by column, which
 // pycocotools.mask.decode takes with "size": [height, width]. By class; empty for one that has no

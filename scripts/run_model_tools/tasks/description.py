@@ -7,7 +7,7 @@ from typing import Any
 from run_model_tools.tasks.detection import ACTIVATIONS, UNITS, check_detection, output_field
 from run_model_tools.tasks.fields import Field
 
-KINDS = ("classification", "detection", "segmentation", "landmarks", "embedding")
+KINDS = ("classification", "detection", "segmentation", "landmarks", "embedding", "map", "image")
 POINT_COLUMNS = ("x", "y", "z", "score", "visibility", "presence", "other")
 _MOST_TASKS = 16
 _MOST_LABELS = 100_000
@@ -35,10 +35,13 @@ def _check_labels(labels: Field) -> None:
     if not 1 <= len(labels.items()) <= _MOST_LABELS:
         labels.fail(f"has {len(labels.items())} labels, where 1 to {_MOST_LABELS} are expected")
     for label in labels.items():
-        text = label.text()
-        if any(ord(c) < 0x20 or ord(c) == 0x7F for c in text) or (
-                len(text.encode()) > _MOST_LABEL_BYTES):
+        if not _is_printable(label.text()):
             label.fail("is no label: it has control characters or more than 1024 bytes")
+
+
+def _is_printable(text: str) -> bool:
+    return len(text.encode()) <= _MOST_LABEL_BYTES and not any(
+        ord(c) < 0x20 or ord(c) == 0x7F for c in text)
 
 
 def _check_region(region: Field) -> None:
@@ -139,6 +142,39 @@ def _check_embedding(task: Field) -> None:
     output_field(task.member("output"))
 
 
+def _check_map(task: Field) -> None:
+    task.refuse_others(("kind", "output", "quantity", "unit", "scale", "resample", "region"))
+    output_field(task.member("output"))
+    task.member("quantity").one_of("depth", "inverse-depth", "other")
+    unit = task.find("unit")
+    if unit and (not unit.text() or not _is_printable(unit.text())):
+        unit.fail("is no unit: it is empty, has control characters or more than 1024 bytes")
+    task.check(Field.positive, "scale")
+    task.check(lambda field: field.one_of("nearest", "bilinear", "bicubic"), "resample")
+
+
+def _check_image(task: Field) -> None:
+    task.refuse_others(("kind", "output", "layout", "color_order", "range", "size", "region"))
+    output_field(task.member("output"))
+    task.member("layout").one_of("NCHW", "NHWC")
+    order = task.member("color_order").one_of("RGB", "BGR", "GRAY")
+    ends = task.member("range")
+    if not ends.items() or not isinstance(ends.items()[0].value, list):
+        _check_range(ends)
+    elif order == "GRAY":
+        ends.fail("has lists, and a grey picture has one range")
+    else:
+        ends.exactly(3, _check_range)
+    task.check(lambda field: field.one_of("output", "picture"), "size")
+
+
+def _check_range(ends: Field) -> None:
+    ends.exactly(2, Field.number)
+    black, white = ends.value
+    if not (abs(white - black) >= 1e-6 and abs(black) <= 1e6 and abs(white) <= 1e6):
+        ends.fail("is no range: its ends are to be at least 0.000001 apart, and within ±1000000")
+
+
 _CHECKS = {"classification": _check_classification, "detection": check_detection,
            "segmentation": _check_segmentation, "landmarks": _check_landmarks,
-           "embedding": _check_embedding}
+           "embedding": _check_embedding, "map": _check_map, "image": _check_image}

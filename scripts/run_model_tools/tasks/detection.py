@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from run_model_tools.tasks.fields import Field
 
-FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows", "distances")
+FORMS = ("ssd", "yolo-rows", "yolo-heads", "yolo-v8", "boxes", "box-rows", "distances",
+         "centers")
 ACTIVATIONS = ("none", "sigmoid", "softmax")
 UNITS = ("pixels", "normalized")
 BOX_FORMATS = ("xyxy", "yxyx", "xywh", "cxcywh", "cycxhw")
@@ -116,6 +117,20 @@ def _check_distances(task: Field) -> None:
     task.member("activation").one_of(*ACTIVATIONS)
 
 
+def _check_centers(task: Field) -> None:
+    task.refuse_others((*_COMMON, "heatmap", "sizes", "offsets", "layout", "order", "size_unit"))
+    for key in ("heatmap", "sizes"):
+        output_field(task.member(key))
+    task.check(output_field, "offsets")
+    task.member("layout").one_of("NCHW", "NHWC")
+    task.member("order").one_of("xy", "yx")
+    task.member("size_unit").one_of("cells", "pixels")
+    for key in ("keypoints", "classes_per_box"):
+        if key in task.object():
+            task.member(key).fail("has no meaning with the form centers")
+    task.member("activation").one_of("none", "sigmoid")
+
+
 def _check_box_rows(task: Field) -> None:
     task.refuse_others((*_COMMON, "output", "box_format", "units"))
     task.member("box_format").one_of(*BOX_FORMATS)
@@ -124,7 +139,7 @@ def _check_box_rows(task: Field) -> None:
 
 _FORMS = {"ssd": _check_ssd, "yolo-rows": _check_rows, "yolo-heads": _check_heads,
           "yolo-v8": _check_v8, "boxes": _check_boxes, "box-rows": _check_box_rows,
-          "distances": _check_distances}
+          "distances": _check_distances, "centers": _check_centers}
 
 
 def _check_one_output(task: Field) -> None:
@@ -179,8 +194,8 @@ def _check_angle(task: Field, form: str) -> None:
 
 
 def _check_nms(task: Field, form: str) -> None:
-    # Only what may be suppressed already can go without a word about it.
-    if form in ("boxes", "box-rows") and "nms" not in task.object():
+    # Only what may be suppressed already, or is by its form, can go without a word about it.
+    if form in ("boxes", "box-rows", "centers") and "nms" not in task.object():
         return
     nms = task.member("nms")
     if nms.value is None:

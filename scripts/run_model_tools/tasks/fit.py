@@ -204,6 +204,40 @@ class _Fit:
         if self._task.get("centerness") is not None:
             self._output(self._task["centerness"])
 
+    def _detection_centers(self) -> None:
+        heat = self._maps("heatmap", None, "a map of centres for each class")
+        if heat is not None and heat[0] is not None:
+            self._check_labels(self._output(self._task["heatmap"]), heat[0])
+        for key in ("sizes", "offsets"):
+            if self._task.get(key) is None:
+                continue
+            found = self._maps(key, 2, "two maps as large as the heat map's")
+            if heat and found and any(a is not None and b is not None and a != b
+                                      for a, b in zip(heat[1:], found[1:])):
+                self._refuse_shape(self._output(self._task[key]),
+                                   "two maps as large as the heat map's")
+
+    def _maps(self, key: str, channels: int | None,
+              expected: str) -> tuple[int | None, ...] | None:
+        """(channels, height, width), where these are known; channels: how many there have to be."""
+        output, layout = self._output(self._task[key]), self._task["layout"]
+        if output.shape is None:
+            return None
+        shape = output.shape if len(output.shape) == 4 else (1, *output.shape)
+        if len(shape) != 4 or shape[0] not in (None, 1):
+            self._refuse_shape(output, f"{expected} ({layout})")
+        first = shape[3 if layout == "NHWC" else 1]
+        if channels is not None and first not in (None, channels):
+            self._refuse_shape(output, f"{expected} ({layout})")
+        return (first, *(shape[1:3] if layout == "NHWC" else shape[2:4]))
+
+    def _map(self) -> None:
+        self._one_map("one number for each pixel")
+
+    def _image(self) -> None:
+        channels = 1 if self._task["color_order"] == "GRAY" else 3
+        self._maps("output", channels, f"a picture of {channels} channels")
+
     def _segmentation_scores(self) -> None:
         output = self._output(self._task["output"])
         if output.shape is None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from golden_cases.common import back, case, picture, rounded, run_lengths
+from golden_cases.common import back, case, detection, picture, rounded, run_lengths, sigmoid
 
 
 def heatmaps(random: np.random.Generator, layout: str) -> dict[str, Any]:
@@ -54,3 +54,45 @@ def segmentation(random: np.random.Generator, fit: str, channels_last: bool) -> 
             "layout": "NHWC" if channels_last else "NCHW"}
     output = scores.transpose(0, 2, 3, 1) if channels_last else scores
     return case(f"segmentation {fit}", task, {"s": output}, where, expected)
+
+
+def centers(random: np.random.Generator, layout: str, activation: str,
+            with_offsets: bool) -> dict[str, Any]:
+    """ctdet_decode() of CenterNet's src/lib/models/decode.py: _nms(), _topk() of each class and of
+    all, and boxes about the peaks, in cells."""
+    classes, height, width, count, least = 3, 12, 16, 12, 0.3
+    raw = rounded(random, (classes, height, width), 1.5, -1.0)
+    heat = torch.tensor(sigmoid(raw) if activation == "sigmoid" else sigmoid(raw).round(3))
+    sizes = random.uniform(0.5, 6, (2, height, width)).round(2)
+    offsets = random.uniform(0, 1, (2, height, width)).round(2)
+    where = picture(120, 100, 64, 48, "letterbox")
+    highest = torch.nn.functional.max_pool2d(heat[None], (3, 3), stride=1, padding=1)[0]
+    peaks = heat * (highest == heat).double()
+    scores, places = torch.topk(peaks.reshape(classes, -1), count)
+    best, which = torch.topk(scores.reshape(-1), count)
+    expected = []
+    for score, index in zip(best.tolist(), which.tolist()):
+        if score < least:
+            continue
+        place = int(places.reshape(-1)[index])
+        row, column = divmod(place, width)
+        shift = offsets[:, row, column] if with_offsets else (0.5, 0.5)
+        x, y = column + shift[0], row + shift[1]
+        w, h = sizes[:, row, column]
+        box = np.array([x - w / 2, y - h / 2, x + w / 2, y + h / 2]) * 4
+        expected.append(detection(back(box, where), index // count, score))
+    last = layout == "NHWC"
+
+    def out(maps: np.ndarray, swapped: bool = False) -> np.ndarray:
+        maps = maps[::-1] if swapped and last else maps
+        return maps.transpose(1, 2, 0)[None] if last else maps[None]
+
+    outputs = {"hm": out(raw if activation == "sigmoid" else heat.numpy()),
+               "wh": out(sizes, True)}
+    task = {"kind": "detection", "form": "centers", "heatmap": "hm", "sizes": "wh",
+            "layout": layout, "order": "yx" if last else "xy", "size_unit": "cells",
+            "activation": activation, "score_threshold": least, "limit": count}
+    if with_offsets:
+        task["offsets"] = "reg"
+        outputs["reg"] = out(offsets, True)
+    return case(f"centers {layout}", task, outputs, where, expected)

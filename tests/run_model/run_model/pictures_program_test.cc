@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include <run_model/decode.h>
+#include <run_model/npy.h>
 #include <run_model/npz.h>
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
@@ -107,6 +110,58 @@ TEST_F(PicturesProgramTest, BoxesWithAnAngleHaveCorners) {
   EXPECT_EQ(coco.at("segmentation").at(0).size(), 8U);
   EXPECT_NEAR(coco.at("area").get<double>(), 4.8, 1e-5);
   EXPECT_THAT(run(path("red.ppm"), flags).out, HasSubstr("angle 90.0 degrees"));
+}
+
+// What reports say of a map and an image, and the files that they become.
+TEST_F(PicturesProgramTest, MapsAndImagesBecomeFiles) {
+  artifact_.folder().write("maps.json", R"([
+    {"kind": "map", "output": 0, "quantity": "depth", "unit": "m", "resample": "nearest"},
+    {"kind": "image", "output": 0, "layout": "NCHW", "color_order": "GRAY", "range": [0, 4],
+     "size": "picture"}])");
+  artifact_.folder().write("image.json", R"({"kind": "image", "output": 0, "layout": "NCHW",
+    "color_order": "GRAY", "range": [0, 4]})");
+  Tensor map = Tensor::empty({1, 1, 2, 2}, DLDataType{kDLFloat, 32, 1});
+  const std::vector<float> values{1, 2, 3, 6};
+  std::copy(values.begin(), values.end(), map.elements<float>().begin());
+  write_npz(path("map.npz"), std::vector<NamedTensor>{{"output_0", map}});
+  const auto of = [&](const Strings& flags) {
+    Strings all{"--given-outputs", path("map.npz"), "--json"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run(path("red.ppm"), all);
+  };
+  const ProgramResult both = of({"--task", path("maps.json"), "--save-map", path("map.npy"),
+                                 "--draw", path("map_drawn.png")});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const json report = json::parse(both.out);
+  const json &depth = report.at("results").at(0), &image = report.at("results").at(1);
+  EXPECT_EQ(depth.at("quantity"), "depth");
+  EXPECT_EQ(depth.at("unit"), "m");
+  EXPECT_EQ(depth.at("max"), 6.0);
+  EXPECT_EQ(depth.at("quantiles").at(2).at(0), 0.5);
+  EXPECT_EQ(report.at("map"),
+            json::parse(R"({"path": ")" + path("map.npy") + R"(", "format": "npy"})"));
+  const Tensor saved = read_npy(path("map.npy"));
+  // 8 x 6 becomes 5 x 4, of which the left 4 x 4 are used.
+  EXPECT_EQ(saved.shape(), (std::vector<std::int64_t>{6, 8}));
+  EXPECT_EQ(saved.elements<float>()[0], 1.0F);
+  EXPECT_TRUE(std::isnan(saved.elements<float>()[7]));
+  EXPECT_EQ(depth.at("unseen"), 6 * 2);
+  EXPECT_EQ(image.at("width"), 8);
+  EXPECT_EQ(image.at("cut_off"), 0.25);
+  const json png =
+      json::parse(of({"--task", path("maps.json"), "--save-map", path("map.png")}).out);
+  EXPECT_EQ(png.at("map").at("step"), 0.001);
+
+  ASSERT_EQ(of({"--task", path("image.json"), "--draw", path("made.png")}).exit_code, 0);
+  EXPECT_EQ(load_picture(path("made.png")).image.width(), 2);
+  EXPECT_EQ(of({"--task", path("maps.json"), "--save-map", path("map.tiff")}).exit_code, 2);
+  EXPECT_THAT(of({"--task", path("image.json"), "--save-map", path("map.png")}).err,
+              HasSubstr("for models with a map"));
+  artifact_.folder().write("two.json",
+                           R"([{"kind": "image", "output": 0, "layout": "NCHW",
+    "color_order": "GRAY", "range": [0, 4]}, {"kind": "map", "output": 0, "quantity": "other"}])");
+  EXPECT_THAT(of({"--task", path("two.json"), "--draw", path("x.png")}).err,
+              HasSubstr("\"size\": \"picture\""));
 }
 
 TEST_F(PicturesProgramTest, SeesARegionOfThePicture) {
