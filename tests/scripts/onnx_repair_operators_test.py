@@ -59,7 +59,7 @@ def test_recurrent_networks(op, gates, direction, extra):
 
 
 @pytest.mark.parametrize("pads, ceil, dilations, count", [
-    ([1, 0, 2, 1], 0, [1, 1], 0), ([1, 0, 1, 0], 1, [1, 1], 0), ([0, 0, 0, 0], 1, [1, 1], 1),
+    ([1, 0, 2, 1], 0, [1, 1], 0), ([1, 0, 1, 0], 1, [1, 1], 0), ([0, 0, 0, 0], 1, [1, 1], 0),
     ([1, 1, 1, 1], 0, [2, 1], 1)])
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
 def test_poolings(op, pads, ceil, dilations, count):
@@ -81,6 +81,19 @@ def test_windows_that_begin_behind_the_picture_do_not_count(attrs, shape, who,
     rows, columns = attrs["strides"]
     assert (have.shape, by) == (shape, who)
     np.testing.assert_array_equal(have, inputs["i0"][..., ::rows, ::columns])
+
+
+@pytest.mark.parametrize("attrs, last", [
+    ({}, 7.5), ({"pads": [1, 1]}, 4.0), ({"dilations": [2]}, 6.0),
+    ({"pads": [0, 1], "auto_pad": "NOTSET"}, 5.0)])
+def test_what_rounding_up_adds_counts_for_no_mean(attrs, last, tmp_path):
+    """By hand, and so say PyTorch and ONNX Runtime from 1.21 on; 1.20 divides by the whole window."""
+    row = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 8)
+    model, inputs = one("AveragePool", [row], opset=19, kernel_shape=[3], strides=[2], ceil_mode=1,
+                        count_include_pad=1, **attrs)
+    onnx.save(model, str(tmp_path / "pool.onnx"))
+    (have,), by = read_model(tmp_path / "pool.onnx").run_by(inputs)
+    assert (by, have[0, 0, -1]) == (REPAIRED, last)
 
 
 def test_places_of_maxima():

@@ -88,6 +88,8 @@ def _mistake_of_onnxruntime(path: Path) -> str | None:
             return "ONNX Runtime 1.20 leaves out the mask of MultiHeadAttention"
         if node.op_type in ("AveragePool", "LpPool", "MaxPool") and _may_begin_behind(node):
             return "ONNX Runtime 1.20 counts windows that begin behind the picture (ceil_mode)"
+        if node.op_type == "AveragePool" and _may_count_too_much(node):
+            return "ONNX Runtime 1.20 counts what ceil_mode adds as pads (count_include_pad)"
     return None
 
 
@@ -102,6 +104,14 @@ def _may_begin_behind(node: onnx.NodeProto) -> bool:
     steps, spread = attrs.get("strides") or [1] * n, attrs.get("dilations") or [1] * n
     behind = list(attrs.get("pads") or [0] * 2 * n)[n:]
     return any(d * (k - 1) + 1 < s + b for k, s, d, b in zip(kernel, steps, spread, behind))
+
+
+def _may_count_too_much(node: onnx.NodeProto) -> bool:
+    """Whether windows of means may reach behind the pads that count, by which nobody divides since
+    ONNX Runtime 1.21: steps of 1 leave no room for that."""
+    attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    return bool(attrs.get("ceil_mode", 0) and attrs.get("count_include_pad", 0)
+                and any(step > 1 for step in attrs.get("strides") or ()))
 
 
 def _made_plainer(model: onnx.ModelProto) -> bool:

@@ -159,7 +159,6 @@ def average_pool(walk: Walk, node: Node) -> Value:
     x = node.tensor(0)
     _check_rank(x)
     window = window_of(node, x.shape[2:], node.attrs["kernel_shape"])
-    # What rounding up adds counts as well then, in ONNX's tests and in ONNX Runtime.
     counts_pads = bool(node.attrs.get("count_include_pad", 0)) and any(window.pads)
     exact = window.after == window.padded and all(
         p < k for p, k in zip(window.pads, window.kernel * 2))
@@ -167,17 +166,21 @@ def average_pool(walk: Walk, node: Node) -> Value:
         return _trimmed(walk, walk.graph.op(
             "AveragePool", x, kernel_shape=window.kernel, strides=window.strides,
             pads=window.pads, count_include_pad=int(counts_pads)), window)
-    counts = np.array(float(np.prod(window.kernel))) if counts_pads else _counts(window)
+    counts = _counts(window, counts_pads)
     return walk.graph.op("Mul", window_sum(walk, x, window), (1 / counts).astype(x.dtype))
 
 
-def _counts(window: Window) -> np.ndarray:
-    """How many elements of the picture each window covers."""
+def _counts(window: Window, with_pads: bool) -> np.ndarray:
+    """How many elements of the picture each window covers, and of the pads that the model names;
+    never of what rounding up adds behind these, as in PyTorch and in ONNX Runtime since 1.21."""
     counts = np.ones((1, 1, *window.out))
     for axis, out in enumerate(window.out):
+        least, end = 0, window.extents[axis]
+        if with_pads:
+            least, end = -window.before[axis], end + window.padded[axis]
         first = (np.arange(out) * window.strides[axis] - window.before[axis])[:, None]
         at = first + np.arange(window.kernel[axis]) * window.dilations[axis]
-        one = ((at >= 0) & (at < window.extents[axis])).sum(1)
+        one = ((at >= least) & (at < end)).sum(1)
         counts = counts * one.reshape([-1 if a == axis + 2 else 1
                                        for a in range(counts.ndim)])
     return counts
