@@ -87,7 +87,7 @@ def test_windows_that_begin_behind_the_picture_do_not_count(attrs, shape, who,
     ({}, 7.5), ({"pads": [1, 1]}, 4.0), ({"dilations": [2]}, 6.0),
     ({"pads": [0, 1], "auto_pad": "NOTSET"}, 5.0)])
 def test_what_rounding_up_adds_counts_for_no_mean(attrs, last, tmp_path):
-    """By hand, and so say PyTorch and ONNX Runtime from 1.21 on; 1.20 divides by the whole window."""
+    """By hand, as PyTorch and ONNX Runtime 1.21; 1.20 divides by the whole window."""
     row = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 8)
     model, inputs = one("AveragePool", [row], opset=19, kernel_shape=[3], strides=[2], ceil_mode=1,
                         count_include_pad=1, **attrs)
