@@ -115,6 +115,17 @@ DENSE = """(float[batch,words,20] x) => (float[] y) {
     e = Reshape(d, form)
     y = Softmax<axis=1>(e)
 }"""
+# Convolutions of all sorts, and products of tensors of which some serve many batches.
+WINDOWS = """(float[batch,6,height,width] x, float[batch,4,length] s)
+        => (float[] y, float[] z, float[] p, float[] q) {
+    y = Conv<kernel_shape=[3,2], strides=[2,3], dilations=[2,1], pads=[1,0,3,2], group=2>(x, w)
+    z = Conv<kernel_shape=[5], strides=[2], dilations=[2], pads=[3,4]>(s, v)
+    turned = Transpose<perm=[0,1,3,2]>(x)
+    together = ReduceSum(x, first)
+    p = MatMul(turned, together)
+    plane = ReduceSum<keepdims=0>(x, planes)
+    q = MatMul(turned, plane)
+}"""
 # Recurrent layers in both directions, with states that are as many as texts.
 RECURRENT = """(float[words,batch,5] x)
         => (float[] y, float[] last, float[] cells, float[] z, float[] v, float[] p, float[] q,
@@ -152,6 +163,8 @@ NETWORKS = {
                   qw=(2, 6, 5), qb=(2, 12), sw=(1, 6, 5), sr=(1, 6, 6)),
         # A Relu bounds nothing: states would grow with every step.
         "qr": weights(6, qr=(2, 6, 6))["qr"] / 8}),
+    "windows": (WINDOWS, {**SCALARS, "planes": np.array([0, 1]),
+                          **weights(7, w=(12, 3, 3, 2), v=(9, 4, 5))}),
     "grid": (GRID, {**PICTURE, "two0": np.array(2), "three0": np.array(3),
                     "pairs": np.array([2, -1]), **weights(3, w=(4, 3, 3, 3), u=(2, 7, 1, 1))})}
 UNSEEN = {
@@ -160,12 +173,16 @@ UNSEEN = {
     "padded": [{"batch": 1, "height": 41, "width": 20}, {"batch": 2, "height": 22, "width": 35}],
     "dense": [{"batch": 1, "words": 1}, {"batch": 1, "words": 16}, {"batch": 3, "words": 31}],
     "recurrent": [{"words": 1, "batch": 1}, {"words": 30, "batch": 2}],
+    "windows": [{"batch": 1, "height": 1, "width": 1, "length": 2},
+                {"batch": 3, "height": 37, "width": 140, "length": 75},
+                {"batch": 2, "height": 64, "width": 33, "length": 64}],
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
           "padded": ("batch", {"least": 1, "most": 4096, "step": 1}),
           "dense": ("words", {"least": 1, "most": 4096, "step": 1}),
           "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
+          "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
 
 
@@ -216,10 +233,14 @@ def test_outputs_are_right_at_sizes_that_the_compiler_has_not_seen(compiled):
                 np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4, err_msg=str(path))
 
 
-def test_products_with_weights_are_our_kernels(compiled):
-    kernels = compiled[2]["dense"]
-    assert kernels["method"] == "ours" and kernels["layers"] == 3
-    assert "matmul" not in kernels["left_to_tvm"]
+@pytest.mark.parametrize("name, ours, left", [
+    ("dense", 3, 0), ("windows", 4, 0), ("attention", 3, 0), ("padded", 2, 1)])
+def test_products_and_convolutions_are_our_kernels(compiled, name, ours, left):
+    """But one of two channels."""
+    kernels = compiled[2][name]
+    assert (kernels["method"], kernels["layers"]) == ("ours", ours)
+    assert not kernels["left_to_tvm"].keys() & {"matmul", "nn.conv1d"}
+    assert kernels["left_to_tvm"].get("nn.conv2d", 0) == left
 
 
 @pytest.mark.parametrize("name", NETWORKS)

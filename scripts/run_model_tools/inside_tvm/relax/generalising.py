@@ -21,20 +21,19 @@ class Differs(Exception):
     """Why the readings are not one network of any size."""
 
 
-def generalise(tvm, readings, inputs, samples, hidden, guards, product):
+def generalise(tvm, readings, inputs, samples, hidden, guards, kernels):
     """A module whose main function takes any sizes.  Raises Differs.
 
     readings: modules, one for each of `samples`, which have the symbols' sizes by name.  inputs:
     for each input the name of the symbol or the number that an extent is.  hidden: arrays that
     stand behind inputs, for each reading.  guards: names of functions (input, [the same]) that look
-    at an input first, by its place.  product: makes an expression of rows and an array of weights,
-    or None.
+    at an input first, by its place.  kernels: makes calls of ours (open_kernels.py).
     """
-    return _Generaliser(tvm, readings, inputs, samples, hidden, guards, product).module()
+    return _Generaliser(tvm, readings, inputs, samples, hidden, guards, kernels).module()
 
 
 class _Generaliser:
-    def __init__(self, tvm, readings, inputs, samples, hidden, guards, product):
+    def __init__(self, tvm, readings, inputs, samples, hidden, guards, kernels):
         names = dict.fromkeys(e for shape in inputs for e in shape if isinstance(e, str))
         self._tvm = tvm
         self._symbols = {name: tvm.tirx.Var(name, "int64") for name in names}
@@ -42,7 +41,7 @@ class _Generaliser:
         self._inputs = inputs
         self._hidden = hidden
         self._guards = guards
-        self._product = product
+        self._kernels = kernels
         self._readings = readings
         self._mains = [reading["main"] for reading in readings]
         self._values = {}
@@ -212,26 +211,33 @@ class _Generaliser:
                 return self._pad(relax, calls, arguments)
             raise Differs("the operator %s has other attributes at some sizes than at others"
                           % name.removeprefix("relax."))
-        known = self._of_constants(relax, first, arguments)
+        known = self._of_ours(relax, first, arguments)
         if known is not None:
             return known
         kinds = [self._made_type(relax, kinds, near)
                  for kinds in self._lists([c.ty_args for c in calls])]
         return relax.Call(first.op, arguments, first.attrs, kinds)
 
-    def _of_constants(self, relax, call, arguments):
-        """A product with weights, and weights that are turned for it; None of anything else."""
+    def _of_ours(self, relax, call, arguments):
+        """What a kernel of ours computes, and weights that are turned for it; None of anything
+        else."""
         name = str(getattr(call.op, "name", ""))
         last = arguments[-1] if arguments else None
-        if name not in ("relax.matmul", "relax.permute_dims") or not isinstance(
-                last, self._tvm.ir.GenericConst):
-            return None
-        array = last.value.numpy()
+        is_constant = isinstance(last, self._tvm.ir.GenericConst)
+        if name == "relax.permute_dims" and is_constant:
+            array, axes = last.value.numpy(), call.attrs.axes
+            turned = array.transpose(None if axes is None else [int(a) for a in axes])
+            return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
+        typed = relax.Call(call.op, arguments, call.attrs)
         if name == "relax.matmul":
-            return self._product(arguments[0], array) if len(array.shape) == 2 else None
-        axes = call.attrs.axes
-        turned = array.transpose(None if axes is None else [int(a) for a in axes])
-        return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
+            if is_constant:
+                of_weights = self._kernels.product(arguments[0], last.value.numpy())
+                if of_weights is not None:
+                    return of_weights
+            return self._kernels.products(typed, *arguments)
+        if name in ("relax.nn.conv1d", "relax.nn.conv2d") and is_constant:
+            return self._kernels.convolution(typed, *arguments)
+        return None
 
     def _made_type(self, relax, kinds, near):
         first = kinds[0]

@@ -6,7 +6,7 @@ from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.relax import recurrent
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
-from run_model_tools.inside_tvm.relax.open_rows import OpenRows
+from run_model_tools.inside_tvm.relax.open_kernels import OpenKernels
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
 from run_model_tools.kernels.relax.ffi_c import VALUES
 
@@ -83,10 +83,10 @@ def read(tvm, request, target, folder, code):
         hidden.append(_hidden(reading["onnx"]))
     inputs = list(opened["inputs"].items())
     guards, source = _guards(inputs, opened["limits"])
-    rows = OpenRows(target, request)
+    kernels = OpenKernels(target, request)
     try:
         module = generalise(tvm, readings, [shape for _, shape in inputs], opened["samples"],
-                            hidden, guards, rows.product)
+                            hidden, guards, kernels)
     except Differs as error:
         raise Refusal("open", str(error)) from error
     except Exception as error:
@@ -94,13 +94,13 @@ def read(tvm, request, target, folder, code):
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("open", lines[-1]) from error
     path = folder / "open_sizes.o"
-    c_to_object(VALUES + _C_SOURCE + source + recurrent.C_SOURCE + rows.c_source(),
+    c_to_object(VALUES + _C_SOURCE + source + recurrent.C_SOURCE + kernels.c_source(),
                 target_flags(dict(target.attrs)), path)
-    why = ("they are for networks of fixed shapes, for batches of samples that are computed apart, "
-           "and for products of rows with weights: " + opened["reason"])
+    why = ("but those of products and convolutions they are for networks of fixed shapes, and for "
+           "batches of samples that are computed apart: " + opened["reason"])
     code.objects.append(str(path))
-    code.kernels += rows.layers.values()
-    return module, rows.report(module, why)
+    code.kernels += kernels.layers.values()
+    return module, kernels.report(module, why)
 
 
 def _hidden(path):

@@ -1,9 +1,14 @@
-"""Products with weights for any number of rows: our kernel of a few rows, for one block after the
-other.  Rows are computed apart, so that what is added to fill up the last block changes nothing."""
+"""Our kernels for tensors whose extents are open.
+
+Products with weights run the kernel of a few rows, for one block after the other: rows are computed
+apart, so that what is added to fill up the last block changes nothing.  Other products, and
+convolutions, run code that learns the extents when it runs (kernels/c/f32-open.c.in).
+"""
 
 import numpy as np
 
 from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
+from run_model_tools.kernels.c_compiler import C_FOLDER
 from run_model_tools.kernels.relax.ffi_c import RUNTIME
 
 ROWS = 8
@@ -12,6 +17,12 @@ _LEAST = 16
 """Depth and columns of products that are worth a kernel."""
 _WIDE = 16
 """Vectors of columns from which a product is cut into four parts, for several cores."""
+_MOST_AXES = 10
+"""f32-open.c.in's."""
+_LEAST_CHANNELS = 4
+"""Of a group's result: fewer leave a tile's rows without work."""
+_ANY = "run_model_any_"
+_PRODUCTS, _CONVOLUTION = _ANY + "products", _ANY + "convolution"
 
 _CALL = """\
 typedef struct {
@@ -66,13 +77,15 @@ EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *resul
 """
 
 
-class OpenRows:
-    """Makes calls of products, and their code."""
+class OpenKernels:
+    """Makes calls of kernels, and their code."""
 
     def __init__(self, target, request):
         self.layers = {}
         """By the names of the functions that call their kernels."""
         self._names = {}
+        self._any = {}
+        """The functions that learn extents when they run, and what reports say of them."""
         self.reason = ""
         self._isa = None
         wanted = request.get("kernels", "stock")
@@ -109,7 +122,7 @@ class OpenRows:
         layer = make(product, self._isa, found[0]["tile"], parts)
         if len(layer.constants) != 1 or layer.shared_bytes or len(layer.phases) != 1:
             return None
-        name = self._names.setdefault(layer.symbol(0), "run_model_any_rows_%d" % len(self._names))
+        name = self._names.setdefault(layer.symbol(0), _ANY + "rows_%d" % len(self._names))
         self.layers[name] = layer
         packed = layer.constants[0]
         shape = [*rows.ty.shape.values[:-1], columns]
@@ -117,9 +130,48 @@ class OpenRows:
             rows, relax.const(np.ascontiguousarray(packed), "float32")]),
             relax.TensorType(shape, "float32"))
 
+    def products(self, call, left, right):
+        """The call of a product of any two tensors, whose types `call` has; None where it is not
+        for us."""
+        kinds = [left.ty, right.ty]
+        if min(kind.ndim for kind in kinds) < 2 or max(kind.ndim for kind in kinds) > _MOST_AXES:
+            return None
+        return self._call_any(_PRODUCTS, call, [left, right])
+
+    def convolution(self, call, picture, weights):
+        """The call of a convolution; None where it is not for us."""
+        from tvm import relax
+
+        attrs, axes = call.attrs, picture.ty.ndim - 2
+        groups, kernels = int(attrs.groups), weights.ty.shape.values[0]
+        layouts = ("NCW", "OIW") if axes == 1 else ("NCHW", "OIHW")
+        if (axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts
+                or int(kernels) // groups < _LEAST_CHANNELS):
+            return None
+        how = [[*fill, *(int(n) for n in numbers[:axes])] for fill, numbers in zip(
+            ([1], [0], [1]) if axes == 1 else ([], [], []),
+            (attrs.strides, attrs.padding, attrs.dilation))]
+        how = relax.const(np.array([*how[0], *how[1], *how[2], groups], np.int64),
+                          "int64")
+        return self._call_any(_CONVOLUTION, call, [picture, weights, how])
+
+    def _call_any(self, name, call, arguments):
+        from tvm import relax
+
+        kind = relax.BlockBuilder.current().normalize(call).ty
+        if (self._isa is None or any(str(one.ty.dtype) != "float32" for one in arguments[:2])
+                or kind.shape is None or str(kind.dtype) != "float32"):
+            return None
+        self._any[name] = {"kernel": name.removeprefix(_ANY), "extents": "any"}
+        return relax.op.call_dps_packed(name, relax.Tuple(arguments), kind)
+
     def c_source(self):
         """To follow ffi_c.VALUES."""
-        return RUNTIME + _CALL + "".join(
+        any_extents = ""
+        if self._any:
+            any_extents = "#define LANES %d\n%s" % (
+                self._isa.lanes, (C_FOLDER / "f32-open.c.in").read_text())
+        return RUNTIME + any_extents + _CALL + "".join(
             _FUNCTION % {
                 "name": name, "symbol": layer.symbol(0), "parts": layer.phases[0].tasks,
                 "rows": ROWS, "in_row": 4 * layer.inputs[0][0][-1],
@@ -131,7 +183,7 @@ class OpenRows:
 
     def report(self, module, why):
         """metadata.json's "kernels"."""
-        if not self.layers:
+        if not self.layers and not self._any:
             return {"method": "stock", "reason": self.reason or why}
         from collections import Counter
 
@@ -142,11 +194,11 @@ class OpenRows:
                 name = str(name).removeprefix("relax.") if name else ""
                 if name == "call_dps_packed":
                     called = str(binding.value.args[0].global_symbol)
-                    ours += called.startswith("run_model_any_rows")
+                    ours += called.startswith(_ANY)
                 elif name:
                     left[name] += 1
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
                 "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
                 "layout_changes": 0, "reason": why,
-                "functions": {name: dict(layer.note, rows="any")
-                              for name, layer in self.layers.items()}}
+                "functions": {**{name: dict(layer.note, rows="any")
+                                 for name, layer in self.layers.items()}, **self._any}}
