@@ -14,6 +14,7 @@ from run_model_tools.inside_tvm.relax import (
     batches,
     exact_sizes,
     nan_operators,
+    open_kernels,
     open_sizes,
 )
 from run_model_tools.inside_tvm.relax.importing import read_onnx
@@ -45,7 +46,8 @@ def compile_model(tvm, request):
                 module = batches.of_any_size(tvm, module, axes, target, Path(folder), code)
             signature = describe(tvm, module["main"])
             if request.get("exact"):
-                module, kernels["exact"] = _with_exact_sizes(tvm, module, request, target, code)
+                module, kernels["exact"] = _with_exact_sizes(
+                    tvm, module, request, target, Path(folder), code)
             tell(request, "work", at="kernels are compiled")
             objects = code.files(target, Path(folder))
             tell(request, "work", at="TVM compiles the rest")
@@ -61,13 +63,15 @@ def _read(tvm, request, target, folder, code):
     """(module, metadata.json's "kernels")"""
     if "readings" in request:
         return open_sizes.read(tvm, request, target, folder, code)
-    return _on_kernels(tvm, request, target, code)
+    return _on_kernels(tvm, request, target, folder, code)
 
 
-def _on_kernels(tvm, request, target, code):
+def _on_kernels(tvm, request, target, folder, code):
     """The same of a network that is read once."""
     module = read_onnx(tvm, request)
     try:
+        if "unrepaired" in request:
+            return open_kernels.rewritten(tvm, module, target, request, folder, code)
         return rewrite(tvm, module, target, request, code)
     except own_kernels.Unusable as error:
         if request.get("kernels") == "ours":
@@ -75,7 +79,7 @@ def _on_kernels(tvm, request, target, code):
         return module, {"method": "stock", "reason": str(error)}
 
 
-def _with_exact_sizes(tvm, module, request, target, code):
+def _with_exact_sizes(tvm, module, request, target, folder, code):
     """`module` with functions for some sizes beside its main function, and what "kernels" says of
     each."""
     made, kernels = [], []
@@ -83,7 +87,7 @@ def _with_exact_sizes(tvm, module, request, target, code):
     for one in request["exact"]:
         tell(request, "work", at="the network is read for " + one["name"])
         exact, report = _on_kernels(tvm, dict(of_all, onnx=one["onnx"], shapes=one["shapes"]),
-                                    target, code)
+                                    target, folder, code)
         made.append((one["name"], exact))
         kernels.append(dict(report, function=one["name"], sizes=one["sizes"]))
     return exact_sizes.beside(tvm, module, made), kernels

@@ -10,6 +10,7 @@ compared when the network runs.
 import numpy as np
 
 from run_model_tools.inside_tvm.relax.extents import Extents, NoExpression
+from run_model_tools.inside_tvm.relax.open_kernels import OPERATORS
 from run_model_tools.onnx_repair.open_extents import COUNTING
 
 SAME_EXTENTS = "run_model_same_extents"
@@ -228,16 +229,10 @@ class _Generaliser:
             array, axes = last.value.numpy(), call.attrs.axes
             turned = array.transpose(None if axes is None else [int(a) for a in axes])
             return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
+        if name not in OPERATORS:
+            return None
         typed = relax.Call(call.op, arguments, call.attrs)
-        if name == "relax.matmul":
-            if is_constant:
-                of_weights = self._kernels.product(arguments[0], last.value.numpy())
-                if of_weights is not None:
-                    return of_weights
-            return self._kernels.products(typed, *arguments)
-        if name in ("relax.nn.conv1d", "relax.nn.conv2d") and is_constant:
-            return self._kernels.convolution(typed, *arguments)
-        return None
+        return self._kernels.of(relax.BlockBuilder.current().normalize(typed))
 
     def _made_type(self, relax, kinds, near):
         first = kinds[0]

@@ -7,10 +7,13 @@ convolutions, run code that learns the extents when it runs (kernels/c/f32-open.
 
 import numpy as np
 
-from run_model_tools.inside_tvm.own_kernels import Unusable, usable_isa
-from run_model_tools.kernels.c_compiler import C_FOLDER
-from run_model_tools.kernels.relax.ffi_c import RUNTIME
+from run_model_tools.inside_tvm.own_kernels import Unusable
+from run_model_tools.inside_tvm.relax.own_kernels import wanted_isa
+from run_model_tools.kernels.c_compiler import C_FOLDER, c_to_object, target_flags
+from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 
+OPERATORS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d")
+"""Of which OpenKernels.of() computes some."""
 ROWS = 8
 """Of a block: a register tile of the kernels, and few that are computed in vain."""
 _LEAST = 16
@@ -21,6 +24,8 @@ _MOST_AXES = 10
 """f32-open.c.in's."""
 _LEAST_CHANNELS = 4
 """Of a group's result: fewer leave a tile's rows without work."""
+_OTHERS = ("but those of products and convolutions they are for networks of fixed shapes, and for "
+           "batches of samples that are computed apart: ")
 _ANY = "run_model_any_"
 _PRODUCTS, _CONVOLUTION = _ANY + "products", _ANY + "convolution"
 
@@ -88,18 +93,26 @@ class OpenKernels:
         """The functions that learn extents when they run, and what reports say of them."""
         self.reason = ""
         self._isa = None
-        wanted = request.get("kernels", "stock")
         try:
-            if wanted == "stock":
-                raise Unusable("not asked for")
-            if wanted == "auto" and request["opt_level"] < 3:
-                raise Unusable("the optimisation level is below 3")
-            self._isa = usable_isa(wanted, target)
+            self._isa = wanted_isa(request, target)
             self.reason = "" if self._isa else "there are none for this target"
         except Unusable as error:
             self.reason = str(error)
 
-    def product(self, rows, weights):
+    def of(self, call):
+        """The call of our code that computes a normalised `call`; None where there is none."""
+        name = str(getattr(call.op, "name", ""))
+        if self._isa is None or name not in OPERATORS or getattr(
+                call.ty.shape, "values", None) is None:
+            return None
+        left, right = call.args
+        is_constant = type(right).__name__ == "GenericConst"
+        if name != "relax.matmul":
+            return self._convolution(call, left, right) if is_constant else None
+        of_weights = self._product(call, left, right.value.numpy()) if is_constant else None
+        return self._products(call, left, right) if of_weights is None else of_weights
+
+    def _product(self, call, rows, weights):
         """The call that multiplies `rows`, whose last axis is the depth, with an array (depth,
         columns); None where that is nothing for the kernel."""
         from tvm import relax
@@ -109,7 +122,7 @@ class OpenKernels:
         from run_model_tools.kernels.tiles import vectors
         from run_model_tools.kernels.views import View
 
-        if (self._isa is None or weights.ndim != 2 or min(weights.shape) < _LEAST
+        if (weights.ndim != 2 or min(weights.shape) < _LEAST
                 or str(weights.dtype) != "float32" or str(rows.ty.dtype) != "float32"):
             return None
         depth, columns = weights.shape
@@ -125,20 +138,17 @@ class OpenKernels:
         name = self._names.setdefault(layer.symbol(0), _ANY + "rows_%d" % len(self._names))
         self.layers[name] = layer
         packed = layer.constants[0]
-        shape = [*rows.ty.shape.values[:-1], columns]
         return relax.op.call_dps_packed(name, relax.Tuple([
-            rows, relax.const(np.ascontiguousarray(packed), "float32")]),
-            relax.TensorType(shape, "float32"))
+            rows, relax.const(np.ascontiguousarray(packed), "float32")]), call.ty)
 
-    def products(self, call, left, right):
-        """The call of a product of any two tensors, whose types `call` has; None where it is not
-        for us."""
+    def _products(self, call, left, right):
+        """The call of a product of any two tensors; None where it is not for us."""
         kinds = [left.ty, right.ty]
         if min(kind.ndim for kind in kinds) < 2 or max(kind.ndim for kind in kinds) > _MOST_AXES:
             return None
         return self._call_any(_PRODUCTS, call, [left, right])
 
-    def convolution(self, call, picture, weights):
+    def _convolution(self, call, picture, weights):
         """The call of a convolution; None where it is not for us."""
         from tvm import relax
 
@@ -158,15 +168,14 @@ class OpenKernels:
     def _call_any(self, name, call, arguments):
         from tvm import relax
 
-        kind = relax.BlockBuilder.current().normalize(call).ty
-        if (self._isa is None or any(str(one.ty.dtype) != "float32" for one in arguments[:2])
-                or kind.shape is None or str(kind.dtype) != "float32"):
+        if any(str(one.dtype) != "float32" for one in (
+                call.ty, *(argument.ty for argument in arguments[:2]))):
             return None
         self._any[name] = {"kernel": name.removeprefix(_ANY), "extents": "any"}
-        return relax.op.call_dps_packed(name, relax.Tuple(arguments), kind)
+        return relax.op.call_dps_packed(name, relax.Tuple(arguments), call.ty)
 
     def c_source(self):
-        """To follow ffi_c.VALUES."""
+        """To follow ffi_c's VALUES and FAIL."""
         any_extents = ""
         if self._any:
             any_extents = "#define LANES %d\n%s" % (
@@ -182,7 +191,8 @@ class OpenKernels:
             for name, layer in self.layers.items())
 
     def report(self, module, why):
-        """metadata.json's "kernels"."""
+        """metadata.json's "kernels"; `why` the network is none for the other kernels."""
+        why = _OTHERS + why
         if not self.layers and not self._any:
             return {"method": "stock", "reason": self.reason or why}
         from collections import Counter
@@ -202,3 +212,33 @@ class OpenKernels:
                 "layout_changes": 0, "reason": why,
                 "functions": {**{name: dict(layer.note, rows="any")
                                  for name, layer in self.layers.items()}, **self._any}}
+
+
+def rewritten(tvm, module, target, request, folder, code):
+    """`module`, which was read as it is, with calls of our code, and metadata.json's "kernels"; the
+    code is added to `code`.  Raises Unusable where there is nothing for it."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    kernels = OpenKernels(target, request)
+
+    @mutator
+    class Calls(PyExprMutator):
+        def visit_call_(self, call):
+            visited = self.builder_.normalize(self.visit_expr_post_order(call))
+            made = kernels.of(visited)
+            return visited if made is None else made
+
+    calls = Calls(module)
+    for variable, function in module.functions.items():
+        if isinstance(function, relax.Function):
+            calls.builder_.update_func(variable, calls.visit_expr(function))
+    made = calls.builder_.get()
+    report = kernels.report(made, request["unrepaired"])
+    if report["method"] == "stock":
+        raise Unusable(report["reason"])
+    path = folder / "any_extents.o"
+    c_to_object(VALUES + FAIL + kernels.c_source(), target_flags(dict(target.attrs)), path)
+    code.objects.append(str(path))
+    code.kernels += kernels.layers.values()
+    return made, report

@@ -8,16 +8,9 @@ from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.open_kernels import OpenKernels
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
-from run_model_tools.kernels.relax.ffi_c import VALUES
+from run_model_tools.kernels.relax.ffi_c import FAIL, VALUES
 
 _C_SOURCE = """\
-__attribute__((weak)) void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
-
-static int fail(const char *message) {
-  if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr("ValueError", message);
-  return -1;
-}
-
 /* A sentence in which %d stands for a number. */
 static int fail_with(const char *text, long long number) {
   char message[1024];
@@ -94,13 +87,11 @@ def read(tvm, request, target, folder, code):
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("open", lines[-1]) from error
     path = folder / "open_sizes.o"
-    c_to_object(VALUES + _C_SOURCE + source + recurrent.C_SOURCE + kernels.c_source(),
+    c_to_object(VALUES + FAIL + _C_SOURCE + source + recurrent.C_SOURCE + kernels.c_source(),
                 target_flags(dict(target.attrs)), path)
-    why = ("but those of products and convolutions they are for networks of fixed shapes, and for "
-           "batches of samples that are computed apart: " + opened["reason"])
     code.objects.append(str(path))
     code.kernels += kernels.layers.values()
-    return module, kernels.report(module, why)
+    return module, kernels.report(module, opened["reason"])
 
 
 def _hidden(path):

@@ -24,17 +24,20 @@ class Code:
         return self.objects + objects_of(self.layers, self.kernels, target, isa_of(target), folder)
 
 
-def rewrite(tvm, module, target, request, code):
-    """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
-    Unusable."""
+def wanted_isa(request, target):
+    """The instruction set of kernels that the request asks for.  Raises Unusable."""
     wanted = request.get("kernels", "stock")
     if wanted == "stock":
         raise Unusable("not asked for")
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
-    if "unrepaired" in request:
-        raise Unusable("they are for networks of fixed shapes and for batches of samples that are "
-                       "computed apart: %s" % request["unrepaired"])
+    return usable_isa(wanted, target)
+
+
+def rewrite(tvm, module, target, request, code):
+    """(module on our kernels, metadata.json's "kernels"); its layers are added to `code`.  Raises
+    Unusable."""
+    wanted_isa(request, target)
     from run_model_tools.kernels import winograd_bytes
     from run_model_tools.kernels.fusion import fuse
     from run_model_tools.kernels.layers_of_plan import report
@@ -42,7 +45,6 @@ def rewrite(tvm, module, target, request, code):
     from run_model_tools.kernels.relax.importing import read_function
     from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan
 
-    usable_isa(wanted, target)
     with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
         try:
             isa, plan = read_plan({"main": read_function(module["main"])}, target)

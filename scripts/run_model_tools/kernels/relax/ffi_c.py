@@ -1,5 +1,5 @@
-"""C text for functions that Relax calls: the values of tvm-ffi's C ABI, and the functions of the
-runtime that loads them."""
+"""C text for functions that Relax calls: the values of tvm-ffi's C ABI, a sentence when they fail,
+and the functions of the runtime that loads them."""
 
 VALUES = """\
 typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
@@ -22,6 +22,15 @@ static inline long long bytes(const Tensor *tensor) {
   long long size = tensor->bits / 8;
   for (int i = 0; i < tensor->ndim; ++i) size *= tensor->shape[i];
   return size;
+}
+"""
+
+FAIL = """\
+__attribute__((weak)) void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
+
+static inline int fail(const char *message) {
+  if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr("ValueError", message);
+  return -1;
 }
 """
 
