@@ -158,11 +158,9 @@ class OpenKernels:
         if (axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts
                 or int(kernels) // groups < _LEAST_CHANNELS):
             return None
-        how = [[*fill, *(int(n) for n in numbers[:axes])] for fill, numbers in zip(
-            ([1], [0], [1]) if axes == 1 else ([], [], []),
-            (attrs.strides, attrs.padding, attrs.dilation))]
-        how = relax.const(np.array([*how[0], *how[1], *how[2], groups], np.int64),
-                          "int64")
+        how = [[*[fill] * (2 - axes), *(int(n) for n in numbers[:axes])] for fill, numbers in (
+            (1, attrs.strides), (0, attrs.padding), (1, attrs.dilation))]
+        how = relax.const(np.array([*sum(how, []), groups], np.int64), "int64")
         return self._call_any(_CONVOLUTION, call, [picture, weights, how])
 
     def _call_any(self, name, call, arguments):
