@@ -23,6 +23,7 @@ from run_model_tools.pictures.preprocess import (
 )
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.tasks.anchors import anchors_of
+from run_model_tools.zoo.reference_centers import boxes_of_centers
 from run_model_tools.zoo.reference_overlap import Overlaps, angles_of, overlaps_of, turned
 
 OUTSIDE = 255
@@ -99,7 +100,7 @@ class Reference:
     def _detection(self, task: dict[str, Any]) -> dict[str, Any]:
         forms = {"ssd": self._ssd, "yolo-rows": self._rows, "yolo-v8": self._columns,
                  "boxes": self._boxes, "box-rows": self._box_rows, "yolo-heads": self._heads,
-                 "distances": self._distances}
+                 "distances": self._distances, "centers": self._centers}
         if task["form"] not in forms:
             raise ToolError(USAGE, f"there is no reference for the form '{task['form']}'.")
         if task.get("masks") is not None:
@@ -248,6 +249,14 @@ class Reference:
             centre = self._output(task["centerness"]).reshape(-1, 1)
             scores = np.sqrt(scores * _activated(task, centre))
         return corners, scores, np.zeros((len(cells), 0, 2))
+
+    def _centers(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def output(choice: str | int) -> np.ndarray:
+            index = choice if isinstance(choice, int) else self._names.index(choice)
+            return self._outputs[index].astype(np.float64)
+        corners, scores = boxes_of_centers(task, output, lambda maps: _activated(task, maps),
+                                           self._placement.input)
+        return corners, scores, np.zeros((len(corners), 0, 2))
 
     def _box_rows(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keypoints = task.get("keypoints", {"count": 0})
