@@ -88,8 +88,12 @@ class Reference:
 
     def _output(self, choice: str | int) -> np.ndarray:
         """float64, without dimensions of 1."""
+        return np.squeeze(self._whole(choice))
+
+    def _whole(self, choice: str | int) -> np.ndarray:
+        """float64, with all dimensions."""
         index = choice if isinstance(choice, int) else self._names.index(choice)
-        return np.squeeze(self._outputs[index].astype(np.float64))
+        return self._outputs[index].astype(np.float64)
 
     def _units(self, points: np.ndarray, units: str) -> np.ndarray:
         """[..., 2] -> pixels of the input."""
@@ -201,8 +205,7 @@ class Reference:
         width, height = self._placement.input
         boxes, scores = [], []
         for choice, own in zip(task["outputs"], task["anchors"], strict=True):
-            index = choice if isinstance(choice, int) else self._names.index(choice)
-            raw = self._outputs[index][0].astype(np.float64)
+            raw = self._whole(choice)[0]
             anchors = np.array(own)
             if task["layout"] == "NHWC":
                 raw = raw.reshape(*raw.shape[:2], len(anchors), -1).transpose(2, 0, 1, 3)
@@ -251,10 +254,7 @@ class Reference:
         return corners, scores, np.zeros((len(cells), 0, 2))
 
     def _centers(self, task: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        def output(choice: str | int) -> np.ndarray:
-            index = choice if isinstance(choice, int) else self._names.index(choice)
-            return self._outputs[index].astype(np.float64)
-        corners, scores = boxes_of_centers(task, output, lambda maps: _activated(task, maps),
+        corners, scores = boxes_of_centers(task, self._whole, lambda maps: _activated(task, maps),
                                            self._placement.input)
         return corners, scores, np.zeros((len(corners), 0, 2))
 
