@@ -4,7 +4,7 @@
 #   examples/cross_compile/cross_compile.sh                           SqueezeNet 1.1
 #   examples/cross_compile/cross_compile.sh NET.onnx PREPROCESSING    a network of your own
 #
-# PREPROCESSING is imagenet, caffe or a JSON file (scripts/README.md). The results are
+# PREPROCESSING is imagenet, caffe or a JSON file (scripts/COMPILING.md). The results are
 # build/examples/cross_compile/boards/{raspi4_aarch64,pynq_z1}.tar.gz.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,7 @@
 """Holds the paths that documents and comments name to what is there.
 
-Looked at are Markdown files, all of their text, and comments in sources. A path is taken for one
+Looked at are Markdown files, all of their text, and comments in sources. A link to a heading
+(FILE.md#heading, #heading) needs that heading too. A path is taken for one
 of this tree where its first folder is one, seen from the top or from beside the file that names it;
 it has to exist from one of the two. What Git ignores (build/, compiled networks) is made, and need
 not be there yet. Words in capitals stand for something else (artifacts/NAME/TARGET), patterns too,
@@ -23,6 +24,8 @@ FOREIGN = re.compile(r"tests/python|(\w+/)+test_\w+\.py")
 PATH = re.compile(r"(?<![\w/.~$<>{}*=:-])\w[\w.-]*(?:/[\w.-]+)+(?![\w/]*[*{}<>$])")
 SOURCE_NAME = re.compile(r"(?<![\w/.-])[\w-]+\.(?:h|cc|py|sh|cmake|c\.in)\b")
 LINK = re.compile(r"\]\(([\w/-]*[/.][\w./-]*)(?:#[\w-]*)?\)")
+HEADING = re.compile(r"^#+ (.*)", re.MULTILINE)
+HEADING_LINK = re.compile(r"\]\(((?:[\w./-]*\.md)?)#([\w-]+)\)")
 INSTALLED_HEADER = re.compile(r"<(run_model/[\w/]+\.h)>")
 URL = re.compile(r"https?://\S+|github\.com/\S+")
 PLACEHOLDER = re.compile(r"(?:^|[/_.-])(?:[A-Z][A-Z_]*|mine)(?=$|[/_.-])")
@@ -51,6 +54,15 @@ class Tree:
     def has(self, file: str, path: str) -> bool:
         return any(place in self.paths for place in self.seen_from(file, path))
 
+    def has_heading(self, file: str, document: str, anchor: str) -> bool:
+        """Whether `document`, as `file` names it ("" is itself), has a heading that GitHub gives
+        this anchor: lower case, hyphens for spaces, no other punctuation."""
+        places = self.seen_from(file, document) if document else [file]
+        headings = [heading for place in places if place in self.paths
+                    for heading in HEADING.findall((self.root / place).read_text("utf-8"))]
+        return anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+                          for heading in headings}
+
     def is_ours(self, file: str, path: str) -> bool:
         """Whether the path begins with a folder of this tree, rather than of somebody else's."""
         return any(place in self.paths for place in self.seen_from(file, path.split("/")[0]))
@@ -75,6 +87,9 @@ def named(file: str, line: str, tree: Tree) -> list[str]:
                if header not in tree.installed and not PLACEHOLDER.search(header)]
     line = URL.sub(" ", line)
     missing += [link for link in LINK.findall(line) if not tree.has(file, link.rstrip("/"))]
+    missing += [f"{document}#{anchor}" for document, anchor in HEADING_LINK.findall(line)
+                if (not document or tree.has(file, document))
+                and not tree.has_heading(file, document, anchor)]
     for path in PATH.findall(LINK.sub(" ", line)):
         path = path.rstrip(".-")
         if (tree.is_ours(file, path) and not tree.has(file, path) and not PLACEHOLDER.search(path)

@@ -16,7 +16,8 @@ FILES = [".gitignore", "CMakeLists.txt", "README.md", "base/read_file.cc", "base
 def repository(tmp_path):
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("build/\n" if name == ".gitignore" else "\n")
+        (tmp_path / name).write_text({".gitignore": "build/\n", "bench/README.md": "# How\n"
+                                      "## What `x.y` does, and why\n"}.get(name, "\n"))
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     return tmp_path
 
@@ -28,6 +29,7 @@ def problems(repository, file, text):
 
 @pytest.mark.parametrize("text", [
     "Run `scripts/make_zoo --models x`, read [this](bench/README.md#how) or base/read_file.h.",
+    "# Here\n[there](bench/README.md#what-xy-does-and-why) and [here](#here)",
     "    scripts/make_zoo > build/log.txt",
     "`base/NAME.h`, base/*.h and base/{a,b}.h stand for others, `tensor.h` is runtime's",
     "#include <run_model/tensor.h> and <run_model/NAME.h>",
@@ -42,6 +44,8 @@ def test_what_is_there_or_is_not_ours(repository, text):
     ("README.md", "see `scripts/make_zoos`", "scripts/make_zoos"),
     ("README.md", "    base/read_files.cc", "base/read_files.cc"),
     ("README.md", "[old](bench/OLD.md)", "bench/OLD.md"),
+    ("README.md", "[moved](bench/README.md#why)", "bench/README.md#why"),
+    ("README.md", "[gone](#how)", "#how"),
     ("README.md", "`write_file.h` has it", "write_file.h"),
     ("README.md", "#include <run_model/tensors.h>", "<run_model/tensors.h>"),
     ("base/read_file.cc", "int a;  // as in base/tensor.h", "base/tensor.h"),

@@ -81,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="also write model_single.so, which holds graph and parameters too")
     parser.add_argument("--forms", metavar="F,G",
                         help="also make these forms of the artifact, below its folder's forms/: "
-                             "flat, mod, tar, single, linked, mlf, or all (scripts/README.md); "
+                             "flat, mod, tar, single, linked, mlf, or all (scripts/COMPILING.md); "
                              "what a target has none of is left out")
     parser.add_argument("--compiler", choices=COMPILERS, default="relay",
                         help="relay (default): TVM 0.18, which makes a graph and its parameters; "

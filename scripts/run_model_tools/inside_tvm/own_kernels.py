@@ -5,8 +5,8 @@ from contextlib import nullcontext
 from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
 
-# Instruction sets on which the kernels are used without being asked for (bench/README.md): measured
-# to be faster than TVM's schedules on x86-64; on Arm they execute half the instructions or less.
+# Instruction sets on which the kernels are used without being asked for: measured to be faster than
+# TVM's schedules on x86-64; on Arm they execute half the instructions or less (bench/FIGURES.md).
 FASTER_ON = ("avx512", "avx2", "neon64", "neon32")
 
 
