@@ -14,14 +14,6 @@
 namespace run_model {
 namespace {
 
-// Bright, and far from each other where they follow each other.
-constexpr std::array<Color, 20> kPalette{{
-    {230, 25, 75},   {60, 180, 75},   {0, 130, 200},   {255, 225, 25},  {245, 130, 48},
-    {145, 30, 180},  {70, 240, 240},  {240, 50, 230},  {210, 245, 60},  {250, 190, 212},
-    {0, 128, 128},   {220, 190, 255}, {170, 110, 40},  {255, 250, 200}, {128, 0, 0},
-    {170, 255, 195}, {128, 128, 0},   {255, 215, 180}, {0, 0, 128},     {128, 128, 128},
-}};
-
 std::string scored(const std::string& name, double score) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), " %.2f", score);
@@ -130,8 +122,6 @@ void draw_landmarks(Canvas& canvas, const LandmarksTask& task, const LandmarksRe
 }
 
 }  // namespace
-
-Color class_color(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
 void draw_result(Image& image, const Task& task, const TaskResult& result) {
   Canvas canvas(image);

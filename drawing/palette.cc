@@ -7,6 +7,14 @@
 namespace run_model {
 namespace {
 
+// Bright, and far from each other where they follow each other.
+constexpr std::array<Color, 20> kPalette{{
+    {230, 25, 75},   {60, 180, 75},   {0, 130, 200},   {255, 225, 25},  {245, 130, 48},
+    {145, 30, 180},  {70, 240, 240},  {240, 50, 230},  {210, 245, 60},  {250, 190, 212},
+    {0, 128, 128},   {220, 190, 255}, {170, 110, 40},  {255, 250, 200}, {128, 0, 0},
+    {170, 255, 195}, {128, 128, 0},   {255, 215, 180}, {0, 0, 128},     {128, 128, 128},
+}};
+
 // At every thirty-second part of Matplotlib's; what lies between on lines is at most 2 of 255 away
 // from its others.
 constexpr std::array<Color, 33> kInferno{{
@@ -24,6 +32,8 @@ std::uint8_t between_bytes(std::uint8_t from, std::uint8_t to, double weight) {
 }
 
 }  // namespace
+
+Color class_color(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
 Color inferno(double share) {
   const double place = std::clamp(share, 0.0, 1.0) * (kInferno.size() - 1);

@@ -1,4 +1,4 @@
-// Colours of numbers.
+// Colours of numbers; those of classes are class_color()'s, in draw.h.
 #pragma once
 
 #include <run_model/draw.h>
