@@ -141,7 +141,10 @@ GoldenCase read_golden_case(const std::filesystem::path& path) {
   GoldenCase golden = parse_golden_case(as_text(bytes), path_in_quotes(path));
   golden.name = path.stem().string();
   golden.path = path;
-  if (!golden.tasks.empty()) return golden;
+  if (!golden.tasks.empty()) {
+    read_golden_pixels(path, golden.results);
+    return golden;
+  }
   std::filesystem::path array = path;
   array.replace_extension(".npy");
   golden.output = read_npy(array);

@@ -2,8 +2,8 @@
 //
 // PICTURE.json says what was computed from what. Of a classifier (schema version 1) PICTURE.npy
 // beside it holds the whole first output as float32; of a network with tasks (version 2) the JSON
-// has the tasks and what they find. scripts/make_golden writes them with ONNX Runtime or LiteRT,
-// Pillow, OpenCV and NumPy.
+// has the tasks and what they find, and PICTURE.N.npy the pixels of result N where it is a map or
+// an image. scripts/make_golden writes them with ONNX Runtime or LiteRT, Pillow, OpenCV and NumPy.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -66,13 +66,13 @@ struct GoldenCase {
   std::vector<GoldenClass> top;  // the reference's best classes, best first
 };
 
-// Reads PICTURE.json and the .npy that may belong to it. Throws Error(kFile), Error(kFormat) when
+// Reads PICTURE.json and the .npy files that belong to it. Throws Error(kFile), Error(kFormat) when
 // something is missing, malformed or does not belong together: an array of another shape or with
 // NaN, a top list that is not the array's. Throws Error(kIncompatible) for another schema version.
 GoldenCase read_golden_case(const std::filesystem::path& path);
 
-// The JSON part alone, from memory; `output` stays undefined. `name` stands for the file in
-// messages.
+// The JSON part alone, from memory; `output` and the pixels of results stay undefined. `name`
+// stands for the file in messages.
 GoldenCase parse_golden_case(std::string_view text, const std::string& name);
 
 }  // namespace run_model

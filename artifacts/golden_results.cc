@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include <run_model/dtype.h>
+#include <run_model/error.h>
+#include <run_model/npy.h>
 #include "base/text.h"
 
 namespace run_model {
@@ -125,11 +129,17 @@ void add_class(const JsonField& field, SegmentationResult& result) {
   if (at != all) counts.fail("has fewer pixels than the mask");
 }
 
-SegmentationResult segmentation_field(const JsonField& field) {
-  SegmentationResult result;
+// Of what has a width and a height.
+template <typename Result>
+void read_sides(const JsonField& field, Result& result) {
   result.width = static_cast<int>(field.member("width").integer(1, kMaxSide));
   result.height = static_cast<int>(field.member("height").integer(1, kMaxSide));
   if (std::int64_t{result.width} * result.height > kMaxPixels) field.fail("has too many pixels");
+}
+
+SegmentationResult segmentation_field(const JsonField& field) {
+  SegmentationResult result;
+  read_sides(field, result);
   result.classes.assign(
       static_cast<std::size_t>(result.width) * static_cast<std::size_t>(result.height),
       SegmentationResult::kUnseen);
@@ -178,6 +188,60 @@ ClassificationResult classification_field(const JsonField& field) {
   return result;
 }
 
+EmbeddingResult embedding_field(const JsonField& field) {
+  EmbeddingResult result;
+  const JsonField values = field.member("values");
+  for (std::size_t i = 0; i < values.array_size(); ++i) {
+    result.values.push_back(values.at(i).number());
+  }
+  if (values.array_size() == 0) values.fail("has no number");
+  return result;
+}
+
+template <typename Result>
+Result sides_field(const JsonField& field) {
+  Result result;
+  read_sides(field, result);
+  return result;
+}
+
+[[noreturn]] void refuse_array(const std::filesystem::path& path, const std::string& problem) {
+  throw Error(ErrorKind::kFormat, path_in_quotes(path) + " " + problem,
+              "make the case again with scripts/make_golden");
+}
+
+void read_pixels(const std::filesystem::path& path, MapResult& result) {
+  const Tensor array = read_npy(path);
+  const std::vector<std::int64_t> shape{result.height, result.width};
+  if (!same_dtype(array.dtype(), DLDataType{kDLFloat, 32, 1}) || array.shape() != shape) {
+    refuse_array(path, "is " + tensor_form_name(array.dtype(), array.shape()) +
+                           ", expected a map of float32 " + shape_name(shape));
+  }
+  const std::span<const float> values = array.elements<float>();
+  for (const float value : values) {
+    if (std::isinf(value)) refuse_array(path, "holds infinity");
+  }
+  result.values.assign(values.begin(), values.end());
+}
+
+void read_pixels(const std::filesystem::path& path, ImageResult& result) {
+  const Tensor array = read_npy(path);
+  std::vector<std::int64_t> shape{result.height, result.width, 3};
+  const bool all_seen = array.shape() == shape;
+  if (!all_seen) shape.back() = 4;
+  if (!same_dtype(array.dtype(), DLDataType{kDLUInt, 8, 1}) || array.shape() != shape) {
+    shape.back() = 3;
+    refuse_array(path, "is " + tensor_form_name(array.dtype(), array.shape()) +
+                           ", expected a picture of uint8 " + shape_name(shape));
+  }
+  const std::span<const std::uint8_t> bytes = array.elements<std::uint8_t>();
+  const std::size_t channels = all_seen ? 3 : 4;
+  for (std::size_t i = 0; i < bytes.size(); i += channels) {
+    result.pixels.insert(result.pixels.end(), &bytes[i], &bytes[i] + 3);
+    if (!all_seen) result.seen.push_back(bytes[i + 3] != 0 ? 1 : 0);
+  }
+}
+
 TaskResult result_field(const JsonField& field, TaskKind kind) {
   if (field.member("kind").string() != task_kind_name(kind)) {
     field.member("kind").fail("is not the task's, " + std::string(task_kind_name(kind)));
@@ -192,11 +256,13 @@ TaskResult result_field(const JsonField& field, TaskKind kind) {
     case TaskKind::kClassification:
       return classification_field(field);
     case TaskKind::kEmbedding:
+      return embedding_field(field);
     case TaskKind::kMap:
+      return sides_field<MapResult>(field);
     case TaskKind::kImage:
-      break;
+      return sides_field<ImageResult>(field);
   }
-  field.fail("is of a kind that golden cases do not have");
+  field.fail("is of an unknown kind");
 }
 
 }  // namespace
@@ -211,6 +277,15 @@ std::vector<TaskResult> golden_results(const JsonField& field, const std::vector
     results.push_back(result_field(field.at(i), tasks[i].kind()));
   }
   return results;
+}
+
+void read_golden_pixels(const std::filesystem::path& golden, std::vector<TaskResult>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    std::filesystem::path array = golden;
+    array.replace_extension("." + std::to_string(i) + ".npy");
+    if (auto* map = std::get_if<MapResult>(&results[i])) read_pixels(array, *map);
+    if (auto* image = std::get_if<ImageResult>(&results[i])) read_pixels(array, *image);
+  }
 }
 
 }  // namespace run_model

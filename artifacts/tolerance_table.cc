@@ -54,14 +54,22 @@ double share_of_all(const JsonField& field) {
 }
 
 ResultToleranceEntry parse_results(const JsonField& field) {
-  constexpr std::array<std::string_view, 8> kKnown{"model", "target", "kind",      "iou",
-                                                   "score", "pixels", "agreement", "why"};
+  constexpr std::array<std::string_view, 11> kKnown{"model",  "target",    "kind", "iou",
+                                                    "score",  "pixels",    "map",  "levels",
+                                                    "cosine", "agreement", "why"};
   refuse_other_members(field, kKnown);
   ResultToleranceEntry entry;
   entry.model = name_or_any(field, "model");
   entry.target = name_or_any(field, "target");
   entry.tolerance = {share_of_all(field.member("iou")), not_negative(field.member("score")),
                      not_negative(field.member("pixels")), share_of_all(field.member("agreement"))};
+  if (const auto map = find_member(field, "map")) entry.tolerance.map = not_negative(*map);
+  if (const auto levels = find_member(field, "levels")) {
+    entry.tolerance.levels = not_negative(*levels);
+  }
+  if (const auto cosine = find_member(field, "cosine")) {
+    entry.tolerance.cosine = share_of_all(*cosine);
+  }
   entry.why = reason_field(field);
   return entry;
 }

@@ -4,9 +4,10 @@
 // {"schema_version": 1, "entries": [{"kind": "logits", "atol": 1e-4, "rtol": 1e-5,
 //   "order": 1e-4, "why": "…"}, {"target": "raspi_armv7", …}, …]}
 //
-// An entry counts for one kind of scores, or with the kind "results" for boxes, masks and landmarks
-// ({"kind": "results", "iou": 0.98, "score": 1e-3, "pixels": 0.5, "agreement": 0.999, …}); with
-// "target" or "model" only for these.
+// An entry counts for one kind of scores, or with the kind "results" for what tasks give
+// ({"kind": "results", "iou": 0.98, "score": 1e-3, "pixels": 0.5, "agreement": 0.999, "map": 1e-3,
+// "levels": 1, "cosine": 0.9999, …}; without one of the last three there may be no difference);
+// with "target" or "model" only for these.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +34,10 @@ struct ResultTolerance {
   double iou = 0.0;        // boxes overlap at least by this
   double score = 0.0;      // difference of scores
   double pixels = 0.0;     // distance of points, in the picture
-  double agreement = 0.0;  // at least this share of a mask's pixels have the same class
+  double agreement = 0.0;  // at least this share of pixels have the same class, or are seen by both
+  double map = 0.0;        // difference of a map's numbers, as a share of their range
+  double levels = 0.0;     // difference of an image's bytes
+  double cosine = 1.0;     // of the angle between embeddings, at least
 };
 
 struct ResultToleranceEntry {

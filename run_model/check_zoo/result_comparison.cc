@@ -57,8 +57,12 @@ class Comparison {
       compare(*landmarks, std::get<LandmarksResult>(actual));
     } else if (const auto* classes = std::get_if<ClassificationResult>(&expected)) {
       compare(*classes, std::get<ClassificationResult>(actual));
+    } else if (const auto* map = std::get_if<MapResult>(&expected)) {
+      compare(*map, std::get<MapResult>(actual));
+    } else if (const auto* image = std::get_if<ImageResult>(&expected)) {
+      compare(*image, std::get<ImageResult>(actual));
     } else {
-      fail("kind", "results of this kind have no reference");
+      compare(std::get<EmbeddingResult>(expected), std::get<EmbeddingResult>(actual));
     }
   }
 
@@ -152,21 +156,80 @@ class Comparison {
                    six_digits(tolerance_.pixels));
   }
 
+  template <typename Result>
+  bool same_sides(const Result& expected, const Result& actual, const std::string& what_it_is) {
+    if (expected.width == actual.width && expected.height == actual.height) return true;
+    fail(what_it_is, "the " + what_it_is + " has " + std::to_string(actual.width) + " x " +
+                         std::to_string(actual.height) + " pixels, expected " +
+                         std::to_string(expected.width) + " x " + std::to_string(expected.height));
+    return false;
+  }
+
+  // equal(i): whether pixel i is alike in both.
+  template <typename Equal>
+  void check_agreement(const std::string& rule, const std::string& words, std::size_t count,
+                       Equal&& equal) {
+    std::size_t alike = 0;
+    for (std::size_t i = 0; i < count; ++i) alike += equal(i) ? 1 : 0;
+    const double share = static_cast<double>(alike) / static_cast<double>(count);
+    if (note("agreement", share, tolerance_.agreement, true)) return;
+    fail(rule, words + " for " + six_digits(share) + " of the pixels, expected " +
+                   six_digits(tolerance_.agreement));
+  }
+
   void compare(const SegmentationResult& expected, const SegmentationResult& actual) {
-    if (expected.width != actual.width || expected.height != actual.height) {
-      fail("mask", "the mask has " + std::to_string(actual.width) + " x " +
-                       std::to_string(actual.height) + " pixels, expected " +
-                       std::to_string(expected.width) + " x " + std::to_string(expected.height));
+    if (!same_sides(expected, actual, "mask")) return;
+    check_agreement("mask", "the same class", expected.classes.size(),
+                    [&](std::size_t i) { return expected.classes[i] == actual.classes[i]; });
+  }
+
+  void compare(const MapResult& expected, const MapResult& actual) {
+    if (!same_sides(expected, actual, "map")) return;
+    const std::vector<float>&a = expected.values, &b = actual.values;
+    check_agreement("map", "the same is seen", a.size(),
+                    [&](std::size_t i) { return std::isnan(a[i]) == std::isnan(b[i]); });
+    const MapStatistics found = map_statistics(expected, {});
+    double most = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (!std::isnan(a[i]) && !std::isnan(b[i]))
+        most = std::max<double>(most, std::abs(a[i] - b[i]));
+    }
+    // Numbers that are all the same differ by a share of themselves.
+    const double range = found.most > found.least ? found.most - found.least : std::abs(found.most);
+    const double share = most == 0.0 ? 0.0 : most / range;
+    if (note("map", share, tolerance_.map, false)) return;
+    fail("map", "a number differs by " + six_digits(most) + ", which is " + six_digits(share) +
+                    " of the reference's range, allowed are " + six_digits(tolerance_.map));
+  }
+
+  void compare(const ImageResult& expected, const ImageResult& actual) {
+    if (!same_sides(expected, actual, "image")) return;
+    const std::size_t pixels = expected.pixels.size() / 3;
+    const auto seen = [](const ImageResult& image, std::size_t i) {
+      return image.seen.empty() || image.seen[i] != 0;
+    };
+    check_agreement("image", "the same is seen", pixels,
+                    [&](std::size_t i) { return seen(expected, i) == seen(actual, i); });
+    int most = 0;
+    for (std::size_t i = 0; i < expected.pixels.size(); ++i) {
+      if (!seen(expected, i / 3) || !seen(actual, i / 3)) continue;
+      most = std::max(most, std::abs(expected.pixels[i] - actual.pixels[i]));
+    }
+    if (note("levels", most, tolerance_.levels, false)) return;
+    fail("image", "a byte differs by " + std::to_string(most) + ", allowed are " +
+                      six_digits(tolerance_.levels));
+  }
+
+  void compare(const EmbeddingResult& expected, const EmbeddingResult& actual) {
+    if (expected.values.size() != actual.values.size()) {
+      fail("embedding", "there are " + std::to_string(actual.values.size()) +
+                            " numbers, expected " + std::to_string(expected.values.size()));
       return;
     }
-    std::size_t equal = 0;
-    for (std::size_t i = 0; i < expected.classes.size(); ++i) {
-      if (expected.classes[i] == actual.classes[i]) ++equal;
-    }
-    const double share = static_cast<double>(equal) / static_cast<double>(expected.classes.size());
-    if (note("agreement", share, tolerance_.agreement, true)) return;
-    fail("mask", "the same class for " + six_digits(share) + " of the pixels, expected " +
-                     six_digits(tolerance_.agreement));
+    const double cosine = cosine_similarity(expected, actual);
+    if (note("cosine", cosine, tolerance_.cosine, true)) return;
+    fail("embedding", "the cosine of the angle to the reference's is " + six_digits(cosine) +
+                          ", expected " + six_digits(tolerance_.cosine));
   }
 
   void compare(const LandmarksResult& expected, const LandmarksResult& actual) {

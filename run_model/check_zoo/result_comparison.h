@@ -11,7 +11,7 @@
 namespace run_model {
 
 struct ResultFailure {
-  std::string rule;     // "detections", "mask", "landmarks" or "classes"
+  std::string rule;     // "detections", "mask", "landmarks", "classes", "embedding", "map", "image"
   std::string message;  // one sentence
 };
 

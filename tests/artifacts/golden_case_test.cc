@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -220,6 +221,67 @@ TEST_F(GoldenCaseTest, ReadsResultsOfTasks) {
   EXPECT_EQ(landmarks.points.at(1).z, 6);
   EXPECT_EQ(landmarks.points.at(0).visibility, 0.5);
   EXPECT_FALSE(landmarks.points.at(0).presence.has_value());
+}
+
+json case_with_pixels() {
+  json document = case_with_tasks();
+  document["tasks"] = {{{"kind", "map"}, {"output", 0}, {"quantity", "depth"}},
+                       {{"kind", "image"},
+                        {"output", 0},
+                        {"layout", "NCHW"},
+                        {"color_order", "RGB"},
+                        {"range", {0, 1}}},
+                       {{"kind", "embedding"}, {"output", 0}}};
+  document["results"] = {{{"kind", "map"}, {"width", 2}, {"height", 1}},
+                         {{"kind", "image"}, {"width", 1}, {"height", 2}},
+                         {{"kind", "embedding"}, {"values", {0.5, -2}}}};
+  return document;
+}
+
+template <typename T>
+Tensor array_of(const std::vector<std::int64_t>& shape, DLDataType type,
+                const std::vector<T>& values) {
+  Tensor tensor = Tensor::empty(shape, type);
+  std::copy(values.begin(), values.end(), tensor.elements<T>().begin());
+  return tensor;
+}
+
+constexpr DLDataType kFloat{kDLFloat, 32, 1}, kByte{kDLUInt, 8, 1};
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST_F(GoldenCaseTest, ReadsThePixelsOfMapsAndImages) {
+  const auto path = folder_.write("cat.json", case_with_pixels().dump());
+  write_npy(folder_ / "cat.0.npy", array_of<float>({1, 2}, kFloat, {1.5F, kNan}));
+  write_npy(folder_ / "cat.1.npy",
+            array_of<std::uint8_t>({2, 1, 4}, kByte, {1, 2, 3, 255, 4, 5, 6, 0}));
+  GoldenCase golden = read_golden_case(path);
+  const auto& map = std::get<MapResult>(golden.results.at(0));
+  EXPECT_EQ(map.values.at(0), 1.5F);
+  EXPECT_TRUE(std::isnan(map.values.at(1)));
+  EXPECT_TRUE(has_elements(std::get<ImageResult>(golden.results.at(1)).pixels, {1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(has_elements(std::get<ImageResult>(golden.results.at(1)).seen, {1, 0}));
+  EXPECT_TRUE(has_elements(std::get<EmbeddingResult>(golden.results.at(2)).values, {0.5, -2.0}));
+
+  write_npy(folder_ / "cat.1.npy", array_of<std::uint8_t>({2, 1, 3}, kByte, {1, 2, 3, 4, 5, 6}));
+  golden = read_golden_case(path);
+  EXPECT_TRUE(has_elements(std::get<ImageResult>(golden.results.at(1)).pixels, {1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(std::get<ImageResult>(golden.results.at(1)).seen.empty());
+}
+
+TEST_F(GoldenCaseTest, RefusesPixelsOfAnotherForm) {
+  const auto path = folder_.write("cat.json", case_with_pixels().dump());
+  const auto refused = [&](const std::string& message) {
+    return throws_error([&] { read_golden_case(path); }, ErrorKind::kFormat, message);
+  };
+  EXPECT_TRUE(throws_error([&] { read_golden_case(path); }, ErrorKind::kFile, "cat.0.npy"));
+  write_npy(folder_ / "cat.0.npy", array_of<float>({2, 1}, kFloat, {1, 2}));
+  EXPECT_TRUE(refused("expected a map of float32"));
+  write_npy(folder_ / "cat.0.npy",
+            array_of<float>({1, 2}, kFloat, {1, std::numeric_limits<float>::infinity()}));
+  EXPECT_TRUE(refused("holds infinity"));
+  write_npy(folder_ / "cat.0.npy", array_of<float>({1, 2}, kFloat, {1, 2}));
+  write_npy(folder_ / "cat.1.npy", array_of<std::uint8_t>({2, 1, 2}, kByte, {1, 2, 3, 4}));
+  EXPECT_TRUE(refused("expected a picture of uint8"));
 }
 
 TEST_F(GoldenCaseTest, RefusesMalformedResults) {

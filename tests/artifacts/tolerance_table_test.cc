@@ -69,12 +69,18 @@ TEST(ToleranceTableTest, ResultsHaveEntriesOfTheirOwn) {
   document["entries"].push_back(results_entry(1));
   json of_model = results_entry(2);
   of_model["model"] = "m";
+  of_model.update({{"map", 0.25}, {"levels", 3}, {"cosine", 0.75}});
   document["entries"].push_back(of_model);
   const ToleranceTable table = parse_table(document);
   EXPECT_EQ(table.entries.size(), 2U);
   EXPECT_EQ(table.find_results("m", "t").tolerance.pixels, 2);
+  EXPECT_EQ(table.find_results("m", "t").tolerance.map, 0.25);
+  EXPECT_EQ(table.find_results("m", "t").tolerance.levels, 3);
+  EXPECT_EQ(table.find_results("m", "t").tolerance.cosine, 0.75);
   EXPECT_EQ(table.find_results("n", "t").tolerance.pixels, 1);
   EXPECT_EQ(table.find_results("n", "t").tolerance.agreement, 0.5);
+  EXPECT_EQ(table.find_results("n", "t").tolerance.map, 0);
+  EXPECT_EQ(table.find_results("n", "t").tolerance.cosine, 1);
 
   document["entries"].push_back(of_model);
   EXPECT_TRUE(throws_error([&] { parse_table(document); }, ErrorKind::kFormat,

@@ -27,7 +27,8 @@ from run_model_tools.pictures.preprocess import (
 )
 from run_model_tools.tasks.presets import read_presets
 from run_model_tools.tflite.model import read_tflite
-from run_model_tools.zoo.reference_results import Reference, placement_of
+from run_model_tools.zoo.placement import placement_of
+from run_model_tools.zoo.reference_results import Reference
 
 pytestmark = pytest.mark.slow
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -24,11 +25,11 @@ from run_model_tools.evaluating import evaluate_model
 from run_model_tools.evaluating.comparison import mcnemar
 from run_model_tools.evaluating.run_lengths import mask_of
 from run_model_tools.progress import Counted
-from run_model_tools.zoo.reference_results import coco_counts
+from run_model_tools.zoo.reference_pixels import coco_counts
 
 # Answers as run_model does: says.json has what it says of each picture's name.
 STAND_IN = """#!{python}
-import json, os, sys, time
+import json, os, shutil, sys, time
 here = os.path.dirname(os.path.abspath(__file__))
 says = json.load(open(os.path.join(here, "says.json")))
 if "--inspect" in sys.argv:
@@ -50,6 +51,11 @@ for line in sys.stdin:
     if answer == "hang":
         time.sleep(60)
     time.sleep(says.get("delay", 0))
+    for flag, member, ending in (("--save-map", "map", ".npy"), ("--draw", "drawn", ".png")):
+        if flag in sys.argv and "copy" in answer:
+            written = sys.argv[sys.argv.index(flag) + 1] + "/" + answer["copy"]
+            shutil.copy(os.path.join(here, answer["copy"]), written)
+            answer[member] = {{"path": written}} if member == "map" else written
     print(json.dumps({{"image": {{"path": path}}, **answer}}), flush=True)
 """
 
@@ -195,6 +201,60 @@ def test_areas(world: Path) -> None:
     assert result["figures"]["pixel_accuracy"] == 35 / 47
 
 
+def pairs_of(world: Path, kind: str, truths: dict[str, np.ndarray]) -> str:
+    """--dataset of the pictures of these names."""
+    for folder in ("pictures", "truths"):
+        (world / folder).mkdir(exist_ok=True)
+    for name, truth in truths.items():
+        (world / f"{name}.png").rename(world / "pictures" / f"{name}.png")
+        Image.fromarray(truth).save(world / "truths" / f"{name}.png")
+    return f"{kind}:{world / 'pictures'}:{world / 'truths'}"
+
+
+def test_depth(world: Path) -> None:
+    """One picture is right once it is aligned; of the other half the pixels are twice as far."""
+    truth = np.full((6, 8), 2000, np.uint16)
+    truth[:, 4:] = 4000
+    data = pairs_of(world, "maps", {"a": truth, "b": truth})
+    task = {"kind": "map", "output": 0, "quantity": "depth", "unit": "m"}
+    (world / "metadata.json").write_text(json.dumps({"tasks": task}))
+    np.save(world / "right.npy", truth.astype(np.float32) / 500)
+    np.save(world / "wrong.npy", np.full(truth.shape, 4, np.float32))
+    answer = {"results": [{"kind": "map"}]}
+    say(world, a={**answer, "copy": "right.npy"}, b={**answer, "copy": "wrong.npy"})
+    result = report(world, data)
+    assert result["kind"] == "map" and result["rules"]["depth"]["alignment"] == "none"
+    figures = result["figures"]
+    assert figures["abs_rel"] == pytest.approx((1 + 0.5) / 2) and figures["delta1"] == 0.25
+    aligned = evaluate(world, data, "--align", "median", "--resume", world / "aligned.sqlite")
+    assert "each picture aligned first: median" in aligned.stdout, aligned.stderr
+    assert re.search(r"AbsRel.* 18\.75 %", aligned.stdout)  # of 3 instead of 2 and 4
+    done = evaluate(world, data, "--align", "median", "--resume", world / "run.sqlite")
+    assert done.returncode == 6 and "its rules is" in done.stderr
+    task["quantity"] = "other"
+    (world / "metadata.json").write_text(json.dumps({"tasks": task}))
+    done = evaluate(world, data, "--align", "median")
+    assert done.returncode == 2 and "--align has no meaning for the task's quantity other" in \
+        done.stderr
+
+
+def test_images(world: Path) -> None:
+    truth = np.random.default_rng(1).integers(0, 250, (12, 14, 3), np.uint8)
+    data = pairs_of(world, "images", {"a": truth, "b": truth, "c": truth})
+    (world / "metadata.json").write_text(json.dumps({"tasks": {"kind": "image"}}))
+    Image.fromarray(truth).save(world / "same.png")
+    Image.fromarray(truth + np.uint8(5)).save(world / "lighter.png")
+    Image.fromarray(truth[:, 1:]).save(world / "narrow.png")
+    answer = {"results": [{"kind": "image", "unseen": 0}]}
+    say(world, a={**answer, "copy": "same.png"}, b={**answer, "copy": "lighter.png"},
+        c={**answer, "copy": "narrow.png"})
+    result = report(world, data, code=7)
+    assert result["figures"]["equal"] == 1
+    assert result["figures"]["psnr"] == pytest.approx(10 * math.log10(255 ** 2 / 25))
+    assert 0.99 < result["figures"]["ssim"] < 1
+    assert "14 x 12 pixels, and the network gives 13 x 12" in result["failed"][0]["error"]
+
+
 def test_pictures_without_a_result_are_named_and_the_rest_is_done(world: Path,
                                                                   classified: str) -> None:
     says = json.loads((world / "says.json").read_text())
@@ -266,7 +326,13 @@ def cases() -> list[tuple[str, Callable[[Path], str], int, str]]:
         ("bbox", coco_of({**whole, "annotations": [{**thing, "bbox": [0, 0, -1, 2]}]}), 4,
          "-1 x 2"),
         ("imagenet", lambda w: f"imagenet:{w}", 4, "neither folders of classes"),
-        ("masks", lambda w: f"voc-masks:{w}", 3, "JPEGImages is no folder")]
+        ("masks", lambda w: f"voc-masks:{w}", 3, "JPEGImages is no folder"),
+        ("pairs", lambda w: f"maps:{w}", 2, "is not of the form"),
+        ("truths", lambda w: f"maps:{w}:{w}/none", 3, "none is no folder"),
+        ("alone", lambda w: pairs_of(w, "maps", {"a": np.ones((6, 8), np.uint8)}).replace(
+            "pictures", ""), 3, "truths has no file for"),
+        ("suffixes", lambda w: f"images:{w}:{(w / 'a.jpg').write_bytes(b'') and w or w}", 4,
+         "differ in their suffix only")]
 
 
 @pytest.mark.parametrize("dataset, code, part", [case[1:] for case in cases()],

@@ -14,12 +14,9 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.zoo import golden
 from run_model_tools.zoo import models as zoo
 from run_model_tools.zoo.manifest import choose, read_manifest
-from run_model_tools.zoo.reference_results import (
-    Placement,
-    Reference,
-    coco_counts,
-    placement_of,
-)
+from run_model_tools.zoo.placement import Placement, placement_of
+from run_model_tools.zoo.reference_pixels import coco_counts
+from run_model_tools.zoo.reference_results import Reference
 from run_model_tools.zoo.sources import Cache, Fetcher
 
 SQUASH = Preprocessing("cv2-linear", "squash", "RGB", 1.0, (0.0,) * 3, (1.0,) * 3)
@@ -138,14 +135,17 @@ def test_the_face_detections_are_reproduced(command):
     assert "5 results" in result.stdout
 
 
-def golden_cases():
-    cases = json.loads((ROOT / "tests/postprocess/data/golden.json").read_text())["cases"]
-    return [case for case in cases
-            if case["task"]["kind"] == "detection" and "masks" not in case["task"]]
+CASES = json.loads((ROOT / "tests/postprocess/data/golden.json").read_text())["cases"]
 
 
-@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["name"])
-def test_the_reference_gives_what_others_give_of_the_same_tensors(case):
+def cases_of(*kinds: str) -> pytest.MarkDecorator:
+    """Of instance masks there is no reference."""
+    return pytest.mark.parametrize("case", [
+        case for case in CASES if case["task"]["kind"] in kinds and "masks" not in case["task"]],
+        ids=lambda case: case["name"])
+
+
+def result_of(case):
     where = case["picture"]
     placement = Placement(
         (where["width"], where["height"]), (where["input_width"], where["input_height"]),
@@ -154,10 +154,47 @@ def test_the_reference_gives_what_others_give_of_the_same_tensors(case):
     names = sorted(case["outputs"])
     outputs = [np.array(case["outputs"][name]["data"], np.float32).reshape(
         case["outputs"][name]["shape"]) for name in names]
-    found = Reference(names, outputs, placement).results([case["task"]])[0]["detections"]
+    return Reference(names, outputs, placement).results([case["task"]])[0]
+
+
+@cases_of("detection")
+def test_the_reference_gives_what_others_give_of_the_same_tensors(case):
+    found = result_of(case)["detections"]
     assert len(found) == len(case["expected"])
     for item in case["expected"]:
         assert any(one["class"] == item["class"] and abs(one["score"] - item["score"]) < 1e-5
                    and np.allclose(one["box"], item["box"], atol=0.01)
                    and np.allclose(np.ravel(one.get("corners", [])), item.get("corners", []),
                                    atol=0.01) for one in found), item
+
+
+@cases_of("segmentation")
+def test_the_reference_interpolates_scores_as_torch_does(case):
+    found = {str(one["class"]): one["rle"]["counts"] for one in result_of(case)["classes"]}
+    assert found == {label: runs if isinstance(runs, str) else runs["counts"]
+                     for label, runs in case["expected"].items()}
+
+
+@cases_of("landmarks")
+def test_the_reference_finds_the_peaks_of_heat_maps_as_hrnet_does(case):
+    found = result_of(case)
+    expected = np.array(case["expected"])
+    assert np.allclose(found["points"], expected[:, :2], atol=2e-3)
+    assert np.allclose(found["point_scores"]["score"], expected[:, 2], atol=1e-5)
+
+
+@cases_of("map")
+def test_the_reference_resamples_depth_as_torch_and_transformers_do(case):
+    expected = np.array(case["expected"]["values"], np.float32)
+    assert np.allclose(result_of(case)["array"].ravel(), expected, atol=2e-5, equal_nan=True)
+
+
+@cases_of("image")
+def test_the_reference_makes_bytes_as_torchvision_does(case):
+    """Where sums in float32 and float64 are on different sides of a half, bytes are 1 apart."""
+    found = result_of(case)["array"]
+    expected = np.array(case["expected"]["pixels"]).reshape(*found.shape[:2], 3)
+    assert (case["expected"]["width"], case["expected"]["height"]) == found.shape[1::-1]
+    apart = np.abs(found[..., :3].astype(int) - expected)
+    assert apart.max() <= 1 and (apart > 0).mean() < 0.01
+    assert found.shape[2] == (4 if case["task"]["size"] == "picture" else 3)

@@ -4,13 +4,16 @@
   evaluate_model NAME ARTIFACTS --dataset coco:annotations.json:FOLDER --jobs 4
   evaluate_model NAME ARTIFACTS --dataset coco-keypoints:annotations.json:FOLDER
   evaluate_model NAME ARTIFACTS --dataset voc-masks:FOLDER[:LIST]
+  evaluate_model NAME ARTIFACTS --dataset maps:FOLDER:TRUTHS
+  evaluate_model NAME ARTIFACTS --dataset images:FOLDER:TRUTHS
   evaluate_model NAME ARTIFACTS --dataset csv:FILE
   evaluate_model NAME ARTIFACTS --dataset ... --resume run.sqlite
   evaluate_model NAME ARTIFACTS --dataset ... --rpc HOST:PORT
   evaluate_model --compare before.sqlite after.sqlite
 
-gives top-1 and top-5 of classes, mean average precision of boxes or keypoints by COCO's rules, or
-the mean intersection over union of areas, of what run_model says of each picture.
+gives top-1 and top-5 of classes, mean average precision of boxes or keypoints by COCO's rules,
+the mean intersection over union of areas, errors of depth and other maps, or PSNR and SSIM of
+images, of what run_model says of each picture.
 
 Every result is kept in a SQLite file as soon as it is there (--resume, else one in
 build/evaluations): after an interruption of any kind the same command with --resume FILE goes on.
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -36,15 +40,25 @@ from run_model_tools.errors import (
     BAD_PICTURE,
     MISMATCH,
     MISSING_FILE,
+    USAGE,
     ToolError,
     command,
 )
 from run_model_tools.evaluating import comparison, report
 from run_model_tools.evaluating.artifact import Artifact, find_artifact
 from run_model_tools.evaluating.datasets.reading import FORMS, read_dataset, with_files
-from run_model_tools.evaluating.example import CLASSIFICATION, DETECTION, KEYPOINTS, DataSet
+from run_model_tools.evaluating.example import (
+    CLASSIFICATION,
+    DETECTION,
+    IMAGE,
+    KEYPOINTS,
+    MAP,
+    DataSet,
+)
 from run_model_tools.evaluating.figures import figures
 from run_model_tools.evaluating.local_runner import LocalRunner
+from run_model_tools.evaluating.metrics.depth import ALIGNMENTS, DepthRules
+from run_model_tools.evaluating.pixel_predictions import MILLIMETRE, ImageRules, MapRules
 from run_model_tools.evaluating.predictions import CategoryMapping, judge
 from run_model_tools.evaluating.remote_runner import Board, RemoteRunner, tasks_of
 from run_model_tools.evaluating.running import Runner, run_all
@@ -62,6 +76,17 @@ def _address(text: str) -> tuple[str, int]:
     if not separator or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise argparse.ArgumentTypeError(f"'{text}' is not HOST:PORT")
     return host.strip("[]"), int(port)
+
+
+def _range(text: str) -> tuple[float, float]:
+    least, _, most = text.partition(":")
+    try:
+        found = float(least), float(most)
+    except ValueError:
+        found = math.nan, math.nan
+    if not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError(f"'{text}' is not LEAST:MOST, as 0.001:80")
+    return found
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -99,6 +124,21 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, metavar="FILE",
                         help="run_model (default: build/host/bin/run_model)")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
+    pixels = parser.add_argument_group("maps and images")
+    pixels.add_argument("--truth-step", type=float, metavar="X",
+                        help="what a 1 of a PNG file with true depths stands for, where 0 is "
+                             f"unknown (default: {MILLIMETRE}; KITTI's is 0.00390625)")
+    pixels.add_argument("--align", choices=ALIGNMENTS,
+                        help="what each picture's depths are put right by first: the factor of the "
+                             "medians or of least squares, or a factor and an addend (default: "
+                             "none, and scale-shift of an inverse depth)")
+    pixels.add_argument("--depth-range", type=_range, metavar="LEAST:MOST",
+                        help="true depths beyond these do not count, and predictions are brought "
+                             "between them")
+    pixels.add_argument("--luma", action="store_true",
+                        help="compare images by their luma (Y of BT.601) only")
+    pixels.add_argument("--border", type=int, metavar="N",
+                        help="leave N pixels of each side of images out")
     board = parser.add_argument_group(
         "on a board", "The network runs in rpc_server there, driven by TVM's own client; pictures "
         "are prepared, and outputs read, here.")
@@ -110,11 +150,13 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("NAME, ARTIFACTS and --dataset are needed, or --compare BEFORE AFTER")
     if args.compare is not None and (args.name or args.dataset):
         parser.error("--compare takes two files of results and nothing else")
-    for flag, least in (("jobs", 1), ("threads", 1), ("first", 1)):
+    for flag, least in (("jobs", 1), ("threads", 1), ("first", 1), ("border", 0)):
         if getattr(args, flag) is not None and getattr(args, flag) < least:
             parser.error(f"--{flag} must be at least {least}")
     if not 0 <= args.score_threshold <= 1 or not args.timeout > 0:
         parser.error("--score-threshold is from 0 to 1, and --timeout above 0")
+    if args.truth_step is not None and not 0 < args.truth_step < math.inf:
+        parser.error("--truth-step is above 0")
     if args.rpc and args.tracker:
         parser.error("--rpc and --tracker exclude each other")
     if args.tracker and not args.key:
@@ -170,7 +212,30 @@ def tasks_for(args: argparse.Namespace, data: DataSet, artifact: Artifact,
     if kind == DETECTION:
         wanted = [{**task, "score_threshold": args.score_threshold, "limit": COCO_LIMIT}
                   for task in wanted]
-    return wanted
+    return wanted[:1] if kind in (MAP, IMAGE) else wanted
+
+
+def rules_for(args: argparse.Namespace, data: DataSet,
+              tasks: list[dict[str, Any]]) -> MapRules | ImageRules | None:
+    """How maps and images are judged; None for other kinds. Raises ToolError (2) for flags that
+    have no meaning for the kind."""
+    quantity = tasks[0]["quantity"] if data.kind == MAP else None
+    of_depth = quantity not in (None, "other")
+    for flag, given, meant in (
+            ("--truth-step", args.truth_step is not None, data.kind == MAP),
+            ("--align", args.align is not None, of_depth),
+            ("--depth-range", args.depth_range is not None, of_depth),
+            ("--luma", args.luma, data.kind == IMAGE),
+            ("--border", args.border is not None, data.kind == IMAGE)):
+        if given and not meant:
+            what = (f"the task's quantity {quantity}" if quantity else f"the kind {data.kind}")
+            raise ToolError(USAGE, f"{flag} has no meaning for {what}.")
+    if data.kind == IMAGE:
+        return ImageRules(args.luma, args.border or 0)
+    if quantity is None:
+        return None
+    align = args.align or ("scale-shift" if quantity == "inverse-depth" else "none")
+    return MapRules(quantity, args.truth_step, DepthRules(align, *(args.depth_range or ())))
 
 
 def runner_of(args: argparse.Namespace, artifact: Artifact, program: Path,
@@ -190,7 +255,8 @@ def runner_of(args: argparse.Namespace, artifact: Artifact, program: Path,
         path = folder / "tasks.json"
         path.write_text(json.dumps(tasks), encoding="utf-8")
         command_line += ["--task", str(path)]
-    return lambda: LocalRunner(program, command_line, args.timeout)
+    files = tasks[0]["kind"] if tasks and tasks[0]["kind"] in (MAP, IMAGE) else None
+    return lambda: LocalRunner(program, command_line, args.timeout, files)
 
 
 def store_path(args: argparse.Namespace) -> Path:
@@ -217,6 +283,9 @@ def evaluate(args: argparse.Namespace) -> int:
              "dataset_fingerprint": data.fingerprint(), "pictures": len(data.examples),
              "model": args.name, "target": artifact.target, "artifact": artifact.fingerprint,
              "classes": args.classes, "tasks": tasks}
+    rules = rules_for(args, data, tasks)
+    if rules is not None:
+        facts["rules"] = rules.facts()
     mapping = CategoryMapping(data.categories, args.classes)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder, open_store(
@@ -228,7 +297,7 @@ def evaluate(args: argparse.Namespace) -> int:
                              f"{len(data.examples)} pictures\n")
         try:
             run_all(waiting, runner_of(args, artifact, program, tasks, Path(folder), jobs), jobs,
-                    judge(data, mapping), store)
+                    judge(data, mapping, rules), store)
         except KeyboardInterrupt:
             sys.stderr.write(f"\nevaluate_model: what is done is in {path}: go on with --resume "
                              f"{path}\n")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
-CLASSIFICATION, DETECTION, KEYPOINTS, SEGMENTATION = (
-    "classification", "detection", "keypoints", "segmentation")
+CLASSIFICATION, DETECTION, KEYPOINTS, SEGMENTATION, MAP, IMAGE = (
+    "classification", "detection", "keypoints", "segmentation", "map", "image")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,22 @@ class MaskTruth:
     path: Path
 
 
-Truth = Union[ClassTruth, ThingsTruth, MaskTruth]
+@dataclass(frozen=True)
+class MapTruth:
+    """A .npy or .png file with a number for each pixel."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class ImageTruth:
+    """The picture that the network should make."""
+
+    path: Path
+
+
+FileTruth = (MaskTruth, MapTruth, ImageTruth)
+Truth = Union[ClassTruth, ThingsTruth, MaskTruth, MapTruth, ImageTruth]
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ class DataSet:
         """Of the examples' names and truths: another data set has another one."""
         digest = hashlib.sha256(self.kind.encode())
         for example in self.examples:
-            truth = (example.truth.path.name if isinstance(example.truth, MaskTruth)
+            truth = (example.truth.path.name if isinstance(example.truth, FileTruth)
                      else repr(example.truth))
             digest.update(f"\0{example.key}\0{truth}".encode())
         return digest.hexdigest()[:16]

@@ -8,13 +8,21 @@ import numpy as np
 
 from run_model_tools.evaluating.example import (
     CLASSIFICATION,
+    IMAGE,
     KEYPOINTS,
+    MAP,
     SEGMENTATION,
     DataSet,
     Example,
     ThingsTruth,
 )
-from run_model_tools.evaluating.metrics import average_precision, classification, segmentation
+from run_model_tools.evaluating.metrics import (
+    average_precision,
+    classification,
+    depth,
+    likeness,
+    segmentation,
+)
 from run_model_tools.evaluating.metrics.average_precision import Detections, Things
 from run_model_tools.evaluating.metrics.similarity import PERSON_SIGMAS
 from run_model_tools.evaluating.store import Result
@@ -29,6 +37,9 @@ def figures(data: DataSet, results: list[Result]) -> dict[str, Any]:
                                 r.prediction["truth"]) for r in judged.values()])
     if data.kind == SEGMENTATION:
         return _of_areas(list(judged.values()))
+    if data.kind in (MAP, IMAGE):
+        summarise = depth.summarise if data.kind == MAP else likeness.summarise
+        return summarise([r.prediction for r in judged.values()])
     examples = [example for example in data.examples if example.key in judged]
     return {"pictures": len(examples), **_of_things(data, examples, judged)}
 

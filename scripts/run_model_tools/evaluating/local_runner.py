@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL import Image
+
 from run_model_tools.errors import FAILED_RUN, MISSING_FILE, ToolError
 
 #: A process that has died so often, one after the other, without a single answer is not started
@@ -27,8 +30,16 @@ class PictureFailed(Exception):
 class LocalRunner:
     """Not to be shared between threads.  Use as a context."""
 
-    def __init__(self, program: Path, arguments: Sequence[str], timeout: float) -> None:
-        self._command = [str(program), *arguments]
+    def __init__(self, program: Path, arguments: Sequence[str], timeout: float,
+                 files: str | None = None) -> None:
+        """files: "map" or "image", whose pixels become the member "array" of the first result of
+        that kind (float32 [height, width], NaN where nothing was seen; uint8 [height, width, 3]);
+        reports have none of them."""
+        self._files = files
+        self._folder = tempfile.TemporaryDirectory(prefix="run_model-")
+        written = {"map": ["--save-map"], "image": ["--draw"]}.get(files or "", [])
+        self._command = [str(program), *arguments,
+                         *(part for flag in written for part in (flag, self._folder.name))]
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the runner)
@@ -42,6 +53,7 @@ class LocalRunner:
     def __exit__(self, *_: object) -> None:
         self._end()
         self._log.close()
+        self._folder.cleanup()
 
     def report(self, picture: Path) -> dict[str, Any]:
         """run_model's report. Raises PictureFailed, and ToolError where run_model does not work at
@@ -74,7 +86,26 @@ class LocalRunner:
             raise PictureFailed(error["message"] if isinstance(error, dict) else str(error))
         if said != name:
             raise self._nonsense(line)
+        self._add_pixels(report)
         return report
+
+    def _add_pixels(self, report: dict[str, Any]) -> None:
+        if self._files is None:
+            return
+        wanted = [one for one in report.get("results") or [] if one.get("kind") == self._files]
+        if not wanted:
+            return
+        path = Path(report["map"]["path"] if self._files == "map" else report["drawn"])
+        try:
+            if self._files == "map":
+                wanted[0]["array"] = np.load(path, allow_pickle=False)
+            else:
+                with Image.open(path) as picture:
+                    wanted[0]["array"] = np.asarray(picture)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise ToolError(FAILED_RUN, f"run_model has written {path}, which cannot be read: "
+                                        f"{error}.") from None
+        path.unlink()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:

@@ -24,6 +24,8 @@ from run_model_tools.evaluating.example import (
 )
 from run_model_tools.evaluating.metrics import classification, segmentation
 from run_model_tools.evaluating.metrics.similarity import PERSON_SIGMAS, box_overlaps
+from run_model_tools.evaluating.outcome import Judged, Unfit, results_of, the_result
+from run_model_tools.evaluating.pixel_predictions import ImageRules, MapRules
 from run_model_tools.evaluating.run_lengths import mask_of
 
 #: A picture of things counts as right where all of them are found this well by detections that are
@@ -31,21 +33,12 @@ from run_model_tools.evaluating.run_lengths import mask_of
 SURE, WELL = 0.5, 0.5
 
 
-class Unfit(Exception):
-    """A report of run_model that cannot be judged; the sentence says why."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What is kept of a picture."""
-
-    prediction: Any
-    score: float
-    correct: bool
-
-
-def judge(data: DataSet, mapping: CategoryMapping) -> Callable[[dict[str, Any], Any], Judged]:
-    """A function of run_model's report and the picture's truth; raises Unfit."""
+def judge(data: DataSet, mapping: CategoryMapping, rules: MapRules | ImageRules | None,
+          ) -> Callable[[dict[str, Any], Any], Judged]:
+    """A function of run_model's report and the picture's truth; raises Unfit. rules: of maps and
+    images."""
+    if rules is not None:
+        return rules.judge
     if data.kind == CLASSIFICATION:
         return _judge_class
     if data.kind in (DETECTION, KEYPOINTS):
@@ -81,13 +74,8 @@ class CategoryMapping:
         return self._by_name.get(label)
 
 
-def _results(report: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    results = report.get("results") or []
-    return [one for one in results if isinstance(one, dict) and one.get("kind") == kind]
-
-
 def _judge_class(report: dict[str, Any], truth: ClassTruth) -> Judged:
-    found = _results(report, "classification")
+    found = results_of(report, "classification")
     top = found[0].get("top") if found else report.get("top")
     if not isinstance(top, list) or not top:
         raise ToolError(MISMATCH, "the network does not say classes: its metadata names no task of "
@@ -100,8 +88,8 @@ def _judge_class(report: dict[str, Any], truth: ClassTruth) -> Judged:
 
 def _judge_things(report: dict[str, Any], truth: ThingsTruth, mapping: CategoryMapping,
                   keypoints: bool) -> Judged:
-    found = _results(report, "detection")
-    if not found and not _results(report, "landmarks"):
+    found = results_of(report, "detection")
+    if not found and not results_of(report, "landmarks"):
         raise ToolError(MISMATCH, "the network finds no things: its metadata names no task of the "
                                   "kind detection.")
     kept, unknown = [], 0
@@ -159,12 +147,8 @@ def _all_found(found: list[list[Any]], things: Sequence[Thing]) -> tuple[bool, f
 
 
 def _judge_mask(report: dict[str, Any], truth: MaskTruth) -> Judged:
-    found = _results(report, SEGMENTATION)
-    if not found:
-        raise ToolError(MISMATCH, "the network does not say areas: its metadata names no task of "
-                                  "the kind segmentation.")
     try:
-        predicted, classes = areas_of(found[0])
+        predicted, classes = areas_of(the_result(report, SEGMENTATION))
     except (KeyError, TypeError, ValueError) as error:
         raise Unfit(f"run_model's mask cannot be read: {error}") from None
     mask = read_mask(truth)

@@ -26,7 +26,8 @@ from run_model_tools.evaluating.local_runner import PictureFailed
 from run_model_tools.pictures.preprocess import load_picture, preprocess
 from run_model_tools.pictures.preprocessing import from_json
 from run_model_tools.zoo.golden import probabilities, top
-from run_model_tools.zoo.reference_results import Placement, Reference, placement_of
+from run_model_tools.zoo.placement import Placement, placement_of
+from run_model_tools.zoo.reference_results import Reference
 
 _CLIENT = PACKAGE / "inside_tvm" / "remote_network.py"
 

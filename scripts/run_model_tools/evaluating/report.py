@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from run_model_tools.evaluating.artifact import Artifact
-from run_model_tools.evaluating.example import CLASSIFICATION, KEYPOINTS, SEGMENTATION
+from run_model_tools.evaluating.example import (
+    CLASSIFICATION,
+    IMAGE,
+    KEYPOINTS,
+    MAP,
+    SEGMENTATION,
+)
 from run_model_tools.evaluating.store import Result
 
 SCHEMA_VERSION = 1
@@ -24,6 +30,7 @@ def describe(facts: dict[str, Any], artifact: Artifact, path: Path, results: lis
         "schema_version": SCHEMA_VERSION,
         **{name: facts[name] for name in ("model", "target", "kind", "dataset", "pictures",
                                           "classes", "tasks")},
+        **({"rules": facts["rules"]} if "rules" in facts else {}),
         "artifact": {"library": str(artifact.library), "fingerprint": artifact.fingerprint},
         "results": str(path), "judged": len(judged), "missing_files_left_out": left_out,
         "failed": [{"picture": r.key, "error": r.error} for r in results if r.error is not None],
@@ -45,6 +52,8 @@ def text(report: dict[str, Any]) -> list[str]:
         lines += [_share("mean IoU", figures["miou"]),
                   _share("pixels right", figures["pixel_accuracy"])]
         lines += [_share(f"  IoU of {index}", value) for index, value in enumerate(figures["iou"])]
+    elif report["kind"] in (MAP, IMAGE):
+        lines += _of_pixels(report)
     else:
         what = "keypoints" if report["kind"] == KEYPOINTS else "boxes"
         lines += [_share(f"mAP of {what}, 0.50 to 0.95", figures["ap"]),
@@ -62,6 +71,31 @@ def text(report: dict[str, Any]) -> list[str]:
     if timing["median_picture_s"] is not None:
         lines.append(f"{timing['pictures_now']} pictures in {timing['elapsed_s']:.1f} s; results "
                      f"are in {report['results']}")
+    return lines
+
+
+#: Figures of maps and images: title, and whether it is a share.
+_TITLES = {
+    "abs_rel": ("AbsRel, mean of |error| / depth", True),
+    "sq_rel": ("SqRel, mean of error² / depth", False), "rmse": ("RMSE", False),
+    "rmse_log": ("RMSE of logarithms", False), "log10": ("log10 error", False),
+    "silog": ("SIlog", False), "delta1": ("δ < 1.25", True), "delta2": ("δ < 1.25²", True),
+    "delta3": ("δ < 1.25³", True), "mae": ("MAE", False), "r2": ("R²", False),
+    "psnr": ("PSNR, dB", False), "ssim": ("SSIM", False)}
+
+
+def _of_pixels(report: dict[str, Any]) -> list[str]:
+    figures, lines = report["figures"], []
+    alignment = report["rules"].get("depth", {}).get("alignment", "none")
+    if alignment != "none":
+        lines.append(f"each picture aligned first: {alignment}")
+    for name, (title, is_share) in _TITLES.items():
+        if name in figures:
+            value = figures[name]
+            shown = "none there" if value is None else f"{value:.4f}"
+            lines.append(_share(title, value) if is_share else f"{title:32} {shown}")
+    if figures.get("equal"):
+        lines.append(f"{figures['equal']} images are equal to the truth, and not in the PSNR")
     return lines
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from run_model_tools.errors import ToolError
 from run_model_tools.evaluating.example import Example
 from run_model_tools.evaluating.local_runner import PictureFailed
-from run_model_tools.evaluating.predictions import Judged, Unfit
+from run_model_tools.evaluating.outcome import Judged, Unfit
 from run_model_tools.evaluating.store import Result, Store
 from run_model_tools.progress import Counted
 

@@ -3,7 +3,10 @@
 artifacts/golden/MODEL/PICTURE.json says what was computed from what (`rgb_sha256` is of the
 picture's pixels).  Of a classifier (schema version 1), PICTURE.npy holds the whole first output,
 float32, as the network gives it (`output.kind` says what that is).  Of a network with tasks
-(version 2), the JSON has the `tasks` and their `results`, as run_model --json says them.
+(version 2), the JSON has the `tasks` and their `results`, as run_model --json says them, and
+PICTURE.N.npy the numbers or colours of each pixel where result N is a map (float32 [height, width],
+NaN where nothing was seen) or an image (uint8 [height, width, 3], or 4 where the last channel says
+what was seen).
 """
 
 from __future__ import annotations
@@ -26,13 +29,16 @@ from run_model_tools.pictures.preprocess import Prepared, load_picture, preproce
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel, resolve_shapes
 from run_model_tools.tflite.model import REQUIREMENTS
-from run_model_tools.zoo.reference_results import Reference, placement_of
+from run_model_tools.zoo.placement import placement_of
+from run_model_tools.zoo.reference_results import Reference
 
 SCHEMA_VERSION = 1
 TASKS_SCHEMA_VERSION = 2
-# How far boxes and points (pixels), scores and masks (share of the pixels) may be from those of
-# another CPU, whose kernels LiteRT chooses otherwise.
+# How far boxes and points (pixels), scores, masks (share of the pixels), maps (share of their
+# range) and images (levels of 255) may be from those of another CPU, whose kernels LiteRT chooses
+# otherwise.
 _NUMBERS_APART, _PIXELS_APART = 0.05, 0.002
+_MAP_APART, _LEVELS_APART = 1e-3, 1
 
 
 def is_distribution(values: np.ndarray) -> bool:
@@ -87,12 +93,20 @@ def is_there(folder: Path, picture: Path, model: SourceModel, spec: Preprocessin
     """Whether the folder has this picture's result, of this network, preprocessing and tasks."""
     try:
         old = json.loads((folder / f"{picture.stem}.json").read_text(encoding="utf-8"))
-        return ((tasks is not None or (folder / f"{picture.stem}.npy").is_file())
+        return (all((folder / name).is_file() for name in array_names(picture.stem, tasks))
                 and old[f"{model.file_format}_sha256"] == model.sha256
                 and old.get("tasks") == tasks and old["preprocessing"] == spec.to_json()
                 and old["picture"]["sha256"] == sha256_of(picture))
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def array_names(stem: str, tasks: list[dict[str, Any]] | None) -> list[str]:
+    """The .npy files beside PICTURE.json."""
+    if tasks is None:
+        return [f"{stem}.npy"]
+    return [f"{stem}.{index}.npy" for index, task in enumerate(tasks)
+            if task["kind"] in ("map", "image")]
 
 
 def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
@@ -117,8 +131,9 @@ def make_golden(model: OnnxModel, name: str, spec: Preprocessing, picture: Path,
 
 
 def make_task_golden(model: SourceModel, name: str, spec: Preprocessing,
-                     tasks: list[dict[str, Any]], picture: Path) -> dict[str, Any]:
-    """What goes into PICTURE.json of a network whose outputs are boxes, masks or landmarks."""
+                     tasks: list[dict[str, Any]], picture: Path,
+                     ) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """(what goes into PICTURE.json of a network with tasks, into array_names())."""
     given = prepare(model, spec, picture)
     reason = model.why_not_run()
     if reason is not None:
@@ -129,8 +144,9 @@ def make_task_golden(model: SourceModel, name: str, spec: Preprocessing,
     placement = placement_of(spec, given.prepared.original_size, (extents["W"], extents["H"]))
     results = Reference(model.outputs, outputs, placement).results(tasks)
     made_with = _versions("onnxruntime" if model.file_format == "onnx" else None)
+    arrays = [result.pop("array") for result in results if "array" in result]
     return {**_describe_input(TASKS_SCHEMA_VERSION, model, name, spec, picture, given),
-            "tasks": tasks, "results": results, "made_with": made_with}
+            "tasks": tasks, "results": results, "made_with": made_with}, arrays
 
 
 def _check_finite(model: SourceModel, outputs: list[np.ndarray], picture: Path) -> None:
@@ -194,6 +210,19 @@ def _first_difference(new: Any, old: Any, at: str) -> str | None:
         if found:
             return found
     return None
+
+
+def compare_pixels(new: np.ndarray, old: np.ndarray) -> str | None:
+    """What differs from a committed map or image, or None."""
+    if new.shape != old.shape or new.dtype != old.dtype:
+        return f"it is {old.dtype} {old.shape} there and {new.dtype} {new.shape} now"
+    if new.dtype == np.uint8:
+        levels = int(np.abs(new.astype(int) - old).max(initial=0))
+        return f"a byte differs by {levels}" if levels > _LEVELS_APART else None
+    if (np.isnan(new) != np.isnan(old)).any():
+        return "other pixels were seen"
+    apart = float(np.nanmax(np.abs(new - old))) / max(float(np.nanmax(new) - np.nanmin(new)), 1e-12)
+    return f"a number differs by {apart:.2g} of their range" if apart > _MAP_APART else None
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

@@ -125,16 +125,18 @@ def read_network(path: Path, outputs: list[str] | None = None) -> SourceModel:
     return read_tflite(path) if is_tflite(path) else read_model(path, outputs=outputs or ())
 
 
-def check_one(folder: Path, stem: str, described: dict, output: np.ndarray | None,
+def check_one(job: Job, stem: str, described: dict, arrays: list[np.ndarray],
               tolerance: float) -> str | None:
     try:
-        old = json.loads((folder / f"{stem}.json").read_text())
-        if output is None:
-            return golden.compare_tasks(described, old)
-        old_output = np.load(folder / f"{stem}.npy", allow_pickle=False)
+        old = json.loads((job.folder / f"{stem}.json").read_text())
+        old_arrays = [np.load(job.folder / name, allow_pickle=False)
+                      for name in golden.array_names(stem, job.tasks)]
     except (OSError, ValueError) as error:
         return f"it cannot be read: {error}"
-    return golden.compare(described, output, old, old_output, tolerance)
+    if job.tasks is None:
+        return golden.compare(described, arrays[0], old, old_arrays[0], tolerance)
+    return golden.compare_tasks(described, old) or next(
+        filter(None, map(golden.compare_pixels, arrays, old_arrays)), None)
 
 
 def write_intermediates(job: Job, picture: Path) -> None:
@@ -162,28 +164,29 @@ def run_job(job: Job, labels: list[str], args: argparse.Namespace) -> list[str]:
         if args.missing and golden.is_there(job.folder, picture, job.model, job.spec, job.tasks):
             continue
         with stage(f"{job.name} on {picture.name}"):
-            described, output = make_one(job, picture, labels)
+            described, arrays = make_one(job, picture, labels)
         if args.check:
-            difference = check_one(job.folder, picture.stem, described, output, args.tolerance)
+            difference = check_one(job, picture.stem, described, arrays, args.tolerance)
             if difference:
                 wrong.append(f"{job.folder / picture.stem}: {difference}")
             continue
-        if output is not None:
-            write_atomically(job.folder / f"{picture.stem}.npy", golden.npy_bytes(output))
+        for name, array in zip(golden.array_names(picture.stem, job.tasks), arrays):
+            write_atomically(job.folder / name, golden.npy_bytes(array))
         write_atomically(job.folder / f"{picture.stem}.json", json_text(described).encode())
         print(f"{job.name}, {picture.name}: {summary_of(described)}")
     return wrong
 
 
 def make_one(job: Job, picture: Path, labels: list[str]) -> tuple[dict[str, Any],
-                                                                  np.ndarray | None]:
-    """(what goes into PICTURE.json, what goes into PICTURE.npy if there is one)."""
+                                                                  list[np.ndarray]]:
+    """(what goes into PICTURE.json, what goes into the arrays beside it)."""
     if job.tasks is not None:
-        return golden.make_task_golden(job.model, job.name, job.spec, job.tasks, picture), None
+        return golden.make_task_golden(job.model, job.name, job.spec, job.tasks, picture)
     if not isinstance(job.model, OnnxModel):
         raise ToolError(USAGE, f"nothing says what the outputs of {job.model.path} mean: add "
                                "--task.")
-    return golden.make_golden(job.model, job.name, job.spec, picture, labels)
+    described, output = golden.make_golden(job.model, job.name, job.spec, picture, labels)
+    return described, [output]
 
 
 def summary_of(described: dict[str, Any]) -> str:
@@ -202,6 +205,10 @@ def summary_of(described: dict[str, Any]) -> str:
                                       f"{one['pixels'] / whole:.1%}" for one in result["classes"]))
         elif result["kind"] == "landmarks":
             parts.append(f"{len(result['points'])} points, {result['score']:.3f}")
+        elif result["kind"] in ("map", "image"):
+            parts.append(f"{result['kind']} of {result['width']} x {result['height']}")
+        elif result["kind"] == "embedding":
+            parts.append(f"{len(result['values'])} numbers")
         else:
             parts.append(f"{result['top'][0].get('label', result['top'][0]['index'])}")
     return "; ".join(parts)

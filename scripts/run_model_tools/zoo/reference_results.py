@@ -1,4 +1,4 @@
-"""Outputs -> boxes, masks and landmarks in NumPy's float64: what postprocess/ must give.
+"""Outputs -> results of every kind in NumPy's float64: what postprocess/ must give.
 
 Written from postprocess/README.md and the published formulas it names, and from nothing else of
 this project. Coordinates are pixels of the picture, its corners at whole numbers.
@@ -7,67 +7,22 @@ this project. Coordinates are pixels of the picture, its corners at whole number
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from run_model_tools.errors import USAGE, ToolError
-from run_model_tools.pictures.preprocess import (
-    Region,
-    aspect_padding,
-    fitted_region,
-    letterbox_size,
-    letterbox_start,
-    short_side_size,
-)
-from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.tasks.anchors import anchors_of
+from run_model_tools.zoo.placement import Placement
 from run_model_tools.zoo.reference_centers import boxes_of_centers
 from run_model_tools.zoo.reference_overlap import Overlaps, angles_of, overlaps_of, turned
-
-OUTSIDE = 255
-"""The class of pixels that the network did not see."""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where the picture lies in the network's input: input = picture * scale + start, (x, y)."""
-
-    picture: tuple[int, int]
-    """Width and height."""
-    input: tuple[int, int]
-    scale: np.ndarray
-    start: np.ndarray
-
-    def to_picture(self, points: np.ndarray) -> np.ndarray:
-        """[..., 2] of the input -> of the picture."""
-        return (points - self.start) / self.scale
-
-
-def placement_of(spec: Preprocessing, picture: tuple[int, int],
-                 size: tuple[int, int]) -> Placement:
-    """Sizes are (width, height); as pictures/preprocess.py fits a picture into an input."""
-    if spec.resizer == "cv2-warp":
-        seen = fitted_region(Region(0, 0, *picture), spec, size)
-        scale = np.array(size) / np.array([seen.width, seen.height])
-        return Placement(picture, size, scale, -np.array([seen.x, seen.y]) * scale)
-    if spec.fit == "squash":
-        resized, start = size, (0, 0)
-    elif spec.fit == "pad":
-        left, top, right, bottom = aspect_padding(*picture, size)
-        scale = np.array(size) / np.array([picture[0] + left + right, picture[1] + top + bottom])
-        return Placement(picture, size, scale, np.array([left, top]) * scale)
-    elif spec.fit == "letterbox":
-        resized = letterbox_size(*picture, size, spec.rounding)
-        start = letterbox_start(resized, size, spec.position)
-    else:
-        assert spec.resize is not None and spec.crop is not None
-        resized = short_side_size(*picture, spec.resize)
-        start = (-int(round((resized[0] - spec.crop) / 2)),
-                 -int(round((resized[1] - spec.crop) / 2)))
-    return Placement(picture, size, np.array(resized, np.float64) / np.array(picture),
-                     np.array(start, np.float64))
+from run_model_tools.zoo.reference_pixels import (
+    OUTSIDE,
+    classes_of,
+    coco_counts,
+    numbers_of,
+    picture_of,
+)
 
 
 class Reference:
@@ -77,13 +32,12 @@ class Reference:
         self._names, self._outputs, self._placement = names, outputs, placement
 
     def results(self, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """As run_model --json says them under "results"."""
+        """As run_model --json says them under "results"; of maps and images the member "array" has
+        what reference_pixels.py says."""
         known: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "detection": self._detection, "segmentation": self._segmentation,
-            "landmarks": self._landmarks, "classification": self._classification}
-        for task in tasks:
-            if task["kind"] not in known:
-                raise ToolError(USAGE, f"there is no reference for the kind '{task['kind']}'.")
+            "landmarks": self._landmarks, "classification": self._classification,
+            "embedding": self._embedding, "map": self._map, "image": self._image}
         return [known[task["kind"]](task) for task in tasks]
 
     def _output(self, choice: str | int) -> np.ndarray:
@@ -286,47 +240,80 @@ class Reference:
 
     # The other kinds.
 
+    def _planes(self, task: dict[str, Any], member: str = "output") -> np.ndarray:
+        """[C, H, W]."""
+        values = self._whole(task[member])
+        values = values.reshape(values.shape[-3:])
+        return values.transpose(2, 0, 1) if task["layout"] == "NHWC" else values
+
+    def _one_map(self, task: dict[str, Any]) -> np.ndarray:
+        """[H, W], whose sides may be 1 where four dimensions tell them."""
+        values = self._whole(task["output"])
+        if values.ndim == 4:
+            return values.reshape(values.shape[2:] if values.shape[1] == 1 else values.shape[1:3])
+        return np.squeeze(values)
+
     def _segmentation(self, task: dict[str, Any]) -> dict[str, Any]:
-        maps = self._output(task["output"])
-        if task["form"] != "scores":
-            maps = maps[None]
-        elif task["layout"] == "NHWC":
-            maps = maps.transpose(2, 0, 1)
+        maps = self._planes(task) if task["form"] == "scores" else self._one_map(task)[None]
         if task["form"] == "mask":
             maps = _activated(task, maps)
-        width, height = self._placement.picture
-        size = np.array([maps.shape[2], maps.shape[1]]) / np.array(self._placement.input)
-        x, y = ((np.arange(n) + 0.5) * self._placement.scale[i] + self._placement.start[i]
-                for i, n in enumerate((width, height)))
-        unseen = ((y < 0) | (y > self._placement.input[1]))[:, None] | (
-            (x < 0) | (x > self._placement.input[0]))[None, :]
-        nearest = task["form"] == "indices" or task.get("resample") == "nearest"
-        if nearest:
-            decided = _decided(task, maps)
-            classes = decided[np.ix_(_nearest(y * size[1], maps.shape[1]),
-                                     _nearest(x * size[0], maps.shape[2]))]
-        else:
-            classes = _decided(task, _bilinear(maps, y * size[1] - 0.5, x * size[0] - 0.5))
-        classes = np.where(unseen, OUTSIDE, classes)
+        classes = classes_of(task, maps, self._placement)
+        height, width = classes.shape
         found = []
-        for label in np.unique(classes):
-            if label == OUTSIDE:
-                continue
+        for label in np.unique(classes[classes != OUTSIDE]):
             mask = classes == label
             found.append({"class": int(label), **_label(task, int(label)),
                           "pixels": int(mask.sum()),
                           "rle": {"size": [height, width], "counts": coco_counts(mask)}})
         return {"kind": "segmentation", "width": width, "height": height, "classes": found}
 
+    def _map(self, task: dict[str, Any]) -> dict[str, Any]:
+        numbers = numbers_of(task, self._one_map(task), self._placement)
+        return {"kind": "map", "width": numbers.shape[1], "height": numbers.shape[0],
+                "array": numbers}
+
+    def _image(self, task: dict[str, Any]) -> dict[str, Any]:
+        pixels = picture_of(task, self._planes(task), self._placement)
+        return {"kind": "image", "width": pixels.shape[1], "height": pixels.shape[0],
+                "array": pixels}
+
+    def _embedding(self, task: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "embedding", "values": self._output(task["output"]).reshape(-1).tolist()}
+
     def _landmarks(self, task: dict[str, Any]) -> dict[str, Any]:
-        columns = task["columns"]
-        table = self._output(task["output"]).reshape(-1, len(columns))
-        table = table[:task.get("points") or len(table)]
         score = 1.0
         if task.get("confidence") is not None:
             raw = self._output(task["confidence"]).reshape(1)
-            score = float(_sigmoid(raw)[0] if task["confidence_activation"] == "sigmoid"
+            score = float(_sigmoid(raw)[0] if task.get("confidence_activation") == "sigmoid"
                           else raw[0])
+        points, scores = (self._heatmaps(task) if task.get("form") == "heatmaps"
+                          else self._points(task))
+        result: dict[str, Any] = {
+            "kind": "landmarks", "score": round(score, 6),
+            "present": bool(score >= task.get("threshold", 0.5)), "points": _rounded(points)}
+        rounded = {name: [round(float(v), 6) for v in values] for name, values in scores.items()}
+        return {**result, "point_scores": rounded} if rounded else result
+
+    def _heatmaps(self, task: dict[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """HRNet's get_final_preds(): a pixel is its left top corner on the input."""
+        maps = self._planes(task)
+        count, height, width = maps.shape
+        flat = maps.reshape(count, -1)
+        y, x = np.divmod(flat.argmax(1), width)
+        points = np.stack([x, y], 1).astype(np.float64)
+        if task["refine"] == "quarter":
+            for k, (px, py) in enumerate(zip(x, y)):
+                if 1 < px < width - 1 and 1 < py < height - 1:
+                    points[k] += 0.25 * np.sign([
+                        maps[k, py, px + 1] - maps[k, py, px - 1],
+                        maps[k, py + 1, px] - maps[k, py - 1, px]])
+        points *= np.array(self._placement.input) / np.array([width, height])
+        return self._placement.to_picture(points), {"score": flat.max(1)}
+
+    def _points(self, task: dict[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        columns = task["columns"]
+        table = self._output(task["output"]).reshape(-1, len(columns))
+        table = table[:task.get("points") or len(table)]
         place = self._units(table[:, [columns.index("x"), columns.index("y")]], task["units"])
         points = self._placement.to_picture(place)
         if "z" in columns:
@@ -334,17 +321,13 @@ class Reference:
             if task["units"] == "normalized":
                 depth = depth * self._placement.input[0]
             points = np.column_stack([points, depth / self._placement.scale[0]])
-        result: dict[str, Any] = {
-            "kind": "landmarks", "score": round(score, 6),
-            "present": bool(score >= task.get("threshold", 0.5)), "points": _rounded(points)}
         scores = {}
         for name in ("score", "visibility", "presence"):
             if name in columns:
                 column = table[:, columns.index(name)]
-                if task.get("point_activation") == "sigmoid":
-                    column = _sigmoid(column)
-                scores[name] = [round(float(v), 6) for v in column]
-        return {**result, "point_scores": scores} if scores else result
+                sigmoid = task.get("point_activation") == "sigmoid"
+                scores[name] = _sigmoid(column) if sigmoid else column
+        return points, scores
 
     def _classification(self, task: dict[str, Any]) -> dict[str, Any]:
         scores = self._output(task["output"]).reshape(-1)
@@ -450,49 +433,6 @@ def _suppressed(nms: dict[str, Any], candidates: list[tuple[int, int, float]],
         kept.append((place, label, score, box, own))
         left = [one for one, n in zip(left, near) if not n]
     return kept
-
-
-def _nearest(at: np.ndarray, count: int) -> np.ndarray:
-    return np.clip(np.floor(at), 0, count - 1).astype(int)
-
-
-def _bilinear(maps: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """[C, H, W] at rows y and columns x; beyond the border, its value."""
-    _, height, width = maps.shape
-    y, x = np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)
-    top, left = np.floor(y).astype(int), np.floor(x).astype(int)
-    below, right = np.minimum(top + 1, height - 1), np.minimum(left + 1, width - 1)
-    dy, dx = (y - top)[:, None], (x - left)[None, :]
-    rows = maps[:, top] * (1 - dy) + maps[:, below] * dy
-    return rows[:, :, left] * (1 - dx) + rows[:, :, right] * dx
-
-
-def _decided(task: dict[str, Any], maps: np.ndarray) -> np.ndarray:
-    """The class of each place."""
-    if task["form"] == "mask":
-        return (maps[0] >= task.get("threshold", 0.5)).astype(int)
-    return maps[0].astype(int) if task["form"] == "indices" else maps.argmax(axis=0)
-
-
-def coco_counts(mask: np.ndarray) -> str:
-    """COCO's compressed run lengths: columns first, beginning with zeros, differences to the run
-    before the last in groups of five bits."""
-    flat = mask.astype(np.int8).ravel(order="F")
-    edges = np.flatnonzero(np.diff(flat)) + 1
-    runs = np.diff([0, *edges, flat.size]).tolist()
-    if flat.size and flat[0]:
-        runs = [0, *runs]
-    text = []
-    for i, run in enumerate(runs):
-        value = run - runs[i - 2] if i > 2 else run
-        while True:
-            bits = value & 0x1F
-            value >>= 5
-            more = value != (-1 if bits & 0x10 else 0)
-            text.append(chr((bits | 0x20 if more else bits) + 48))
-            if not more:
-                break
-    return "".join(text)
 
 
 def _rounded(values: np.ndarray) -> Any:

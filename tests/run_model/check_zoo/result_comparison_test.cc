@@ -12,7 +12,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr ResultTolerance kTolerance{.iou = 0.9, .score = 0.01, .pixels = 0.5, .agreement = 0.75};
+constexpr ResultTolerance kTolerance{.iou = 0.9,
+                                     .score = 0.01,
+                                     .pixels = 0.5,
+                                     .agreement = 0.75,
+                                     .map = 0.125,
+                                     .levels = 1,
+                                     .cosine = 0.75};
 
 Detection face(double left, double score, std::size_t number = 0) {
   return {{left, 0, left + 10, 10}, number, "face", score, {{left + 5, 5, {}}}};
@@ -122,6 +128,47 @@ TEST(ResultComparisonTest, LandmarksAreComparedPointByPoint) {
   other.points.pop_back();
   other.confidence = 0.8;
   EXPECT_THAT(compare(reference, other).failures, SizeIs(2));
+}
+
+TEST(ResultComparisonTest, MapsByASharedRange) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const MapResult reference{4, 1, {1, 2, 9, nan}};
+  const ResultComparison comparison = compare(reference, MapResult{4, 1, {1, 2, 8.5F, nan}});
+  EXPECT_THAT(comparison.failures, IsEmpty());
+  EXPECT_EQ(comparison.measures.at(1).name, "map");
+  EXPECT_EQ(comparison.measures.at(1).worst, 0.0625);
+  EXPECT_THAT(compare(reference, MapResult{4, 1, {1, 3.5F, 9, nan}}).failures.at(0).message,
+              HasSubstr("differs by 1.5, which is 0.1875 of the reference's range"));
+  // One of four pixels may be seen by one only, and no more.
+  EXPECT_THAT(compare(reference, MapResult{4, 1, {1, 2, nan, nan}}).failures, IsEmpty());
+  EXPECT_THAT(compare(reference, MapResult{4, 1, {1, nan, nan, nan}}).failures, SizeIs(1));
+  EXPECT_THAT(compare(reference, MapResult{2, 2, {1, 2, 9, nan}}).failures, SizeIs(1));
+  const MapResult flat{2, 1, {4, 4}};
+  EXPECT_THAT(compare(flat, MapResult{2, 1, {4, 4}}).failures, IsEmpty());
+  EXPECT_THAT(compare(flat, MapResult{2, 1, {4, 4.25F}}).failures, IsEmpty());
+  EXPECT_THAT(compare(flat, MapResult{2, 1, {4, 5}}).failures, SizeIs(1));
+}
+
+TEST(ResultComparisonTest, ImagesByTheirBytes) {
+  const ImageResult reference{2, 1, {10, 20, 30, 0, 255, 7}, {}};
+  EXPECT_THAT(compare(reference, ImageResult{2, 1, {11, 20, 30, 1, 254, 7}, {}}).failures,
+              IsEmpty());
+  EXPECT_THAT(
+      compare(reference, ImageResult{2, 1, {10, 20, 30, 0, 253, 7}, {}}).failures.at(0).message,
+      HasSubstr("a byte differs by 2, allowed are 1"));
+  EXPECT_THAT(compare(reference, ImageResult{1, 2, {10, 20, 30, 0, 255, 7}, {}}).failures,
+              SizeIs(1));
+  // What one has not seen is not compared, but half of the pixels is too much of that.
+  EXPECT_THAT(compare(reference, ImageResult{2, 1, {10, 20, 30, 9, 9, 9}, {1, 0}}).failures,
+              SizeIs(1));
+}
+
+TEST(ResultComparisonTest, EmbeddingsByTheirAngle) {
+  const EmbeddingResult reference{{3, 4}};
+  EXPECT_THAT(compare(reference, EmbeddingResult{{6, 8}}).failures, IsEmpty());
+  EXPECT_THAT(compare(reference, EmbeddingResult{{4, 3}}).failures, IsEmpty());  // 0.96
+  EXPECT_THAT(compare(reference, EmbeddingResult{{4, 0}}).failures, SizeIs(1));
+  EXPECT_THAT(compare(reference, EmbeddingResult{{3, 4, 0}}).failures, SizeIs(1));
 }
 
 TEST(ResultComparisonTest, ClassesByTheirProbabilities) {

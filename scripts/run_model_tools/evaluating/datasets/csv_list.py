@@ -3,6 +3,8 @@
 picture,class                   classes, by number or by the network's label
 picture,class,x0,y0,x1,y1       things, one a row; a row with a picture alone has none
 picture,mask                    masks, as PNG files
+picture,map                     numbers for each pixel, as .npy or PNG files
+picture,image                   what the network should make of the picture
 
 Files are looked for from the CSV file's own folder.
 """
@@ -11,27 +13,37 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.evaluating.example import (
     CLASSIFICATION,
     DETECTION,
+    IMAGE,
+    MAP,
     SEGMENTATION,
     ClassTruth,
     DataSet,
     Example,
+    ImageTruth,
+    MapTruth,
     MaskTruth,
     Thing,
     ThingsTruth,
+    Truth,
 )
 
 _FORMS = {
     frozenset({"picture", "class"}): CLASSIFICATION,
     frozenset({"picture", "class", "x0", "y0", "x1", "y1"}): DETECTION,
     frozenset({"picture", "mask"}): SEGMENTATION,
+    frozenset({"picture", "map"}): MAP,
+    frozenset({"picture", "image"}): IMAGE,
 }
+#: Of kinds whose truth is a file: its column, and what it is.
+_FILES: dict[str, tuple[str, Callable[[Path], Truth]]] = {
+    SEGMENTATION: ("mask", MaskTruth), MAP: ("map", MapTruth), IMAGE: ("image", ImageTruth)}
 
 
 def read(path: Path, labels: Sequence[str]) -> DataSet:
@@ -48,7 +60,8 @@ def read(path: Path, labels: Sequence[str]) -> DataSet:
     if columns not in _FORMS:
         raise ToolError(MALFORMED_FILE, (
             f"{path} has the columns {', '.join(sorted(columns)) or '(none)'} in its first line, "
-            "where picture,class or picture,class,x0,y0,x1,y1 or picture,mask are expected."))
+            "where picture,class or picture,class,x0,y0,x1,y1 or picture,mask or picture,map or "
+            "picture,image are expected."))
     kind = _FORMS[columns]
     table = []
     for number, row in enumerate(rows, 2):
@@ -68,8 +81,11 @@ def read(path: Path, labels: Sequence[str]) -> DataSet:
             raise ToolError(MALFORMED_FILE, f"{path} has '{picture}' in lines {first[picture]} and "
                                             f"{number}.")
         first[picture] = number
-        truth = (MaskTruth(path.parent / row["mask"]) if kind == SEGMENTATION
-                 else ClassTruth(_class(path, number, row["class"], labels)))
+        if kind in _FILES:
+            column, make = _FILES[kind]
+            truth = make(path.parent / row[column])
+        else:
+            truth = ClassTruth(_class(path, number, row["class"], labels))
         examples.append(Example(picture, path.parent / picture, truth))
     return DataSet(kind, f"csv, {path.name}", examples)
 

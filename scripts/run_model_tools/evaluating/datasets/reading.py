@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
-from run_model_tools.evaluating.datasets import coco, csv_list, imagenet, masks
-from run_model_tools.evaluating.example import DataSet, MaskTruth
+from run_model_tools.evaluating.datasets import coco, csv_list, imagenet, masks, pairs
+from run_model_tools.evaluating.example import IMAGE, MAP, DataSet, FileTruth
 
 FORMS = ("imagenet:FOLDER, coco:ANNOTATIONS.json:FOLDER, coco-keypoints:ANNOTATIONS.json:FOLDER, "
-         "voc-masks:FOLDER[:LIST] or csv:FILE")
+         "voc-masks:FOLDER[:LIST], maps:FOLDER:TRUTHS, images:FOLDER:TRUTHS or csv:FILE")
 
 
 def read_dataset(text: str, labels: Sequence[str]) -> DataSet:
@@ -22,11 +22,13 @@ def read_dataset(text: str, labels: Sequence[str]) -> DataSet:
         raise _not_a_form(text)
     if kind == "imagenet":
         return imagenet.read(Path(rest))
-    if kind in ("coco", "coco-keypoints"):
-        annotations, separator, folder = rest.rpartition(":")
-        if not separator or not annotations or not folder:
+    if kind in ("coco", "coco-keypoints", "maps", "images"):
+        first, separator, second = rest.rpartition(":")
+        if not separator or not first or not second:
             raise _not_a_form(text)
-        return coco.read(Path(annotations), Path(folder), kind == "coco-keypoints")
+        if kind in ("maps", "images"):
+            return pairs.read(MAP if kind == "maps" else IMAGE, Path(first), Path(second))
+        return coco.read(Path(first), Path(second), kind == "coco-keypoints")
     if kind == "voc-masks":
         path, _, list_name = rest.rpartition(":") if not Path(rest).is_dir() else (rest, "", "")
         return masks.read(Path(path or rest), list_name if path and list_name else None)
@@ -49,11 +51,11 @@ def with_files(data: DataSet, leave_out: bool) -> tuple[DataSet, int]:
         return path.is_file()
 
     missing = [e for e in data.examples if not is_there(e.path)
-               or (isinstance(e.truth, MaskTruth) and not is_there(e.truth.path))]
+               or (isinstance(e.truth, FileTruth) and not is_there(e.truth.path))]
     if missing and (not leave_out or len(missing) == len(data.examples)):
         first = missing[0]
         path = first.truth.path if is_there(first.path) and isinstance(
-            first.truth, MaskTruth) else first.path
+            first.truth, FileTruth) else first.path
         raise ToolError(MISSING_FILE, (
             f"{len(missing)} of the {len(data.examples)} pictures of the data set are not there, "
             f"the first is {path}: complete it, or add --allow-missing to leave them out."))
