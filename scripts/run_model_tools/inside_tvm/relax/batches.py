@@ -5,7 +5,7 @@ Halves of halves are called, so that a machine's stack is as deep as the number 
 """
 
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
-from run_model_tools.kernels.relax.ffi_c import VALUES
+from run_model_tools.kernels.relax.ffi_c import FAIL, VALUES
 
 _C_SOURCE = """\
 /* Where the sample of this number lies in a batch, or null past the end of it. */
@@ -18,7 +18,7 @@ static char *place(const Tensor *batch, long long number, const Tensor *sample) 
 EXPORTED __tvm_ffi_run_model_several(void *self, const Any *values, int count, Any *result) {
   (void)self, (void)result;
   const Tensor *answer = count == 3 ? tensor(&values[2]) : 0;
-  if (!answer) return -1;
+  if (!answer) return refuse();
   *data(answer) = values[1].number - values[0].number > 1;
   return 0;
 }
@@ -28,7 +28,7 @@ EXPORTED __tvm_ffi_run_model_take_sample(void *self, const Any *values, int coun
   (void)self, (void)result;
   const Tensor *batch = count == 3 ? tensor(&values[0]) : 0;
   const Tensor *sample = batch ? tensor(&values[2]) : 0;
-  if (!sample) return -1;
+  if (!sample) return refuse();
   const char *from = place(batch, values[1].number, sample);
   if (from) __builtin_memcpy(data(sample), from, bytes(sample));
   else __builtin_memset(data(sample), 0, bytes(sample));
@@ -40,7 +40,7 @@ EXPORTED __tvm_ffi_run_model_put_sample(void *self, const Any *values, int count
   (void)self;
   const Tensor *sample = count == 3 ? tensor(&values[0]) : 0;
   const Tensor *batch = sample ? tensor(&values[1]) : 0;
-  if (!batch) return -1;
+  if (!batch) return refuse();
   char *to = place(batch, values[2].number, sample);
   if (to) __builtin_memcpy(to, data(sample), bytes(sample));
   result->type = NONE;
@@ -90,7 +90,7 @@ def of_any_size(tvm, module, axes, target, folder, code):
     made[tvm.ir.GlobalVar("main")] = relax.Function(
         given, _sequence(bindings, result), kind, is_pure=False).with_attr("global_symbol", "main")
     path = folder / "samples.o"
-    c_to_object(VALUES + _C_SOURCE, target_flags(dict(target.attrs)), path)
+    c_to_object(VALUES + FAIL + _C_SOURCE, target_flags(dict(target.attrs)), path)
     code.objects.append(str(path))
     return relax.transform.Normalize()(made)
 

@@ -39,10 +39,11 @@ _FUNCTION = """\
 int %(symbol)s(int, const void *, const void *, void *, void *, void *);
 static int %(name)s_blocks(int id, Group *group, void *of) {
   const Rows *c = of;
-  const long tasks = c->blocks * %(parts)d, each = (tasks + group->tasks - 1) / group->tasks;
-  const long first = id * each, end = first + each < tasks ? first + each : tasks;
-  if (first >= end) return 0;
+  long first, end;
+  share(id, group, c->blocks * %(parts)d, &first, &end);
+  if (first == end) return 0;
   void *scratch = %(scratch)s;
+  if (%(scratch_bytes)d && !scratch) return -1;
   for (long t = first; t < end; ++t) {
     const long block = t %% c->blocks;
     const int last = (block + 1) * %(rows)d > c->rows;
@@ -57,7 +58,7 @@ EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *resul
   (void)self, (void)result;
   const Tensor *in = count == 3 ? tensor(&values[0]) : 0;
   const Tensor *weights = in ? tensor(&values[1]) : 0, *out = weights ? tensor(&values[2]) : 0;
-  if (!out) return -1;
+  if (!out) return refuse();
   long rows = 1;
   for (int i = 0; i < in->ndim - 1; ++i) rows *= in->shape[i];
   if (!rows) return 0;
@@ -67,12 +68,12 @@ EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *resul
   const long more = rows %% %(rows)d, from = rows - more;
   if (more) {
     c.last_in = get(%(in_bytes)d + %(out_bytes)d);
-    if (!c.last_in) return -1;
+    if (!c.last_in) return no_memory();
     c.last_out = c.last_in + %(in_bytes)d;
     __builtin_memset(c.last_in, 0, %(in_bytes)d);
     __builtin_memcpy(c.last_in, c.in + from * %(in_row)d, more * %(in_row)d);
   }
-  const int failed = __TVMBackendParallelLaunch(%(name)s_blocks, &c, 0);
+  const int failed = launch(%(name)s_blocks, &c);
   if (more) {
     __builtin_memcpy(c.out + from * %(out_row)d, c.last_out, more * %(out_row)d);
     give(c.last_in);
@@ -172,8 +173,15 @@ class OpenKernels:
         self._any[name] = {"kernel": name.removeprefix(_ANY), "extents": "any"}
         return relax.op.call_dps_packed(name, relax.Tuple(arguments), call.ty)
 
-    def c_source(self):
-        """To follow ffi_c's VALUES and FAIL."""
+    def add_to(self, code, target, path, also=""):
+        """Writes the object file `path`, of the kernels' functions and of `also`, C text that
+        follows ffi_c's VALUES and FAIL, and adds it to `code`."""
+        c_to_object(VALUES + FAIL + also + self._c_source(), target_flags(dict(target.attrs)),
+                    path)
+        code.objects.append(str(path))
+        code.kernels += self.layers.values()
+
+    def _c_source(self):
         any_extents = ""
         if self._any:
             any_extents = "#define LANES %d\n%s" % (
@@ -185,6 +193,7 @@ class OpenKernels:
                 "out_row": 4 * layer.output_shape[-1],
                 "in_bytes": 4 * ROWS * layer.inputs[0][0][-1],
                 "out_bytes": 4 * ROWS * layer.output_shape[-1],
+                "scratch_bytes": layer.scratch_bytes,
                 "scratch": "get(%dull)" % layer.scratch_bytes if layer.scratch_bytes else "0"}
             for name, layer in self.layers.items())
 
@@ -235,8 +244,5 @@ def rewritten(tvm, module, target, request, folder, code):
     report = kernels.report(made, request["unrepaired"])
     if report["method"] == "stock":
         raise Unusable(report["reason"])
-    path = folder / "any_extents.o"
-    c_to_object(VALUES + FAIL + kernels.c_source(), target_flags(dict(target.attrs)), path)
-    code.objects.append(str(path))
-    code.kernels += kernels.layers.values()
+    kernels.add_to(code, target, folder / "any_extents.o")
     return made, report

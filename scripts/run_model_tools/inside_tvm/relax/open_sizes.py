@@ -7,8 +7,6 @@ from run_model_tools.inside_tvm.relax import recurrent
 from run_model_tools.inside_tvm.relax.generalising import Differs, generalise
 from run_model_tools.inside_tvm.relax.importing import read_onnx
 from run_model_tools.inside_tvm.relax.open_kernels import OpenKernels
-from run_model_tools.kernels.c_compiler import c_to_object, target_flags
-from run_model_tools.kernels.relax.ffi_c import FAIL, VALUES
 
 _C_SOURCE = """\
 /* A sentence in which %d stands for a number. */
@@ -37,7 +35,7 @@ EXPORTED __tvm_ffi_run_model_same_extents(void *self, const Any *values, int cou
   (void)self, (void)result;
   const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
   Tensor *to = from ? tensor(&values[1]) : 0;
-  if (!to || from->ndim != to->ndim) return -1;
+  if (!to || from->ndim != to->ndim) return refuse();
   for (int i = 0; i < from->ndim; ++i) {
     if (from->shape[i] != to->shape[i])
       return fail("the network does not take inputs of these sizes: inside of it, extents that "
@@ -53,7 +51,7 @@ EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *resul
   (void)self, (void)result;
   const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
   Tensor *to = from ? tensor(&values[1]) : 0;
-  if (!to || from->ndim != %(rank)d || to->ndim != %(rank)d) return -1;
+  if (!to || from->ndim != %(rank)d || to->ndim != %(rank)d) return refuse();
 %(checks)s
   return copy(from, to);
 }
@@ -86,11 +84,8 @@ def read(tvm, request, target, folder, code):
         # TVM's inference, of an operator that it does not know with open extents.
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("open", lines[-1]) from error
-    path = folder / "open_sizes.o"
-    c_to_object(VALUES + FAIL + _C_SOURCE + source + recurrent.C_SOURCE + kernels.c_source(),
-                target_flags(dict(target.attrs)), path)
-    code.objects.append(str(path))
-    code.kernels += kernels.layers.values()
+    kernels.add_to(code, target, folder / "open_sizes.o",
+                   _C_SOURCE + source + recurrent.C_SOURCE)
     return module, kernels.report(module, opened["reason"])
 
 

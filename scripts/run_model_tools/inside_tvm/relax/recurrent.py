@@ -121,10 +121,10 @@ static int recurrent(const Any *values, int inputs, int gates, int backwards, in
   EXPORTED __tvm_ffi_run_model_##NAME(void *self, const Any *values, int count, Any *result) { \\
     (void)self, (void)result;                                                                 \\
     for (int i = 0; i < count; ++i) {                                                         \\
-      if (!tensor(&values[i])) return -1;                                                     \\
+      if (!tensor(&values[i])) return refuse();                                               \\
     }                                                                                         \\
     return count == INPUTS + (GATES == 4 ? 3 : 2)                                             \\
-               ? recurrent(values, INPUTS, GATES, BACKWARDS, VARIANT) : -1;                   \\
+               ? recurrent(values, INPUTS, GATES, BACKWARDS, VARIANT) : refuse();             \\
   }
 #define BOTH_WAYS(NAME, INPUTS, GATES, VARIANT)   \\
   RECURRENT(NAME, INPUTS, GATES, 0, VARIANT)      \\

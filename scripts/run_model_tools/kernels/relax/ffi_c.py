@@ -1,5 +1,6 @@
 """C text for functions that Relax calls: the values of tvm-ffi's C ABI, a sentence when they fail,
-and the functions of the runtime that loads them."""
+and the functions of the runtime that loads them.  TVM's own machine breaks down where a function
+fails without a sentence."""
 
 VALUES = """\
 typedef struct { int type; unsigned more; union { long long number; void *pointer; }; } Any;
@@ -32,7 +33,12 @@ static inline int fail(const char *message) {
   if (TVMFFIErrorSetRaisedFromCStr) TVMFFIErrorSetRaisedFromCStr("ValueError", message);
   return -1;
 }
+
+static inline int refuse(void) {
+  return fail("a kernel was given tensors of other types or extents than it is for");
+}
 """
+"""To follow VALUES."""
 
 RUNTIME = """\
 typedef struct { void *sync; int tasks; } Group;
@@ -47,4 +53,20 @@ static inline void *get(unsigned long long bytes) {
   return __TVMBackendAllocWorkspace(CPU, 0, bytes, FLOAT, 32);
 }
 static inline void give(void *memory) { __TVMBackendFreeWorkspace(CPU, 0, memory); }
+static inline int no_memory(void) {
+  return fail("there is not enough memory for what a kernel keeps while it runs");
+}
+
+/* The tasks of this thread, first and end. */
+static inline void share(int id, const Group *group, long tasks, long *first, long *end) {
+  const long each = (tasks + group->tasks - 1) / group->tasks;
+  *first = id * each < tasks ? id * each : tasks;
+  *end = *first + each < tasks ? *first + each : tasks;
+}
+
+/* Tasks fail for nothing but memory; what they say themselves stays on their own threads. */
+static inline int launch(Task task, void *of) {
+  return __TVMBackendParallelLaunch(task, of, 0) ? no_memory() : 0;
+}
 """
+"""To follow FAIL."""

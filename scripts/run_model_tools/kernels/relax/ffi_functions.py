@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from run_model_tools.kernels.layer import Layer
-from run_model_tools.kernels.relax.ffi_c import RUNTIME, VALUES
+from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 
 _READ = """\
 static int read(const Any *values, int count, void **places) {
@@ -23,7 +23,7 @@ static int read(const Any *values, int count, void **places) {
 def c_source(layers: Mapping[str, Layer]) -> str:
     """C code of a function for each layer, by its name."""
     functions = [_function(name, layer) for name, layer in layers.items()]
-    return "".join([VALUES, RUNTIME, _READ, *functions])
+    return "".join([VALUES, FAIL, RUNTIME, _READ, *functions])
 
 
 def _function(name: str, layer: Layer) -> str:
@@ -38,13 +38,13 @@ def _function(name: str, layer: Layer) -> str:
             f"int {symbol}({types});",
             f"static int {name}_{index}(int id, Group *group, void *of) {{",
             f"  const {call} *c = of;",
-            f"  const int each = ({phase.tasks} + group->tasks - 1) / group->tasks;",
-            "  const int first = id * each;",
-            f"  const int end = first + each < {phase.tasks} ? first + each : {phase.tasks};",
-            "  if (first >= end) return 0;",
+            "  long first, end;",
+            f"  share(id, group, {phase.tasks}, &first, &end);",
+            "  if (first == end) return 0;",
             *([f"  void *scratch = get({layer.scratch_bytes}ull);",
                "  if (!scratch) return -1;"] if layer.scratch_bytes else ["  void *scratch = 0;"]),
-            f"  for (int t = first; t < end; ++t) {symbol}(t, {arguments}, c->shared, scratch);",
+            "  for (long t = first; t < end; ++t) {",
+            f"    {symbol}((int)t, {arguments}, c->shared, scratch);", "  }",
             *(["  give(scratch);"] if layer.scratch_bytes else []),
             "  return 0;", "}"]
     lines += [
@@ -52,14 +52,14 @@ def _function(name: str, layer: Layer) -> str:
         "    void *self, const Any *values, int count, Any *result) {",
         "  (void)self;", "  (void)result;",
         f"  {call} c = {{.shared = 0}};",
-        f"  if (count != {count} || read(values, count, c.data)) return -1;",
+        f"  if (count != {count} || read(values, count, c.data)) return refuse();",
         *([f"  c.shared = get({layer.shared_bytes}ull);",
-           "  if (!c.shared) return -1;"] if layer.shared_bytes else []),
+           "  if (!c.shared) return no_memory();"] if layer.shared_bytes else []),
         "  int failed = 0;",
         "  Group one = {0, 1};", "  (void)one;"]
     for index, phase in enumerate(layer.phases):
-        run = (f"__TVMBackendParallelLaunch({name}_{index}, &c, 0)" if phase.tasks > 1
-               else f"{name}_{index}(0, &one, &c)")
+        run = (f"launch({name}_{index}, &c)" if phase.tasks > 1
+               else f"{name}_{index}(0, &one, &c) ? no_memory() : 0")
         lines.append(f"  if (!failed) failed = {run};")
     lines += [*(["  give(c.shared);"] if layer.shared_bytes else []), "  return failed;", "}"]
     return "\n".join(lines) + "\n"
