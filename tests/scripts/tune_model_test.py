@@ -11,6 +11,7 @@ from run_model_tools.targets import find_target
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import selection
 from run_model_tools.tuning.progress import Progress
+from run_model_tools.tuning.weighing import Weighing
 from small_networks import save_classifier
 
 TARGET = selection.record_target(find_target("native"))
@@ -73,8 +74,13 @@ def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):
 
     header, records, _ = tuning_records.read(workshop.file("autotvm"))
     assert header["threads"] == first["threads"] and header["family"] == "tiny"
+    weighing = Weighing(method["tasks"])
     assert {r.key: r.seconds for r in records} == {
-        r.key: r.seconds for r in tuning_records.best(trials).values()}
+        r.key: r.seconds for r in tuning_records.best(trials, weighing.seconds).values()}
+    # Of each task, what TVM would take untuned is measured first.
+    untuned = {key: task["untuned"]["index"] for task in method["tasks"] for key in task["keys"]}
+    first_of = {r.key: json.loads(r.text)["config"]["index"] for r in reversed(trials)}
+    assert None not in untuned.values() and first_of == untuned
 
     # Killed in the middle of a line: the next session goes on, and measures other configurations.
     with open(log, "a", encoding="utf-8") as file:
@@ -86,8 +92,9 @@ def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):
     configurations = [json.loads(r.text)["config"]["index"] for r in all_trials
                       if r.template == "conv2d_NCHWc.x86"]
     assert len(set(configurations)) == len(configurations)
-    after = {r.key: r.seconds for r in tuning_records.read(workshop.file("autotvm"))[1]}
-    assert all(after[r.key] <= r.seconds for r in records)
+    after = {r.key: weighing.seconds(r)
+             for r in tuning_records.read(workshop.file("autotvm"))[1]}
+    assert all(after[r.key] <= weighing.seconds(r) for r in records)
 
     metadata = workshop.compile("--tuning-records", workshop.file("autotvm"))
     tuning = metadata["tuning"]

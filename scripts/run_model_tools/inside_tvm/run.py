@@ -6,6 +6,10 @@ import time
 
 from run_model_tools.inside_tvm import Refusal
 
+# Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
+# many places counts.
+PLACES = 3
+
 
 def load(tvm, directory, device=None):
     """TVM's executor of the artifact in a folder, on a device or on the CPU."""
@@ -105,27 +109,32 @@ def race(tvm, request):
     board = request.get("tracker") and _board(tvm, *request["tracker"])
     modules = []
     for directory in request["directories"]:
-        module = load_on(board, directory) if board else load(tvm, directory)
-        random = np.random.default_rng(1)
-        for name, (shape, dtype) in request["inputs"].items():
-            kind = np.dtype(dtype).kind
-            value = random.standard_normal(shape) if kind == "f" else np.zeros(shape)
-            module.set_input(name, value.astype(dtype))
-        modules.append(module)
+        # A board has not the memory to spare.
+        places = [load_on(board, directory) if board else load(tvm, directory)
+                  for _ in range(1 if board else PLACES)]
+        for module in places:
+            random = np.random.default_rng(1)
+            for name, (shape, dtype) in request["inputs"].items():
+                kind = np.dtype(dtype).kind
+                value = random.standard_normal(shape) if kind == "f" else np.zeros(shape)
+                module.set_input(name, value.astype(dtype))
+        modules.append(places)
     times = [[] for _ in modules]
     end = time.monotonic() + request["seconds"]
     rounds = 0
     while rounds < 3 or (time.monotonic() < end and rounds < 100000):
-        for module, samples in zip(modules, times):
-            if board:
-                # The evaluator's own first run is not counted.
-                timer = module.module.time_evaluator("run", board.cpu(0), number=1, repeat=1)
-                samples.append(1000 * timer().results[0])
-                continue
-            # The first run after the other module's brings the caches and threads back.
-            module.run()
-            start = time.perf_counter()
-            module.run()
-            samples.append(1000 * (time.perf_counter() - start))
+        for places, samples in zip(modules, times):
+            samples.append(min(_milliseconds(module, board) for module in places))
         rounds += 1
     return {"milliseconds": times}
+
+
+def _milliseconds(module, board):
+    """Of a run after one that is not counted, which brings the caches and threads back."""
+    if board:
+        timer = module.module.time_evaluator("run", board.cpu(0), number=1, repeat=1)
+        return 1000 * timer().results[0]
+    module.run()
+    start = time.perf_counter()
+    module.run()
+    return 1000 * (time.perf_counter() - start)

@@ -136,14 +136,17 @@ def read_header(path):
     return _header(line) if line.startswith("#") else {}
 
 
-def best(records):
-    """The fastest record of each key, by key; of equally fast ones, the first."""
+def best(records, seconds=lambda record: record.seconds):
+    """The record of each key that costs least, by key; of equal ones, the first.
+
+    seconds: what a record costs, its time where nothing else is said (weighing.Weighing).
+    """
     chosen = {}
     for record in records:
-        other = chosen.get(record.key)
-        if other is None or record.seconds < other.seconds:
-            chosen[record.key] = record
-    return chosen
+        cost = seconds(record)
+        if record.key not in chosen or cost < chosen[record.key][0]:
+            chosen[record.key] = cost, record
+    return {key: record for key, (_, record) in chosen.items()}
 
 
 def write(path, header, records):
@@ -164,19 +167,19 @@ def write(path, header, records):
         raise
 
 
-def merge(path, header, records):
-    """Adds records to a file of one kind; the faster of two for the same thing stays.
+def merge(path, header, records, seconds=lambda record: record.seconds):
+    """Adds records to a file of one kind; of two for the same thing the one that costs less stays.
 
     Gives (new, faster, kept): how many were not there, replaced a slower one, or stayed behind.
     """
     there = {}
     if os.path.exists(str(path)):
-        there = best(read(path)[1])
+        there = best(read(path)[1], seconds)
     new = faster = kept = 0
-    for key, record in best(records).items():
+    for key, record in best(records, seconds).items():
         if key not in there:
             new += 1
-        elif record.seconds < there[key].seconds:
+        elif seconds(record) < seconds(there[key]):
             faster += 1
         else:
             kept += 1

@@ -70,13 +70,20 @@ class Selection:
                 "explicit": self.explicit, "boards": list(self.boards)}
 
     def describe(self, used: dict[str, Any] | None) -> dict[str, Any] | None:
-        """metadata.json's "tuning": the worker's report, with the SHA-256 of each file used."""
+        """metadata.json's "tuning": the worker's report, with the SHA-256 of each file used, and
+        what tune_model has measured of the file's own network, where it has."""
         if used is None:
             return None
-        hashes = {f.name: sha256_of(f.path) for f in self.files}
-        files = [{"name": entry["name"], "sha256": hashes[entry["name"]],
-                  **{key: value for key, value in entry.items() if key != "name"}}
-                 for entry in used["files"]]
+        paths = {f.name: f.path for f in self.files}
+        files = []
+        for entry in used["files"]:
+            described = {"name": entry["name"], "sha256": sha256_of(paths[entry["name"]]),
+                         **{key: value for key, value in entry.items() if key != "name"}}
+            header = tuning_records.read_header(paths[entry["name"]])
+            if "whole_network" in header:
+                described["whole_network"] = {"of": header.get("family"),
+                                              **header["whole_network"]}
+            files.append(described)
         return {**used, "files": files}
 
 

@@ -21,6 +21,7 @@ from run_model_tools.tuners import recording
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.progress import Progress
 from run_model_tools.tuning.selection import COMMITTED
+from run_model_tools.tuning.weighing import Weighing
 
 TUNING_DIR = BUILD_DIR / "tuning"
 METHODS = ("autotvm", "auto_scheduler", "metaschedule")
@@ -198,8 +199,8 @@ def header(job: TuningJob, kind: str, network: str | None) -> dict[str, Any]:
 
 
 def merge(path: Path, made: dict[str, Any], records: list[tuning_records.Record],
-          replace: bool = False) -> dict[str, Any]:
-    """Merges the best of `records` into a file; gives what changed.
+          weighing: Weighing, replace: bool = False) -> dict[str, Any]:
+    """Merges the best of `records` for a network into a file; gives what changed.
 
     made: the header.  Times of different machines, numbers of threads or layouts are not compared:
     raises ToolError (6) where the file was made with others, or writes it anew if `replace`.
@@ -215,7 +216,7 @@ def merge(path: Path, made: dict[str, Any], records: list[tuning_records.Record]
                 "replace the file with --replace, or write to another folder with --records-dir."))
         if differing:
             path.unlink()
-    new, faster, kept = tuning_records.merge(path, made, records)
+    new, faster, kept = tuning_records.merge(path, made, records, weighing.seconds)
     return {"path": str(path), "new": new, "faster": faster, "kept": kept}
 
 

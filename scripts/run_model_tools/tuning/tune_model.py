@@ -35,6 +35,7 @@ from run_model_tools.targets import Target, find_target, named_targets
 from run_model_tools.tuning import choices, evaluation, selection, session
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.session import METHODS, TUNERS, TuningJob
+from run_model_tools.tuning.weighing import Weighing
 
 REPORT_SCHEMA_VERSION = 1
 
@@ -115,9 +116,9 @@ def parse_arguments() -> argparse.Namespace:
                         help="replace records that were measured on another machine or with "
                              "another number of threads")
     parser.add_argument("--evaluate", action=argparse.BooleanOptionalAction, default=None,
-                        help="compile with and without the records and compare the times, before "
-                             "they are put into place (default: where this machine runs the "
-                             "target)")
+                        help="compile with and without the records, compare the times of the "
+                             "whole network, and put into place only what is faster (default: "
+                             "where this machine or a board behind --tracker runs the target)")
     parser.add_argument("--evaluate-seconds", type=float, default=10, metavar="S",
                         help="how long the versions are run in turn (default: 10)")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
@@ -226,9 +227,10 @@ def tune_schedules(job: TuningJob, args: argparse.Namespace) -> dict:
         "methods": [run_method(job, method, args, candidates) for method in methods]}
     evaluate = args.evaluate
     if evaluate is None:
-        evaluate = evaluation.can_run_here(job.target)
+        evaluate = job.tracker is not None or evaluation.can_run_here(job.target)
     if evaluate:
-        report["evaluation"] = evaluation.evaluate(job, candidates, args.evaluate_seconds)
+        report["evaluation"] = evaluation.evaluate(job, candidates, args.evaluate_seconds,
+                                                   args.records_dir)
         report["outcome"] = evaluation.settle(job, candidates, args.records_dir,
                                               report["evaluation"])
     else:
@@ -252,7 +254,8 @@ def run_method(job: TuningJob, method: str, args: argparse.Namespace, candidates
     if records:
         report["records"] = session.merge(
             job.records(candidates, method),
-            session.header(job, method, report["network"]), records, args.replace)
+            session.header(job, method, report["network"]), records, Weighing(report["tasks"]),
+            args.replace)
     if method == "autotvm" and args.graph_tuner:
         report["graph"] = choose_layouts(job, records, report["network"], candidates)
     return report
@@ -299,7 +302,7 @@ def print_report(report: dict) -> None:
 
 
 def put_into_place(job: TuningJob, candidates: Path, folder: Path) -> dict:
-    """Without an evaluation, only what is chosen layer by layer is known to be a gain."""
+    """Without an evaluation, only what is chosen layer by layer is likely to be a gain."""
     outcome = {}
     for kind in tuning_records.KINDS:
         candidate = job.records(candidates, kind)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 
-from run_model_tools.inside_tvm.tuning import tunable_layers
+from run_model_tools.inside_tvm.tuning import tunable_layers, untuned
 from run_model_tools.inside_tvm.tuning.session import Task, share
 from run_model_tools.inside_tvm.tuning.tasks import tuples
 from run_model_tools.tuning import records
@@ -26,7 +26,8 @@ def tasks(session):
             if not session.request.get("any_layout"):
                 _keep_common_layouts(task, arguments, session.vector_lanes())
             item = Task(len(found), "%s %s" % (name, _shapes(arguments)), float(task.flop),
-                        layer.occurrences, _bytes(arguments), len(task.config_space), (key,))
+                        layer.occurrences, _bytes(arguments), len(task.config_space), (key,),
+                        untuned.find(task))
             item.autotvm = task
             found.append(item)
     return found, tunable_layers.signature(layers, sequence)
@@ -107,16 +108,10 @@ def _tune_one(session, task, until, count, option, earlier):
     """(trials measured, whether nothing more is to be expected)."""
     from tvm import autotvm
 
-    from run_model_tools.inside_tvm.tuning.tuners import PLAN_SIZE, make_tuner, resume
+    from run_model_tools.inside_tvm.tuning.tuners import PLAN_SIZE, Only, make_tuner, resume
 
     space = task.autotvm.config_space
-    tuner = make_tuner(session.tuner, task.autotvm, session.seed, _state_file(session, task),
-                       lambda: _experience(session, task))
-    before = earlier.setdefault(task.keys[0], [])
-    resume(tuner, task.autotvm, [trial for trial in before
-                                 if space.is_index_valid(trial[0].config.index)])
-    original, measured = tuner.has_next, []
-    tuner.has_next = lambda: time.monotonic() < until and original()
+    before, measured = earlier.setdefault(task.keys[0], []), []
 
     def note(_tuner, inputs, results):
         with open(session.log, "a", encoding="utf-8") as file:
@@ -128,9 +123,18 @@ def _tune_one(session, task, until, count, option, earlier):
             seconds = min(result.costs) if result.error_no == 0 else None
             session.emit("trial", index=task.index, seconds=seconds)
 
+    default = task.untuned[0] if task.untuned else None
+    if default is not None and all(inp.config.index != default for inp, _ in before):
+        Only(task.autotvm, default).tune(n_trial=1, measure_option=option, callbacks=[note])
+    tuner = make_tuner(session.tuner, task.autotvm, session.seed, _state_file(session, task),
+                       lambda: _experience(session, task))
+    resume(tuner, task.autotvm, [trial for trial in before
+                                 if space.is_index_valid(trial[0].config.index)])
+    original = tuner.has_next
+    tuner.has_next = lambda: time.monotonic() < until and original()
     # Without a better one in so many trials, more of them rarely help.
     patience = session.request.get("patience") or max(2 * PLAN_SIZE, len(space) // 8)
-    limit = len(space) if count is None else count
+    limit = len(space) if count is None else count - len(measured)
     tuner.tune(n_trial=limit, early_stopping=patience, measure_option=option, callbacks=[note])
     gone = len(before) >= len(space) or not original()
     stopped_early = time.monotonic() < until and (count is None or len(measured) < count)

@@ -16,11 +16,10 @@ import numpy as np
 from run_model_tools.inside_tvm.tuning import tunable_layers
 from run_model_tools.inside_tvm.tuning.session import Task
 from run_model_tools.tuning import records as tuning_records
+from run_model_tools.tuning.weighing import BYTES_PER_SECOND
 
 # How long conversions are measured at most.
 SECONDS = 60
-# What memory moves at least, about (Raspberry Pi 4: 2 to 4 GB/s).
-BYTES_PER_SECOND = 3e9
 
 
 def tasks(session):

@@ -5,11 +5,8 @@ import time
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal, faster_folding
+from run_model_tools.inside_tvm.run import PLACES
 from run_model_tools.inside_tvm.tuning import compared_values, kernel_trials
-
-# Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
-# many places counts.
-PLACES = 3
 
 
 class NetworkRace:

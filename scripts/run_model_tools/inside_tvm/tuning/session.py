@@ -169,13 +169,15 @@ class Task:
     """One thing to tune, with what decides how much time it gets.
 
     flops, bytes: of one call, the least that has to be computed and moved.  space: how many
-    configurations there are, or None.  keys: of its records (tuning_records).
+    configurations there are, or None.  keys: of its records (tuning_records).  untuned: (index,
+    blocks) of what TVM takes where nothing is tuned (untuned.find), or None.
     """
 
     # Floating-point operations in the time that one byte takes from memory; a CPU has 5 to 20.
     FLOPS_PER_BYTE = 10
 
-    def __init__(self, index, name, flops, occurrences, size=0, space=None, keys=()):
+    def __init__(self, index, name, flops, occurrences, size=0, space=None, keys=(),
+                 untuned=None):
         self.index = index
         self.name = name
         self.flops = flops
@@ -183,6 +185,7 @@ class Task:
         self.bytes = size
         self.space = space
         self.keys = keys
+        self.untuned = untuned
 
     def weight(self):
         """The task's share of the network's time, in any unit: what better code could save of."""
@@ -191,7 +194,8 @@ class Task:
     def describe(self):
         return {"index": self.index, "name": self.name, "flops": self.flops, "bytes": self.bytes,
                 "occurrences": self.occurrences, "weight": self.weight(), "space": self.space,
-                "keys": list(self.keys)}
+                "keys": list(self.keys),
+                "untuned": dict(zip(("index", "blocks"), self.untuned)) if self.untuned else None}
 
 
 def share(total, weights, index):

@@ -51,6 +51,20 @@ class SearchTuner(autotvm.tuner.Tuner):
             self.search.learn(own)
 
 
+class Only(autotvm.tuner.Tuner):
+    """Proposes one configuration."""
+
+    def __init__(self, task, index):
+        super().__init__(task)
+        self._left = [index]
+
+    def next_batch(self, batch_size):
+        return [self.space.get(self._left.pop())]
+
+    def has_next(self):
+        return bool(self._left)
+
+
 class GADQNTuner(SearchTuner):
     """A genetic algorithm, whose crossover and mutation two deep Q-networks decide on.
 
@@ -123,6 +137,7 @@ def resume(tuner, task, before):
     if isinstance(tuner, SearchTuner):
         tuner.search.learn((inp.config.index, speed_of(task, result)) for inp, result in before)
     elif hasattr(tuner, "cost_model"):
+        tuner.visited.update(inp.config.index for inp, _ in before)
         tuner.update(*_of_task(task, before))
     elif isinstance(tuner, autotvm.tuner.GATuner):
         # The latest are a generation, from which it breeds the next.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 from run_model_tools.errors import MISSING_FILE, ToolError
@@ -12,6 +13,7 @@ from run_model_tools.tuners.comparison import Run
 from run_model_tools.tuners.driver.jobs import Session, save_path, sessions
 from run_model_tools.tuners.driver.trials import Trial, name_of, read_trials
 from run_model_tools.tuning import evaluation
+from run_model_tools.tuning.selection import RecordFile
 
 SCHEMA_VERSION = 1
 
@@ -74,22 +76,44 @@ def _runs(measured: list[tuple[Session, dict[str, list[Trial]]]],
 
 
 def _networks(every: list[Session], seconds: float) -> list[dict[str, Any]]:
-    """The whole network with each session's records and without any, run in turn."""
-    rows = []
+    """The whole networks: each session's records and none, all of a network run in turn.
+
+    Records that do not make the network faster are not kept, neither here nor by tune_model: what
+    a user ends with is the untuned network then.
+    """
+    of_models: dict[str, list[Session]] = {}
     for one in every:
-        if not one.job.records(one.job.log_dir, "autotvm").exists():
-            continue
-        times = evaluation.evaluate(one.job, one.job.log_dir, seconds)
-        rows.append({"model": one.job.family, "tuner": one.tuner, "seed": one.seed,
-                     "untuned_ms": round(times["untuned"]["median_ms"], 4),
-                     "tuned_ms": round(times["autotvm"]["median_ms"], 4),
-                     "ratio": round(times["autotvm"]["ratio"], 4)})
+        if one.job.records(one.job.log_dir, "autotvm").exists():
+            of_models.setdefault(one.job.family, []).append(one)
+    rows = []
+    for family, measured in of_models.items():
+        ways: dict[str, tuple[RecordFile, ...]] = {"untuned": ()}
+        for one in measured:
+            ways[f"{one.tuner}-{one.seed}"] = (RecordFile(
+                one.job.records(one.job.log_dir, "autotvm"), family, one.job.target.name,
+                "autotvm"),)
+        times = evaluation.race(measured[0].job, ways,
+                                measured[0].job.log_dir.parent / "evaluation", seconds)
+        for one in measured:
+            own = times[f"{one.tuner}-{one.seed}"]
+            rows.append({"model": family, "tuner": one.tuner, "seed": one.seed,
+                         "untuned_ms": round(times["untuned"]["median_ms"], 4),
+                         "tuned_ms": round(own["median_ms"], 4), "ratio": round(own["ratio"], 4),
+                         "kept": own["ratio"] < 1 - evaluation.LEAST_GAIN})
     return rows
 
 
 def _network_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["## Whole networks", "", "| network | tuner | seed | untuned | tuned | ratio |",
-             "|---|---|---|---|---|---|"]
-    lines += [f"| {row['model']} | `{row['tuner']}` | {row['seed']} | {row['untuned_ms']:.3f} ms | "
-              f"{row['tuned_ms']:.3f} ms | {row['ratio']:.3f} |" for row in rows]
+    lines = ["## Whole networks", "", "| network | tuner | seeds | untuned | tuned | of the untuned "
+             "time, each seed | median | kept |", "|---|---|---|---|---|---|---|---|"]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["model"], row["tuner"]), []).append(row)
+    for (model, tuner), own in groups.items():
+        ratios = [row["ratio"] for row in own]
+        lines.append(
+            f"| {model} | `{tuner}` | {len(own)} | {own[0]['untuned_ms']:.3f} ms | "
+            f"{median(row['tuned_ms'] for row in own):.3f} ms | "
+            f"{', '.join(f'{ratio:.3f}' for ratio in ratios)} | {median(ratios):.3f} | "
+            f"{sum(row['kept'] for row in own)} |")
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from run_model_tools.tuners.driver.jobs import save_path, sessions
 from run_model_tools.tuners.driver.trials import read_trials
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import session
+from run_model_tools.tuning.weighing import Weighing
 
 SCHEMA_VERSION = 1
 
@@ -25,14 +26,15 @@ def run(config: dict[str, Any]) -> tuple[dict[str, Any], str]:
         job = one.job
         there = sum(map(len, read_trials(job.log("autotvm")).values()))
         left = (job.trials or 0) - there
-        measured = 0
         if left > 0:
-            measured = session.tune(replace(job, trials=left), "autotvm")["trials"]
-        _, best, _ = tuning_records.read(job.log("autotvm")) if job.log("autotvm").exists() \
-            else ({}, [], 0)
+            found = session.tune(replace(job, trials=left), "autotvm")
+        else:
+            found = session.list_tasks(job, "autotvm")
+        measured = found.get("trials", 0)
+        best = tuning_records.best(session.read_trials(job, "autotvm"),
+                                   Weighing(found["tasks"]).seconds)
         place = job.records(job.log_dir, "autotvm")
-        tuning_records.write(place, session.header(job, "autotvm", None),
-                             list(tuning_records.best(best).values()))
+        tuning_records.write(place, session.header(job, "autotvm", None), list(best.values()))
         report["sessions"].append({"model": job.family, "tuner": one.tuner, "seed": one.seed,
                                    "trials": there + measured, "new": measured,
                                    "records": str(place)})
