@@ -2,11 +2,15 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import time
 
 import numpy as np
 import pytest
 from tuning_records_test import line
 
+from run_model_tools.environment import REPO_ROOT
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning import selection
@@ -101,6 +105,34 @@ def test_autotvm_measures_goes_on_and_compile_model_uses_it(workshop):
     assert (tuning["method"], tuning["layers"], tuning["tuned_layers"]) == ("autotvm", 2, 2)
     assert tuning["files"] == [{"name": workshop.file("autotvm").name, "records": 2,
                                 "sha256": tuning["files"][0]["sha256"]}]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_session_loses_nothing(workshop, how):
+    """What the log had when the session was ended is there afterwards, is not measured again, and
+    nothing of the session goes on."""
+    log = workshop.folder / "logs" / f"tiny.{TARGET}.autotvm.trials"
+    session = subprocess.Popen(
+        [str(REPO_ROOT / "scripts" / "tune_model"), "tiny.onnx", "--records-dir", "records",
+         "--log-dir", "logs", *QUICK, "--any-layout", "--tasks", "0"], cwd=workshop.folder,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while time.monotonic() < end and not (log.exists() and log.read_text().count("\n") >= 3):
+        time.sleep(0.05)
+    session.send_signal(how)
+    said = session.communicate(timeout=60)[1]
+    assert session.returncode == (130 if how == signal.SIGINT else -how)
+    assert how == signal.SIGKILL or "the trials are kept in logs/" in said
+    # The worker of a session that was killed ends at its next event.
+    there = ""
+    while time.monotonic() < end and log.read_text() != there:
+        there = log.read_text()
+        time.sleep(1)
+    again = workshop.tune("--trials", "2", "--any-layout", "--tasks", "0")
+    assert again["methods"][0]["trials"] == 2 and log.read_text().startswith(there)
+    _, trials, unreadable = tuning_records.read(log)
+    indices = [json.loads(trial.text)["config"]["index"] for trial in trials]
+    assert len(indices) >= 5 and len(set(indices)) == len(indices) and not unreadable
 
 
 def test_another_log_is_taken_in(workshop):

@@ -8,7 +8,11 @@ Also imported inside TVM's process (run_model_tools.inside_tvm), so Python 3.7 h
 it needs the standard library only.
 """
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 # What memory moves at least, about (Raspberry Pi 4: 2 to 4 GB/s).
 BYTES_PER_SECOND = 3e9
@@ -17,7 +21,8 @@ BYTES_PER_SECOND = 3e9
 LEAST_GAIN = 0.02
 
 
-def blocks_of_entity(template, entity):
+def blocks_of_entity(template: str,
+                     entity: Iterable[Sequence[Any]]) -> tuple[int, int] | None:
     """(input, output): how many channels lie together before and after a layer of a template, by
     its knobs [(name, kind, choice)]; None where the template leaves channels as they are."""
     if not template.endswith("NCHWc.x86"):
@@ -36,20 +41,22 @@ class Weighing:
     of the untuned configuration in its space and its blocks.
     """
 
-    def __init__(self, tasks=()):
+    def __init__(self, tasks: Iterable[dict[str, Any]] = ()) -> None:
         self._untuned = {key: task.get("untuned") or {} for task in tasks for key in task["keys"]}
 
-    def seconds(self, record):
+    def seconds(self, record: Any) -> float:
         """Of one call, with the conversions that it may bring, so that the least is the best."""
         untuned = self._untuned.get(record.key, {})
         if record.kind != "autotvm" or not untuned:
-            return record.seconds
+            return float(record.seconds)
         value = json.loads(record.text)["config"]
         if untuned.get("index") is not None and value["index"] == untuned["index"]:
-            return record.seconds * (1 - LEAST_GAIN)
-        return record.seconds + self._conversions(record, value["entity"], untuned.get("blocks"))
+            return float(record.seconds) * (1 - LEAST_GAIN)
+        return float(record.seconds) + self._conversions(record, value["entity"],
+                                                         untuned.get("blocks"))
 
-    def _conversions(self, record, entity, usual):
+    def _conversions(self, record: Any, entity: list[Sequence[Any]],
+                     usual: Sequence[int] | None) -> float:
         blocks = blocks_of_entity(record.template, entity)
         if blocks is None or usual is None:
             return 0.0
@@ -63,7 +70,7 @@ class Weighing:
         return 2 * 4 * moved / BYTES_PER_SECOND
 
 
-def _numbers(shape):
+def _numbers(shape: list[int]) -> int:
     product = 1
     for extent in shape:
         product *= extent

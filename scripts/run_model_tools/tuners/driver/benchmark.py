@@ -104,8 +104,8 @@ def _networks(every: list[Session], seconds: float) -> list[dict[str, Any]]:
 
 
 def _network_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["## Whole networks", "", "| network | tuner | seeds | untuned | tuned | of the untuned "
-             "time, each seed | median | kept |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["## Whole networks", "", "| network | tuner | seeds | untuned | tuned | of the "
+             "untuned time, each seed | median | kept |", "|---|---|---|---|---|---|---|---|"]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["model"], row["tuner"]), []).append(row)
