@@ -76,12 +76,15 @@ def job(folder):
 
 
 def times(**ratios):
-    return {name: {"median_ms": 10 * ratio, "min_ms": 9 * ratio, "ratio": ratio}
+    return {name: {"median_ms": 10 * ratio, "min_ms": 9 * ratio, "ratio": ratio,
+                   "ratio_most": ratio + 0.05}
             for name, ratio in {"untuned": 1.0, **ratios}.items()}
 
 
 @pytest.mark.parametrize(("measured", "stays"), [
     ({"autotvm": 0.9}, "new"), ({"autotvm": 0.995}, None), ({"autotvm": 1.2}, None),
+    # Faster, but the runs were too few or too unlike each other to be sure of it.
+    ({"autotvm": 0.96}, None),
     ({"autotvm": 0.9, "before": 0.8}, "old"), ({"autotvm": 0.7, "before": 0.8}, "new"),
     ({"autotvm": 1.1, "before": 0.8}, "old"), ({"autotvm": 1.3, "before": 1.2}, None)])
 def test_only_what_makes_the_whole_network_faster_stays(tmp_path, measured, stays):
@@ -103,7 +106,8 @@ def test_only_what_makes_the_whole_network_faster_stays(tmp_path, measured, stay
         assert (outcome["autotvm"] == "kept") == (stays == "new")
         if stays == "new":
             assert header["whole_network"] == {
-                "ms": 10 * measured["autotvm"], "untuned_ms": 10, "ratio": measured["autotvm"]}
+                "ms": 10 * measured["autotvm"], "untuned_ms": 10, "ratio": measured["autotvm"],
+                "ratio_most": round(measured["autotvm"] + 0.05, 4)}
 
 
 def test_what_another_machine_measured_is_not_removed(tmp_path):

@@ -1,6 +1,7 @@
 """Runs artifacts in TVM's own executor: the actions "run", "run_many", "run_on_device" and
 "race"."""
 
+import hashlib
 import os
 import time
 
@@ -39,8 +40,9 @@ def load_on(board, directory):
     """TVM's executor of the artifact in a folder, on a board."""
     from tvm.contrib import graph_executor
 
-    # Every file has a name of its own there: libraries of several are loaded at a time.
-    name = os.path.basename(directory.rstrip("/")) + ".so"
+    # Every file has a name of its own there: libraries of several are loaded at a time, and folders
+    # of several artifacts for one target have equal names.
+    name = hashlib.sha256(os.path.abspath(directory).encode()).hexdigest()[:16] + ".so"
     board.upload(os.path.join(directory, "model.so"), name)
     with open(os.path.join(directory, "model.json")) as file:
         module = graph_executor.create(file.read(), board.load_module(name), board.cpu(0))

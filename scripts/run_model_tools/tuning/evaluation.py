@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from pathlib import Path
 from statistics import median
@@ -77,7 +78,7 @@ def race(job: TuningJob, ways: dict[str, tuple[RecordFile, ...]], folder: Path,
     the board behind the job's tracker; what is compiled stays in a folder for the next time.
 
     Gives for each way the median and least milliseconds, and `ratio`, the median of its time over
-    the first one's in the same round.
+    the first one's in the same round; it is not above `ratio_most` with a confidence of 97.5 %.
     """
     out = folder / f"{job.family}.{job.target.name}"
     directories = []
@@ -93,9 +94,15 @@ def race(job: TuningJob, ways: dict[str, tuple[RecordFile, ...]], folder: Path,
         times = tvm_process.call("race", None, environment=job.environment(),
                                  directories=directories, inputs=inputs, tracker=job.tracker,
                                  seconds=seconds)["milliseconds"]
-    return {name: {"median_ms": median(samples), "min_ms": min(samples), "runs": len(samples),
-                   "ratio": median(own / base for own, base in zip(samples, times[0]))}
-            for name, samples in zip(ways, times)}
+    found = {}
+    for name, samples in zip(ways, times):
+        ratios = sorted(own / base for own, base in zip(samples, times[0]))
+        # How many of so many samples lie below their median is binomial.
+        place = math.ceil(len(ratios) / 2 + 0.98 * math.sqrt(len(ratios)))
+        found[name] = {"median_ms": median(samples), "min_ms": min(samples), "runs": len(samples),
+                       "ratio": median(ratios),
+                       "ratio_most": ratios[min(place, len(ratios) - 1)]}
+    return found
 
 
 def settle(job: TuningJob, candidates: Path, folder: Path,
@@ -107,10 +114,13 @@ def settle(job: TuningJob, candidates: Path, folder: Path,
     network is faster.  A file says in its first line what was measured.  Gives {kind: what became
     of it}.
     """
+    def surely(kind: str) -> bool:
+        return measured[kind]["ratio_most"] < 1 if kind in measured else False
+
     outcome = {}
     before = measured.get("before", {"ratio": 1.0})["ratio"]
     by_layer = measured.get("autotvm", {"ratio": 1.0})["ratio"]
-    kept_by_layer = by_layer < min(1.0, before) * (1 - LEAST_GAIN)
+    kept_by_layer = by_layer < min(1.0, before) * (1 - LEAST_GAIN) and surely("autotvm")
     reached = by_layer if kept_by_layer else min(1.0, before)
     whole = {kind: measured[kind]["ratio"] for kind in records.KINDS[1:] if kind in measured}
     best = min(whole, key=whole.__getitem__) if whole else None
@@ -119,7 +129,7 @@ def settle(job: TuningJob, candidates: Path, folder: Path,
             continue
         place, candidate = job.records(folder, kind), job.records(candidates, kind)
         keeps = kept_by_layer if kind == "autotvm" else (
-            kind == best and whole[kind] < reached * (1 - LEAST_GAIN))
+            kind == best and whole[kind] < reached * (1 - LEAST_GAIN) and surely(kind))
         if keeps:
             header, best_records, _ = records.read(candidate)
             header["whole_network"] = of_whole_network(measured, kind)
@@ -146,4 +156,5 @@ def of_whole_network(measured: dict[str, Any], kind: str) -> dict[str, float]:
     without any, and the ratio of both."""
     return {"ms": round(measured[kind]["median_ms"], 4),
             "untuned_ms": round(measured["untuned"]["median_ms"], 4),
-            "ratio": round(measured[kind]["ratio"], 4)}
+            "ratio": round(measured[kind]["ratio"], 4),
+            "ratio_most": round(measured[kind]["ratio_most"], 4)}

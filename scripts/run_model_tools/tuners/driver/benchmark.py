@@ -99,7 +99,8 @@ def _networks(every: list[Session], seconds: float) -> list[dict[str, Any]]:
             rows.append({"model": family, "tuner": one.tuner, "seed": one.seed,
                          "untuned_ms": round(times["untuned"]["median_ms"], 4),
                          "tuned_ms": round(own["median_ms"], 4), "ratio": round(own["ratio"], 4),
-                         "kept": own["ratio"] < 1 - evaluation.LEAST_GAIN})
+                         "kept": own["ratio"] < 1 - evaluation.LEAST_GAIN
+                         and own["ratio_most"] < 1})
     return rows
 
 
