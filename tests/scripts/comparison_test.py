@@ -82,6 +82,14 @@ def test_nan_and_infinity_are_right_where_the_reference_has_them():
         assert "in 1 of 5 places" in complaint(want, have)
 
 
+def test_nan_passes_only_where_rounding_decides_it_in_the_reference_too():
+    want = np.array([1, np.nan, 0.5, 2], np.float32)
+    have = np.array([1, 0.9, np.inf, 2], np.float32)
+    assert complaint(want, have, noisy=[want, np.array([1, 0.8, 0.5, 2])]) is not None
+    assert complaint(want, have, noisy=[np.array([1, 0.8, np.nan, 2])]) is None
+    assert complaint(want, have * 2, noisy=[np.array([1, 0.8, np.nan, 2])]) is not None
+
+
 def test_whole_numbers_have_to_be_equal_but_where_the_reference_wavers():
     want = np.array([3, 1, 4, 1], np.int64)
     have = np.array([3, 1, 5, 1], np.int64)

@@ -315,3 +315,14 @@ def test_best_of_many(largest, axis):
     made = matches("TopK", [x, np.array([4])], outputs=2, constants=(1,), axis=axis,
                    largest=largest)
     assert "TopK" not in {node.op_type for node in made.graph.node}
+
+
+@pytest.mark.parametrize("op, arrays, attrs", [
+    ("MatMul", [noise(2, 3, 0), noise(0, 4)], {}),
+    ("Gemm", [noise(3, 0), noise(0, 4), noise(4)], {}),
+    ("Hardmax", [noise(2, 0, 4)], {}),
+    ("ScatterElements", [noise(2, 3), np.zeros((0, 3), np.int64), noise(0, 3)], {}),
+    ("ScatterND", [noise(2, 3), np.zeros((0, 1), np.int64), noise(0, 3)], {})])
+def test_operators_on_nothing(op, arrays, attrs):
+    matches(op, arrays, **attrs,
+            constants=[n for n, a in enumerate(arrays) if a.dtype == np.int64])

@@ -247,6 +247,11 @@ def _converter_class(relay, frontend):
                 result.append(frontend.TensorWrapper(index, seen, stored))
             return result
 
+        def _convert_arg_min_max(self, relay_op, op):
+            # -1 stands for no number that is more than the least that there is.
+            place = super()._convert_arg_min_max(relay_op, op)
+            return relay.maximum(place, relay.const(0, "int32"))
+
         def convert_transposed_with_bias(self, op):
             data, weight, bias = self.get_input_tensors(op)
             same, stride_x, stride_y = transposed_options(

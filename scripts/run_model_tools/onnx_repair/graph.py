@@ -94,6 +94,8 @@ class Graph:
                     for result in results:
                         result.varies = self.kept
                     return results
+        if not any(m.size for m in made) and not self.kept:
+            return [self.constant(np.zeros(m.shape), m.dtype) for m in made]
         self.nodes.append(node)
         return [self._keep(m) for m in made]
 

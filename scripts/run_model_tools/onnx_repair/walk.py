@@ -98,6 +98,8 @@ class Walk:
             return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
         self.graph.source = prefix + (proto.name or next(filter(None, proto.output), proto.op_type))
         folded = self._fold(node)
+        if folded is None and not self.is_open:
+            folded = self._nothing(node)
         if folded is not None:
             return folded
         rule = self.rules.get((domain, proto.op_type))
@@ -161,6 +163,21 @@ class Walk:
             return made[0] if outputs == 1 else made
         return made
 
+    def _nothing(self, node: Node) -> list[Thing | None] | None:
+        """Results without elements, of inputs that have none: nothing is left to be computed."""
+        if not any(isinstance(i, Value) and i.size == 0 for i in node.inputs):
+            return None
+        types = _types_of_results(node)
+        kinds = [types[f"o{n}"].tensor_type for n in range(node.outputs) if f"o{n}" in types]
+        shapes = [[d.dim_value for d in kind.shape.dim] for kind in kinds]
+        if len(kinds) != node.outputs or any(
+                0 not in shape or kind.elem_type not in COMPUTED
+                or not all(d.HasField("dim_value") for d in kind.shape.dim)
+                for kind, shape in zip(kinds, shapes)):
+            return None
+        return [self.graph.constant(np.zeros(shape), helper.tensor_dtype_to_np_dtype(
+            kind.elem_type)) for kind, shape in zip(kinds, shapes)]
+
     def _fold(self, node: Node) -> list[Thing | None] | None:
         """The results of a node all of whose inputs are constants, if they are not too large."""
         values = [i for i in node.inputs if i is not None]
@@ -193,19 +210,23 @@ class Walk:
         return list(made)
 
 
-def _size_of_results(node: Node) -> int:
-    """In bytes; 0 where ONNX cannot tell."""
+def _types_of_results(node: Node) -> dict[str, onnx.TypeProto]:
+    """By the names o0, o1 ...; none where ONNX cannot tell."""
     try:
         proto = onnx.NodeProto()
         proto.CopyFrom(node.proto)
         proto.input[:] = [f"i{n}" if i is not None else "" for n, i in enumerate(node.inputs)]
         proto.output[:] = [f"o{n}" for n in range(node.outputs)]
         given = {f"i{n}": i for n, i in enumerate(node.inputs) if isinstance(i, Value)}
-        types = infer(proto, list(given.values()), list(given), node.domain, node.opset)
+        return infer(proto, list(given.values()), list(given), node.domain, node.opset)
     except Exception:
-        return 0
+        return {}
+
+
+def _size_of_results(node: Node) -> int:
+    """In bytes; 0 where ONNX cannot tell."""
     total = 0
-    for kind in types.values():
+    for kind in _types_of_results(node).values():
         tensor = kind.tensor_type
         total += int(np.prod([d.dim_value for d in tensor.shape.dim], dtype=np.int64)) * 8
     return total

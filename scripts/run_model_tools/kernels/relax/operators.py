@@ -50,6 +50,11 @@ def _with(name: str, attributes: Callable[[Any], dict[str, Any]]) -> Converter:
     return convert
 
 
+def _unread(node: Call) -> Expr:
+    """An operator with what Relay's of this name has not, which no reader may take for that one."""
+    return replace(node, op=Op(f"relax.{node.op.name}"))
+
+
 def _as_named(name: str, *attributes: str, **more: Any) -> Converter:
     return _with(name, lambda attrs: {**{a: getattr(attrs, a) for a in attributes}, **more})
 
@@ -114,7 +119,7 @@ def _bound(bounds: Callable[[float], tuple[float, float]]) -> Converter:
 def _clip(node: Call, call: Any) -> Expr | None:
     low, high = (getattr(bound, "value", None) for bound in call.args[1:])
     if low is None or high is None:
-        return None
+        return _unread(node)
     return replace(node, attrs=SimpleNamespace(a_min=float(low), a_max=float(high)))
 
 
@@ -127,7 +132,7 @@ def _split(attrs: Any) -> dict[str, Any]:
 def _strided_slice(node: Call, call: Any) -> Expr | None:
     parts = [getattr(argument, "fields", None) for argument in call.args[1:]]
     if any(part is None or not all(hasattr(f, "value") for f in part) for part in parts):
-        return None
+        return _unread(node)
     numbers = [[int(f.value) for f in part] for part in parts if part is not None]
     strides = numbers[3] if len(numbers) > 3 else [1] * len(numbers[0])
     return replace(node, attrs=SimpleNamespace(
@@ -167,7 +172,7 @@ def _batch_norm(node: Call, call: Any) -> Expr | None:
     attrs, data = call.attrs, node.args[0]
     if (bool(attrs.training) or data.checked_type.dtype != "float32"
             or not all(isinstance(a, Constant) for a in node.args[1:])):
-        return None
+        return _unread(node)
     gamma, beta, mean, variance = (a.data.numpy().astype(np.float64) for a in node.args[1:]
                                    if isinstance(a, Constant))
     factor = 1 / np.sqrt(variance + float(attrs.epsilon))
@@ -187,7 +192,7 @@ def _batch_norm(node: Call, call: Any) -> Expr | None:
 def _layer_norm(node: Call, call: Any) -> Expr | None:
     axes = integers(call.attrs.axes)
     if len(axes) != 1:
-        return None
+        return _unread(node)
     return replace(node, attrs=SimpleNamespace(
         axis=axes[0], epsilon=float(call.attrs.epsilon), scale=bool(call.attrs.scale),
         center=bool(call.attrs.center)))

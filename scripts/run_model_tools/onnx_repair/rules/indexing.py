@@ -58,13 +58,32 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
                     graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
 
 
-@rule("Gather", "GatherElements")
+@rule("Gather")
 def gather(walk: Walk, node: Node) -> Value:
+    return walk.graph.op("Gather", *_places(walk, node), axis=_axis(node))
+
+
+@rule("GatherElements")
+def gather_elements(walk: Walk, node: Node) -> Value:
+    """Other axes than its own may have more elements than the indices; the importer knows no such
+    case."""
+    x, indices = _places(walk, node)
+    axis = _axis(node)
+    x = sliced(walk, x, {i: range(extent) for i, extent in enumerate(indices.shape)
+                         if i != axis and extent < x.shape[i]})
+    return walk.graph.op("GatherElements", x, indices, axis=axis)
+
+
+def _axis(node: Node) -> int:
+    return node.attrs.get("axis", 0) % node.tensor(0).rank
+
+
+def _places(walk: Walk, node: Node) -> tuple[Value, Value]:
+    """The data and the indices of a node that gathers along an axis."""
     x, indices = node.tensor(0), node.tensor(1)
-    axis = node.attrs.get("axis", 0) % x.rank
     if indices.array is not None:
-        indices = counted(walk, indices, x.shape[axis])
-    return walk.graph.op(node.op, x, indices, axis=axis)
+        indices = counted(walk, indices, x.shape[_axis(node)])
+    return x, indices
 
 
 @rule("GatherND")
@@ -72,21 +91,40 @@ def gather_nd(walk: Walk, node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
     batch = node.attrs.get("batch_dims", 0)
     extents = np.array(x.shape[batch:batch + indices.shape[-1]], np.int64)
-    return walk.graph.op("GatherND", x, counted(walk, indices, extents), batch_dims=batch)
+    indices = counted(walk, indices, extents)
+    if indices.rank > 1:
+        return walk.graph.op("GatherND", x, indices, batch_dims=batch)
+    # ONNX infers nothing of a single place.
+    made = walk.graph.op("GatherND", x, reshaped(walk, indices, (1, indices.size)))
+    return reshaped(walk, made, made.shape[1:])
 
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
-    axis = node.attrs.get("axis", 0) % x.rank
-    return walk.graph.op(
-        "ScatterElements", x, counted(walk, node.tensor(1), x.shape[axis]), node.tensor(2),
-        axis=axis, reduction=_combined(node))
+    x, axis = node.tensor(0), _axis(node)
+    indices = counted(walk, node.tensor(1), x.shape[axis])
+    return _scattered(walk, x, indices, node.tensor(2), axis, _combined(node))
+
+
+def _scattered(walk: Walk, x: Value, indices: Value, updates: Value, axis: int,
+               reduction: str | None) -> Value:
+    """Only where the indices reach: TVM takes their extents for those of the data."""
+    if not indices.size:
+        return x
+    for i, extent in enumerate(indices.shape):
+        if i != axis and extent < x.shape[i]:
+            reached, rest = (sliced(walk, x, {i: places}) for places in (
+                range(extent), range(extent, x.shape[i])))
+            made = _scattered(walk, reached, indices, updates, axis, reduction)
+            return concatenated(walk, [made, rest], i)
+    return walk.graph.op("ScatterElements", x, indices, updates, axis=axis, reduction=reduction)
 
 
 @rule("ScatterND")
 def scatter_nd(walk: Walk, node: Node) -> Value:
     x, indices = node.tensor(0), node.tensor(1)
+    if not indices.size:
+        return x
     extents = np.array(x.shape[:indices.shape[-1]], np.int64)
     return walk.graph.op("ScatterND", x, counted(walk, indices, extents), node.tensor(2),
                          reduction=_combined(node))

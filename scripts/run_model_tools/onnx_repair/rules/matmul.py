@@ -24,6 +24,9 @@ def product(walk: Walk, a: Value, b: Value) -> Value:
         shape = (*shape[:-1 - (b.rank != 1)], *shape[-1:]) if a.rank == 1 and b.rank > 1 else \
             shape[:-1] if a.rank == 1 else shape
         return reshaped(walk, made, shape)
+    if not a.shape[-1]:
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+        return walk.graph.constant(np.zeros(shape), a.dtype)
     return walk.graph.op("MatMul", a, b)
 
 
@@ -45,15 +48,15 @@ def gemm(walk: Walk, node: Node) -> Value:
         a = reshaped(walk, a, (a.shape[0], a.size // a.shape[0]))
     if c is not None and c.rank > 2:
         c = reshaped(walk, c, c.shape[-2:])
-    if a.is_float:
+    if a.is_float and a.size:
         return graph.op("Gemm", a, b, c, alpha=alpha, beta=beta,
                         transA=node.attrs.get("transA", 0), transB=node.attrs.get("transB", 0))
-    if alpha != int(alpha) or beta != int(beta):
+    if not a.is_float and (alpha != int(alpha) or beta != int(beta)):
         raise Refused("it scales whole numbers by a fraction")
     left = transposed(walk, a, [1, 0]) if node.attrs.get("transA", 0) else a
     right = transposed(walk, b, [1, 0]) if node.attrs.get("transB", 0) else b
-    made = graph.op("Mul", product(walk, left, right), int(alpha))
-    return made if c is None else graph.op("Add", made, graph.op("Mul", c, int(beta)))
+    made = graph.op("Mul", product(walk, left, right), graph.like(alpha, a))
+    return made if c is None else graph.op("Add", made, graph.op("Mul", c, graph.like(beta, c)))
 
 
 @rule("Einsum")
