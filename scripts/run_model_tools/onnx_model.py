@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
-from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair import bfloat16, onnxruntime_process
 from run_model_tools.onnx_repair.numeric_outputs import numeric_outputs
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
 from run_model_tools.onnx_repair.reference import (
@@ -38,7 +38,7 @@ class OnnxModel(SourceModel):
     shapes: tuple[tuple[int | None, ...] | None, ...] = ()
     """Of the outputs, as far as the file says."""
     notes: tuple[str, ...] = ()
-    """About outputs of the file that are no tensors of numbers."""
+    """About outputs of the file that are no tensors of numbers, and types that become others."""
 
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
@@ -97,6 +97,9 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     cut, notes = resolve(str(path), model, outputs), list[str]()
     if not cut:
         cut, notes = numeric_outputs(model)
+    rounding = bfloat16.note(model)
+    if rounding:
+        notes.append(rounding)
     if cut:
         with_outputs(model, cut)
     initializers = {tensor.name for tensor in model.graph.initializer}

@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from run_model_tools.onnx_repair.refusal import NodeRefused
-from run_model_tools.onnx_repair.repair import repair
+from run_model_tools.onnx_repair.repair import load, repair
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
@@ -31,7 +31,7 @@ class Case:
 
     @cached_property
     def model(self) -> onnx.ModelProto:
-        return onnx.load(str(self.path))
+        return load(self.path)
 
     @cached_property
     def inputs(self) -> dict[str, np.ndarray]:
@@ -39,13 +39,27 @@ class Case:
         values = [v for v in self.model.graph.input if v.name not in initializers]
         if self.kind == "light":
             return {v.name: _counted(v) for v in values}
-        return dict(zip([v.name for v in values], map(_read, self._files("input"))))
+        return {v.name: self._as_numbers(v.name, _read(file))
+                for v, file in zip(values, self._files("input"))}
 
     @cached_property
     def outputs(self) -> list[np.ndarray]:
         if self.kind == "light":
             return [_read(self.path.with_name(f"{self.path.stem}_output_0.pb"))]
-        return [_read(path) for path in self._files("output")]
+        return [self._as_numbers(v.name, _read(file))
+                for v, file in zip(self.model.graph.output, self._files("output"))]
+
+    def _as_numbers(self, name: str, array: np.ndarray) -> np.ndarray:
+        """The files hold the bits of bfloat16: those of float32 without the last 16."""
+        if name not in self._bfloat16:
+            return array
+        return (array.astype(np.uint32) << 16).view(np.float32)
+
+    @cached_property
+    def _bfloat16(self) -> set[str]:
+        graph = onnx.load(str(self.path), load_external_data=False).graph
+        return {v.name for v in (*graph.input, *graph.output)
+                if v.type.tensor_type.elem_type == TensorProto.BFLOAT16}
 
     def _files(self, what: str) -> list[Path]:
         folder = self.path.parent / "test_data_set_0"

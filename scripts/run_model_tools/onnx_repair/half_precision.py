@@ -11,8 +11,8 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 _HALF, _SINGLE = TensorProto.FLOAT16, TensorProto.FLOAT
-# Attributes that name the type of a result.
-_TYPES = ("to", "dtype", "output_dtype", "stash_type")
+TYPES = ("to", "dtype", "output_dtype", "stash_type")
+"""Attributes that name the type of a result."""
 
 
 def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -29,7 +29,7 @@ def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
             tensor.CopyFrom(_widened(tensor))
     for node in graph.node:
         for attribute in node.attribute:
-            if attribute.name in _TYPES and attribute.i == _HALF:
+            if attribute.name in TYPES and attribute.i == _HALF:
                 attribute.i = _SINGLE
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_type == _HALF:
                 attribute.t.CopyFrom(_widened(attribute.t))
@@ -49,7 +49,7 @@ def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _is_half(attribute: onnx.AttributeProto) -> bool:
-    return (attribute.name in _TYPES and attribute.i == _HALF
+    return (attribute.name in TYPES and attribute.i == _HALF
             or attribute.type == AttributeProto.TENSOR and attribute.t.data_type == _HALF)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.outputs import with_outputs
@@ -118,10 +119,11 @@ def _may_count_too_much(node: onnx.NodeProto) -> bool:
 
 
 def _made_plainer(model: onnx.ModelProto) -> bool:
-    """Writes the newest known versions over newer ones; drops outputs without a name at the end,
+    """Writes the newest known versions over newer ones, and float32 over bfloat16, for which
+    ONNX Runtime has few operators and NumPy has no type; drops outputs without a name at the end,
     and names Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
     """
-    changed = model.ir_version > _NEWEST_IR
+    changed = as_float32(model) or model.ir_version > _NEWEST_IR
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:
         if imported.domain in ("", "ai.onnx") and imported.version > _NEWEST_OPSET:

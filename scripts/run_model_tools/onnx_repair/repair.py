@@ -10,6 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
+from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
@@ -164,11 +165,13 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
 
 
 def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:
-    """A model with all of its weights, also of the files beside it; up to `outputs`, if given."""
+    """A model with all of its weights, also of the files beside it; up to `outputs`, if given.
+    What it has in bfloat16 is float32."""
     try:
         model = onnx.load(str(path))
     except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
+    as_float32(model)
     return with_outputs(model, outputs) if outputs else model

@@ -1,0 +1,64 @@
+"""A model in bfloat16 -> the same in float32, which NumPy and every CPU have.
+
+A number of bfloat16 is one of float32 whose last 16 bits are 0, so that weights and inputs stay
+what they are; sums and what lies between layers are rounded less than the model asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+from google.protobuf.message import Message
+from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
+
+from run_model_tools.onnx_repair.half_precision import TYPES
+
+_BFLOAT16, _SINGLE = TensorProto.BFLOAT16, TensorProto.FLOAT
+
+
+def note(model: onnx.ModelProto) -> str | None:
+    """What users are told of a model that has bfloat16 anywhere; its weights need not be loaded."""
+    if not any(map(_is_bfloat16, _parts(model))):
+        return None
+    names = [f"'{value.name}'" for value in (*model.graph.input, *model.graph.output)
+             if value.type.tensor_type.elem_type == _BFLOAT16]
+    return ("what is bfloat16 in the model is float32 here, which is rounded less"
+            + (f"; so are {', '.join(names)}" if names else ""))
+
+
+def as_float32(model: onnx.ModelProto) -> bool:
+    """Changes the model, subgraphs and functions too, and says whether it had any bfloat16."""
+    found = [part for part in _parts(model) if _is_bfloat16(part)]
+    for part in found:
+        if isinstance(part, TensorProto):
+            part.CopyFrom(numpy_helper.from_array(
+                numpy_helper.to_array(part).astype(np.float32), part.name))
+        elif isinstance(part, AttributeProto):
+            part.i = _SINGLE
+        else:
+            part.elem_type = _SINGLE
+    return bool(found)
+
+
+def _is_bfloat16(part: Message) -> bool:
+    if isinstance(part, TensorProto):
+        return part.data_type == _BFLOAT16
+    if isinstance(part, AttributeProto):
+        return part.name in TYPES and part.i == _BFLOAT16
+    return part.elem_type == _BFLOAT16
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """All that has an element type: tensors, types, and attributes that may name one."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        for part in (value,) if isinstance(value, Message) else value:
+            if isinstance(part, (TensorProto, TypeProto.Tensor, TypeProto.SparseTensor)):
+                yield part
+                continue
+            if isinstance(part, AttributeProto):
+                yield part
+            yield from _parts(part)
