@@ -266,5 +266,5 @@ def test_compile_model_writes_tasks(command, tmp_path):
 
 
 def test_the_document_names_every_preset():
-    text = (ROOT / "scripts" / "README.md").read_text()
+    text = (ROOT / "scripts" / "COMPILING.md").read_text()
     assert all(f"`{name}`" in text for name in read_presets())
