@@ -214,13 +214,19 @@ def _run_with_events(command: list[str], env: dict[str, str], request: dict[str,
                      request_path: Path, result_path: Path,
                      on_event: Callable[[dict[str, Any]], None],
                      ) -> subprocess.CompletedProcess[str]:
-    """The worker with a pipe for its events; an interrupt of ours ends it and its children."""
+    """The worker with a pipe for its events; an interrupt of ours ends it and its children, and so
+    does our end, whatever it comes by: nobody has another pipe, `lifeline`, open for writing then.
+    """
     reading, writing = os.pipe()
-    _write_request(request_path, {**request, "events": writing}, result_path)
-    with tempfile.TemporaryFile() as output, open(reading, encoding="utf-8") as events:
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=output, pass_fds=(writing,), start_new_session=True)
+    lifeline, ours = os.pipe()
+    _write_request(request_path, {**request, "events": writing, "lifeline": lifeline}, result_path)
+    with tempfile.TemporaryFile() as output, open(reading, encoding="utf-8") as events, \
+            open(ours, "wb"):
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            pass_fds=(writing, lifeline), start_new_session=True)
         os.close(writing)
+        os.close(lifeline)
         try:
             for line in events:
                 event = json.loads(line)

@@ -1,9 +1,12 @@
 """What the worker finds out by itself, without TVM."""
 
 import ast
+import os
+import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from conftest import ROOT
 
@@ -73,3 +76,39 @@ def test_it_imports_nothing_else_of_ours_before_a_request_asks_for_it():
         env={"PYTHONPATH": str(ROOT / "scripts")}, capture_output=True, text=True, check=True)
     modules = done.stdout.split()
     assert modules and all(name.startswith("run_model_tools.inside_tvm") for name in modules)
+
+
+WORKER = r"""
+import json, os, subprocess, sys, time
+from run_model_tools.inside_tvm import worker
+
+request = json.load(open(sys.argv[1]))
+worker.end_with(request["lifeline"], request["events"])
+child = subprocess.Popen(["sleep", "600"])
+os.write(request["events"], b'{"event": "work"}\n')
+time.sleep(600)
+"""
+STARTER = """
+import os, sys
+from pathlib import Path
+from run_model_tools import tvm_process
+
+folder = Path(sys.argv[1])
+tvm_process._run_with_events(
+    [sys.executable, folder / "worker.py", folder / "request.json"], dict(os.environ), {},
+    folder / "request.json", folder / "result.json", lambda event: print("at work", flush=True))
+"""
+
+
+def test_it_ends_with_who_started_it(tmp_path):
+    (tmp_path / "worker.py").write_text(WORKER)
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, str(tmp_path)],
+                               env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
+                               stdout=subprocess.PIPE, text=True)
+    assert starter.stdout is not None and starter.stdout.readline() == "at work\n"
+    workers = psutil.Process(starter.pid).children(recursive=True)
+    assert len(workers) == 3  # The worker, who waits for our end, and a child of the worker.
+    os.kill(starter.pid, signal.SIGKILL)
+    starter.communicate()
+    _, alive = psutil.wait_procs(workers, 20)
+    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]

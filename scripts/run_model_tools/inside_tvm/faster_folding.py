@@ -11,6 +11,8 @@ import re
 from collections import defaultdict
 from contextlib import ExitStack
 
+from run_model_tools.inside_tvm import bounded_fusion
+
 SUPPORTED_RELEASE = "0.18."
 
 
@@ -95,6 +97,8 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
             mod = _run_passes(tvm, relay, mod, target, passes[:start])
             stack.enter_context(tuning(mod))
         mod = _run_passes(tvm, relay, mod, target, passes[start:])
+        if _is_plain(relay, mod):
+            mod = bounded_fusion.bounded(tvm, mod)
         current = tvm.transform.PassContext.current()
         done = [n for n in names if n not in ("FoldConstant", "InferType")]
         with tvm.transform.PassContext(
