@@ -182,6 +182,14 @@ def test_times_of_another_machine_are_not_mixed(workshop, command):
     (("--history", "tiny.onnx"), 4, "tiny.onnx has no record of AutoTVM"),
     (("--history", "tiny.onnx", "--tuner", "ga"), 2, "--history is what --tuner guided"),
     (("--shape", "image"), 2, "--shape"),
+    (("--target", "opencl"), 2, "this machine's with --device opencl"),
+    (("--target", "opencl", "--device", "cuda"), 2, "--device cuda is not opencl"),
+    (("--target", "opencl", "--device", "opencl:1"), 2, "on the first GPU"),
+    (("--target", "opencl", "--device", "opencl", "--method", "all"), 2, "--method autotvm"),
+    (("--target", "opencl", "--device", "opencl", "--kernels", "ours"), 2, "they are for CPUs"),
+    (("--target", "opencl+raspi4_aarch64", "--device", "opencl"), 2, "code for aarch64"),
+    (("--target", "vulkan", "--device", "vulkan"), 2, "is for vulkan"),
+    (("--device", "opencl"), 2, "'native' is none"),
     (("--tvm",), 2, "--tvm"),
 ])
 def test_mistakes_get_a_sentence(command, classifier, flags, code, says):
@@ -189,6 +197,26 @@ def test_mistakes_get_a_sentence(command, classifier, flags, code, says):
                      *flags, cwd=classifier.parent, code=code)
     assert says in result.stderr and "Traceback" not in result.stderr
     assert not list(classifier.parent.glob("records/*"))
+
+
+def test_a_gpu_is_tuned_where_there_is_one(workshop):
+    """What was measured serves compile_model, which is given the file: no GPU's records are taken
+    for another one's by the target's name."""
+    flags = ("--target", "opencl", "--device", "opencl", "--tasks", "0", "--trials", "3",
+             "--log-dir", "logs", *QUICK)
+    result = subprocess.run([str(REPO_ROOT / "scripts" / "tune_model"), "tiny.onnx", *flags],
+                            cwd=workshop.folder, capture_output=True, text=True, check=False)
+    if result.returncode == 3 and "finds no GPU" in result.stderr:
+        pytest.skip(result.stderr)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["methods"][0]["trials"] == 3
+    path = workshop.folder / "logs" / "records" / "tiny.opencl.autotvm"
+    header, records, _ = tuning_records.read(path)
+    assert header["measured_on"] == report["measured_on"] and "cpu" not in header
+    assert len(records) == 1 and records[0].target.startswith("opencl ")
+    metadata = workshop.compile("--target", "opencl", "--tuning-records", path)
+    assert metadata["tuning"]["tuned_layers"] == 1 and metadata["verification"]["done"]
 
 
 def test_the_line_of_progress():

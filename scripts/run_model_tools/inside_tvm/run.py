@@ -10,6 +10,8 @@ from run_model_tools.inside_tvm import Refusal
 # Where its buffers happen to lie makes a network a few percent faster or slower: the best of so
 # many places counts.
 PLACES = 3
+# Of fewer, nothing could be said with a confidence of 97.5 %.
+FEWEST_ROUNDS = 6
 
 
 def load(tvm, directory, device=None):
@@ -36,8 +38,24 @@ def _board(tvm, address, key):
             address, key, str(error).strip().splitlines()[-1])) from error
 
 
-def load_on(board, directory):
-    """TVM's executor of the artifact in a folder, on a board."""
+def find_device(tvm, request):
+    """{"name"} of the first GPU of a kind ("opencl"), of this machine or of the board of `tracker`,
+    [HOST:PORT, key].  Raises Refusal where there is none."""
+    board = request.get("tracker") and _board(tvm, *request["tracker"])
+    try:
+        device = (board.device if board else tvm.device)(request["device"], 0)
+        name = str(device.device_name) if device.exist else None
+    except Exception as error:
+        raise Refusal("device", "%s: %s" % (
+            request["device"], str(error).strip().splitlines()[-1])) from error
+    if name is None:
+        raise Refusal("device", "TVM's runtime finds no GPU with a driver for %s %s" % (
+            request["device"], "there" if board else "on this machine"))
+    return {"name": name}
+
+
+def load_on(board, directory, devices=None):
+    """TVM's executor of the artifact in a folder, on a board's CPU or on its `devices`."""
     from tvm.contrib import graph_executor
 
     # Every file has a name of its own there: libraries of several are loaded at a time, and folders
@@ -45,7 +63,8 @@ def load_on(board, directory):
     name = hashlib.sha256(os.path.abspath(directory).encode()).hexdigest()[:16] + ".so"
     board.upload(os.path.join(directory, "model.so"), name)
     with open(os.path.join(directory, "model.json")) as file:
-        module = graph_executor.create(file.read(), board.load_module(name), board.cpu(0))
+        module = graph_executor.create(file.read(), board.load_module(name),
+                                        devices or board.cpu(0))
     with open(os.path.join(directory, "model.params"), "rb") as file:
         module.load_params(bytearray(file.read()))
     return module
@@ -104,16 +123,21 @@ def race(tvm, request):
     """Runs several artifacts in turn and gives each one's milliseconds a run.
 
     Interleaved, so that what disturbs the machine hits all of them alike.  tracker: [HOST:PORT,
-    key] of a board that runs them in the place of this machine.
+    key] of a board that runs them in the place of this machine.  device: the kind of GPU that they
+    are for, or None.
     """
     import numpy as np
 
     board = request.get("tracker") and _board(tvm, *request["tracker"])
+    make, cpu = (board.device, board.cpu(0)) if board else (tvm.device, tvm.cpu(0))
+    device = make(request["device"], 0) if request.get("device") else None
     modules = []
     for directory in request["directories"]:
-        # A board has not the memory to spare.
-        places = [load_on(board, directory) if board else load(tvm, directory)
-                  for _ in range(1 if board else PLACES)]
+        # What its graph leaves to the CPU has to have one.
+        devices = device and [device, cpu]
+        # A board and a GPU have not the memory to spare.
+        places = [load_on(board, directory, devices) if board else load(tvm, directory, devices)
+                  for _ in range(1 if board or device else PLACES)]
         for module in places:
             random = np.random.default_rng(1)
             for name, (shape, dtype) in request["inputs"].items():
@@ -124,17 +148,21 @@ def race(tvm, request):
     times = [[] for _ in modules]
     end = time.monotonic() + request["seconds"]
     rounds = 0
-    while rounds < 3 or (time.monotonic() < end and rounds < 100000):
+    while rounds < FEWEST_ROUNDS or (time.monotonic() < end and rounds < 100000):
         for places, samples in zip(modules, times):
-            samples.append(min(_milliseconds(module, board) for module in places))
+            samples.append(min(_milliseconds(module, device or (board and cpu))
+                               for module in places))
         rounds += 1
     return {"milliseconds": times}
 
 
-def _milliseconds(module, board):
-    """Of a run after one that is not counted, which brings the caches and threads back."""
-    if board:
-        timer = module.module.time_evaluator("run", board.cpu(0), number=1, repeat=1)
+def _milliseconds(module, device):
+    """Of a run after one that is not counted, which brings the caches and threads back.
+
+    device: where it has to be timed and waited for; None for this machine's CPU.
+    """
+    if device:
+        timer = module.module.time_evaluator("run", device, number=1, repeat=1)
         return 1000 * timer().results[0]
     module.run()
     start = time.perf_counter()

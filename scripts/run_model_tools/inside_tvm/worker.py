@@ -25,6 +25,7 @@ ACTIONS = {
     "run_many": ("run", "run_many"),
     "run_on_device": ("run", "run_on_device"),
     "race": ("run", "race"),
+    "find_device": ("run", "find_device"),
     "tuning_tasks": ("tuning.session", "list_tasks"),
     "layers": ("tuning.session", "list_layers"),
     "tune": ("tuning.session", "tune"),

@@ -84,7 +84,8 @@ def race(job: TuningJob, ways: dict[str, tuple[RecordFile, ...]], folder: Path,
     directories = []
     for name, files in ways.items():
         made = Job(name=name, model=job.model, target=job.target, out=out, shapes=job.shapes,
-                   records=Selection(files), kernels="stock", verified=False, cc=job.cc)
+                   records=Selection(files, bool(files and job.target.device)), kernels="stock",
+                   verified=False, cc=job.cc)
         if not is_up_to_date(made):
             compile_job(made)
         directories.append(str(made.directory.resolve()))
@@ -93,7 +94,7 @@ def race(job: TuningJob, ways: dict[str, tuple[RecordFile, ...]], folder: Path,
     with stage(f"running {job.family} in {len(ways)} ways in turn"):
         times = tvm_process.call("race", None, environment=job.environment(),
                                  directories=directories, inputs=inputs, tracker=job.tracker,
-                                 seconds=seconds)["milliseconds"]
+                                 device=job.target.device, seconds=seconds)["milliseconds"]
     found = {}
     for name, samples in zip(ways, times):
         ratios = sorted(own / base for own, base in zip(samples, times[0]))

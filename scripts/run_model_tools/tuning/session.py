@@ -55,6 +55,8 @@ class TuningJob:
     any_layout: bool = False
     """AutoTVM: also try blocks of channels that the layers around would have to convert to."""
     tracker: tuple[str, str] | None = None
+    device_name: str | None = None
+    """Of the GPU that is measured, as its driver calls it."""
     cc: str | None = None
     log_dir: Path = TUNING_DIR
     measure: dict[str, int] = field(default_factory=dict)
@@ -70,7 +72,8 @@ class TuningJob:
     def request(self, method: str) -> dict[str, Any]:
         """What the worker is told."""
         return {"method": method, "onnx": str(self.model.path.resolve()), "shapes": self.shapes,
-                "target": self.target.tvm, "log": str(self.log(method)), "minutes": self.minutes,
+                "target": self.target.tvm, "host": self.target.host,
+                "log": str(self.log(method)), "minutes": self.minutes,
                 "trials": self.trials, "tasks": list(self.tasks), "tuner": self.tuner_of(method),
                 "experience": self.experience() if method == "autotvm" else None,
                 "seed": self.seed, "patience": self.patience,
@@ -189,7 +192,7 @@ def header(job: TuningJob, kind: str, network: str | None) -> dict[str, Any]:
     """The first line of a file of records: where its times come from and what they are for."""
     made = {"family": job.family, "target": job.target.name, "kind": kind,
             "threads": job.threads, "measured_on": machine_name(job)}
-    if not job.tracker and cpu_model():
+    if not job.tracker and not job.target.device and cpu_model():
         made["cpu"] = cpu_model()
     if kind != "autotvm":
         made["network"] = network
@@ -232,7 +235,10 @@ def read_foreign(path: Path, keys: set[str], target: str) -> list[tuning_records
 
 
 def machine_name(job: TuningJob) -> str:
-    """The CPU, or the device behind a tracker: what times of different sessions have in common."""
+    """The CPU, the GPU, or the device behind a tracker: what times of different sessions have in
+    common."""
+    if job.device_name:
+        return job.device_name + (f", device {job.tracker[1]}" if job.tracker else "")
     if job.tracker:
         return f"device {job.tracker[1]}"
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

@@ -23,10 +23,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from run_model_tools import tvm_process
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
 from run_model_tools.onnx_model import read_model
@@ -102,14 +104,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tracker", metavar="HOST:PORT",
                         help="measure on a device behind an RPC tracker")
     parser.add_argument("--device-key", metavar="KEY", help="the device's key at the tracker")
+    parser.add_argument("--device", metavar="KIND[:0]",
+                        help="measure on this machine's GPU, for --target opencl")
     parser.add_argument("--cc", metavar="COMPILER",
                         help="what links for the device (default: the target's compiler)")
     parser.add_argument("--from", dest="foreign", type=Path, action="append", default=[],
                         metavar="LOG",
                         help="also take the trials of another log, for this network's layers and "
                              "this target; may be repeated")
-    parser.add_argument("--records-dir", type=Path, default=selection.COMMITTED,
-                        metavar="FOLDER", help="default: kernels/records")
+    parser.add_argument("--records-dir", type=Path, metavar="FOLDER",
+                        help="where the best records go (default: kernels/records; of a GPU, the "
+                             "folder records in --log-dir, for compile_model --tuning-records)")
     parser.add_argument("--log-dir", type=Path, default=session.TUNING_DIR, metavar="FOLDER",
                         help="where trials are kept (default: build/tuning)")
     parser.add_argument("--replace", action="store_true",
@@ -122,21 +127,26 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--evaluate-seconds", type=float, default=10, metavar="S",
                         help="how long the versions are run in turn (default: 10)")
     parser.add_argument("--json", action="store_true", help="report as one JSON object")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.records_dir is None:
+        is_gpu = find_target(args.target).device is not None
+        args.records_dir = args.log_dir / "records" if is_gpu else selection.COMMITTED
+    return args
 
 
 def make_job(args: argparse.Namespace) -> TuningJob:
     target = find_target(args.target)
     if target.device:
-        raise ToolError(USAGE, (
-            f"'{args.target}' is a GPU, and layers are measured on CPUs only: name a CPU's "
-            "target."))
-    name = selection.record_target(target)
-    if name is None:
-        raise ToolError(USAGE, (
-            f"records are kept by the target's name, and '{args.target}' has none: give one of "
-            f"{', '.join(n for n in named_targets() if n not in ('native', 'c'))}."))
-    target = find_target(name)
+        check_gpu(args, target)
+    elif args.device is not None:
+        raise ToolError(USAGE, f"--device {args.device} is for GPUs, and '{args.target}' is none.")
+    else:
+        name = selection.record_target(target)
+        if name is None:
+            raise ToolError(USAGE, (
+                f"records are kept by the target's name, and '{args.target}' has none: give one of "
+                f"{', '.join(n for n in named_targets() if n not in ('native', 'c'))}."))
+        target = find_target(name)
     if (args.tracker is None) != (args.device_key is None):
         raise ToolError(USAGE, "--tracker HOST:PORT and --device-key KEY belong together.")
     if args.tracker is not None and not args.tracker.rpartition(":")[2].isdigit():
@@ -148,10 +158,10 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     if args.kernels == "ours" and (args.list or why_not_ours(args, target)):
         raise ToolError(USAGE, "--kernels ours is not possible: " + (
             why_not_ours(args, target) or "--list lists what is tuned of TVM's schedules") + ".")
-    here = evaluation.can_run_here(target)
+    here = target.device is not None or evaluation.can_run_here(target)
     if args.tracker is None and not here and args.minutes and not args.list:
         raise ToolError(USAGE, (
-            f"this machine does not run code for {name}: measure on a board that does, with "
+            f"this machine does not run code for {target.name}: measure on a board that does, with "
             "--tracker and --device-key."))
     try:
         tasks = tuple(int(text) for text in args.tasks.split(",") if text)
@@ -163,6 +173,11 @@ def make_job(args: argparse.Namespace) -> TuningJob:
             raise ToolError(MISSING_FILE, f"{path} is not there.")
     check_history(args)
     model = read_model(args.model)
+    tracker = (args.tracker, args.device_key) if args.tracker else None
+    device_name = None
+    if target.device and args.minutes and not args.list:
+        device_name = tvm_process.call("find_device", None, device=target.device,
+                                       tracker=tracker)["name"]
     return TuningJob(
         model=model, family=args.family or session.family_of(args.model.stem),
         target=target, shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
@@ -171,9 +186,33 @@ def make_job(args: argparse.Namespace) -> TuningJob:
         any_layout=args.any_layout or args.graph_tuner,
         threads=args.threads or session.physical_cores(),
         layout=args.layout if args.layout != "NCHW" else None,
-        tracker=(args.tracker, args.device_key) if args.tracker else None,
+        tracker=tracker, device_name=device_name,
         cc=args.cc or target.compiler(), log_dir=args.log_dir,
         measure={"repeat": args.repeat, "min_repeat_ms": args.min_repeat_ms})
+
+
+def check_gpu(args: argparse.Namespace, target: Target) -> None:
+    """Raises ToolError where a GPU's target cannot be tuned for in the way that is asked."""
+    kind, _, number = (args.device or "").partition(":")
+    if target.device != "opencl":
+        raise ToolError(USAGE, f"'{args.target}' is for {target.device}, for which this TVM makes "
+                               "no kernels that its tuner could measure: tune for opencl.")
+    if args.method != "autotvm" or args.graph_tuner:
+        raise ToolError(USAGE, "layers of GPUs are tuned with --method autotvm, and without "
+                               "--graph-tuner.")
+    if args.list:
+        return
+    if (args.device is None) == (args.tracker is None):
+        raise ToolError(USAGE, f"'{args.target}' is a GPU: measure on this machine's with --device "
+                               "opencl, or on a board's with --tracker and --device-key.")
+    if args.device is not None and (kind != target.device or number not in ("", "0")):
+        raise ToolError(USAGE, f"--device {args.device} is not {target.device} or "
+                               f"{target.device}:0: TVM measures on the first GPU of its kind.")
+    machine = tuning_records.target_words(target.host or "")["machine"]
+    if args.device is not None and machine != platform.machine():
+        raise ToolError(USAGE, f"'{args.target}' has its kernels started by code for {machine}, "
+                               "which this machine does not run: name another target, or measure "
+                               "on a board with --tracker and --device-key.")
 
 
 def check_history(args: argparse.Namespace) -> None:
@@ -188,6 +227,8 @@ def check_history(args: argparse.Namespace) -> None:
 
 def why_not_ours(args: argparse.Namespace, target: Target) -> str | None:
     """Why our kernels cannot be measured; None if they can."""
+    if target.device:
+        return "they are for CPUs"
     if args.tracker is not None:
         return "our kernels are measured on this machine only, not behind a tracker"
     if not evaluation.can_run_here(target):
@@ -227,7 +268,7 @@ def tune_schedules(job: TuningJob, args: argparse.Namespace) -> dict:
         "methods": [run_method(job, method, args, candidates) for method in methods]}
     evaluate = args.evaluate
     if evaluate is None:
-        evaluate = job.tracker is not None or evaluation.can_run_here(job.target)
+        evaluate = bool(job.tracker or job.device_name) or evaluation.can_run_here(job.target)
     if evaluate:
         report["evaluation"] = evaluation.evaluate(job, candidates, args.evaluate_seconds,
                                                    args.records_dir)

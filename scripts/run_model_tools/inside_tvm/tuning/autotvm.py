@@ -197,7 +197,9 @@ def _builder(autotvm, request):
 
 
 def _runner(autotvm, session):
-    options = {"timeout": RUN_TIMEOUT, "number": 1, "repeat": session.measure.get("repeat", 3),
+    # A GPU's driver compiles the kernels when they are run first.
+    options = {"timeout": (4 if session.is_gpu else 1) * RUN_TIMEOUT, "number": 1,
+               "repeat": session.measure.get("repeat", 3),
                "min_repeat_ms": session.measure.get("min_repeat_ms", 20)}
     if session.tracker:
         host, port = session.host_and_port()

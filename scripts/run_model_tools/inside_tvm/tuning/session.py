@@ -12,6 +12,7 @@ import time
 from run_model_tools.inside_tvm import Refusal, faster_folding, pad_channels
 from run_model_tools.inside_tvm.compile import convert_layout, read_onnx
 from run_model_tools.inside_tvm.cpu import llvm_features, native_target
+from run_model_tools.inside_tvm.devices.kernels import KINDS
 from run_model_tools.inside_tvm.tuning import tunable_layers
 
 
@@ -24,7 +25,8 @@ class Session:
     def __init__(self, tvm, request):
         self.tvm = tvm
         self.request = request
-        self.target = self._find_target(request["target"])
+        self.target = self._find_target(request["target"], request.get("host"))
+        self.is_gpu = self.target.kind.name in KINDS
         self.log = request.get("log")
         self.tuner = request.get("tuner", "xgb")
         self.seed = request.get("seed")
@@ -59,8 +61,9 @@ class Session:
 
         if self._network is None:
             model = onnx.load(self.request["onnx"])
-            pad_channels.pad_channels(model, pad_channels.lanes_of(
-                self.target, llvm_features(self.tvm, self.target)))
+            if not self.is_gpu:
+                pad_channels.pad_channels(model, pad_channels.lanes_of(
+                    self.target, llvm_features(self.tvm, self.target)))
             self._network = convert_layout(
                 self.tvm, read_onnx(model, self.request), self.request.get("layout"))
         return self._network
@@ -83,11 +86,11 @@ class Session:
         host, port = self.tracker["address"].rsplit(":", 1)
         return host, int(port)
 
-    def _find_target(self, text):
+    def _find_target(self, text, host):
         if text == "native":
             text = native_target(self.tvm)
         try:
-            return self.tvm.target.Target(text)
+            return self.tvm.target.Target(text, host) if host else self.tvm.target.Target(text)
         except Exception as error:
             raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 

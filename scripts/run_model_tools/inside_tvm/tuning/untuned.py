@@ -4,6 +4,10 @@ A tuner may not come across it, and what it found instead may be slower.  So it 
 anything else, and what is better has to be better than that.
 """
 
+from contextlib import nullcontext
+
+from run_model_tools.inside_tvm.devices import tiles
+from run_model_tools.inside_tvm.devices.kernels import KINDS
 from run_model_tools.inside_tvm.tuning.tasks import choice_of
 from run_model_tools.tuning.weighing import blocks_of_entity
 
@@ -18,6 +22,7 @@ def find(task):
 
 def _default(task):
     """{knob: choice} that the template decides on by itself; without those it leaves open."""
+    import tvm
     from tvm import autotvm
     from tvm.autotvm.task.space import FallbackConfigEntity
 
@@ -36,7 +41,9 @@ def _default(task):
 
     noted = Noted()
     try:
-        with task.target, noted:
+        # Of a GPU's template, our compiler's tiles are the default.
+        with task.target, noted, tiles.chosen(tvm) if task.target.kind.name in KINDS \
+                else nullcontext():
             task.func(*task.args)
     except Exception:
         # A template that cannot be untuned: whatever a tuner finds is better.
