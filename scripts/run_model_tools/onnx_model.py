@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
+from run_model_tools.foreign_formats import instead_of_network
 from run_model_tools.onnx_repair import bfloat16, onnxruntime_process
 from run_model_tools.onnx_repair.numeric_outputs import numeric_outputs
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
@@ -83,14 +84,18 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
     outputs: as --outputs names them, the tensors where the network ends for us.
     """
     frozen = frozen or {}
+    if path.is_dir():
+        raise ToolError(MALFORMED_FILE, f"{path} is no network: {instead_of_network(path)}")
     if not path.is_file():
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
     try:
         model = onnx.load(str(path), load_external_data=False)
         if not model.graph.output:
-            raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: it has no graph.")
-    except DecodeError as error:
-        raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: {error}.") from None
+            raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: "
+                                            f"{instead_of_network(path)}")
+    except DecodeError:
+        raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: "
+                                        f"{instead_of_network(path)}") from None
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     files = data_files(path, model)
