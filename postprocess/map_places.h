@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <run_model/preprocessing.h>
@@ -13,10 +13,10 @@ namespace run_model {
 
 // Where the middle of a pixel of the picture lies between pixels of the map, along one axis.
 struct Place {
-  std::size_t low = 0, high = 0;
+  std::uint32_t low = 0, high = 0;
+  std::uint32_t nearest = 0;
   float weight = 0.0F;  // of `high`
   float beyond = 0.0F;  // the middle of the first pixel (below 0) or of the last
-  std::size_t nearest = 0;
   bool seen = false;
 };
 
@@ -28,10 +28,10 @@ inline Place place_of(double in_input, int input, double first, double end, std:
   Place place;
   place.beyond = static_cast<float>(in_map - 0.5 - between);
   place.seen = in_input >= first && in_input <= end;
-  place.low = static_cast<std::size_t>(between);
-  place.high = std::min(place.low + 1, map - 1);
-  place.weight = static_cast<float>(between - static_cast<double>(place.low));
-  place.nearest = static_cast<std::size_t>(std::clamp(std::floor(in_map), 0.0, last));
+  place.low = static_cast<std::uint32_t>(between);
+  place.high = std::min(place.low + 1, static_cast<std::uint32_t>(map - 1));
+  place.weight = static_cast<float>(between - place.low);
+  place.nearest = static_cast<std::uint32_t>(std::clamp(in_map, 0.0, last));
   return place;
 }
 

@@ -59,7 +59,7 @@ std::string output_text(const NetworkOutput& output) {
   return "the output " + in_quotes(output.name.empty() ? output.alias : output.name);
 }
 
-OutputValues::OutputValues(const NetworkOutput& output, bool check) : output_(&output) {
+OutputValues::OutputValues(const NetworkOutput& output, Reading reading) : output_(&output) {
   if (!is_number(output.tensor.dtype())) {
     throw Error(ErrorKind::kMismatch, output_text(output) + " is of " +
                                           dtype_name(output.tensor.dtype()) +
@@ -71,6 +71,9 @@ OutputValues::OutputValues(const NetworkOutput& output, bool check) : output_(&o
   if (same_dtype(output.tensor.dtype(), kFloat32)) {
     const std::span<float> elements = output.tensor.elements<float>();
     values_ = {elements.data(), elements.size()};
+  } else if (reading == Reading::kBytesToo && same_dtype(output.tensor.dtype(), kUint8) &&
+             output.scale == 1.0 && output.zero_point == 0) {
+    bytes_ = output.tensor.elements<std::uint8_t>();
   } else {
     const bool integer =
         output.tensor.dtype().code == kDLInt || output.tensor.dtype().code == kDLUInt;
@@ -92,7 +95,7 @@ OutputValues::OutputValues(const NetworkOutput& output, bool check) : output_(&o
     }
     values_ = converted_;
   }
-  if (check) check_finite();
+  if (reading == Reading::kChecked) check_finite();
 }
 
 void OutputValues::check_finite() const {

@@ -1,6 +1,7 @@
 // The numbers of a network's output, of whatever element type.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,17 +25,21 @@ class OutputValues {
  public:
   // Reads float32 in place, so `output` has to stay. Throws Error(kMismatch) for an element type
   // that holds no numbers, Error(kModel) where one is NaN or infinite.
-  explicit OutputValues(const NetworkOutput& output) : OutputValues(output, true) {}
+  explicit OutputValues(const NetworkOutput& output) : OutputValues(output, Reading::kChecked) {}
 
-  // With `check` false, NaN and infinity are left to check_finite(), for who looks at every number
-  // anyway.
-  OutputValues(const NetworkOutput& output, bool check);
+  // For who looks at every number anyway, NaN and infinity can be left to check_finite(). For who
+  // takes bytes too, values() has nothing where bytes() has something.
+  enum class Reading { kChecked, kUnchecked, kBytesToo };
+  OutputValues(const NetworkOutput& output, Reading reading);
   OutputValues(const OutputValues&) = delete;
   OutputValues& operator=(const OutputValues&) = delete;
 
   const float* data() const { return values_.data(); }
-  std::size_t size() const { return values_.size(); }
+  std::size_t size() const { return std::max(values_.size(), bytes_.size()); }
   std::span<const float> values() const { return values_; }
+
+  // Of unsigned bytes that stand for themselves, with Reading::kBytesToo; else nothing.
+  std::span<const std::uint8_t> bytes() const { return bytes_; }
 
   // Without dimensions of 1.
   const std::vector<std::size_t>& dimensions() const { return dimensions_; }
@@ -74,18 +79,19 @@ class OutputValues {
   // Throws Error(kModel) unless all of them are from 0 to 1, give or take rounding.
   void check_shares(std::span<const float> values, const std::string& what) const;
 
+  // What the rounding of float16 can bring a probability beyond 1.
+  static constexpr float kShareSlack = 1e-3F;
+
   // The same in loops that do more.
   static bool is_share(float value) {
     return (value >= -kShareSlack) & (value <= 1.0F + kShareSlack);
   }
 
  private:
-  // What the rounding of float16 can bring a probability beyond 1.
-  static constexpr float kShareSlack = 1e-3F;
-
   const NetworkOutput* output_;
   std::vector<float> converted_;
   std::span<const float> values_;
+  std::span<const std::uint8_t> bytes_;
   std::vector<std::size_t> dimensions_;
 };
 

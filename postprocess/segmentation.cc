@@ -1,3 +1,7 @@
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,7 +24,14 @@ struct Map {
   std::size_t pixel_step = 1, class_step = 1;
   const float* scores = nullptr;        // of several classes, or the mask before the activation
   bool sigmoid_mask = false;            // what the mask still needs
-  std::vector<std::uint8_t> best = {};  // the class of each pixel by itself
+  const std::uint8_t* best = nullptr;   // the class of each pixel by itself
+  std::vector<std::uint8_t> made = {};  // where `best` lies, unless the output has it
+
+  std::uint8_t* make_best(std::size_t pixels) {
+    made.resize(pixels);
+    best = made.data();
+    return made.data();
+  }
 
   float score(std::size_t pixel, std::size_t c) const {
     return scores[pixel * pixel_step + c * class_step];
@@ -44,14 +55,14 @@ void read_scores(const SegmentationTask& task, const OutputValues& values, std::
   map.pixel_step = planes.pixel_step;
   map.class_step = planes.channel_step;
   map.scores = values.data();
-  map.best.assign(map.width * map.height, 0);
-  std::vector<float> highest(map.best.size());
+  std::uint8_t* best = map.make_best(map.width * map.height);
+  std::vector<float> highest(map.made.size());
   for (std::size_t c = 0; c < map.classes; ++c) {
-    for (std::size_t i = 0; i < map.best.size(); ++i) {
+    for (std::size_t i = 0; i < highest.size(); ++i) {
       const float score = map.score(i, c);
       if (c == 0 || score > highest[i]) {
         highest[i] = score;
-        map.best[i] = static_cast<std::uint8_t>(c);
+        best[i] = static_cast<std::uint8_t>(c);
       }
     }
   }
@@ -59,18 +70,26 @@ void read_scores(const SegmentationTask& task, const OutputValues& values, std::
 
 void read_indices(const OutputValues& values, std::size_t labels, Map& map) {
   const std::size_t most = labels > 0 ? std::min(labels, kMostClasses) : kMostClasses;
+  const auto check = [&](bool right, double value) {
+    if (right) return;
+    values.fail_value("holds " + std::to_string(value) + ", expected the number of a class, 0 to " +
+                          std::to_string(most - 1),
+                      "give all classes a label, or correct the description of the task");
+  };
   std::uint8_t largest = 0;
-  map.best.resize(values.size());
-  for (std::size_t i = 0; i < map.best.size(); ++i) {
-    const float value = values.data()[i];
-    const bool in_range = value >= 0 && value < static_cast<float>(most);
-    map.best[i] = in_range ? static_cast<std::uint8_t>(value) : 0;
-    if (!in_range || static_cast<float>(map.best[i]) != value) {
-      values.fail_value("holds " + std::to_string(value) +
-                            ", expected the number of a class, 0 to " + std::to_string(most - 1),
-                        "give all classes a label, or correct the description of the task");
+  if (const std::span<const std::uint8_t> bytes = values.bytes(); !bytes.empty()) {
+    largest = *std::max_element(bytes.begin(), bytes.end());
+    check(largest < most, largest);
+    map.best = bytes.data();
+  } else {
+    std::uint8_t* best = map.make_best(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float value = values.data()[i];
+      check(value >= 0 && value < static_cast<float>(most), value);
+      best[i] = static_cast<std::uint8_t>(value);
+      check(static_cast<float>(best[i]) == value, value);
+      largest = std::max(largest, best[i]);
     }
-    largest = std::max(largest, map.best[i]);
   }
   map.classes = labels > 0 ? labels : std::size_t{largest} + 1;
 }
@@ -82,6 +101,38 @@ float least_logit(double threshold) {
   return static_cast<float>(std::log(threshold / (1 - threshold)));
 }
 
+// Which of the numbers are at least the threshold, 1 or 0 for each; whether all of them are shares,
+// which are neither NaN nor infinite, so that one look at each number says all of it.
+bool at_least(const float* numbers, std::size_t count, float threshold, std::uint8_t* found) {
+  unsigned shares = 1;
+  std::size_t i = 0;
+#ifdef __SSE2__
+  // Compilers make four times as many instructions of the way from numbers to bytes.
+  constexpr std::size_t kStep = 16;
+  const __m128 least = _mm_set1_ps(-OutputValues::kShareSlack);
+  const __m128 most = _mm_set1_ps(1.0F + OutputValues::kShareSlack);
+  const __m128 wanted = _mm_set1_ps(threshold);
+  __m128 within = _mm_castsi128_ps(_mm_set1_epi32(-1));
+  for (; i + kStep <= count; i += kStep) {
+    const auto compare = [&](std::size_t k) {
+      const __m128 four = _mm_loadu_ps(numbers + i + k);
+      within = _mm_and_ps(within, _mm_and_ps(_mm_cmpge_ps(four, least), _mm_cmple_ps(four, most)));
+      return _mm_castps_si128(_mm_cmpge_ps(four, wanted));
+    };
+    const __m128i first = _mm_packs_epi32(compare(0), compare(4));
+    const __m128i second = _mm_packs_epi32(compare(8), compare(12));
+    const __m128i bytes = _mm_and_si128(_mm_packs_epi16(first, second), _mm_set1_epi8(1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(found + i), bytes);
+  }
+  shares = _mm_movemask_ps(within) == 0xF ? 1 : 0;
+#endif
+  for (; i < count; ++i) {
+    found[i] = numbers[i] >= threshold ? 1 : 0;
+    shares &= static_cast<unsigned>(OutputValues::is_share(numbers[i]));
+  }
+  return shares != 0;
+}
+
 void read_mask(const SegmentationTask& task, const OutputValues& values, Map& map) {
   map.classes = 2;
   map.scores = values.data();
@@ -89,18 +140,8 @@ void read_mask(const SegmentationTask& task, const OutputValues& values, Map& ma
   if (map.sigmoid_mask) values.check_finite();
   const float threshold =
       map.sigmoid_mask ? least_logit(task.threshold) : static_cast<float>(task.threshold);
-  map.best.resize(values.size());
-  // Bytes that are written may be any object's, for all that a compiler knows, but not locals.
-  std::uint8_t* best = map.best.data();
-  const float* scores = map.scores;
-  const std::size_t count = map.best.size();
-  // A share is neither NaN nor infinite: one look at each number says all of it.
-  unsigned shares = 1;
-  for (std::size_t i = 0; i < count; ++i) {
-    best[i] = scores[i] >= threshold ? 1 : 0;
-    shares &= static_cast<unsigned>(OutputValues::is_share(scores[i]));
-  }
-  if (shares != 0 || map.sigmoid_mask) return;
+  const bool shares = at_least(map.scores, values.size(), threshold, map.make_best(values.size()));
+  if (shares || map.sigmoid_mask) return;
   values.check_finite();
   values.check_shares(values.values(), "values of a mask");
 }
@@ -156,7 +197,7 @@ class RowPainter {
     while (end_ < columns.size() && columns[end_].seen) ++end_;
     // Where on the picture the part between two columns of the map begins.
     starts_.assign(map.width + 1, end_);
-    for (std::size_t i = end_; i > begin_; --i) starts_[columns[i - 1].low] = i - 1;
+    for (std::size_t i = end_; i > begin_; --i) starts_[cell_of(columns[i - 1])] = i - 1;
     for (std::size_t i = map.width; i > 0; --i)
       starts_[i - 1] = std::min(starts_[i - 1], starts_[i]);
   }
@@ -166,14 +207,9 @@ class RowPainter {
       classes.insert(classes.end(), row_.size(), SegmentationResult::kUnseen);
       return;
     }
-    if (task_.bilinear) {
-      if (y.low != low_ || y.high != high_) agree(y);
-      for (const std::size_t cell : mixed_) mix(y, cell, row_.data());
-    } else if (y.nearest != low_) {
-      low_ = y.nearest;
-      const std::uint8_t* best = map_.best.data() + y.nearest * map_.width;
-      for (std::size_t i = begin_; i < end_; ++i) row_[i] = best[columns_[i].nearest];
-    }
+    const std::size_t low = cell_of(y), high = task_.bilinear ? y.high : low;
+    if (low != low_ || high != high_) agree(low, high);
+    for (const std::size_t cell : mixed_) mix(y, cell, row_.data());
     classes.insert(classes.end(), row_.begin(), row_.end());
   }
 
@@ -181,13 +217,18 @@ class RowPainter {
   static constexpr std::uint8_t kMixed = 255;  // is no class: there are at most 255
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  void agree(const Place& y) {
+  // A pixel of the map, or with interpolation what lies between it and the next one.
+  std::size_t cell_of(const Place& place) const {
+    return task_.bilinear ? place.low : place.nearest;
+  }
+
+  void agree(std::size_t low_row, std::size_t high_row) {
     const bool first = high_ == kNone;
-    low_ = y.low;
-    high_ = y.high;
+    low_ = low_row;
+    high_ = high_row;
     agreed_.swap(before_);
-    const std::uint8_t* low = map_.best.data() + y.low * map_.width;
-    const std::uint8_t* high = map_.best.data() + y.high * map_.width;
+    const std::uint8_t* low = map_.best + low_row * map_.width;
+    const std::uint8_t* high = map_.best + high_row * map_.width;
     std::uint8_t* agreed = agreed_.data();
     const std::size_t count = agreed_.size();
     for (std::size_t i = 0; i < count; ++i) agreed[i] = low[i] == high[i] ? low[i] : kMixed;
@@ -197,11 +238,13 @@ class RowPainter {
   // Runs of one class are filled as they are; the cells between them are mixed for each row.
   void fill_runs() {
     mixed_.clear();
-    const std::size_t last = columns_[end_ - 1].low;
-    for (std::size_t cell = columns_[begin_].low; cell <= last;) {
+    const std::size_t last = cell_of(columns_[end_ - 1]);
+    for (std::size_t cell = cell_of(columns_[begin_]); cell <= last;) {
       const std::uint8_t found = agreed_[cell];
       std::size_t next = cell;
-      if (found != kMixed) {
+      if (!task_.bilinear) {
+        next = run_end(found, cell, last) + 1;
+      } else if (found != kMixed) {
         const std::size_t end = std::min(last + 1, map_.width - 1);
         next = run_end(found, cell, end);
         // The map's last column has none behind it.
@@ -269,8 +312,11 @@ class RowPainter {
 SegmentationResult segment(const SegmentationTask& task, std::size_t labels,
                            std::span<const NetworkOutput> outputs,
                            const PreprocessReport& picture) {
+  using Reading = OutputValues::Reading;
   const OutputValues values(find_output(outputs, task.output),
-                            task.form != SegmentationForm::kMask);
+                            task.form == SegmentationForm::kScores    ? Reading::kChecked
+                            : task.form == SegmentationForm::kIndices ? Reading::kBytesToo
+                                                                      : Reading::kUnchecked);
   Map map;
   if (task.form == SegmentationForm::kScores) {
     read_scores(task, values, labels, map);
