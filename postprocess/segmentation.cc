@@ -1,5 +1,5 @@
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include <algorithm>

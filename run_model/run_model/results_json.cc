@@ -103,9 +103,9 @@ void add_map(const MapTask& task, const MapResult& result, Json& json) {
   json.put("height", result.height);
   json.put("unseen", result.values.size() - found.seen);
   const bool any = found.seen > 0;
-  json.put("min", any ? Json(found.least) : Json(nullptr));
-  json.put("max", any ? Json(found.most) : Json(nullptr));
-  json.put("mean", any ? Json(found.mean) : Json(nullptr));
+  json.put("min", any ? Json(found.least) : Json());
+  json.put("max", any ? Json(found.most) : Json());
+  json.put("mean", any ? Json(found.mean) : Json());
   Json quantiles = Json::array();
   for (std::size_t i = 0; any && i < kMapShares.size(); ++i) {
     quantiles.add(Json::array({kMapShares[i], found.quantiles[i]}));

@@ -32,6 +32,7 @@ class Json {
   explicit(false) Json(std::string_view text);
   explicit(false) Json(const std::string& text) : Json(std::string_view(text)) {}
   explicit(false) Json(const char* text) : Json(std::string_view(text)) {}
+  Json(std::nullptr_t) = delete;        // it would be taken for a text: null is Json()
   explicit(false) Json(double number);  // null for NaN and infinity
   template <std::integral T>
   explicit(false) Json(T value) : Json() {

@@ -33,6 +33,8 @@ from run_model_tools.pictures.preprocessing import EDGE, Preprocessing
 
 # Pictures with 8 bits a channel, which convert("RGB") takes without loss; alpha is dropped.
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
+# Grey of 16 bits, of which the upper eight count, as of colours with 16.
+_DEEP_MODES = ("I;16", "I;16B", "I;16L")
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ def load_picture(path: Path) -> np.ndarray:
     """
     try:
         with Image.open(path) as image:
+            if image.mode in _DEEP_MODES:
+                grey = np.asarray(ImageOps.exif_transpose(image)).astype(np.uint16) >> 8
+                return np.repeat(grey.astype(np.uint8)[..., None], 3, axis=2)
             if image.mode not in _MODES:
                 raise ToolError(BAD_PICTURE, f"{path} is a picture of mode {image.mode}, where "
                                              f"one of {', '.join(_MODES)} is expected.")
