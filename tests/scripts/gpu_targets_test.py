@@ -19,7 +19,7 @@ from gpu_networks import (
 )
 
 from run_model_tools.compiling import explanation
-from run_model_tools.environment import BUILD_DIR
+from run_model_tools.environment import BUILD_DIR, REPO_ROOT
 from run_model_tools.tuning import selection
 from small_networks import run_onnxruntime, save_classifier
 
@@ -120,6 +120,31 @@ def test_records_are_used_within_the_limits_of_the_target(tmp_path):
         "beyond_the_limits_of_the_target": 1, "other_board": 1, "other_target": 1}
     assert made["device"]["threads_per_group"] == 32 * 7
     check_numbers(tmp_path, "pointwise", "cuda")
+
+
+def test_a_record_of_mali_is_used_with_the_kernels_it_was_measured_with(tmp_path):
+    """Of which some lay out what the others read, with groups of one thread."""
+    save_classifier(tmp_path / "tiny.onnx")
+    (tmp_path / "mali.log").write_text(json.dumps({
+        "input": ["opencl -device=mali -model=rk3399", "conv2d_nchw_spatial_pack.mali", [
+            ["TENSOR", [1, 3, 8, 8], "float32"], ["TENSOR", [4, 3, 3, 3], "float32"], [1, 1],
+            [1, 1, 1, 1], [1, 1], "float32"], {}],
+        "config": {"index": 1, "code_hash": None, "entity": [
+            ["tile_co", "sp", [1, 2, 2]], ["tile_oh", "sp", [8, 1, 1]],
+            ["tile_ow", "sp", [2, 2, 2]],
+            ["reorder_0", "re", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
+            ["ann_reduce", "an", ["none", "none"]],
+            ["ann_spatial", "an", ["none", "none", "vec"]]]},
+        "result": [[1e-5], 0, 1.0, 1.5e9], "version": 0.2, "tvm_version": "0.7.dev0"}))
+    done = subprocess.run(
+        [REPO_ROOT / "scripts" / "compile_model", "tiny.onnx", "--target", "opencl -device=mali",
+         "--tuning-records", "mali.log", "--json"], cwd=tmp_path, capture_output=True, text=True,
+        check=False)
+    assert done.returncode == 0, done.stderr
+    metadata = json.loads(done.stdout)["metadata"]
+    assert metadata["tuning"]["files"][0]["records"] == 1 and "left_out" not in metadata["tuning"]
+    assert not any(one["operator"] == "nn.conv2d" for one in metadata.get("plain_schedules", ()))
+    assert metadata["verification"]["done"]
 
 
 def test_devices_are_listed():
