@@ -46,6 +46,19 @@ def parse_arguments(schema: dict) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def without_doubles(pairs: list) -> dict:
+    """Of a key that is there twice, Python would take the second value without a word."""
+    found = dict(pairs)
+    for key, _ in pairs[:len(pairs) if len(found) < len(pairs) else 0]:
+        if sum(key == other for other, _ in pairs) > 1:
+            raise ValueError(f"the key '{key}' is there twice")
+    return found
+
+
 def read_config(text: str, schema: dict) -> dict:
     """Raises ToolError where there is no such file (3), or which key is wrong (4)."""
     path = None if text.lstrip().startswith("{") else Path(text)
@@ -54,7 +67,8 @@ def read_config(text: str, schema: dict) -> dict:
         raise ToolError(MISSING_FILE, f"{path} is not there: name a configuration, as "
                                       "examples/tuners/config-example.json.")
     try:
-        config = json.loads(path.read_text(encoding="utf-8") if path else text)
+        config = json.loads(path.read_text(encoding="utf-8") if path else text,
+                            parse_constant=refuse_constant, object_pairs_hook=without_doubles)
     except ValueError as error:
         raise ToolError(MALFORMED_FILE, f"{name} is not JSON: {error}.") from None
     found = json_schema.wrong(config, schema)

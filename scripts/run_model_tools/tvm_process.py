@@ -283,6 +283,8 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
     if kind == "generator":
         return ToolError(USAGE, f"the target '{request['target']}' cannot be compiled for: "
                                 f"{message}.")
+    if kind == "tasks":
+        return ToolError(USAGE, f"{message}.")
     if kind == "recording":
         return ToolError(MISMATCH, f"{message}; record it anew with bench/tuners/record.")
     if kind == "device":

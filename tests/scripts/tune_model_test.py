@@ -177,6 +177,7 @@ def test_times_of_another_machine_are_not_mixed(workshop, command):
     (("--tracker", "localhost", "--device-key", "pi"), 2, "HOST:PORT"),
     (("--trials", "0"), 2, "--trials"),
     (("--tasks", "one"), 2, "--tasks one"),
+    (("--tasks", "0,7", "--kernels", "stock"), 2, "there is no task 7"),
     (("--from", "no.log"), 3, "no.log"),
     (("--history", "no.log"), 3, "no.log"),
     (("--history", "tiny.onnx"), 4, "tiny.onnx has no record of AutoTVM"),

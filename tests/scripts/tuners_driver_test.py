@@ -60,6 +60,24 @@ def test_the_driver_says_what_is_wrong_and_explains_the_keys(tmp_path):
     assert result.returncode == 3 and "net.onnx, one of 'models', is not there" in result.stderr
 
 
+@pytest.mark.parametrize(("text", "code", "sentence"), [
+    ('{"models": ["a.onnx"], "models": ["b.onnx"]}', 4, "the key 'models' is there twice"),
+    ('{"models": ["a.onnx"], "autotuner_settings": {"minutes": NaN}}', 4, "NaN is no number"),
+    ('{"models": ["a.onnx"', 4, "the configuration is not JSON"),
+    ('{"models": ["a.onnx"], "target": "opencl"}', 2, "'target' is 'opencl', a GPU"),
+    ('{"models": ["a.onnx"], "target": "rasberry"}', 2, "'target' is 'rasberry', for which"),
+    ('{"models": ["a.onnx"], "target": "riscv64"}', 2, "'target' is 'riscv64', whose code"),
+    ('{"models": ["a.onnx"], "tracker": "here:1"}', 2, "'tracker' and 'device_key' belong"),
+    ('{"models": ["a.onnx"], "autotuner_settings": {"tuner": "luck"}}', 2, "is 'luck': choose of"),
+    ('{"models": ["a.onnx"], "save_path": "a.onnx/b"}', 1, "a.onnx/b/guided-1, where trials are")])
+def test_each_mistake_gets_one_sentence(tmp_path, text, code, sentence):
+    save_classifier(tmp_path / "a.onnx")
+    result = subprocess.run([sys.executable, DRIVER, "-m=tune", "-c", text], capture_output=True,
+                            text=True, check=False, cwd=tmp_path)
+    assert result.returncode == code and sentence in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 1 and result.stdout == ""
+
+
 def test_hyperparameters_are_those_of_the_search():
     for name, value in SCHEMA["properties"]["experiment"]["properties"]["hyperparameters"][
             "properties"].items():

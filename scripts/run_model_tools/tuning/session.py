@@ -136,8 +136,15 @@ def list_tasks(job: TuningJob, method: str) -> dict[str, Any]:
 
 
 def tune(job: TuningJob, method: str) -> dict[str, Any]:
-    """Measures until the time is over; the trials are in job.log(method).  Gives a report."""
-    job.log_dir.mkdir(parents=True, exist_ok=True)
+    """Measures until the time is over; the trials are in job.log(method).  Gives a report.
+
+    Raises ToolError where the trials cannot be kept (1), or with what the worker refuses.
+    """
+    try:
+        job.log_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolError(1, f"the folder {job.log_dir}, where trials are kept, cannot be made: "
+                           f"{error.strerror}.") from None
     progress = Progress(f"{job.family} for {job.target.name}, {method}", job.minutes, job.trials)
     environment = job.environment(method)
     # Two sessions at a time would spoil each other's times, and the log.

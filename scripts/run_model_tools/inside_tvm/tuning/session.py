@@ -130,6 +130,10 @@ def tune(tvm, request):
     session = Session(tvm, request)
     method = _method(request["method"])
     tasks, signature = method.tasks(session)
+    unknown = sorted(session.only - {task.index for task in tasks})
+    if unknown:
+        raise Refusal("tasks", "there %s no task %s: tune_model --list lists those from 0 to %d" % (
+            "is" if len(unknown) == 1 else "are", ", ".join(map(str, unknown)), len(tasks) - 1))
     session.emit("tasks", tasks=[task.describe() for task in tasks], network=signature)
     if session.tracker:
         check_device(tvm, session)

@@ -49,6 +49,9 @@ def sessions(config: dict[str, Any]) -> Iterator[Session]:
 
 def _job(config: dict[str, Any], settings: dict[str, Any], path: Path) -> TuningJob:
     asked = config.get("target", "native")
+    if find_target(asked).device:
+        raise ToolError(USAGE, f"'target' is '{asked}', a GPU, for which tuners are not compared: "
+                               "scripts/tune_model tunes for it.")
     name = selection.record_target(find_target(asked))
     if name is None:
         raise ToolError(USAGE, f"'target' is '{asked}', for which no records are kept: take a name "
@@ -60,8 +63,8 @@ def _job(config: dict[str, Any], settings: dict[str, Any], path: Path) -> Tuning
     if tracker is not None and not tracker.rpartition(":")[2].isdigit():
         raise ToolError(USAGE, f"'tracker' is '{tracker}', which is not of the form HOST:PORT.")
     if tracker is None and not evaluation.can_run_here(target):
-        raise ToolError(USAGE, f"this machine does not run code for {name}: measure on a board "
-                               "that does, with 'tracker' and 'device_key'.")
+        raise ToolError(USAGE, f"'target' is '{asked}', whose code this machine does not run: "
+                               "measure on a board that does, with 'tracker' and 'device_key'.")
     model = read_model(path)
     return TuningJob(
         model=model, family=session.family_of(path.stem), target=target,
