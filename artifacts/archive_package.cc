@@ -123,6 +123,17 @@ class Archive {
                                           "run_model does not have",
                   "compile for the graph executor: tvmc compile without --executor vm");
     }
+    const std::span<const TarEntry> entries = tar_.entries();
+    if (!entries.empty() && std::all_of(entries.begin(), entries.end(), [](const TarEntry& entry) {
+          return entry.name.ends_with(".o");
+        })) {
+      throw Error(ErrorKind::kIncompatible,
+                  path_in_quotes(path_) +
+                      " holds objects that are yet to be linked, as TVM's "
+                      "export_library() writes them into a .tar: " +
+                      list_files(),
+                  "unpack and link them, g++ -shared -o model.so *.o, or export to model.so");
+    }
     throw Error(ErrorKind::kFormat,
                 path_in_quotes(path_) +
                     " is a tar archive without a model: it has neither mod.so, "

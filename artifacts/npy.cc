@@ -38,7 +38,9 @@ struct DescrType {
   DLDataType dtype;
 };
 
-constexpr std::array<DescrType, 12> kDescrTypes{{
+// NumPy has no bfloat16 of its own: ml_dtypes, which TVM's arrays come with, writes it as two bytes
+// of no type ("<V2").
+constexpr std::array<DescrType, 13> kDescrTypes{{
     {'b', 1, {kDLUInt, 1, 1}},
     {'i', 1, {kDLInt, 8, 1}},
     {'i', 2, {kDLInt, 16, 1}},
@@ -51,6 +53,7 @@ constexpr std::array<DescrType, 12> kDescrTypes{{
     {'f', 2, {kDLFloat, 16, 1}},
     {'f', 4, {kDLFloat, 32, 1}},
     {'f', 8, {kDLFloat, 64, 1}},
+    {'V', 2, {kDLBfloat, 16, 1}},
 }};
 
 std::optional<DLDataType> dtype_of_descr(std::string_view descr) {

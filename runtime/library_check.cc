@@ -129,11 +129,20 @@ void check_slots(const ElfFile& file) {
   }
 }
 
+// What a library registers its functions with that is to be linked into a program.
+constexpr std::string_view kRegisterSystemLibrary = "TVMFFIEnvModRegisterSystemLibSymbol";
+
 void check_host_symbols(const ElfFile& file, const Host& host) {
   constexpr std::size_t kShown = 5;
   const auto missing = missing_symbols(file, host);
   if (missing.empty()) {
     return;
+  }
+  if (std::find(missing.begin(), missing.end(), kRegisterSystemLibrary) != missing.end()) {
+    throw Error(ErrorKind::kIncompatible,
+                file.source() + " is a system library of TVM's, which is to be linked into a "
+                                "program that has TVM's runtime, and not to be loaded",
+                "compile it without system_lib=True and without the attribute system_lib_prefix");
   }
   std::string list;
   for (std::size_t i = 0; i < std::min(kShown, missing.size()); ++i) {

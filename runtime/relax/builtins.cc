@@ -334,6 +334,34 @@ void call_tir_dyn(RelaxCall& call) {
   call.result = call.machine.call(*function, arguments);
 }
 
+// Whether a value is, or holds, a function that has arguments of its own.
+bool holds_closure(const FfiAny& value) {
+  if (const FfiFunctionObject* function = as_function(value))
+    return function->bound.type != kFfiNone;
+  const FfiArrayObject* array = as_array(value);
+  return array != nullptr && std::any_of(array->items.begin(), array->items.end(), holds_closure);
+}
+
+// (a function, the arguments that it is always called with, after all others …)
+void make_closure(RelaxCall& call) {
+  const FfiFunctionObject* function = as_function(call.at(0));
+  if (function == nullptr) call.fail("argument 0 is no function");
+  const std::span<const FfiAny> kept = call.args.subspan(1);
+  // Else they could hold each other without end.
+  if (std::any_of(kept.begin(), kept.end(), holds_closure)) {
+    call.fail("a function keeps another that keeps arguments");
+  }
+  FfiValue made = make_function(function->safe_call, function->name);
+  FfiFunctionObject& closure = *as_function(made);
+  for (const FfiAny& argument : kept) closure.last_arguments.emplace_back(argument);
+  const bool is_closure = function->bound.type != kFfiNone;
+  closure.bound = is_closure ? function->bound : FfiValue(call.at(0));
+  closure.last_arguments.insert(closure.last_arguments.end(), function->last_arguments.begin(),
+                                function->last_arguments.end());
+  if (closure.last_arguments.size() > kMostRelaxItems) call.fail("with too many arguments");
+  call.result = std::move(made);
+}
+
 // (a function, its arguments …)
 void invoke_closure(RelaxCall& call) {
   const FfiFunctionObject* function = as_function(call.at(1));
@@ -372,6 +400,7 @@ constexpr NamedBuiltin kBuiltins[] = {
     {"vm.builtin.read_if_cond", read_if_cond},
     {"vm.builtin.tensor_to_shape", tensor_to_shape},
     {"vm.builtin.call_tir_dyn", call_tir_dyn},
+    {"vm.builtin.make_closure", make_closure},
     {"vm.builtin.invoke_closure", invoke_closure},
 };
 
@@ -396,7 +425,6 @@ constexpr LeftOut kLeftOut[] = {
     {"vm.builtin.cuda_graph", "there is the CPU only"},
     {"vm.builtin.to_device", "there is the CPU only"},
     {"vm.builtin.memory_manager", "run_model has a memory management of its own"},
-    {"vm.builtin.make_closure", "models that make functions while they run are not exported"},
     {"vm.builtin.call_py_func", "it calls Python"},
     {"vm.builtin.get_py_func", "it calls Python"},
     {"vm.builtin.register_py_func", "it calls Python"},

@@ -74,10 +74,20 @@ struct TensorWords {
 
 std::optional<TensorWords> tensor_words(std::string_view annotation) {
   const auto arguments = arguments_in(annotation, "R.Tensor");
-  if (!arguments || !arguments->starts_with('(')) return std::nullopt;
+  const auto dtype =
+      arguments ? enclosed(*arguments, "dtype=\"", "\"") : std::optional<std::string_view>();
+  if (!dtype) return std::nullopt;
+  if (!arguments->starts_with('(')) {  // R.Tensor(dtype="float32", ndim=2), of any extents
+    const std::vector<std::string_view> items = items_of(*arguments);
+    const auto ndim = std::find_if(items.begin(), items.end(),
+                                   [](std::string_view item) { return item.starts_with("ndim="); });
+    if (ndim == items.end()) return std::nullopt;
+    const auto count = whole_number<std::int64_t>(ndim->substr(std::string_view("ndim=").size()));
+    if (!count || *count < 0 || *count > kMostInputDimensions) return std::nullopt;
+    return TensorWords{std::vector<std::string_view>(static_cast<std::size_t>(*count)), *dtype};
+  }
   const auto dims = arguments_in(items_of(*arguments).front(), "");
-  const auto dtype = enclosed(*arguments, "dtype=\"", "\"");
-  if (!dims || !dtype) return std::nullopt;
+  if (!dims) return std::nullopt;
   return TensorWords{items_of(*dims), *dtype};
 }
 

@@ -183,6 +183,11 @@ FfiValue RelaxMachine::call(const FfiFunctionObject& function, std::span<const F
     return function.machine->call(executable_.functions[function.index], arguments);
   }
   if (function.compiled != nullptr) return call_compiled(function, arguments);
+  if (function.bound.type != kFfiNone) {
+    std::vector<FfiAny> all(arguments.begin(), arguments.end());
+    all.insert(all.end(), function.last_arguments.begin(), function.last_arguments.end());
+    return call(*as_function(function.bound), all);
+  }
   RelaxCall call{*this, function.name, arguments};
   function.builtin(call);
   return std::move(call.result);

@@ -118,7 +118,9 @@ struct FfiFunctionObject : FfiObject {
   FfiFunction compiled = nullptr;              // a function of the library, or
   void (*builtin)(RelaxCall& call) = nullptr;  // one of the virtual machine, or
   RelaxMachine* machine = nullptr;             // a function of the executable,
-  std::size_t index = 0;                       // by its number
+  std::size_t index = 0;                       // by its number, or
+  FfiValue bound;                              // another function, which is called with
+  std::vector<FfiValue> last_arguments;        // these after those that are given
 };
 
 // An uncounted tensor of `shape` on `data`, which `owner` keeps alive; with its strides.

@@ -109,6 +109,11 @@ TEST_F(ArchivePackageTest, SaysHowToLinkLibraryFormat) {
                            ErrorKind::kIncompatible, "scripts/link_mlf"));
 }
 
+TEST_F(ArchivePackageTest, SaysHowToLinkWhatRelaxExports) {
+  EXPECT_TRUE(throws_error([&] { unpack(TarFile().add("devc.o", "").add("lib0.o", "")); },
+                           ErrorKind::kIncompatible, "g++ -shared -o model.so *.o"));
+}
+
 TEST_F(ArchivePackageTest, RefusesOtherExecutors) {
   EXPECT_TRUE(
       throws_error([&] { unpack(library_format(R"({"version": 6, "executors": ["aot"]})")); },

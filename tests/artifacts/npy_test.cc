@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -114,10 +115,21 @@ TEST(NpyTest, RefusesElementTypesThatTensorsLack) {
 
 TEST(NpyTest, RefusesToWriteTypesThatNumpyLacks) {
   const TemporaryFolder folder;
-  const Tensor tensor = Tensor::empty({2}, parse_dtype("bfloat16"));
+  const Tensor tensor = Tensor::empty({2}, parse_dtype("int4"));
   EXPECT_TRUE(
-      throws_error([&] { write_npy(folder / "x.npy", tensor); }, ErrorKind::kMismatch, "bfloat16"));
+      throws_error([&] { write_npy(folder / "x.npy", tensor); }, ErrorKind::kMismatch, "int4"));
   EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
+}
+
+TEST(NpyTest, HasBfloat16AsMlDtypesWritesIt) {
+  const TemporaryFolder folder;
+  const Tensor tensor = Tensor::empty({2}, parse_dtype("bfloat16"));
+  const std::uint16_t bits[] = {0x3FC0, 0xC000};  // 1.5 and -2
+  std::memcpy(tensor.data(), bits, sizeof(bits));
+  write_npy(folder / "x.npy", tensor);
+  const Tensor read = read_npy(folder / "x.npy");
+  EXPECT_EQ(to_doubles(read), (std::vector<double>{1.5, -2}));
+  EXPECT_NE(npy_header(tensor).find("'descr': '<V2'"), std::string::npos);
 }
 
 TEST(NpyTest, RefusesMalformedDescriptions) {

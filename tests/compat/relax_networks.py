@@ -255,6 +255,56 @@ def functions_double():
     return Case(_Functions, {"x": np.array([1, -2, 3, 0.5], "float32")}, [True], function="double")
 
 
+@I.ir_module
+class _Closure:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tuple(
+            R.Tensor((2, 3), "float32"),
+            R.Tuple(R.Tensor((2, 3), "float32"), R.Tensor((2, 3), "float16"))):
+        @R.function
+        def inner(z: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+            w: R.Tensor((2, 3), "float32") = R.multiply(z, x)
+            return w
+        product: R.Tensor((2, 3), "float32") = inner(y)
+        half = R.astype(y, "float16")
+        return (y, (product, half))
+
+
+def closure():
+    """A function made while another runs, which keeps a tensor; tuples in each other."""
+    x = np.arange(6, dtype="float32").reshape(2, 3) - 2
+    return Case(relax.transform.LambdaLift()(_Closure), {"x": x, "y": x * x}, [True] * 3,
+                modes=("bytecode", "compiled"))
+
+
+@I.ir_module
+class _Repeated:
+    @R.function
+    def repeat(i: R.Tensor((), "int64"), x: R.Tensor((4,), "float32")) -> R.Tensor(
+            (4,), "float32"):
+        cls = _Repeated
+        more = R.less(i, R.const(5, "int64"))
+        if more:
+            twice = R.add(x, x)
+            next_ = R.add(i, R.const(1, "int64"))
+            result: R.Tensor((4,), "float32") = cls.repeat(next_, twice)
+        else:
+            result: R.Tensor((4,), "float32") = x
+        return result
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = _Repeated
+        result: R.Tensor((4,), "float32") = cls.repeat(R.const(0, "int64"), x)
+        return result
+
+
+def repeated():
+    """A loop, as Relax has it: a function that calls itself."""
+    return Case(_Repeated, {"x": np.array([1, -2, 3, 0.5], "float32")}, [True],
+                modes=("bytecode", "compiled"))
+
+
 CASES = {make.__name__: make for make in (
     mlp, mlp_dynamic, mlp_params, cnn, transformer, transformer_dynamic, topk, several, branch,
-    branch_else, functions, functions_double)}
+    branch_else, functions, functions_double, closure, repeated)}

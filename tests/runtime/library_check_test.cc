@@ -147,6 +147,13 @@ TEST(ElfCheckTest, MissingFunctionsAreListed) {
   EXPECT_NO_THROW(check(builder, undecided)) << "left to the loader";
 }
 
+TEST(ElfCheckTest, SystemLibrariesAreNotLoaded) {
+  ElfBuilder builder = model();
+  builder.symbols.push_back({"TVMFFIEnvModRegisterSystemLibSymbol", STT_NOTYPE, false, false});
+  expect_refused(builder, aarch64(), ErrorKind::kIncompatible,
+                 {"is a system library of TVM's", "system_lib_prefix"});
+}
+
 TEST(ElfCheckTest, ProgramWithoutTheExportsIsToldHowToLink) {
   ElfBuilder builder = model();
   builder.symbols.push_back({"TVMBackendParallelLaunch", STT_NOTYPE, false, false});

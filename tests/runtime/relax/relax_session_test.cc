@@ -174,24 +174,51 @@ TEST(RelaxSessionTest, BoundsTheItemsOfTuplesInAll) {
   EXPECT_EQ(input_forms(executable, *executable.find("main")).size(), 40'001u);
 }
 
+// A function that keeps another's last arguments, and one that keeps the argument before those.
+std::shared_ptr<FunctionLibrary> closures(std::int64_t kept) {
+  ExecutableBuilder builder;
+  const std::int64_t triple = builder.begin("triple", {"a", "b", "c"}, 4);
+  builder.call(3, "vm.builtin.make_tuple", {reg(0), reg(1), reg(2)});
+  builder.ret(3);
+  builder.begin("main", {"x"}, 4);
+  builder.call(1, "vm.builtin.make_closure", {testing_relax::fun(triple), imm(3)});
+  builder.call(2, "vm.builtin.make_closure", {reg(1), kept});
+  builder.call(3, "vm.builtin.invoke_closure", {reg(kRelaxMachine), reg(2), reg(0)});
+  builder.ret(3);
+  return std::make_shared<FunctionLibrary>(builder.bytes());
+}
+
+TEST(RelaxSessionTest, FunctionsKeepTheirLastArguments) {
+  RelaxSession calls(closures(imm(2)));
+  const RelaxValue one[] = {RelaxValue::of_integer(1)};
+  std::vector<std::int64_t> numbers;
+  for (const RelaxValue& item : calls.call("main", one).items()) numbers.push_back(item.integer());
+  EXPECT_THAT(numbers, testing::ElementsAre(1, 2, 3));
+  RelaxSession nested(closures(reg(1)));
+  EXPECT_TRUE(throws_error([&] { nested.call("main", one); }, ErrorKind::kFormat,
+                           "keeps another that keeps arguments"));
+}
+
 TEST(RelaxSessionTest, ReadsAnnotationsOfCompiledFunctions) {
   ExecutableBuilder builder;
   builder.text("ErrorContext(fn=main, loc=param[0], param=pair, annotation=T.Tuple(R.Tensor(("
                "T.int64(2), n), dtype=\"float32\"), T.Tuple(R.Tensor((), dtype=\"bool\")))) ");
   builder.text("ErrorContext(fn=main, loc=param[1], param=s, annotation=R.Shape([n, 3])) ");
   builder.text("ErrorContext(fn=main, loc=param[2], param=p, annotation=T.int64) ");
+  builder.text("ErrorContext(fn=main, loc=param[3], param=any, annotation=R.Tensor(dtype=\"int8\", "
+               "ndim=2)) ");
   RelaxExecutable executable = testing_relax::parse(builder.bytes());
   RelaxFunction function;
   function.kind = RelaxFunctionKind::kCompiled;
   function.name = "main";
-  function.parameters = 3;
-  function.parameter_names = {"pair", "s", "p"};
+  function.parameters = 4;
+  function.parameter_names = {"pair", "s", "p", "any"};
   std::vector<std::string> forms;
   for (const RelaxInput& form : input_forms(executable, function)) {
     forms.push_back(form.name + ": " + form_name(form));
   }
   EXPECT_THAT(forms, testing::ElementsAre("pair.0: float32 [2, n]", "pair.1.0: bool []",
-                                          "s: int64 [2]", "p: int64 []"));
+                                          "s: int64 [2]", "p: int64 []", "any: int8 [?, ?]"));
 }
 
 }  // namespace
