@@ -152,6 +152,34 @@ def test_support_vectors(kind):
         **vectors, "n_supports": 0, "coefficients": [float(n) for n in noise(4)]})
 
 
+@pytest.mark.parametrize("kind", ["RBF", "LINEAR", "POLY", "SIGMOID"])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
+def test_support_vector_classifiers(kind, classes, transform):
+    owned = [2, 1, 3, 2][:classes]
+    pairs = classes * (classes - 1) // 2
+    matches("SVMClassifier", [noise(9, 4)], domain=ML, outputs=2, kernel_type=kind,
+            kernel_params=[0.2, 0.5, 3.0], vectors_per_class=owned, post_transform=transform,
+            support_vectors=[float(n) for n in noise(4 * sum(owned))],
+            coefficients=[float(n) for n in noise((classes - 1) * sum(owned))],
+            rho=[float(n) for n in noise(pairs)], classlabels_ints=[7, 3, 5, 11][:classes])
+    if classes > 2 and kind == "LINEAR":
+        matches("SVMClassifier", [noise(9, 4)], domain=ML, outputs=2, post_transform=transform,
+                coefficients=[float(n) for n in noise(4 * classes)], rho=[0.3],
+                kernel_type=kind, kernel_params=[0.2, 0.5, 3.0],
+                classlabels_ints=[7, 3, 5, 11][:classes])
+
+
+def test_probabilities_of_support_vector_classifiers_are_refused():
+    machine = {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0], "prob_a": [-1.0],
+               "prob_b": [0.1], "vectors_per_class": [1, 1], "rho": [0.2],
+               "support_vectors": [float(n) for n in noise(8)], "coefficients": [1.0, -1.0],
+               "classlabels_ints": [0, 1]}
+    model, inputs = one("SVMClassifier", [noise(9, 4)], domain=ML, outputs=2, **machine)
+    with pytest.raises(ToolError, match="probabilities of classes"):
+        repaired(model, inputs)
+
+
 def test_what_tensorflow_s_converter_leaves_as_it_is():
     """tf2onnx writes TensorFlow's Erfc for Keras' GELU, and nobody else knows it."""
     x = np.float32([-3, -0.5, 0, 0.7, 2])
