@@ -161,8 +161,8 @@ def test_exif_turns_the_picture_upright(tmp_path):
 
 def test_unreadable_pictures_are_refused(tmp_path):
     (tmp_path / "bad.png").write_bytes(b"not a picture")
-    Image.fromarray(np.zeros((2, 2), np.uint16)).save(tmp_path / "deep.png")
-    for name in ("bad.png", "missing.png", "deep.png"):
+    Image.new("CMYK", (2, 2)).save(tmp_path / "inks.jpg")
+    for name in ("bad.png", "missing.png", "inks.jpg"):
         with pytest.raises(ToolError) as caught:
             pp.load_picture(tmp_path / name)
         assert caught.value.code == 7 and name in str(caught.value)
