@@ -90,14 +90,13 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
     try:
         model = onnx.load(str(path), load_external_data=False)
-        if not model.graph.output:
-            raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: "
-                                            f"{instead_of_network(path)}")
     except DecodeError:
-        raise ToolError(MALFORMED_FILE, f"{path} is not an ONNX model: "
-                                        f"{instead_of_network(path)}") from None
+        model = onnx.ModelProto()
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    if not model.graph.output:
+        raise ToolError(MALFORMED_FILE,
+                        f"{path} is not an ONNX model: {instead_of_network(path)}")
     files = data_files(path, model)
     cut, notes = resolve(str(path), model, outputs), list[str]()
     if not cut:

@@ -41,28 +41,25 @@ class ThingsTruth:
 
 
 @dataclass(frozen=True)
-class MaskTruth:
+class FileTruth:
+    """What is true of a picture, in a file of its own."""
+
+    path: Path
+
+
+class MaskTruth(FileTruth):
     """A picture whose pixels are the numbers of areas; 255 is for those that do not count."""
 
-    path: Path
 
-
-@dataclass(frozen=True)
-class MapTruth:
+class MapTruth(FileTruth):
     """A .npy or .png file with a number for each pixel."""
 
-    path: Path
 
-
-@dataclass(frozen=True)
-class ImageTruth:
+class ImageTruth(FileTruth):
     """The picture that the network should make."""
 
-    path: Path
 
-
-FileTruth = (MaskTruth, MapTruth, ImageTruth)
-Truth = Union[ClassTruth, ThingsTruth, MaskTruth, MapTruth, ImageTruth]
+Truth = Union[ClassTruth, ThingsTruth, FileTruth]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image
 
 from run_model_tools.errors import FAILED_RUN, MISSING_FILE, ToolError
+from run_model_tools.evaluating.outcome import results_of
 
 #: A process that has died so often, one after the other, without a single answer is not started
 #: again.
@@ -92,7 +93,7 @@ class LocalRunner:
     def _add_pixels(self, report: dict[str, Any]) -> None:
         if self._files is None:
             return
-        wanted = [one for one in report.get("results") or [] if one.get("kind") == self._files]
+        wanted = results_of(report, self._files)
         if not wanted:
             return
         path = Path(report["map"]["path"] if self._files == "map" else report["drawn"])

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import onnx
 from google.protobuf.message import Message
-from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
+from onnx import AttributeProto, TensorProto, TypeProto
 
-from run_model_tools.onnx_repair.half_precision import TYPES
+from run_model_tools.onnx_repair.half_precision import TYPES, widened
 
 _BFLOAT16, _SINGLE = TensorProto.BFLOAT16, TensorProto.FLOAT
 
@@ -33,8 +32,7 @@ def as_float32(model: onnx.ModelProto) -> bool:
     found = [part for part in _parts(model) if _is_bfloat16(part)]
     for part in found:
         if isinstance(part, TensorProto):
-            part.CopyFrom(numpy_helper.from_array(
-                numpy_helper.to_array(part).astype(np.float32), part.name))
+            part.CopyFrom(widened(part))
         elif isinstance(part, AttributeProto):
             part.i = _SINGLE
         else:

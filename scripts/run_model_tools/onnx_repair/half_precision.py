@@ -26,13 +26,13 @@ def in_float32(model: onnx.ModelProto) -> onnx.ModelProto:
     taken.update(v.name for v in (*graph.input, *graph.output))
     for tensor in graph.initializer:
         if tensor.data_type == _HALF:
-            tensor.CopyFrom(_widened(tensor))
+            tensor.CopyFrom(widened(tensor))
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.name in TYPES and attribute.i == _HALF:
                 attribute.i = _SINGLE
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_type == _HALF:
-                attribute.t.CopyFrom(_widened(attribute.t))
+                attribute.t.CopyFrom(widened(attribute.t))
     inputs = {v.name: _free(v.name + "_float32", taken) for v in graph.input
               if v.type.tensor_type.elem_type == _HALF}
     outputs = {v.name: _free(v.name + "_float32", taken) for v in graph.output
@@ -53,7 +53,8 @@ def _is_half(attribute: onnx.AttributeProto) -> bool:
             or attribute.type == AttributeProto.TENSOR and attribute.t.data_type == _HALF)
 
 
-def _widened(tensor: onnx.TensorProto) -> onnx.TensorProto:
+def widened(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """The same numbers in float32."""
     return numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name)
 
 

@@ -90,17 +90,16 @@ def _mistake_of_onnxruntime(path: Path) -> str | None:
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "DFT" and attrs.get("inverse") and attrs.get("onesided"):
             return "ONNX Runtime 1.20 leaves out half of what a one-sided inverse DFT gives"
-        if node.op_type in ("AveragePool", "LpPool", "MaxPool") and _may_begin_behind(node):
+        if node.op_type in ("AveragePool", "LpPool", "MaxPool") and _may_begin_behind(attrs):
             return "ONNX Runtime 1.20 counts windows that begin behind the picture (ceil_mode)"
-        if node.op_type == "AveragePool" and _may_count_too_much(node):
+        if node.op_type == "AveragePool" and _may_count_too_much(attrs):
             return "ONNX Runtime 1.20 counts what ceil_mode adds as pads (count_include_pad)"
     return None
 
 
-def _may_begin_behind(node: onnx.NodeProto) -> bool:
+def _may_begin_behind(attrs: dict[str, Any]) -> bool:
     """Whether a pooling that rounds up may have a window with nothing of the picture or of the pads
     before it, which does not count: one that reaches less far than a step and the pads behind."""
-    attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if not attrs.get("ceil_mode", 0):
         return False
     kernel = attrs["kernel_shape"]
@@ -110,10 +109,9 @@ def _may_begin_behind(node: onnx.NodeProto) -> bool:
     return any(d * (k - 1) + 1 < s + b for k, s, d, b in zip(kernel, steps, spread, behind))
 
 
-def _may_count_too_much(node: onnx.NodeProto) -> bool:
+def _may_count_too_much(attrs: dict[str, Any]) -> bool:
     """Whether windows of means may reach behind the pads that count, by which nobody divides since
     ONNX Runtime 1.21: steps of 1 leave no room for that."""
-    attrs = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     return bool(attrs.get("ceil_mode", 0) and attrs.get("count_include_pad", 0)
                 and any(step > 1 for step in attrs.get("strides") or ()))
 
