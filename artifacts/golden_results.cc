@@ -11,6 +11,7 @@
 #include <run_model/error.h>
 #include <run_model/npy.h>
 #include "base/text.h"
+#include "postprocess/task_fields.h"
 
 namespace run_model {
 namespace {
@@ -23,12 +24,6 @@ std::size_t class_field(const JsonField& field) {
   return static_cast<std::size_t>(field.integer(0, kMaxClass));
 }
 
-double share_field(const JsonField& field) {
-  const double value = field.number();
-  if (!(value >= 0 && value <= 1)) field.fail("is not from 0 to 1");
-  return value;
-}
-
 // Two or three numbers.
 std::vector<double> point_field(const JsonField& field) {
   if (field.array_size() < 2 || field.array_size() > 3) field.fail("is no point");
@@ -37,7 +32,7 @@ std::vector<double> point_field(const JsonField& field) {
   return numbers;
 }
 
-Detection detection_field(const JsonField& field) {
+Detection found_detection(const JsonField& field) {
   const JsonField box = field.member("box");
   if (box.array_size() != 4) box.fail("has not four numbers");
   Detection detection;
@@ -68,7 +63,7 @@ DetectionResult detections_field(const JsonField& field) {
   DetectionResult result;
   const JsonField list = field.member("detections");
   for (std::size_t i = 0; i < list.array_size(); ++i) {
-    result.detections.push_back(detection_field(list.at(i)));
+    result.detections.push_back(found_detection(list.at(i)));
   }
   return result;
 }

@@ -1,4 +1,4 @@
-#include "postprocess/detection_fields.h"
+#include "postprocess/task_fields.h"
 
 #include <array>
 #include <string>

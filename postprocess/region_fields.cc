@@ -1,8 +1,8 @@
 #include <array>
 #include <string_view>
 
-#include "postprocess/detection_fields.h"
 #include "postprocess/field_values.h"
+#include "postprocess/task_fields.h"
 #include "postprocess/task_names.h"
 
 namespace run_model {

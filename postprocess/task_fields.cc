@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "postprocess/detection_fields.h"
 #include "postprocess/field_values.h"
 #include "postprocess/task_names.h"
 

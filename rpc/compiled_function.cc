@@ -1,4 +1,4 @@
-#include "rpc/compiled_function.h"
+#include "rpc/library_module.h"
 
 #include <cstring>
 #include <utility>

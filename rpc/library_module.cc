@@ -5,11 +5,9 @@
 
 #include <run_model/error.h>
 #include "base/text.h"
-#include "rpc/compiled_function.h"
 #include "rpc/debug_executor_module.h"
 #include "rpc/device_buffer.h"
 #include "rpc/graph_executor_module.h"
-#include "rpc/virtual_machine_module.h"
 #include "runtime/model_library.h"
 
 namespace run_model::rpc {

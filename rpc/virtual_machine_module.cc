@@ -1,4 +1,4 @@
-#include "rpc/virtual_machine_module.h"
+#include "rpc/library_module.h"
 
 #include <map>
 #include <string>

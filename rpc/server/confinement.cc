@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/system_file.h"
-#include "rpc/server/landlock.h"
 
 namespace run_model::rpc {
 namespace {

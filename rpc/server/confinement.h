@@ -12,7 +12,7 @@ namespace run_model::rpc {
 struct ProcessLimits {
   std::uint64_t memory_bytes = 0;  // beyond what the process has at its start; 0: no limit
   std::uint64_t file_bytes = 0;    // of one file; 0: no limit
-  bool landlock = true;            // where the kernel has it (landlock.h)
+  bool landlock = true;            // where the kernel has it
 };
 
 // Where the client's socket is afterwards. Standard input is empty, standard output and error are
@@ -27,6 +27,13 @@ inline constexpr int kSessionSocket = 3;
 // without has failed.
 bool confine(pid_t server, int socket, int output, const std::filesystem::path& folder,
              const ProcessLimits& limits);
+
+// By Landlock (landlock(7)): from now on this process and all that it starts can write, make and
+// remove files below `folder` only, and to /dev/null; from Linux 6.7 on make no TCP connections;
+// from 6.12 on signal only one another. Reading, and what is open already, stays as it is. False
+// where the kernel has no Landlock, or less of it than Linux 5.19: nothing has changed then. Needs
+// PR_SET_NO_NEW_PRIVS.
+bool write_only_below(const std::filesystem::path& folder);
 
 // What the kernel counts of a process's memory: columns of /proc/PID/statm (proc(5)), from 0.
 enum class MemoryKind { kResident = 1, kData = 5 };

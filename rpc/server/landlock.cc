@@ -1,4 +1,4 @@
-#include "rpc/server/landlock.h"
+#include "rpc/server/confinement.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "run_model/run_model/run_calls.h"
+#include "run_model/run_model/runs.h"
 
 #include <limits>
 #include <map>

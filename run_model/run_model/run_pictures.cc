@@ -1,4 +1,4 @@
-#include "run_model/run_model/run_pictures.h"
+#include "run_model/run_model/runs.h"
 
 #include <algorithm>
 #include <array>

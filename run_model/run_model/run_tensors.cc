@@ -1,4 +1,4 @@
-#include "run_model/run_model/run_tensors.h"
+#include "run_model/run_model/runs.h"
 
 #include <glog/logging.h>
 

@@ -1,4 +1,3 @@
-#include "rpc/virtual_machine_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
