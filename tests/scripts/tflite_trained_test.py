@@ -15,7 +15,7 @@ from run_model_tools.zoo.sources import Cache, Fetcher
 
 pytestmark = pytest.mark.slow
 
-MODELS = {model.name: model for model in read_manifest() if model.tasks is not None}
+MODELS = {model.name: model for model in read_manifest() if model.file_format == "tflite"}
 
 
 @pytest.fixture(scope="module")
