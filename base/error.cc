@@ -18,7 +18,16 @@ constexpr auto kKinds = enum_names<ErrorKind>({
     {ErrorKind::kModel, "model failed while running, or gave NaN or infinity"},
 });
 
+std::string sentence(std::string_view message, std::string_view hint) {
+  std::string text(message);
+  if (!hint.empty()) text.append("; ").append(hint);
+  return text;
+}
+
 }  // namespace
+
+Error::Error(ErrorKind kind, std::string_view message, std::string_view hint)
+    : std::runtime_error(sentence(message, hint)), kind_(kind) {}
 
 std::string_view error_kind_name(ErrorKind kind) { return kKinds.name(kind); }
 

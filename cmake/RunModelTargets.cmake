@@ -16,6 +16,14 @@ if(RUN_MODEL_SANITIZE)
   check_linker_flag(CXX -fuse-ld=gold RUN_MODEL_HAS_GOLD)
 endif()
 
+# Functions of which a program has several, alike to the byte, become one: templates of C++ make many.
+# "safe" leaves those alone whose address is taken. The usual linker cannot.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX "-fuse-ld=gold;LINKER:--icf=safe" RUN_MODEL_CAN_FOLD)
+endif()
+set(RUN_MODEL_FOLDING $<$<BOOL:${RUN_MODEL_CAN_FOLD}>:-fuse-ld=gold;LINKER:--icf=safe>)
+
 function(run_model_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})

@@ -119,9 +119,14 @@ def test_programs_are_stripped_and_depend_on_what_is_named(program: str, install
     assert tuple(map(int, stated.split("."))) >= newest
 
 
-@pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")
-def test_the_rpc_server_is_small(installed: Path) -> None:
-    assert (installed / "usr/bin/rpc_server").stat().st_size <= 1_700_000
+@pytest.mark.parametrize(("program", "most"), [
+    ("run_model", 2_450_000), ("check_zoo", 2_100_000), ("rpc_server", 1_550_000)])
+def test_programs_are_small(program: str, most: int, installed: Path) -> None:
+    if program not in PROGRAMS:
+        pytest.skip("not built")
+    # Other machines' linkers do not fold functions that are alike.
+    allowance = 1 if ARCHITECTURE == "amd64" else 1.15
+    assert (installed / "usr/bin" / program).stat().st_size <= most * allowance
 
 
 @pytest.mark.skipif("rpc_server" not in PROGRAMS, reason="not built")

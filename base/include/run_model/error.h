@@ -26,8 +26,7 @@ std::string_view error_kind_name(ErrorKind kind);
 // what was found, what was expected; followed by the hint, if any, after "; ".
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message, const std::string& hint = "")
-      : std::runtime_error(hint.empty() ? message : message + "; " + hint), kind_(kind) {}
+  Error(ErrorKind kind, std::string_view message, std::string_view hint = "");
 
   ErrorKind kind() const { return kind_; }
 
