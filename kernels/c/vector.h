@@ -40,6 +40,27 @@ KERNEL void store(float* to, vec value) { *(vec_in_memory*)to = value; }
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
 
+/* A product as it is stored, never part of a fused multiply-add: code generation for the CPU fuses
+ * what it sees, whatever flags or pragmas say here. */
+KERNEL vec rounded(vec value) {
+#if defined(__x86_64__)
+  __asm__("" : "+v"(value));
+#elif defined(__ARM_NEON)
+  __asm__("" : "+w"(value));
+#else
+  for (int i = 0; i < LANES; i++) {
+    float number = value[i];
+#if defined(__riscv_flen)
+    __asm__("" : "+f"(number));
+#else
+    __asm__("" : "+m"(number));
+#endif
+    value[i] = number;
+  }
+#endif
+  return value;
+}
+
 /* Where a comparison holds (all bits set) a, elsewhere b. */
 KERNEL vec chosen(ivec where, vec a, vec b) {
   return (vec)((where & (ivec)a) | (~where & (ivec)b));

@@ -16,6 +16,7 @@ from run_model_tools.environment import PACKAGE
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of, sources_hash
 from run_model_tools.foreign_formats import instead_of_network
+from run_model_tools.frozen_inputs import as_declared
 from run_model_tools.onnx_repair import bfloat16, onnxruntime_process
 from run_model_tools.onnx_repair.numeric_outputs import numeric_outputs
 from run_model_tools.onnx_repair.outputs import resolve, with_outputs
@@ -116,6 +117,8 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
             raise ToolError(MISMATCH, (
                 f"--freeze names '{name}', and the inputs of {path} are "
                 f"{', '.join(value.name for value in model.graph.input) or 'none'}."))
+    frozen = {value.name: as_declared(path, value, frozen[value.name])
+              for value in model.graph.input if value.name in frozen}
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
                      [sha256_of(file) for file in files], opset=opset, frozen=dict(frozen),

@@ -95,6 +95,7 @@ FOUND = {
     "encoder_with_norms_first": {"left_to_tvm": {}, "layout_changes": 0,
                                  "layers": 2 * (2 + 4 + 2 + 1) + 1},
     "rows_of_one_number": {"method": "ours"},
+    "nothing_left_of_numbers_that_are_alike": {"method": "ours"},
     "batch_of_three": {}, "recurrent_in_both_directions": {}}
 
 

@@ -145,6 +145,23 @@ def rows_of_one_number() -> onnx.ModelProto:
                    n.add("LogSoftmax", [scores], axis=-1))
 
 
+def nothing_left_of_numbers_that_are_alike() -> onnx.ModelProto:
+    """The range of scaled numbers, as networks of sounds take it in silence: which is 0 exactly,
+    in each row and in all, however many places the product is computed in."""
+    n = Rows(9, 6, 40)
+    alike = n.add("MatMul", ["x", n.weight(np.zeros((40, 24), np.float32))])
+    alike = n.add("Exp", [n.add("Add", [alike, n.number(-0.7313)])])
+    log, outputs = n.add("Log", [alike]), []
+    # Twice over each row in a kernel, and in kernels of their own.
+    for factor, axes in ((n.weight(np.full(24, 4.3429446, np.float32)), [1]),
+                         (n.number(4.3429446), [1, 2])):
+        scaled = n.add("Mul", [log, factor])
+        above = n.add("Sub", [scaled, n.add("ReduceMin", [scaled], axes=axes)])
+        outputs.append(n.add("Mul", [above, n.number(1e9)]))
+        log = n.reshape(log, 1, 6, 24)
+    return n.model(*outputs)
+
+
 def recurrent_in_both_directions() -> onnx.ModelProto:
     """As torch writes them, two alike after each other, and a last state that is read."""
     n = Rows(7, 6, 3, 10)
@@ -198,4 +215,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     f.__name__: f for f in (
         encoder_with_norms_first, encoder_with_norms_last_and_a_mask, tokens_of_a_picture,
         windows_shifted_and_mixed, mixer_and_gates, products_of_inputs,
-        rows_of_one_number, recurrent_in_both_directions)}
+        rows_of_one_number, nothing_left_of_numbers_that_are_alike,
+        recurrent_in_both_directions)}

@@ -160,6 +160,23 @@ def test_noise_changes_what_depends_on_weights_a_little(tmp_path):
     assert 1e-7 < change.mean() < 1e-5 and change.max() < 1e-5
 
 
+def test_scores_next_to_zero_are_no_better_in_the_reference_than_its_sigmoid(tmp_path):
+    """As the maps of a trained detector where nothing is."""
+    path = save_network(tmp_path / "s.onnx", """(float[1,4096] x) => (float[1,4096] y) {
+        y = Sigmoid(x)
+    }""", {})
+    x = np.random.default_rng(1).uniform(-17, -15, (1, 4096)).astype(np.float32)
+    want = run_onnx(path, {"x": x})[0]
+    exact = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+
+    def noisy():
+        return (outputs[0] for outputs in noisy_outputs(path, {"x": x}, run_onnx))
+    assert np.max(np.abs(want / exact - 1)) > 0.05
+    assert compare("y", want, exact, 1e-3, tuple).complaint
+    assert not compare("y", want, exact, 1e-3, noisy).complaint
+    assert compare("y", want, exact + np.float32(1e-6), 1e-3, noisy).complaint
+
+
 def segmenter(path: Path) -> Path:
     """Four classes of 64x64 places, the best of which is the output: conv -> ArgMax -> Cast."""
     return save_network(path, """(float[1,3,64,64] x) => (int32[1,64,64] classes) {

@@ -66,10 +66,10 @@ def parse_arguments() -> argparse.Namespace:
                         help="default: artifacts")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT:D0,D1,...",
                         help="shape of an input that the model leaves open; may be repeated")
-    parser.add_argument("--freeze", action="append", default=[], metavar="INPUT=FILE",
-                        help="make an input a constant: of a file .npy, .npz (its member of that "
-                             "name, or its only one) or .pb (a TensorProto); may be repeated; for "
-                             "ONNX models")
+    parser.add_argument("--freeze", action="append", default=[], metavar="INPUT=WHAT",
+                        help="make an input a constant: a number or some with commas between, or "
+                             "what a file .npy, .npz (its member of that name, or its only one) "
+                             "or .pb (a TensorProto) holds; may be repeated; for ONNX models")
     parser.add_argument("--outputs", action="append", default=[], metavar="NAME,...",
                         help="end the network at these tensors, whatever their place in it, which "
                              "become its outputs; for ONNX models")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -100,12 +101,14 @@ def load(one: Operand, pointer: str, column: str, count: str) -> str:
             f"v_; }})")
 
 
-def expression(node: Node, name: Callable[[int], str]) -> str:
-    """C for what a node makes of others, which `name` names."""
+def expression(node: Node, name: Callable[[int], str], again: bool = False) -> str:
+    """C for what a node makes of others, which `name` names.  `again`: it is computed in several
+    places, which have to find the same number."""
     args = [name(a) for a in node.args]
     if node.op == "constant":
         return f"splat({c_number(node.value)})"
-    return FUNCTIONS[node.op][0].format(*args)
+    made = FUNCTIONS[node.op][0].format(*args)
+    return f"rounded({made})" if again and node.op == "multiply" else made
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,8 @@ class Passes:
 def passes(program: Program, operands: list[Operand]) -> Passes:
     """Each pass goes along a row: it ends in sums, and the last one in the result.
 
-    What is dear or not in a row in memory is computed once and kept; the rest again.
+    What is dear or not in a row in memory is computed once and kept; the rest again, where a
+    product must not become one with a sum: x * c - min(x * c) is 0 where all x are alike.
     """
     nodes = program.nodes
     is_row = program.is_row([o.kind == "row" for o in operands])
@@ -157,6 +161,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
             kept[index] = users[0]
     slots = {index: i for i, index in enumerate(kept)}
     wanted = needed_by_pass()
+    passes_of = Counter(index for found in wanted for index in found)
     defines: dict[str, str] = {}
 
     def name(index: int) -> str:
@@ -183,7 +188,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
                 which = int(node.value)
                 value = load(operands[which], f"p{which}", "column", "count")
             else:
-                value = expression(node, name)
+                value = expression(node, name, again=passes_of[index] > 1)
             body.append(f"const vec n{index} = {value};")
             if kept.get(index) == s:
                 body.append(f"store(keep + {slots[index]} * KEPT_STRIDE + column, n{index});")

@@ -123,6 +123,14 @@ class Graph:
         self.hidden[made.name] = value
         return made
 
+    def inputs_behind(self, value: Value) -> list[str]:
+        """The inputs that a value is computed of, in their order."""
+        needed = {value.name}
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+        return [known.name for known in self.inputs if known.name in needed]
+
     def counting(self, count: int) -> Value:
         """0, 1, 2 ... as whole numbers, of a count that is open."""
         name = self._free(f"{COUNTING}{len(self.inputs)}")

@@ -45,13 +45,23 @@ class NodeRefused(ToolError):
             advice = f"{refused.advice.rstrip('.')}; or {advice}"
         return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
 
+    def in_branch(self, inputs: list[str]) -> NodeRefused:
+        """The same for a branch of an If that these inputs of the model decide about."""
+        refused = self._parts[-1]
+        which = " ".join(f"--freeze {name}=NUMBER" for name in inputs)
+        advice = (f"it lies in a branch that {' and '.join(map(repr, inputs))} may choose: with "
+                  f"{which} only the branch that is then taken is compiled.")
+        if refused.advice and refused.kind != "invalid":
+            advice = f"{refused.advice.rstrip('.')}; or, as {advice}"
+        return NodeRefused(*self._parts[:-1], Refused(refused.reason, advice, refused.kind))
+
 
 def not_constant(what: str, name: str) -> Refused:
     """For a parameter that decides shapes or forms, which is computed at run time."""
     return Refused(
         f"{what} ('{name}') is known at run time only, and compiled code needs it beforehand",
         "make it a constant of the model, or if it is an input name its value with "
-        f"--freeze {name}=FILE.npy.", "run-time parameter")
+        f"--freeze {name}=NUMBER,... or --freeze {name}=FILE.npy.", "run-time parameter")
 
 
 def data_dependent(what: str) -> Refused:

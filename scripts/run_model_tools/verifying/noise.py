@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.source_model import SourceModel
@@ -26,6 +26,10 @@ SAMPLES = 6
 ROUNDED_JITTER = 2.0 ** -12
 """Relative, of scales and inputs of networks that round: most values are some ten steps from zero,
 so about one in a hundred goes to the other side of a half."""
+
+SIGMOID_GRAIN = 2.0 ** -24
+"""How far from right ONNX Runtime's Sigmoid is, which makes 0.5 of what lies next to it: most of
+the value, of a detector's scores where nothing is."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 _MOST_BYTES = 1 << 30
@@ -109,6 +113,7 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
     scales = _scales(model.graph)
     sizes = [numpy_helper.to_array(tensor) for tensor in scales]
     most = ROUNDED_JITTER if rounds(_nodes(model.graph)) else JITTER
+    grains = _with_grains(model.graph)
     large = sum(array.nbytes for array in originals) > _MOST_BYTES
     random = np.random.default_rng(22)
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
@@ -124,12 +129,35 @@ def noisy_outputs(path: Path, inputs: dict[str, np.ndarray],
                         for x in map(float, array.reshape(-1))]
                 tensor.CopyFrom(numpy_helper.from_array(
                     np.array(made, array.dtype).reshape(array.shape), tensor.name))
+            for grain in grains:
+                grain.CopyFrom(numpy_helper.from_array(np.array(
+                    random.uniform(-SIGMOID_GRAIN, SIGMOID_GRAIN), np.float32), grain.name))
             onnx.save(model, str(changed), save_as_external_data=large)
             yield reference(changed, {
                 name: _jittered(value, random, most) if value.dtype.kind == "f" else value
                 for name, value in inputs.items()})
             for file in Path(folder).iterdir():
                 file.unlink()
+
+
+def _with_grains(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+    """Has numbers added behind the graph's sigmoids, which are returned; of a network of other
+    floats than float32, nothing."""
+    if any(tensor.data_type in _FLOATS[1:] for tensor in _tensors(graph)) or any(
+            node.op_type == "Cast" and a.i in _FLOATS[1:]
+            for node in graph.node for a in node.attribute):
+        return []
+    nodes, grains = list(graph.node), []
+    del graph.node[:]
+    for node in nodes:
+        graph.node.append(node)
+        if node.op_type == "Sigmoid" and not node.domain:
+            result = node.output[0]
+            graph.node[-1].output[0] = f"{result}:exact"
+            grains.append(graph.initializer.add(name=f"{result}:grain"))
+            graph.node.append(helper.make_node("Add", [f"{result}:exact", f"{result}:grain"],
+                                               [result]))
+    return grains
 
 
 def _unoptimized(model: SourceModel,

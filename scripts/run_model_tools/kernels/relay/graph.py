@@ -23,6 +23,21 @@ def users_of(order: list[relay.Expr]) -> dict[relay.Expr, list[relay.Expr]]:
     return users
 
 
+_MOVES = frozenset(("reshape", "squeeze", "expand_dims", "transpose", "strided_slice",
+                    "broadcast_to", "copy", "nn.batch_flatten"))
+
+
+def is_read_once(expr: relay.Expr, users: dict[relay.Expr, list[relay.Expr]]) -> bool:
+    """Whether no two operators read the same number of an expression, also of what only moves its
+    numbers."""
+    readers = users[expr]
+    if len(readers) == 1 and operator(readers[0]) in _MOVES:
+        return is_read_once(readers[0], users)
+    if len(readers) == 1 and operator(readers[0]) == "split":
+        return all(is_read_once(part, users) for part in users[readers[0]])
+    return len(readers) < 2
+
+
 def arguments(expr: relay.Expr) -> list[relay.Expr]:
     """What an expression reads."""
     if isinstance(expr, relay.Call):

@@ -18,7 +18,13 @@ from run_model_tools.kernels.plan import LayerStep, Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.program_fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.declined import why_left
-from run_model_tools.kernels.relay.graph import arguments, operator, post_order, shape_of
+from run_model_tools.kernels.relay.graph import (
+    arguments,
+    operator,
+    post_order,
+    shape_of,
+    users_of,
+)
 from run_model_tools.kernels.relay.readers import (
     channels,
     convolutions,
@@ -65,7 +71,8 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
     if isa is None:
         raise NotForUs("the target has no vector instructions that the kernels use")
     function = mod["main"]
-    net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), isa)
+    net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), isa,
+                  users_of(post_order(function.body)))
     net.values.update(zip(function.params, net.plan.parameter_tensors))
     _read(net, function, expressions)
     _drop_unused(net.plan)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, not_constant
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import at_once
@@ -27,8 +27,12 @@ def if_rule(walk: Walk, node: Node) -> list[Thing | None]:
         taken = "then_branch" if condition.array.item() else "else_branch"
         return walk.subgraph(node.attrs[taken], node, [])
     start = len(walk.graph.nodes)
-    ways = [walk.subgraph(node.attrs[branch], node, [])
-            for branch in ("then_branch", "else_branch")]
+    try:
+        ways = [walk.subgraph(node.attrs[branch], node, [])
+                for branch in ("then_branch", "else_branch")]
+    except NodeRefused as error:
+        deciding = walk.graph.inputs_behind(condition)
+        raise error.in_branch(deciding) if deciding else error from None
     _check_computed_anyhow(walk, start, "its condition is known at run time only, and a branch")
     return [_either(walk, condition, a, b) for a, b in zip(*ways)]
 
@@ -49,7 +53,9 @@ def _either(walk: Walk, condition: Value, a: Thing | None, b: Thing | None) -> V
     if not isinstance(a, Value) or not isinstance(b, Value) or a.shape != b.shape \
             or a.elem_type != b.elem_type:
         raise Refused("which of two results it has is known at run time only, and they have "
-                      "different shapes or types", "make the condition a constant.",
+                      "different shapes or types", "make the condition a constant" + "".join(
+                          f", as --freeze {name}=NUMBER does of an input"
+                          for name in walk.graph.inputs_behind(condition)[:1]) + ".",
                       "run-time parameter")
     return walk.graph.op("Where", reshaped(walk, condition, ()), a, b)
 

@@ -110,12 +110,11 @@ def dynamically_quantized(walk: Walk, x: Value) -> list[Value]:
     high = graph.op("Max", reduce(walk, "ReduceMax", x, axes, False), 0)
     low = graph.op("Min", reduce(walk, "ReduceMin", x, axes, False), 0)
     scale = graph.op("Div", graph.op("Sub", high, low), 255)
-    # Where all are 0, any scale will do.
-    nothing = graph.op("Equal", scale, 0)
-    divisor = graph.op("Where", nothing, graph.like(1, scale), scale)
-    zero = graph.op("Round", graph.op("Div", graph.op("Neg", low), divisor))
+    # Where all are 0, it is 1 in ONNX Runtime too: networks divide their biases by it.
+    scale = graph.op("Where", graph.op("Equal", scale, 0), graph.like(1, scale), scale)
+    zero = graph.op("Round", graph.op("Div", graph.op("Neg", low), scale))
     zero = graph.op("Clip", zero, graph.like(0, x), graph.like(255, x))
-    y = graph.op("Add", graph.op("Round", graph.op("Div", x, divisor)), zero)
+    y = graph.op("Add", graph.op("Round", graph.op("Div", x, scale)), zero)
     y = graph.op("Clip", y, graph.like(0, x), graph.like(255, x))
     return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
 

@@ -25,9 +25,11 @@ Value = Any
 class Network:
     """What a reader of operators, (Network, relay.Call) -> Value, works on."""
 
-    def __init__(self, plan: Plan, isa: Isa):
+    def __init__(self, plan: Plan, isa: Isa, users: dict[relay.Expr, list[relay.Expr]]):
         self.plan = plan
         self.isa = isa
+        self.users = users
+        """Which expressions read each."""
         self.values: dict[relay.Expr, Value] = {}
         """Of every expression that has been read."""
         self._blocked: dict[Tensor, Blocked] = {}

@@ -9,7 +9,7 @@ from run_model_tools.kernels import rows
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import FAST
-from run_model_tools.kernels.relay.graph import operator, shape_of
+from run_model_tools.kernels.relay.graph import is_read_once, operator, shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked
@@ -62,7 +62,9 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
     if views is None:
         return None
     name = FAST.get(name, name)
-    scaled = _scaled(name, views, shape)
+    # Read twice it is made once: two readers would round it differently, and x * c - min(x * c)
+    # would not be 0 where all x are alike.
+    scaled = _scaled(name, views, shape) if is_read_once(expr, net.users) else None
     if scaled is not None:
         return scaled
     program = Program(shape, [])
