@@ -230,6 +230,45 @@ def test_products_with_weights_of_four_bits(zeros):
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
 
 
+def of_few_bits(kind, data, zeros, axis, along):
+    """A model that gathers from a table of 3 by 64 by 5 in blocks of 16."""
+    scales = np.abs(noise(*(-(-extent // 16) if a == along else extent
+                            for a, extent in enumerate((3, 64, 5))))) + np.float32(0.1)
+    return model_of(
+        [helper.make_node("GatherBlockQuantized", ["w", "i", "s", *(["z"] if zeros else [])],
+                          ["y"], domain="com.microsoft", gather_axis=axis, quantize_axis=along,
+                          block_size=16)],
+        {"i": (TensorProto.INT64, [2, 2])}, {"y": FLOAT}, 21, {"s": scales},
+        imports=[helper.make_opsetid("com.microsoft", 1)]), [helper.make_tensor(
+            name, kind, shape, numbers) for name, shape, numbers in (
+                ("w", (3, 64, 5), data), ("z", scales.shape, data[:scales.size]))]
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("axis, along", [(0, 1), (1, 1), (2, 1)])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_of_tables_of_four_bits(kind, axis, along, zeros):
+    low = -8 if kind == TensorProto.INT4 else 0
+    model, tensors = of_few_bits(kind, np.random.default_rng(4).integers(low, low + 16, 960),
+                                 zeros, axis, along)
+    model.graph.initializer.extend(tensors[:1 + zeros])
+    check(model, {"i": np.array([[0, 2], [-1, 1]])})
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_of_tables_of_packed_bytes(zeros):
+    """ONNX Runtime 1.22 and later; a table without zero points has its 0 in the middle."""
+    table, scales = whole(np.uint8, 7, 16), np.abs(noise(7, 2)) + np.float32(0.1)
+    given = [table, np.array([[3, -1]]), scales, *([whole(np.uint8, 7, 1)] if zeros else [])]
+    model, inputs = one("GatherBlockQuantized", given, domain="com.microsoft", bits=4,
+                        block_size=16, constants=(0, 2, *range(3, len(given))))
+    numbers = np.stack([table & 15, table >> 4], -1).reshape(7, 2, 16).astype(np.float32)
+    at = np.stack([given[3] & 15, given[3] >> 4], -1).reshape(7, 2, 1) if zeros else 8
+    (have,) = run(repaired(model, inputs), inputs)
+    want = ((numbers - at) * scales[..., None]).astype(np.float32).reshape(7, 32)[[[3, 6]]]
+    np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
 @pytest.mark.parametrize("block", [0, 4])
 def test_weights_of_four_bits_are_dequantised(kind, block):
