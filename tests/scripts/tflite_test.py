@@ -149,10 +149,29 @@ def half_weights() -> TfliteNetwork:
     return n
 
 
+def of_any_batch() -> TfliteNetwork:
+    """A transposed convolution, the shape of whose result the file computes of its input's."""
+    n = TfliteNetwork(7)
+    x = n.tensor((1, 3, 4, 5), name="x")
+    n.inputs = [x]
+    first, behind = (n.constant(np.array([i], np.int32)) for i in (0, 1))
+    batch = n.tensor((), "int32")
+    extents = n.add("SHAPE", [x], [n.tensor((4,), "int32")], "ShapeOptions", OutType=2)
+    n.add("STRIDED_SLICE", [extents, first, behind, behind], [batch], "StridedSliceOptions",
+          ShrinkAxisMask=1)
+    sizes = [n.constant(np.array(size, np.int32)) for size in (6, 8, 2)]
+    shape = n.add("PACK", [batch, *sizes], [n.tensor((4,), "int32")], "PackOptions", ValuesCount=4)
+    weights = n.constant(n.random.standard_normal((2, 3, 3, 5)).astype(np.float32))
+    n.outputs = [n.add("TRANSPOSE_CONV", [shape, weights, x], [n.tensor((1, 6, 8, 2))],
+                       "TransposeConvOptions", Padding=0, StrideH=2, StrideW=2)]
+    return n
+
+
 @pytest.mark.full
 def test_small_networks_give_what_litert_gives(tmp_path):
-    networks = {"without_names": without_names(), "half_weights": half_weights(),
-                "signed": byte_network(), "unsigned": byte_network("uint8")}
+    networks = {"of_any_batch": of_any_batch(), "without_names": without_names(),
+                "half_weights": half_weights(), "signed": byte_network(),
+                "unsigned": byte_network("uint8")}
     answers = compile_many(networks, tmp_path)
     for name in networks:
         assert "error" not in answers[name], name

@@ -5,6 +5,8 @@ qnn.dequantize: the same picture that ONNX files with QuantizeLinear give, which
 read (kernels/int8).  Everything else rounds where the file says, and computes in float32 between.
 """
 
+from functools import partial
+
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal
@@ -75,10 +77,13 @@ def _convert(relay, file, shapes):
     finally:
         frontend.get_tensor_name = original
     body = outputs[0] if len(outputs) == 1 else relay.Tuple(outputs)
+    return _with_weights(relay, body, table), [inputs[i] for i in file.inputs]
+
+
+def _with_weights(relay, body, table):
     weights = {name: relay.const(np.array(value)) for name, value in table.params.items()}
-    body = relay.bind(body, {var: weights[var.name_hint] for var in relay.analysis.free_vars(body)
+    return relay.bind(body, {var: weights[var.name_hint] for var in relay.analysis.free_vars(body)
                              if var.name_hint in weights})
-    return body, [inputs[i] for i in file.inputs]
 
 
 def _grouped(relay, body):
@@ -142,6 +147,19 @@ class _Stored:
         return self.value.nbytes
 
 
+class _Computed:
+    """What the importer wants as a buffer and the file computes, as shapes are of open batches."""
+
+    def __init__(self, compute):
+        self._compute = compute
+
+    def DataAsNumpy(self):
+        return _Stored(self._compute()).DataAsNumpy()
+
+    def DataLength(self):
+        return 0
+
+
 class _Seen:
     """A tensor of the flatbuffer, as the importer sees it: of float32 and without scales."""
 
@@ -162,6 +180,7 @@ class _Seen:
 
 
 def _converter_class(relay, frontend):
+    import tvm
     from tflite.TensorType import TensorType
 
     numbers = {"float32": TensorType.FLOAT32, "float16": TensorType.FLOAT16,
@@ -217,6 +236,16 @@ def _converter_class(relay, frontend):
             """A tensor's numbers."""
             return self.get_tensor_expr(self.get_tensors([index])[0])
 
+        def known_value(self, index):
+            """A tensor's numbers, which depend on shapes only."""
+            body = _with_weights(relay, self.value(index), self.exp_tab)
+            mod = relay.transform.InferType()(tvm.IRModule.from_expr(body))
+            body = relay.transform.FoldConstant()(mod)["main"].body
+            if not isinstance(body, relay.Constant):
+                raise Refusal("model", "the tensor %s, which has to be known beforehand, depends "
+                              "on the values of inputs" % self.file.tensors[index].name)
+            return body.data.numpy().astype(self.file.tensors[index].dtype)
+
         def output(self, index):
             """A tensor as the file stores it."""
             tensor = self.file.tensors[index]
@@ -243,7 +272,8 @@ def _converter_class(relay, frontend):
                     raise Refusal("model", "the tensor %s has a type that is not supported"
                                   % tensor.name)
                 seen = _Seen(tensor, self.subgraph.Tensors(index), numbers[dtype])
-                stored = _Stored(np.zeros(0, np.uint8) if value is None else value)
+                stored = (_Stored(value) if value is not None
+                          else _Computed(partial(self.known_value, index)))
                 result.append(frontend.TensorWrapper(index, seen, stored))
             return result
 
