@@ -160,6 +160,10 @@ def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
               for entry in tensor.external_data if entry.key == "location"}
     files = []
     for place in sorted(places):
+        if "_ORT_MEM_ADDR_" in place:
+            raise ToolError(MISSING_FILE, (
+                f"{path} has no weights: ONNX Runtime wrote where they lay in its memory when it "
+                "optimised the file; compile the file before that."))
         file = (path.parent / place).resolve()
         if not file.is_relative_to(path.parent.resolve()) or not file.is_file():
             raise ToolError(MISSING_FILE, f"{path} keeps weights in '{place}', which is no file in "

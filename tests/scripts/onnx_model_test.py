@@ -75,6 +75,18 @@ def test_weights_beside_the_model_are_part_of_it(classifier):
     assert caught.value.code == 3
 
 
+def test_addresses_of_onnx_runtimes_memory_are_no_weights(classifier):
+    """As it writes them of weights that it unpacks while it optimises."""
+    model = onnx.load(str(classifier))
+    onnx.external_data_helper.set_external_data(model.graph.initializer[0], "*/_ORT_MEM_ADDR_/*",
+                                                length=64)
+    model.graph.initializer[0].ClearField("raw_data")
+    path = classifier.parent / "optimised.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ToolError, match="optimised.onnx has no weights: ONNX Runtime wrote where"):
+        read_model(path)
+
+
 def test_runs_in_onnx_runtime(tmp_path):
     path = save_two_by_two(tmp_path / "two.onnx")
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
