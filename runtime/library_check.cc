@@ -124,7 +124,7 @@ void check_slots(const ElfFile& file) {
       throw Error(ErrorKind::kIncompatible,
                   file.source() + " calls " + in_quotes(function) +
                       ", a function of TVM's runtime that run_model has not",
-                  std::string(kOtherTvm));
+                  kOtherTvm);
     }
   }
 }
