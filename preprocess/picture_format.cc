@@ -104,7 +104,7 @@ std::string_view picture_format_name(PictureFormat format) { return kFormats.nam
 PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const std::string& path) {
   const std::string what = path_in_quotes(path);
   if (file.empty()) {
-    throw Error(ErrorKind::kImage, what + ": the file is empty", std::string(kReadable));
+    throw Error(ErrorKind::kImage, what + ": the file is empty", kReadable);
   }
   for (const Known& known : kKnown) {
     if (begins_with(file, known.offset, known.magic)) {
@@ -123,8 +123,7 @@ PictureFormat detect_picture_format(std::span<const std::uint8_t> file, const st
   if (is_tga(file, path)) {
     return PictureFormat::kTga;
   }
-  throw Error(ErrorKind::kImage, what + ": this is not a picture of a known format",
-              std::string(kReadable));
+  throw Error(ErrorKind::kImage, what + ": this is not a picture of a known format", kReadable);
 }
 
 }  // namespace run_model

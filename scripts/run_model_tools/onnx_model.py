@@ -121,7 +121,7 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
               for value in model.graph.input if value.name in frozen}
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     return OnnxModel(path, sha256_of(path), inputs, [o.name for o in model.graph.output],
-                     [sha256_of(file) for file in files], opset=opset, frozen=dict(frozen),
+                     [sha256_of(file) for file in files], opset=opset, frozen=frozen,
                      cut=tuple(cut), shapes=tuple(_shape(o) for o in model.graph.output),
                      notes=tuple(notes))
 

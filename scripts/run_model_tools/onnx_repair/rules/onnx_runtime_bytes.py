@@ -24,6 +24,7 @@ from run_model_tools.onnx_repair.rules.quantisation import (
     dequantize,
     dequantize_rule,
     dynamically_quantized,
+    in_bytes,
     quantize,
     quantize_rule,
 )
@@ -244,26 +245,23 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     """Rows of a table of 4 or 8 bits, with a scale for each block along another axis; what is
     gathered is dequantised, not the table."""
     graph, bits = walk.graph, node.attrs.get("bits", 4)
-    table = node.constant(0, "its table")
-    zeros = node.constant(3, "its zero points")
+    packed, zeros = node.constant(0, "its table"), node.constant(3, "its zero points")
     places, scales = node.tensor(1), node.tensor(2)
-    assert table is not None
-    zero = None
-    if table.dtype == np.uint8:  # Otherwise it is of four bits by its type.
+    assert packed is not None
+    if packed.dtype == np.uint8:  # Otherwise it is of four bits by its type.
         if bits not in (4, 8):
             raise Refused(f"its table has {bits} bits", "quantise it to 4 or 8 bits.")
-        table = _unpacked(table, bits)
-        if zeros is None:
-            zero = graph.constant(np.full(scales.shape, 1 << (bits - 1), np.uint8))
-        else:
-            zeros = _unpacked(zeros, bits)[..., :scales.shape[-1]]
-    table = _whole_bytes(table)
-    if zeros is not None:
-        zero = graph.constant(_whole_bytes(zeros))
-    axis, along = (node.attrs.get(key, default) % table.ndim for key, default in (
+        table = graph.constant(_unpacked(packed, bits))
+        zero: Value | None = graph.constant(
+            np.full(scales.shape, 1 << (bits - 1), np.uint8) if zeros is None
+            else _unpacked(zeros, bits)[..., :scales.shape[-1]])
+    else:
+        table = in_bytes(walk, node.tensor(0))
+        zero = None if zeros is None else in_bytes(walk, node.tensor(3))
+    axis, along = (node.attrs.get(key, default) % table.rank for key, default in (
         ("gather_axis", 0), ("quantize_axis", 1)))
     block = node.attrs.get("block_size", 128)
-    rows = graph.op("Gather", graph.constant(table), places, axis=axis)
+    rows = graph.op("Gather", table, places, axis=axis)
     if along == axis:
         counted = graph.op("Where", graph.op("Less", places, 0),
                            graph.op("Add", places, table.shape[axis]), places)
@@ -274,13 +272,6 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
     if zero is not None:
         zero = graph.op("Gather", zero, places, axis=axis)
     return dequantize(walk, rows, scales, zero, along, block)
-
-
-def _whole_bytes(array: np.ndarray) -> np.ndarray:
-    """The same numbers, of four bits each in the file, in types of NumPy's own."""
-    if array.dtype in (np.uint8, np.int8):
-        return array
-    return array.astype(np.uint8 if array.dtype.name.startswith("uint") else np.int8)
 
 
 def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:

@@ -59,8 +59,8 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                block: int = 0) -> Value:
     """(x - zero point) * scale."""
     graph = walk.graph
-    x = _in_bytes(walk, x)
-    zero = None if zero is None else _in_bytes(walk, zero)
+    x = in_bytes(walk, x)
+    zero = None if zero is None else in_bytes(walk, zero)
     plain = scale.elem_type == TensorProto.FLOAT and not block and x.elem_type in (
         *_BYTES, TensorProto.INT32)
     if zero is None:
@@ -77,7 +77,7 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
     return cast(walk, made, scale.elem_type)
 
 
-def _in_bytes(walk: Walk, x: Value) -> Value:
+def in_bytes(walk: Walk, x: Value) -> Value:
     """Constants of four bits as the bytes that hold the same numbers."""
     kinds = {TensorProto.INT4: np.int8, TensorProto.UINT4: np.uint8}
     if x.elem_type not in kinds:
