@@ -1,7 +1,31 @@
-// Stands in for parts of Debian's static libjpeg-turbo that a decoder never calls, although the
-// parts that it calls name them: colour maps and quick upsampling, which have to be asked for, and
-// on x86-64 the vector code of the encoder, whose tables alone would take 100 KB of each program.
+// Stands in for parts of Debian's static libraries that programs never call, although the parts
+// that they call name them.
+#include <cstddef>
 #include <exception>
+
+// Of gflags and glog: names of functions in stack traces, the handler of signals that prints those,
+// and gflags' own completion of command lines, whose place a program's table of flags has taken.
+// Where another release gives a function other parameters, it has its own.
+namespace google {
+
+bool Symbolize(void* address, char* name, std::size_t name_size);
+bool Symbolize(void*, char*, std::size_t) { return false; }
+
+void HandleCommandLineCompletions();
+void HandleCommandLineCompletions() {}
+
+namespace glog_internal_namespace_ {
+
+bool IsFailureSignalHandlerInstalled();
+bool IsFailureSignalHandlerInstalled() { return false; }
+
+}  // namespace glog_internal_namespace_
+
+}  // namespace google
+
+// Of libjpeg-turbo, for a decoder: colour maps and quick upsampling, which have to be asked for,
+// and on x86-64 the vector code of the encoder, whose tables alone would take 100 KB of each
+// program.
 
 // C functions are linked by name; nothing looks at their parameters.
 #define RUN_MODEL_NEVER_CALLED(name) \
