@@ -50,6 +50,12 @@ TVM_DIR = BUILD_DIR / "tvm"
 _MARK = "RUN_MODEL_TOOLS_ENVIRONMENT"
 
 
+def host_program(name: str) -> Path:
+    """A program of build/host, or the one beside run_model where RUN_MODEL_PROGRAM names that."""
+    named = os.environ.get("RUN_MODEL_PROGRAM")
+    return Path(named).with_name(name) if named else BUILD_DIR / "host" / "bin" / name
+
+
 def tvm_environment(base: dict[str, str] | None = None) -> dict[str, str]:
     """The environment variables under which VENV_PYTHON can import build/tvm's TVM.
 

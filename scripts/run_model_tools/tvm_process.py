@@ -291,6 +291,9 @@ def _explain(error: dict[str, str], python: str, request: dict[str, Any]) -> Too
         return ToolError(MISSING_FILE,
                          f"{message}; start TVM's tracker and an RPC server with that "
                          "key on the board.")
+    if kind == "gpu":
+        return ToolError(MISSING_FILE, f"{message}; run_model --list-devices says there what each "
+                                       "kind of GPU has or lacks.")
     if kind == "kernels" and request.get("precision", "float32") != "float32":
         return ToolError(USAGE, f"--precision {request['precision']} is not possible here: "
                                 f"{message}.")

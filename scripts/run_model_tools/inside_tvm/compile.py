@@ -49,7 +49,7 @@ def compile_model(tvm, request):
     nan_operators.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
-    if target.kind.name in ("vulkan", "cuda"):
+    if target.kind.name in generators.WRITERS:
         request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"),
                                              request["placement"])
     tell(request, "work", at="the network is read")

@@ -40,17 +40,18 @@ def _board(tvm, address, key):
 
 def find_device(tvm, request):
     """{"name"} of the first GPU of a kind ("opencl"), of this machine or of the board of `tracker`,
-    [HOST:PORT, key].  Raises Refusal where there is none."""
+    [HOST:PORT, key], which may be this machine too (`here`).  Raises Refusal where there is
+    none."""
     board = request.get("tracker") and _board(tvm, *request["tracker"])
     try:
         device = (board.device if board else tvm.device)(request["device"], 0)
         name = str(device.device_name) if device.exist else None
     except Exception as error:
-        raise Refusal("device", "%s: %s" % (
+        raise Refusal("gpu", "%s: %s" % (
             request["device"], str(error).strip().splitlines()[-1])) from error
     if name is None:
-        raise Refusal("device", "TVM's runtime finds no GPU with a driver for %s %s" % (
-            request["device"], "there" if board else "on this machine"))
+        raise Refusal("gpu", "no GPU with a driver for %s was found %s" % (
+            request["device"], "on this machine" if request["here"] else "on the board"))
     return {"name": name}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from run_model_tools import environment, tvm_process
+from run_model_tools import cuda_compiler, environment, tvm_process
 from run_model_tools.environment import BUILD_DIR
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.files import locked
@@ -56,7 +56,7 @@ class TuningJob:
     """AutoTVM: also try blocks of channels that the layers around would have to convert to."""
     tracker: tuple[str, str] | None = None
     device_name: str | None = None
-    """Of the GPU that is measured, as its driver calls it."""
+    """Of the GPU that is measured, as its driver calls it, and of a board's the device's key."""
     cc: str | None = None
     log_dir: Path = TUNING_DIR
     measure: dict[str, int] = field(default_factory=dict)
@@ -79,6 +79,7 @@ class TuningJob:
                 "seed": self.seed, "patience": self.patience,
                 "threads": self.threads, "any_layout": self.any_layout, "measure": self.measure,
                 "cc": self.cc,
+                "libraries": cuda_compiler.libraries() if self.target.device == "cuda" else None,
                 "layout": None if method in ("autotvm", "graph") else self.layout,
                 "tracker": {"address": self.tracker[0], "key": self.tracker[1]}
                 if self.tracker else None}
@@ -245,7 +246,7 @@ def machine_name(job: TuningJob) -> str:
     """The CPU, the GPU, or the device behind a tracker: what times of different sessions have in
     common."""
     if job.device_name:
-        return job.device_name + (f", device {job.tracker[1]}" if job.tracker else "")
+        return job.device_name
     if job.tracker:
         return f"device {job.tracker[1]}"
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

@@ -28,13 +28,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from run_model_tools import tvm_process
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError, command
 from run_model_tools.files import copy_atomically
 from run_model_tools.onnx_model import read_model
 from run_model_tools.source_model import parse_shape, resolve_shapes
 from run_model_tools.targets import Target, find_target, named_targets
-from run_model_tools.tuning import choices, evaluation, selection, session
+from run_model_tools.tuning import choices, evaluation, gpus, selection, session
 from run_model_tools.tuning import records as tuning_records
 from run_model_tools.tuning.session import METHODS, TUNERS, TuningJob
 from run_model_tools.tuning.weighing import Weighing
@@ -105,7 +104,8 @@ def parse_arguments() -> argparse.Namespace:
                         help="measure on a device behind an RPC tracker")
     parser.add_argument("--device-key", metavar="KEY", help="the device's key at the tracker")
     parser.add_argument("--device", metavar="KIND[:0]",
-                        help="measure on this machine's GPU, for --target opencl")
+                        help="measure on this machine's GPU, for a --target of its kind: opencl, "
+                             "vulkan or cuda")
     parser.add_argument("--cc", metavar="COMPILER",
                         help="what links for the device (default: the target's compiler)")
     parser.add_argument("--from", dest="foreign", type=Path, action="append", default=[],
@@ -174,10 +174,6 @@ def make_job(args: argparse.Namespace) -> TuningJob:
     check_history(args)
     model = read_model(args.model)
     tracker = (args.tracker, args.device_key) if args.tracker else None
-    device_name = None
-    if target.device and args.minutes and not args.list:
-        device_name = tvm_process.call("find_device", None, device=target.device,
-                                       tracker=tracker)["name"]
     return TuningJob(
         model=model, family=args.family or session.family_of(args.model.stem),
         target=target, shapes=resolve_shapes(model, dict(parse_shape(text) for text in args.shape)),
@@ -186,7 +182,7 @@ def make_job(args: argparse.Namespace) -> TuningJob:
         any_layout=args.any_layout or args.graph_tuner,
         threads=args.threads or session.physical_cores(),
         layout=args.layout if args.layout != "NCHW" else None,
-        tracker=tracker, device_name=device_name,
+        tracker=tracker,
         cc=args.cc or target.compiler(), log_dir=args.log_dir,
         measure={"repeat": args.repeat, "min_repeat_ms": args.min_repeat_ms})
 
@@ -194,9 +190,6 @@ def make_job(args: argparse.Namespace) -> TuningJob:
 def check_gpu(args: argparse.Namespace, target: Target) -> None:
     """Raises ToolError where a GPU's target cannot be tuned for in the way that is asked."""
     kind, _, number = (args.device or "").partition(":")
-    if target.device != "opencl":
-        raise ToolError(USAGE, f"'{args.target}' is for {target.device}, for which this TVM makes "
-                               "no kernels that its tuner could measure: tune for opencl.")
     if args.method != "autotvm" or args.graph_tuner:
         raise ToolError(USAGE, "layers of GPUs are tuned with --method autotvm, and without "
                                "--graph-tuner.")
@@ -204,7 +197,7 @@ def check_gpu(args: argparse.Namespace, target: Target) -> None:
         return
     if (args.device is None) == (args.tracker is None):
         raise ToolError(USAGE, f"'{args.target}' is a GPU: measure on this machine's with --device "
-                               "opencl, or on a board's with --tracker and --device-key.")
+                               f"{target.device}, or on a board's with --tracker and --device-key.")
     if args.device is not None and (kind != target.device or number not in ("", "0")):
         raise ToolError(USAGE, f"--device {args.device} is not {target.device} or "
                                f"{target.device}:0: TVM measures on the first GPU of its kind.")
@@ -369,13 +362,14 @@ def main() -> int:
         else:
             print_tasks(report)
         return 0
-    report = {"schema_version": REPORT_SCHEMA_VERSION, "family": job.family,
-              "target": job.target.name, "threads": job.threads,
-              "measured_on": session.machine_name(job)}
-    if args.kernels != "stock":
-        report["kernels"] = choose_kernels(job, args)
-    if args.kernels != "ours":
-        report |= tune_schedules(job, args)
+    with gpus.reached(job) as job:
+        report = {"schema_version": REPORT_SCHEMA_VERSION, "family": job.family,
+                  "target": job.target.name, "threads": job.threads,
+                  "measured_on": session.machine_name(job)}
+        if args.kernels != "stock":
+            report["kernels"] = choose_kernels(job, args)
+        if args.kernels != "ours":
+            report |= tune_schedules(job, args)
     if args.json:
         print(json.dumps(report, indent=2))
     else:

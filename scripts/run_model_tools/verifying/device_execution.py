@@ -4,7 +4,6 @@ TVM's own runtime, others by run_model, where it has been built."""
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from run_model_tools import tvm_process
 from run_model_tools.compiling import artifact
 from run_model_tools.compiling.graph_file import device_types
-from run_model_tools.environment import BUILD_DIR
+from run_model_tools.environment import host_program
 from run_model_tools.errors import FAILED_RUN, WRONG_MACHINE, ToolError
 from run_model_tools.verifying.execution import Machine, NotRun, judge, run_program
 
@@ -69,8 +68,7 @@ def _by_tvm(folder: Path, device: str, given: list[Path], made: list[Path],
 
 
 def _by_run_model(folder: Path, device: str, given: Path, made: Path) -> tuple[list[Path], str]:
-    """By the program that RUN_MODEL_PROGRAM names, or that of build/host."""
-    program = Path(os.environ.get("RUN_MODEL_PROGRAM") or BUILD_DIR / "host" / "bin" / "run_model")
+    program = host_program("run_model")
     if not program.is_file():
         raise NotRun(f"{program}, which runs code for {device}, has not been built")
     done = run_program([str(program), str((folder / artifact.LIBRARY).resolve()), "--device",

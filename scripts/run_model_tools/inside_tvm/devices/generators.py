@@ -23,7 +23,7 @@ def install(tvm, kind, libraries, placement):
     libraries: nvrtc.fat_binary()'s, for "cuda".  `placement` takes in what cannot be said.
     """
     made = Made()
-    make = {"vulkan": _vulkan, "cuda": _cuda}[kind]
+    make = WRITERS[kind]
 
     def build(module, target):
         made.placement = placement
@@ -65,3 +65,6 @@ def _cuda(tvm, made, module, target, libraries):
     made.text = text
     code = nvrtc.fat_binary(text, str(target.attrs["arch"]), libraries)
     made.module = blob.cuda_module(described, code)
+
+
+WRITERS = {"vulkan": _vulkan, "cuda": _cuda}

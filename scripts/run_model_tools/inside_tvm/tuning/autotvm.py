@@ -4,7 +4,9 @@ import hashlib
 import os
 import time
 
+from run_model_tools.inside_tvm.devices import generators
 from run_model_tools.inside_tvm.tuning import tunable_layers, untuned
+from run_model_tools.inside_tvm.tuning.measuring import DeviceBuild, PromptLoader
 from run_model_tools.inside_tvm.tuning.session import Task, share
 from run_model_tools.inside_tvm.tuning.tasks import tuples
 from run_model_tools.tuning import records
@@ -76,7 +78,7 @@ def tune(session, found):
 
     records.mend(session.log)
     earlier = _earlier(session.log)
-    option = autotvm.measure_option(builder=_builder(autotvm, session.request),
+    option = autotvm.measure_option(builder=_builder(autotvm, session),
                                     runner=_runner(autotvm, session))
     waiting = sorted((t for t in found if session.wanted(t.index)), key=lambda t: -t.weight())
     trials = session.trials
@@ -184,7 +186,8 @@ def _earlier(path):
     return trials
 
 
-def _builder(autotvm, request):
+def _builder(autotvm, session):
+    request = session.request
     options = {"n_parallel": request.get("jobs") or os.cpu_count(), "timeout": BUILD_TIMEOUT}
     if request.get("cc"):
         from tvm.contrib import cc
@@ -193,7 +196,10 @@ def _builder(autotvm, request):
         compiler.output_format = "so"
         options["build_func"] = compiler
     # Forked builders start at once; those that are spawned import TVM for seconds each.
-    return autotvm.LocalBuilder(do_fork=True, **options)
+    builder = autotvm.LocalBuilder(do_fork=True, **options)
+    if session.target.kind.name in generators.WRITERS:
+        builder.build_func = DeviceBuild(request)
+    return builder
 
 
 def _runner(autotvm, session):
@@ -203,7 +209,8 @@ def _runner(autotvm, session):
                "min_repeat_ms": session.measure.get("min_repeat_ms", 20)}
     if session.tracker:
         host, port = session.host_and_port()
-        return autotvm.RPCRunner(session.tracker["key"], host=host, port=port, **options)
+        return autotvm.RPCRunner(session.tracker["key"], host=host, port=port,
+                                 module_loader=PromptLoader(), **options)
     return autotvm.LocalRunner(cooldown_interval=0.0, **options)
 
 
