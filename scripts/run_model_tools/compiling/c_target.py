@@ -14,7 +14,7 @@ LIBRARY = "model.so"
 SOURCE = "model.c"
 MAKEFILE = "Makefile"
 HEADERS = "include"
-OWN_HEADERS = Path(__file__).with_name("c_headers")
+OWN_HEADERS = Path(__file__).with_name("c_headers") / "include"
 
 # -fno-math-errno lets sqrtf and the like become single instructions and changes no result.
 DEFAULT_FLAGS = "-O3 -fno-math-errno"

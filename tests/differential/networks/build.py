@@ -13,6 +13,8 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.contrib.debugger import debug_executor
 
+from run_model_tools.compiling.c_target import OWN_HEADERS
+
 from .registry import Built, Network
 
 INPUT_SETS = 2
@@ -66,7 +68,7 @@ def _compile(network: Network) -> Built:
 
 def _export(library: tvm.runtime.Module, path: Path) -> None:
     # Where TVM looks for the headers that C sources include; the packaged compiler has none.
-    os.environ["TVM_HOME"] = str(Path(__file__).parents[1] / "tvm_headers")
+    os.environ["TVM_HOME"] = str(OWN_HEADERS.parent)
     try:
         library.export_library(str(path))
     finally:

@@ -23,15 +23,16 @@ def users_of(order: list[relay.Expr]) -> dict[relay.Expr, list[relay.Expr]]:
     return users
 
 
-_MOVES = frozenset(("reshape", "squeeze", "expand_dims", "transpose", "strided_slice",
-                    "broadcast_to", "copy", "nn.batch_flatten"))
+MOVES = frozenset(("reshape", "squeeze", "expand_dims", "transpose", "strided_slice",
+                   "broadcast_to", "copy", "nn.batch_flatten"))
+"""What gives the numbers that it is given, some of them or some more often, in another order."""
 
 
 def is_read_once(expr: relay.Expr, users: dict[relay.Expr, list[relay.Expr]]) -> bool:
     """Whether no two operators read the same number of an expression, also of what only moves its
     numbers."""
     readers = users[expr]
-    if len(readers) == 1 and operator(readers[0]) in _MOVES:
+    if len(readers) == 1 and operator(readers[0]) in MOVES:
         return is_read_once(readers[0], users)
     if len(readers) == 1 and operator(readers[0]) == "split":
         return all(is_read_once(part, users) for part in users[readers[0]])

@@ -16,12 +16,11 @@ from tvm import relay
 from tvm.relay.op import op as relay_op
 
 from run_model_tools.kernels.int8.grid import Grid
-from run_model_tools.kernels.relay.graph import operator
+from run_model_tools.kernels.relay.graph import MOVES, operator
 
 QUANTIZE, DEQUANTIZE = "run_model.quantize", "run_model.dequantize"
 # They give numbers that they were given (zero, and so padding, is on every grid).
-_MOVES = {"reshape", "transpose", "squeeze", "expand_dims", "nn.batch_flatten", "nn.max_pool2d",
-          "strided_slice", "layout_transform", "copy"}
+_MOVES = MOVES | {"nn.max_pool2d", "layout_transform"}
 
 
 def quantize(x: relay.Expr, grid: Grid) -> relay.Expr:

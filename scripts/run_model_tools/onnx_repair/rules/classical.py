@@ -8,7 +8,7 @@ from onnx import TensorProto, numpy_helper
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -47,13 +47,12 @@ def linear_regressor(walk: Walk, node: Node) -> Value:
 
 @rule("LinearClassifier", domain=_DOMAIN)
 def linear_classifier(walk: Walk, node: Node) -> list[Value | None]:
-    graph = walk.graph
     labels = node.attrs.get("classlabels_ints") or node.attrs.get("classlabels_strings") or []
     x = node.tensor(0)
     if len(labels) < 2 or len(node.attrs["coefficients"]) != len(labels) * x.shape[-1]:
         raise Refused("it has not as many rows of coefficients as classes")
     scores = _linear(walk, node, len(labels))
-    best = graph.op("ArgMax", scores, axis=1, keepdims=0)
+    best = best_place(walk, scores, 1)
     return [of_classes(walk, node, best), transformed(
         walk, scores, node.attrs.get("post_transform", "NONE"))][:node.outputs]
 

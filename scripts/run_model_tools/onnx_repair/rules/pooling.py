@@ -12,7 +12,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import padded, sliced
-from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -131,7 +131,7 @@ def _max_pool_with_places(walk: Walk, x: Value, window: Window,
     lowest = -np.inf if x.is_float else np.iinfo(x.dtype).min
     taps = [graph.op("Unsqueeze", t, np.array([0])) for t in _taps(walk, x, window, lowest)]
     stacked = concatenated(walk, taps, 0)
-    best = graph.op("ArgMax", stacked, axis=0, keepdims=0)
+    best = best_place(walk, stacked, 0)
     # Where each place of the window lies in the picture, for each window.
     n = len(window.kernel)
     grids = np.zeros((len(taps), *window.out), np.int64)

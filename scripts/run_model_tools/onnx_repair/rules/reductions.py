@@ -91,7 +91,6 @@ def _of_nothing(walk: Walk, op: str, x: Value, axes: list[int], keepdims: bool) 
 
 @rule("ArgMax", "ArgMin")
 def arg_extreme(walk: Walk, node: Node) -> Value:
-    """Where all numbers are the least that there is (bytes of 0, minus infinity), TVM finds -1."""
     graph = walk.graph
     x = node.tensor(0)
     if not x.rank:
@@ -101,9 +100,13 @@ def arg_extreme(walk: Walk, node: Node) -> Value:
     backwards = bool(node.attrs.get("select_last_index", 0)) and last > 0
     if backwards:
         x = graph.op("Gather", x, np.arange(last, -1, -1), axis=axis)
-    place = graph.op(node.op, x, axis=axis, keepdims=node.attrs.get("keepdims", 1))
-    place = graph.op("Max", place, 0)
+    place = best_place(walk, x, axis, node.attrs.get("keepdims", 1), node.op)
     return graph.op("Sub", graph.like(last, place), place) if backwards else place
+
+
+def best_place(walk: Walk, x: Value, axis: int, keepdims: int = 0, op: str = "ArgMax") -> Value:
+    """Where all numbers are the least that there is (bytes of 0, minus infinity), TVM finds -1."""
+    return walk.graph.op("Max", walk.graph.op(op, x, axis=axis, keepdims=keepdims), 0)
 
 
 @rule("Softmax", "LogSoftmax", "Hardmax")
@@ -132,5 +135,4 @@ def _softmax(walk: Walk, op: str, x: Value, axis: int) -> Value:
         total = reduce(walk, "ReduceSum", graph.op("Exp", shifted), [axis])
         return graph.op("Sub", shifted, graph.op("Log", total))
     places = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.rank)])
-    best = graph.op("Max", graph.op("ArgMax", x, axis=axis, keepdims=1), 0)
-    return cast(walk, graph.op("Equal", best, places), x.elem_type)
+    return cast(walk, graph.op("Equal", best_place(walk, x, axis, 1), places), x.elem_type)

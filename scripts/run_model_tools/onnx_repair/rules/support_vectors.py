@@ -11,7 +11,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.classical import of_classes, transformed
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -61,7 +61,7 @@ def svm_classifier(walk: Walk, node: Node) -> list[Value | None]:
                       np.array(node.attrs["rho"], np.float32))
     won = cast(walk, graph.op("Greater", scores, 0), TensorProto.FLOAT)
     votes = graph.op("Add", graph.op("MatMul", won, wins), least.sum(0))
-    return [of_classes(walk, node, graph.op("ArgMax", votes, axis=1, keepdims=0)),
+    return [of_classes(walk, node, best_place(walk, votes, 1)),
             _of_pairs(walk, scores, node.attrs.get("post_transform", "NONE"))][:node.outputs]
 
 
@@ -84,7 +84,7 @@ def _of_linear_machines(walk: Walk, node: Node, x: Value, classes: int) -> list[
     weights = np.array(node.attrs["coefficients"], np.float32).reshape(classes, -1)
     scores = graph.op("Add", graph.op("MatMul", x, np.ascontiguousarray(weights.T)),
                       float(node.attrs["rho"][0]))
-    return [of_classes(walk, node, graph.op("ArgMax", scores, axis=1, keepdims=0)),
+    return [of_classes(walk, node, best_place(walk, scores, 1)),
             transformed(walk, scores, node.attrs.get("post_transform", "NONE"))][:node.outputs]
 
 

@@ -16,7 +16,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.classical import of_classes, transformed
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -102,7 +102,7 @@ def tree_ensemble_classifier(walk: Walk, node: Node) -> list[Value | None]:
     if len(labels) == 2:
         best = _is_second(walk, walk.graph.op("Gather", scores, np.array([1]), axis=1), 0.0)
     else:
-        best = walk.graph.op("ArgMax", scores, axis=1, keepdims=0)
+        best = best_place(walk, scores, 1)
     return [of_classes(walk, node, best), transformed(walk, scores, how)][:node.outputs]
 
 
