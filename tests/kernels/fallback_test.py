@@ -7,8 +7,9 @@ import pytest
 
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.int8.fallback import Chooser, Demand, Sensitivity
-from run_model_tools.kernels.plan import ConvolutionStep
+from run_model_tools.kernels.plan import ConvolutionStep, PoolingStep
 from run_model_tools.kernels.tensors import Tensor
+from run_model_tools.verifying.agreement import margins
 
 VIEWS, CLASSES = 12, 20
 
@@ -28,7 +29,8 @@ def chooser(sizes: list[float], depths: list[int], scores: bool = True, seed: in
     outputs = random.standard_normal((VIEWS, CLASSES))
     changes = np.stack([size * random.standard_normal((VIEWS, CLASSES)) for size in sizes])
     return Chooser(Sensitivity([layer(depth) for depth in depths], [outputs],
-                               [changes.astype(np.float32)], [scores]))
+                               [changes.astype(np.float32)], [scores]),
+                   [margins(outputs) if scores else None])
 
 
 def test_nothing_is_kept_where_nothing_is_lost():
@@ -44,7 +46,7 @@ def test_what_spoils_the_answers_is_kept():
 def test_of_equal_changes_the_cheaper_layer_is_kept():
     # With either one, the error is low enough.
     found = chooser([0.08, 0.08], [8, 1], scores=False)
-    assert found.choose(Demand(0.98, 0.125)) == {1}
+    assert found.choose(Demand(0.98, 0.1)) == {1}
 
 
 def test_changes_that_cancel_count_together():
@@ -52,7 +54,7 @@ def test_changes_that_cancel_count_together():
     outputs = random.standard_normal((VIEWS, CLASSES))
     change = random.standard_normal((VIEWS, CLASSES)).astype(np.float32)
     found = Chooser(Sensitivity([layer(1), layer(1)], [outputs], [np.stack([change, -change])],
-                                [False]))
+                                [False]), [None])
     assert found.choose(Demand(0.98, 0.1)) == set()
 
 
@@ -60,10 +62,31 @@ def test_all_are_kept_where_each_is_too_much():
     assert chooser([5.0, 5.0, 5.0], [1, 2, 3]).choose(Demand(0.98, 0.1)) == {0, 1, 2}
 
 
+def test_a_mean_costs_little_beside_the_layer_before_it():
+    one = layer(1)
+    mean = PoolingStep([one.output], Tensor((1, 8, 1, 1)), None)
+    random = np.random.default_rng(6)
+    outputs = random.standard_normal((VIEWS, CLASSES))
+    changes = 0.08 * random.standard_normal((2, VIEWS, CLASSES))
+    found = Chooser(Sensitivity([one, mean], [outputs], [changes.astype(np.float32)], [False]),
+                    [None])
+    assert found.choose(Demand(0.98, 0.1)) == {1}
+
+
 def test_every_output_has_to_do():
     random = np.random.default_rng(4)
     outputs = [random.standard_normal((VIEWS, CLASSES)), random.standard_normal((VIEWS, 50))]
     changes = [np.zeros((2, VIEWS, CLASSES), np.float32),
                np.stack([np.zeros((VIEWS, 50)), 0.5 * outputs[1]]).astype(np.float32)]
-    found = Chooser(Sensitivity([layer(1), layer(1)], outputs, changes, [True, False]))
+    found = Chooser(Sensitivity([layer(1), layer(1)], outputs, changes, [True, False]),
+                    [margins(outputs[0]), None])
     assert found.choose(Demand(0.98, 0.1)) == {1}
+
+
+def test_margins_of_other_views_count_too():
+    random = np.random.default_rng(7)
+    outputs = np.sort(random.standard_normal((VIEWS, CLASSES)), axis=1)
+    changes = (0.05 * random.standard_normal((1, VIEWS, CLASSES))).astype(np.float32)
+    found = Sensitivity([layer(1)], [outputs], [changes], [True])
+    assert Chooser(found, [np.full(100, 1.0)]).choose(Demand(0.98, 10)) == set()
+    assert Chooser(found, [np.full(100, 1e-3)]).choose(Demand(0.98, 10)) == {0}

@@ -34,9 +34,10 @@ def answers(tmp_path_factory) -> dict[str, dict]:
     """What the worker says of the network by what is asked of it: (agreement, error)."""
     folder = tmp_path_factory.mktemp("int8")
     paths = {}
-    for part, seed, count in (("seen", 1, 12), ("judged", 2, 30)):
+    for part, arrays in (("views", {"x": views(1, 40)}),
+                         ("pictures", {"pictures": np.arange(40) // 2})):
         paths[part] = str(folder / f"{part}.npz")
-        np.savez(paths[part], x=views(seed, count))
+        np.savez(paths[part], **arrays)
     model = folder / "model.onnx"
     onnx.save(classifier(), str(model))
     demands = {"little": (0.9, 0.3), "near": (0.9, 0.006), "impossible": (1.0, 1e-6)}
@@ -47,7 +48,7 @@ def answers(tmp_path_factory) -> dict[str, dict]:
             "onnx": str(model), "target": "native", "shapes": {"x": (1, 3, 24, 24)},
             "opt_level": 3, "directory": str(folder / name), "kernels": "ours",
             "precision": "int8",
-            "calibration": {**paths, "agreement": agreement, "error": error}})
+            "calibration": {**paths, "agreement": agreement, "least": agreement, "error": error}})
     results = tvm_process.call("compile_many", None, requests=requests)["results"]
     return dict(zip(demands, results))
 
@@ -55,7 +56,11 @@ def answers(tmp_path_factory) -> dict[str, dict]:
 def test_all_layers_are_bytes_where_that_will_do(answers):
     kernels = answers["little"]["kernels"]
     assert kernels["kept_float32"] == [] and kernels["float32_layers"] == 0
-    assert 0 < kernels["agreement"]["relative_error"] <= 0.1
+    found = kernels["agreement"]
+    assert 0 < found["relative_error"] <= 0.1
+    assert (found["views"], found["folds"]) == (40, 3)
+    assert found["expected_agreement"] >= found["asked"]
+    assert found["top1_agreement"] == 1 - found["other_class"] / 40
 
 
 def test_layers_stay_float32_until_the_network_is_as_near_as_asked(answers):

@@ -10,12 +10,14 @@ from layer_runner import run_layers
 
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.dense import Dense
+from run_model_tools.kernels.elementwise import Gather
 from run_model_tools.kernels.int8 import quantize
 from run_model_tools.kernels.int8.quantized import Quantization
 from run_model_tools.kernels.isa import AVX2
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,
+    GatherStep,
     LayerStep,
     Plan,
     PoolingStep,
@@ -50,7 +52,7 @@ def make_plan(rng: np.random.Generator, high: float = math.inf):
     a = blocked(reference.convolve(stem, [image], LANES))
     b = blocked(reference.convolve(block, [a, a], LANES))
     mean = reference.unblocked(b, 12).mean(axis=(1, 2))[None]
-    numbers = {first: a, second: b, vector: mean,
+    numbers = {first: a, second: b, average: mean[:, :, None, None], vector: mean,
                result: mean @ dense.weight.T.astype(np.float64) + dense.bias}
     return Plan([], [picture], steps, [result]), image, numbers
 
@@ -153,6 +155,60 @@ def test_layers_that_are_kept_compute_in_float32_of_numbers_that_were_never_byte
     assert (report["int8_layers"], report["float32_layers"]) == (2, 2)
 
 
+def test_a_mean_that_is_kept_reads_float32_of_a_layer_of_bytes():
+    plan, image, numbers = make_plan(np.random.default_rng(8))
+    known = quantize.Quantizations(
+        quantizations(numbers, True), {plan.parameter_tensors[0]: (Quantization(0.02, 128),) * 3})
+    quantized, report = quantize.quantize(plan, AVX2, known, {plan.steps[2]})
+    kinds = [step.layer.kind if isinstance(step, LayerStep) else type(step)
+             for step in quantized.steps]
+    assert kinds == ["conv2d_int8", "conv2d_int8", PoolingStep, RelayStep, "dense_int8"]
+    assert [step.layer.output_dtype for step in quantized.steps[:2]] == ["uint8", "float32"]
+    assert (report["int8_layers"], report["casts"]) == (3, 0)
+
+
+def gathered(zero_points: tuple[int, int], folder):
+    """Two tensors' channels in turns become the residual of a layer that reads the first: kinds of
+    the layers, and the result by that of float64."""
+    rng = np.random.default_rng(9)
+    plan, image, numbers = make_plan(rng)
+    first, second = plan.steps[0].output, plan.steps[1].output
+    mixed, last = Tensor(first.shape), Tensor(first.shape)
+    sources = np.array([(i % 2, i) for i in range(12)])
+    block = plan.steps[1].convolution
+    plan.steps = [*plan.steps[:2],
+                  GatherStep([first, second], mixed, Gather(
+                      (first.shape, second.shape), sources, np.arange(12), mixed.shape[1])),
+                  ConvolutionStep([first, mixed], last, block)]
+    plan.outputs = [last]
+    a, b = (reference.unblocked(numbers[t], 12) for t in (first, second))
+    numbers[mixed] = blocked(np.stack([(a, b)[t][c] for t, c in sources]))
+    expected = reference.convolve(block, [numbers[first], numbers[mixed]], LANES)
+    known = quantizations(numbers, True)
+    for tensor, zero in zip((first, second), zero_points):
+        # Wide enough for the numbers on either side of zero.
+        known[tensor] = Quantization(2 * known[tensor].scale, zero, known[tensor].channels)
+    picture = plan.parameter_tensors[0]
+    quantized, _ = quantize.quantize(plan, AVX2, quantize.Quantizations(
+        known, {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])}))
+    kinds = [step.layer.kind if isinstance(step, LayerStep) else type(step)
+             for step in quantized.steps]
+    if GatherStep in kinds:
+        return kinds, None
+    got = run(quantized, {picture: image}, folder)[quantized.outputs[0]]
+    return kinds, np.abs(reference.unblocked(got, 12) - expected).max() / np.abs(expected).max()
+
+
+def test_bytes_are_brought_to_other_places_as_they_are(tmp_path):
+    kinds, error = gathered((128, 128), tmp_path)
+    assert kinds == ["conv2d_int8", "conv2d_int8", "gather_int8", "conv2d_int8"]
+    assert error < 0.03
+    # Bytes that mean different numbers go through float32.
+    kinds, _ = gathered((120, 128), tmp_path)
+    assert kinds == ["conv2d_int8", "conv2d_int8", "dequantize", GatherStep, "quantize",
+                     "conv2d_int8"]
+
+
 def test_layers_alone_are_the_layers_of_the_whole_network(tmp_path):
     plan, image, numbers = make_plan(np.random.default_rng(7))
     picture = plan.parameter_tensors[0]
@@ -160,7 +216,8 @@ def test_layers_alone_are_the_layers_of_the_whole_network(tmp_path):
         quantizations(numbers, False),
         {picture: tuple(Quantization.of_range(c.min(), c.max()) for c in image[0])})
     steps, alone = quantize.layers_alone(plan, AVX2, known)
-    assert [type(step) for step in steps] == [ConvolutionStep, ConvolutionStep, DenseStep]
+    assert [type(step) for step in steps] == [ConvolutionStep, ConvolutionStep, PoolingStep,
+                                              DenseStep]
     known_numbers = {picture: image} | {
         tensor: values.astype(np.float32) for tensor, values in numbers.items()}
     # Each reads what float64 has for its inputs, and loses a few bytes' steps of its own.

@@ -62,9 +62,10 @@ def random_gather(rng: np.random.Generator, isa: Isa) -> Check:
     sources = np.array(everywhere[begin:begin + channels])
     for _ in range(3):
         sources[rng.integers(channels)] = everywhere[rng.integers(len(everywhere))]
+    dtype = str(rng.choice(["float32", "uint8"]))
     layer = elementwise.make_gather(Gather(tuple(shapes), sources, np.arange(channels),
-                                           -(-channels // isa.lanes)), isa)
-    xs = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+                                           -(-channels // isa.lanes)), isa, dtype)
+    xs = [(128 + 40 * rng.standard_normal(shape)).astype(dtype) for shape in shapes]
     want = np.stack([xs[t][0, c // isa.lanes, :, :, c % isa.lanes] for t, c in sources])
     return layer, xs, want, np.zeros(want.shape)
 

@@ -11,7 +11,7 @@ from reference import correlate, input_channels
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.int8 import weight_rounding
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
-from run_model_tools.kernels.int8.weight_rounding import Moments, carried
+from run_model_tools.kernels.int8.weight_rounding import Moments, carried, factorised
 
 LANES, SIZE = 8, (14, 12)
 
@@ -87,8 +87,23 @@ def test_what_is_not_known_is_rounded_to_the_nearest():
     few.rows = 5
     few.add(pictures(random, 1, 1)[0])
     np.testing.assert_array_equal(few.rounded(weight, np.ones(16), 127), np.rint(weight))
-    np.testing.assert_array_equal(carried(weight[:, :, 0, 0], np.zeros((16, 16)), 127),
-                                  np.rint(weight[:, :, 0, 0]))
+    assert factorised(np.zeros((16, 16))) is None
     # Inputs that know nothing of each other have nothing to carry on.
-    np.testing.assert_array_equal(carried(weight[:, :, 0, 0], np.eye(16), 127),
-                                  np.rint(weight[:, :, 0, 0]))
+    alone = factorised(np.eye(16))
+    np.testing.assert_array_equal(carried(weight[:, :, 0, 0], alone, 127),
+                                  np.rint(weight[:, :, 0, 0].astype(np.float32)))
+
+
+def test_what_is_known_of_the_inputs_serves_other_steps_too():
+    random = np.random.default_rng(6)
+    mixing = random.standard_normal((12, 12))
+    covariance, steps = mixing @ mixing.T, random.uniform(0.8, 1.25, 12)
+    here, there = factorised(covariance), factorised(covariance / np.outer(steps, steps))
+    rows = random.uniform(-40, 40, (30, 12))
+    errors = []
+    for factor in (here.times(steps), there):
+        lost = (rows - carried(rows, factor, 127)) / steps
+        errors.append(np.einsum("ij,jk,ik->", lost, covariance, lost))
+    nearest = (rows - np.rint(rows)) / steps
+    assert errors[0] == pytest.approx(errors[1], rel=0.3)
+    assert errors[0] < 0.7 * np.einsum("ij,jk,ik->", nearest, covariance, nearest)

@@ -1,4 +1,4 @@
-"""Pictures that a network of 8 bits is judged on are not those that it is calibrated with."""
+"""Views of pictures for calibration, and which picture each one is of."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPEC = Preprocessing("pil-bilinear", "squash", "RGB", 1.0, (0.0, 0.0, 0.0), (1.0
 def views(folder: Path, count: int):
     """Of pictures of one brightness each."""
     for index in range(count):
-        Image.fromarray(np.full((20, 30, 3), 10 * index + 5, np.uint8)).save(
+        Image.fromarray(np.full((20, 30, 3), (10 * index + 5) % 256, np.uint8)).save(
             folder / f"{index:02}.png")
     return input_tensors(folder, SPEC, "x", (1, 3, 8, 8), "NCHW")
 
@@ -25,18 +25,15 @@ def brightness(tensors: np.ndarray) -> set[int]:
     return {round(float(one.mean())) for one in tensors}
 
 
-def test_one_in_four_is_kept_for_judging(tmp_path):
-    made = views(tmp_path, 9)
-    assert made.disjoint
-    assert brightness(made.judged["x"]) == {35, 75}
-    assert brightness(made.seen["x"]) == {5, 15, 25, 45, 55, 65, 85}
-    assert made.judged["x"].shape == (80, 1, 3, 8, 8)
-    # Each whole, mirrored, and three crops.
-    assert len(made.seen["x"]) == 7 * 5
+def test_each_picture_is_seen_whole_mirrored_and_in_crops(tmp_path):
+    made = views(tmp_path, 20)
+    assert made.inputs["x"].shape == (20 * 5, 1, 3, 8, 8)
+    assert [10 * picture + 5 for picture in made.pictures] == [
+        round(float(one.mean())) for one in made.inputs["x"]]
+    first = brightness(made.shuffled()["x"][:20])
+    assert len(first) > 8 and brightness(made.shuffled()["x"]) == brightness(made.inputs["x"])
 
 
-def test_very_few_serve_for_both(tmp_path):
-    made = views(tmp_path, 3)
-    assert not made.disjoint
-    assert brightness(made.judged["x"]) == brightness(made.seen["x"]) == {5, 15, 25}
-    assert len(made.judged["x"]) >= 70
+def test_few_pictures_are_seen_in_more_crops_and_many_in_none(tmp_path):
+    assert views(tmp_path, 3).pictures.tolist() == [0] * 20 + [1] * 20 + [2] * 20
+    assert views(tmp_path, 70).pictures.tolist() == [i // 2 for i in range(140)]

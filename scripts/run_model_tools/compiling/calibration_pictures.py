@@ -15,11 +15,8 @@ from run_model_tools.pictures.preprocessing import Preprocessing
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 # Beyond some hundred, more pictures hardly change the ranges and only take time and memory.
 MOST = 256
-# One in so many is kept for judging, where there are as many.
-_EVERY = _FEW = 4
-_JUDGED_VIEWS = 80
-# Of each picture that ranges are taken from, unless there are many.
-_CROPS, _MANY = 3, 64
+# Of each picture, more where there are few, and none where there are many.
+_CROPS, _LEAST_VIEWS, _MANY = 3, 60, 64
 
 
 def find_pictures(folder: Path) -> list[Path]:
@@ -39,19 +36,22 @@ def digest(folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class CalibrationViews:
-    """{input: (views, *shape)}, float32, each preprocessed just as the network wants it."""
+    """Views of pictures, each preprocessed just as the network wants it."""
 
-    seen: dict[str, np.ndarray]
-    """What ranges are taken from."""
-    judged: dict[str, np.ndarray]
-    """What the network of 8 bits is compared on."""
-    disjoint: bool
-    """Whether these are of other pictures; of very few, they are other views of the same."""
+    inputs: dict[str, np.ndarray]
+    """{input: (views, *shape)}, float32.  Views of one picture follow each other."""
+    pictures: np.ndarray
+    """(views,): the number of each one's picture."""
+
+    def shuffled(self) -> dict[str, np.ndarray]:
+        """The inputs, of which the first few are of many pictures."""
+        order = np.random.default_rng(0).permutation(len(self.pictures))
+        return {name: views[order] for name, views in self.inputs.items()}
 
 
 def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tuple[int, ...],
                   layout: str) -> CalibrationViews:
-    """Views of the folder's pictures, of which every fourth one is kept for judging.
+    """Each of the folder's pictures whole, mirrored, and in crops.
 
     Raises ToolError: (2) where the model has no preprocessing, (6) where its input takes no
     picture.
@@ -61,24 +61,16 @@ def input_tensors(folder: Path, spec: Preprocessing | None, name: str, shape: tu
                                "of the calibration pictures: state it with the flags or "
                                "MODEL.model.json.")
     paths = find_pictures(folder)[:MOST]
-    disjoint = len(paths) >= _FEW
-    judged = paths[_EVERY - 1::_EVERY] if disjoint else paths
-    random = np.random.default_rng(0)
-
-    def tensors(path: Path, crops: int) -> list[np.ndarray]:
-        picture = load_picture(path)
-        views = [picture, np.ascontiguousarray(picture[:, ::-1]),
-                 *crops_of(picture, crops, random)]
-        return [preprocess(view, spec, shape, "float32", layout).tensor for view in views]
-
     # Crops are the same things in other sizes, of which few pictures show little.
-    seen = [view for path in paths if path not in judged or not disjoint
-            for view in tensors(path, _CROPS if len(paths) <= _MANY else 0)]
-    each = max(0, -(-_JUDGED_VIEWS // len(judged)) - 2)
-    others = [view for path in judged for view in tensors(path, each)[0 if disjoint else 2:]]
-    # An emulator has time for the first ones only, which are to be of all pictures.
-    random.shuffle(others)
-    return CalibrationViews({name: np.stack(seen)}, {name: np.stack(others)}, disjoint)
+    crops = 0 if len(paths) > _MANY else max(_CROPS, -(-_LEAST_VIEWS // len(paths)) - 2)
+    random = np.random.default_rng(0)
+    views = []
+    for path in paths:
+        picture = load_picture(path)
+        views += [preprocess(view, spec, shape, "float32", layout).tensor
+                  for view in (picture, np.ascontiguousarray(picture[:, ::-1]),
+                               *crops_of(picture, crops, random))]
+    return CalibrationViews({name: np.stack(views)}, np.repeat(np.arange(len(paths)), crops + 2))
 
 
 def crops_of(picture: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:

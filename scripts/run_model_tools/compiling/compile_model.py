@@ -45,7 +45,7 @@ from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tflite.model import is_tflite, read_tflite
 from run_model_tools.tuning import selection
 from run_model_tools.verifying import verification
-from run_model_tools.verifying.agreement import AGREEMENT, ERROR
+from run_model_tools.verifying.agreement import AGREEMENT, ERROR, LEAST
 
 REPORT_SCHEMA_VERSION = 1
 COMPILERS = ("auto", "relay", "relax")
@@ -111,12 +111,13 @@ def parse_arguments() -> argparse.Namespace:
                              "--calibration and our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
                         help="with --precision int8: pictures like those that the network will "
-                             "see, some dozens; activations' ranges are taken from three of four, "
-                             "and the network is judged on the others")
+                             "see, some dozens; on each of them the network is judged with the "
+                             "ranges of activations that others have")
     parser.add_argument("--agreement", type=float, metavar="X",
-                        help="with --precision int8: the share of views of pictures for which the "
-                             "best class has to be that of the float32 network; layers stay "
-                             f"float32 until it is (default: {AGREEMENT:g})")
+                        help="with --precision int8: the share of pictures like these for which "
+                             "the best class has to be expected to be that of the float32 network; "
+                             f"layers stay float32 until it is (default: {AGREEMENT:g}, or "
+                             f"{LEAST:g} where more would take much time)")
     parser.add_argument("--tuning", choices=("auto", "none"), default="auto",
                         help="auto (default): use the tuning records of kernels/records/ that are "
                              "for this target; none: use none")
@@ -226,7 +227,7 @@ def make_job(args: argparse.Namespace) -> Job:
         records=selection.choose(args.tuning, args.tuning_records, target),
         kernels="ours" if args.precision == "int8" else args.kernels,
         optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
-        agreement=AGREEMENT if args.agreement is None else args.agreement,
+        agreement=args.agreement,
         cc=args.cc,
         flat=args.flat, single_file=args.single_file, forms=forms.parse(args.forms),
         build_c=not args.no_build,
@@ -274,10 +275,8 @@ def describe_verification(checked: dict) -> str:
     if "pictures" in checked:
         agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
                      if "top1_agreement" in checked else "on ")
-        kind = ("views of other pictures" if checked["pictures_apart_from_calibration"]
-                else "other views of the same pictures")
-        return (f"verified: {where}; {agreement}{checked['pictures']} {kind}"
-                + (f" ({checked['asked_agreement']:.1%} asked)" if "top1_agreement" in checked
+        return (f"verified: {where}; {agreement}{checked['pictures']} views of the pictures"
+                + (f" (at least {checked['asked_agreement']:.1%})" if "top1_agreement" in checked
                    else "")
                 + f", differs from float32 by {checked['relative_error']:.2g} "
                   f"({checked['tolerance']:g} allowed)")

@@ -45,7 +45,7 @@ from run_model_tools.targets import Target
 from run_model_tools.tasks.fit import Output, check_fit
 from run_model_tools.tuning.selection import Selection
 from run_model_tools.verifying import verification
-from run_model_tools.verifying.agreement import AGREEMENT, ERROR
+from run_model_tools.verifying.agreement import AGREEMENT, ERROR, LEAST
 from run_model_tools.verifying.device_execution import run_on_device
 from run_model_tools.verifying.execution import NotRun
 from run_model_tools.verifying.inputs import split_pictures
@@ -78,8 +78,9 @@ class Job:
     precision: str = "float32"
     """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
     calibration: Path | None = None
-    agreement: float = AGREEMENT
-    """With it: the share of views for which the best class has to be float32's."""
+    agreement: float | None = None
+    """With it: the share of views for which the best class has to be float32's; None stands for
+    agreement.AGREEMENT, or down to agreement.LEAST where that would cost too much time."""
     cc: str | None = None
     flat: bool = False
     single_file: bool = False
@@ -119,6 +120,11 @@ class Job:
             return self.tolerance
         return (verification.TOLERANCE if self.calibration is None
                 else ERROR)
+
+    @property
+    def least_agreement(self) -> float:
+        """The share of views for which the best class of a network of 8 bits has to be right."""
+        return LEAST if self.agreement is None else self.agreement
 
     def possible_forms(self) -> tuple[str, ...]:
         """Those of the forms asked for that the target has."""
@@ -246,10 +252,12 @@ def _source(job: Job, scratch: Path, views: CalibrationViews | None) -> dict[str
     """What the worker is told of the network, which it may be asked to compile more than once."""
     source: dict[str, Any] = {**job.model.request(), "shapes": job.shapes, "calibration": None}
     if views is not None:
-        paths = {part: str(scratch / f"{part}.npz") for part in ("seen", "judged")}
-        np.savez(paths["seen"], **views.seen)
-        np.savez(paths["judged"], **views.judged)
-        source["calibration"] = {**paths, "agreement": job.agreement, "error": job.allowed}
+        paths = {part: str(scratch / f"{part}.npz") for part in ("views", "pictures")}
+        np.savez(paths["views"], **views.inputs)
+        np.savez(paths["pictures"], pictures=views.pictures)
+        source["calibration"] = {
+            **paths, "agreement": AGREEMENT if job.agreement is None else job.agreement,
+            "least": job.least_agreement, "error": job.allowed}
     return tvm_process.with_repaired_model(source, scratch)
 
 
@@ -296,9 +304,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
                                    on_device=on_device if job.target.device else None)
     try:
         if views is not None:
-            return {**verification.verify_int8(subject, split_pictures(views.judged), job.allowed,
-                                               job.agreement),
-                    "pictures_apart_from_calibration": views.disjoint}
+            return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,
+                                            job.least_agreement)
         return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}

@@ -84,17 +84,17 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     from run_model_tools.kernels.int8.fallback import Demand
     from run_model_tools.kernels.int8.host import Host
 
-    views = {}
-    for part in ("seen", "judged"):
-        with np.load(request["calibration"][part]) as file:
-            views[part] = {name: file[name] for name in file.files}
+    with np.load(request["calibration"]["views"]) as file:
+        views = {name: file[name] for name in file.files}
+    with np.load(request["calibration"]["pictures"]) as file:
+        pictures = file["pictures"]
     host = Host(tvm.target.Target(native_target(tvm)),
                 lambda module, target: faster_folding.build(tvm, module, target),
                 lambda what: tell(request, "work", at=what))
+    asked = request["calibration"]
     return int8_rewriting.rewrite(mod, target, int8_rewriting.Request(
-        views["seen"], views["judged"],
-        Demand(request["calibration"]["agreement"], request["calibration"]["error"]), host,
-        request["calibration"].get("kept")))
+        views, pictures, Demand(asked["agreement"], asked["error"]), asked["least"], host,
+        asked.get("kept")))
 
 
 def annotate(rewritten, graph):

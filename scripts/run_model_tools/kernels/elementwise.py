@@ -88,8 +88,8 @@ class Gather:
     blocks: int
 
 
-def make_gather(gather: Gather, isa: Isa) -> Layer:
-    """The layer (c/f32-gather.c.in)."""
+def make_gather(gather: Gather, isa: Isa, dtype: str = "float32") -> Layer:
+    """The layer (c/gather.c.in), of "float32" or of "uint8"."""
     lanes = isa.lanes
     height, width = gather.input_shapes[0][2:4]
     pixels = height * width
@@ -110,9 +110,12 @@ def make_gather(gather: Gather, isa: Isa) -> Layer:
         "PIECE_OFFSET": [p[1] * pixels * lanes for p in pieces],
         "PIECE_FIRST": [p[2] for p in pieces], "PIECE_TO": [p[4] for p in pieces],
         "PIECE_COUNT": [p[5] for p in pieces], "BLOCK_PIECES": starts}
+    if dtype == "uint8":
+        defines["OF_BYTES"] = 1
     return Layer(
-        kind="gather", template="f32-gather.c.in", defines=defines,
-        phases=(Phase("gather", tasks),),
-        inputs=tuple((shape, "float32") for shape in gather.input_shapes), constants=(),
-        output_shape=(1, gather.blocks, height, width, lanes), variant=isa.variant(),
+        kind="gather" if dtype == "float32" else "gather_int8", template="gather.c.in",
+        defines=defines, phases=(Phase("gather", tasks),),
+        inputs=tuple((shape, dtype) for shape in gather.input_shapes), constants=(),
+        output_shape=(1, gather.blocks, height, width, lanes), output_dtype=dtype,
+        variant=isa.variant(),
         note={"kernel": "gather", "tasks": tasks})

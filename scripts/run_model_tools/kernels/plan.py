@@ -128,6 +128,11 @@ class ByteSumStep(RelayStep):
     low: float
 
 
+def is_global_mean(step: Step) -> bool:
+    """Whether it is a mean of whole pictures, which a layer of bytes gives as float32."""
+    return isinstance(step, PoolingStep) and step.pooling.planar
+
+
 @dataclass(eq=False)
 class Plan:
     """A network.  Steps stand in an order in which they can be run."""

@@ -9,9 +9,13 @@ import numpy as np
 
 AGREEMENT = 0.98
 """The share of views in which the best class has to be the same, unless another is asked for."""
+LEAST = 0.97
+"""What will do of it if nothing is asked for, where more would cost too much time."""
 ERROR = 0.1
 """The root mean square of what outputs differ by, relative to that of the float32 network's: an
 output that has nothing to do with it is off by 1 and more."""
+_ROUNDINGS = 16 * float(np.finfo(np.float32).eps)
+"""Of the largest score: what roundings of float32 make of a tie."""
 
 
 def are_scores(one: np.ndarray) -> bool:
@@ -20,9 +24,12 @@ def are_scores(one: np.ndarray) -> bool:
 
 
 def disagreements(want: np.ndarray, have: np.ndarray) -> int:
-    """In how many of the views (first axis) another class is the best."""
-    best = want.reshape(len(want), -1).argmax(1)
-    return int((best != have.reshape(len(have), -1).argmax(1)).sum())
+    """In how many of the views (first axis) another class is the best, and not one that is as good
+    but for the roundings of float32."""
+    want, have = want.reshape(len(want), -1), have.reshape(len(have), -1)
+    rows = np.arange(len(want))
+    lost = want.max(1) - want[rows, have.argmax(1)]
+    return int((lost > _ROUNDINGS * np.abs(want).max(1)).sum())
 
 
 def most_disagreements(asked: float, views: int) -> int:
@@ -46,11 +53,34 @@ def scores_of(output: np.ndarray) -> np.ndarray:
     return flat
 
 
-def expected_agreement(want: np.ndarray, changes: np.ndarray) -> float:
-    """The share of the same best classes if any view's change could happen to any view: many more
-    cases than there are views, so that a near tie counts as what it is."""
-    best = want.argmax(1)
-    return float(np.mean([(want + change).argmax(1) == best for change in changes]))
+def margins(want: np.ndarray) -> np.ndarray:
+    """By how much the best score of each view (first axis) is ahead of the second best: infinite
+    where that is within the roundings of float32, which then has no answer of its own to keep."""
+    best = -np.partition(-want, 1, axis=1)[:, :2]
+    ahead = best[:, 0] - best[:, 1]
+    return np.where(ahead <= _ROUNDINGS * np.abs(want).max(1), np.inf, ahead)
+
+
+def gains(want: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """How much the second best score of each view catches up with the best one."""
+    order = np.argsort(-want, axis=1)[:, :2]
+    changed = np.take_along_axis(changes, order, 1)
+    return changed[:, 1] - changed[:, 0]
+
+
+def expected_agreement(ahead: np.ndarray, gained: np.ndarray) -> float:
+    """The share of views whose best class has to be expected to stay the best, by margins() and
+    gains() of some views, not necessarily the same ones.
+
+    A class changes where the second best score gains more on the best one than what it is behind:
+
+        1/(n m) * sum over i < n, j < m of [gained_j < ahead_i]
+
+    which is P(gain < margin) for a margin and a gain drawn from what was seen of each (the
+    Mann-Whitney statistic).  So it changes smoothly with the errors, where a count of views depends
+    on the few of them that are near ties.
+    """
+    return float(np.searchsorted(np.sort(gained), ahead, side="left").mean() / len(gained))
 
 
 def relative_error(want: np.ndarray, have: np.ndarray) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, Step
-from run_model_tools.verifying.agreement import expected_agreement, root_mean_square
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.plan import ConvolutionStep, DenseStep, PoolingStep, Step
+from run_model_tools.verifying.agreement import expected_agreement, gains, root_mean_square
 
-# Parts of the changes' size that are planned for, as they are estimated of few views.
-_CAUTION = 0.8
 # Scores by which a layer's part in the wrong answers is judged: the best ones of each view.
 _BEST = 10
 
@@ -24,13 +24,22 @@ class Demand:
     error: float
     """The root mean square of an output's differences, relative to that of the output."""
 
+    def meets(self, other: Demand) -> bool:
+        """Whether no less is asked than there."""
+        return self.agreement >= other.agreement and self.error <= other.error
+
+    def between(self, other: Demand) -> Demand:
+        """What is as much stricter than the one as it is laxer than the other."""
+        return Demand(1 - math.sqrt((1 - self.agreement) * (1 - other.agreement)),
+                      math.sqrt(self.error * other.error))
+
 
 @dataclass(frozen=True)
 class Sensitivity:
     """Of each output (views, numbers) and of each layer (layers, views, numbers)."""
 
     steps: list[Step]
-    """The layers that can be bytes."""
+    """The layers and global means that can be bytes."""
     outputs: list[np.ndarray]
     """Of the float32 network."""
     changes: list[np.ndarray]
@@ -42,8 +51,10 @@ class Sensitivity:
 class Chooser:
     """Chooses by the sum of what the layers change."""
 
-    def __init__(self, found: Sensitivity):
-        self.found = found
+    def __init__(self, found: Sensitivity, margins: list[np.ndarray | None]):
+        """`margins`: agreement.margins of each output that is scores, of as many views as are
+        known."""
+        self.found, self.margins = found, margins
         self.costs = np.array([work(step) for step in found.steps])
         self._scales = [root_mean_square(one) + 1e-30 for one in found.outputs]
         self._judged = [np.take_along_axis(changes, _best(want)[None], 2) if scores else changes
@@ -55,16 +66,20 @@ class Chooser:
         return max(root_mean_square(changes[layer]) / scale
                    for changes, scale in zip(self.found.changes, self._scales))
 
+    def share(self, layers: set[int]) -> float:
+        """Of the work, that of some layers."""
+        return float(self.costs[list(layers)].sum() / (self.costs.sum() or 1.0))
+
     def expected(self, kept: set[int]) -> Demand:
         """The agreement and error when these layers stay float32."""
         bytes_ = [k for k in range(len(self.found.steps)) if k not in kept]
         agreement, error = 1.0, 0.0
-        for want, changes, scores, scale in zip(self.found.outputs, self.found.changes,
-                                                self.found.scores, self._scales):
+        for want, changes, margins, scale in zip(self.found.outputs, self.found.changes,
+                                                 self.margins, self._scales):
             total = changes[bytes_].sum(0, dtype=np.float64)
             error = max(error, root_mean_square(total) / scale)
-            if scores:
-                agreement = min(agreement, expected_agreement(want, total))
+            if margins is not None:
+                agreement = min(agreement, expected_agreement(margins, gains(want, total)))
         return Demand(agreement, error)
 
     def choose(self, demand: Demand) -> set[int]:
@@ -82,31 +97,41 @@ class Chooser:
         return kept
 
     def _enough(self, kept: set[int], demand: Demand) -> bool:
-        expected = self.expected(kept)
-        return (1 - expected.agreement <= (1 - demand.agreement) * _CAUTION
-                and expected.error <= demand.error * _CAUTION)
+        return self.expected(kept).meets(demand)
 
     def _next(self, kept: set[int]) -> int:
         rest = np.array([k for k in range(len(self.found.steps)) if k not in kept])
-        gains = np.zeros(len(rest))
+        gained = np.zeros(len(rest))
         for changes, scale in zip(self._judged, self._scales):
             total = changes[rest].sum(0, dtype=np.float64)
             for at, k in enumerate(rest):
-                gains[at] += (np.sum(np.square(total)) - np.sum(np.square(total - changes[k]))
-                              ) / scale ** 2 / total.size
-        return int(rest[np.argmax(np.maximum(gains, 1e-12) / self.costs[rest])])
+                gained[at] += (np.sum(np.square(total)) - np.sum(np.square(total - changes[k]))
+                               ) / scale ** 2 / total.size
+        return int(rest[np.argmax(np.maximum(gained, 1e-12) / self.costs[rest])])
 
 
 def work(step: Step) -> float:
-    """What a layer of float32 costs more than one of bytes, roughly: multiply-adds, and numbers
-    that are read and written."""
+    """What a layer of float32 costs more than one of bytes, roughly, in multiply-adds of a 1x1
+    convolution (15 ps): multiply-adds, and numbers that are read and written.  From profiles of the
+    zoo's networks with AVX-512 VNNI and two threads."""
     if isinstance(step, ConvolutionStep):
         conv = step.convolution
         moved = np.prod(step.output.shape) + sum(np.prod(shape) for shape in conv.input_shapes)
-        # Few multiply-adds are done with each number of a depthwise layer.
-        return float(conv.multiply_adds * (4 if conv.depthwise else 1) + 8 * moved)
+        return float(_multiplied(conv) + 8 * moved)
+    if isinstance(step, PoolingStep):
+        return float(8 * sum(np.prod(tensor.shape) for tensor in step.inputs))
     assert isinstance(step, DenseStep)
-    return float(step.dense.weight.size * 4)
+    return float(step.dense.weight.size * 8)
+
+
+def _multiplied(conv: Convolution) -> float:
+    if conv.kernel == (1, 1):
+        return float(conv.multiply_adds)
+    direct = 0.4 * conv.multiply_adds
+    if conv.groups > 1 or conv.kernel != (3, 3) or conv.strides != (1, 1):
+        return direct
+    # Winograd's algorithm, which is for float32 only, multiplies less with four times the weights.
+    return min(direct, 0.05 * conv.multiply_adds + 14.0 * conv.weight.size)
 
 
 def _best(scores: np.ndarray) -> np.ndarray:

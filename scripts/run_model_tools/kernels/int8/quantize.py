@@ -10,6 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.elementwise import make_gather
 from run_model_tools.kernels.int8 import convolution, depthwise
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
@@ -20,11 +21,13 @@ from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.plan import (
     ConvolutionStep,
     DenseStep,
+    GatherStep,
     LayerStep,
     Plan,
     PoolingStep,
     RelayStep,
     Step,
+    is_global_mean,
 )
 from run_model_tools.kernels.tensors import Tensor
 
@@ -44,15 +47,15 @@ def quantize(plan: Plan, isa: Isa, known: Quantizations,
     """The plan in 8 bits wherever there is a kernel for it, and a report of its layers.
 
     Tensors between such layers hold bytes; others, and the network's outputs, stay float32.  Where
-    the two meet, a layer of its own casts.  `kept`: layers that stay float32, as what they read
-    does.
+    the two meet, a layer of its own casts.  `kept`: layers and global means that stay float32, as
+    what they read does.
     """
     return _Quantizer(plan, isa, known, kept).run()
 
 
 def layers_alone(plan: Plan, isa: Isa, known: Quantizations) -> tuple[list[Step], Plan]:
-    """The layers of the plan that bytes can stand for, and each of them by itself: a plan of what
-    it makes in 8 bits, as float32, of its inputs in float32, which are the plan's."""
+    """The layers and global means of the plan that bytes can stand for, and each by itself: a plan
+    of what it makes in 8 bits, as float32, of its inputs in float32, which are the plan's."""
     return _Quantizer(plan, isa, known, ()).alone()
 
 
@@ -105,6 +108,10 @@ class _Quantizer:
     def _layer_alone(self, step: Step) -> Layer | None:
         if isinstance(step, DenseStep):
             return self._dense(step)
+        if is_global_mean(step):
+            assert isinstance(step, PoolingStep)
+            mean = self._pooling(step)
+            return None if mean is None else int8_pooling.make(mean, self.isa)
         if not isinstance(step, ConvolutionStep):
             return None
         quantized = self._convolution(step, None)
@@ -120,13 +127,17 @@ class _Quantizer:
         if isinstance(step, ConvolutionStep):
             return (not step.convolution.planar
                     and self._kernel(self._convolution(step, None)) is not None)
+        if isinstance(step, GatherStep):
+            return self._gathered(step) is not None
         return isinstance(step, PoolingStep) and self._pooling(step) is not None
 
     def _stays(self, step: Step) -> bool:
         """Whether it was chosen to stay float32, or serves only what was."""
+        if isinstance(step, GatherStep):
+            return step.output in self.exact
         if not isinstance(step, PoolingStep):
             return step in self.kept
-        return step.output in self.exact or (
+        return step in self.kept or step.output in self.exact or (
             step.pooling.planar and self.kept_outputs.issuperset(step.inputs))
 
     def _convert(self, step: Step) -> None:
@@ -147,6 +158,11 @@ class _Quantizer:
             pooling = self._pooling(step)
             if pooling is not None:
                 layer = int8_pooling.make(pooling, self.isa)
+                self._add(layer, [self._byte(t) for t in step.inputs], step.output)
+                return
+        elif isinstance(step, GatherStep):
+            if self._gathered(step) is not None:
+                layer = make_gather(step.gather, self.isa, "uint8")
                 self._add(layer, [self._byte(t) for t in step.inputs], step.output)
                 return
         elif isinstance(step, DenseStep):
@@ -211,6 +227,21 @@ class _Quantizer:
             self.known.tensors[step.output] = output
         quantized = QuantizedPooling(step.pooling, inputs, output)
         return quantized if int8_pooling.options(quantized, self.isa) else None
+
+    def _gathered(self, step: GatherStep) -> Quantization | None:
+        """That of the inputs' channels at their new places, whose bytes stay as they are; None
+        where their zero points differ."""
+        if any(t not in self.known.tensors for t in step.inputs):
+            return None
+        inputs = [self.known.tensors[t] for t in step.inputs]
+        if len({q.zero_point for q in inputs}) != 1:
+            return None
+        scales = np.ones(step.gather.blocks * self.isa.lanes)
+        for (tensor, channel), place in zip(step.gather.sources, step.gather.places):
+            scales[place] = inputs[tensor].of_channel(int(channel)).scale
+        found = Quantization(1.0, inputs[0].zero_point, tuple(float(x) for x in scales))
+        self.known.tensors[step.output] = found
+        return found
 
     def _dense(self, step: DenseStep) -> Layer | None:
         dense = step.dense

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,11 @@ from run_model_tools.kernels.int8 import calibration, quantize, sensitivity
 from run_model_tools.kernels.int8.fallback import Chooser, Demand
 from run_model_tools.kernels.int8.host import Host
 from run_model_tools.kernels.int8.quantized import Quantization
+from run_model_tools.kernels.int8.readers import readers
+from run_model_tools.kernels.int8.search import Try, best_try
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layers_of_plan import report as report_of_plan
-from run_model_tools.kernels.plan import Plan, Step
+from run_model_tools.kernels.plan import ConvolutionStep, Plan, Step
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.reading import NotForUs, read_plan
@@ -22,26 +25,24 @@ from run_model_tools.kernels.relay.rewriting import Rewritten
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.verifying import agreement
 
-# How much of its own a channel's scale is (calibration.Observed.quantization): halves what
-# activations and what weights lose.
-_CHANNEL_SHARE = 0.5
-# Of the views to be judged on, those by which each layer's part is measured.
-_MEASURED_VIEWS = 24
-# How often layers are chosen anew, for half of the disagreement, where it was more than estimated.
-_ROUNDS = 6
-# With less of its work in bytes, a network gains nothing by them.
-_LEAST_WORK = 0.1
+# Pictures are judged by ranges that were taken from those of the other folds.
+_FOLDS = 3
+# What measuring each layer's part may cost, in multiply-adds, and of how many views of each fold it
+# is measured at least: a network runs once for each layer and view.
+_MEASURING, _MEASURED_VIEWS = 8e11, 7
 
 
 @dataclass(frozen=True)
 class Request:
     """What a network of 8 bits is made by."""
 
-    pictures: dict[str, np.ndarray]
-    """Of each of the network's inputs, views (one more axis in front) to take ranges from."""
-    judged: dict[str, np.ndarray]
-    """Views to compare it on."""
+    views: dict[str, np.ndarray]
+    """Of each of the network's inputs, views (one more axis in front) of pictures."""
+    pictures: np.ndarray
+    """(views,): the number of each view's picture."""
     demand: Demand
+    least: float
+    """The agreement that will do where more would cost much time (search.py)."""
     host: Host
     kept: tuple[int, ...] | None = None
     """The layers to keep float32, if that is known: their places in the plan."""
@@ -52,19 +53,29 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     isa, plan = read_plan(mod, target, expressions=False)
     if plan.has_batches():
         raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
-    views = _one_by_one(request.pictures)
+    views = _one_by_one(request.views)
     request.host.tell("ranges of activations")
     floats = calibration.FloatPlan(plan, isa, request.host)
-    seen, moments = calibration.observe(floats, views)
-    known = quantize.Quantizations(
-        {tensor: one.quantization(_CHANNEL_SHARE) for tensor, one in seen.items()},
-        _of_pictures(plan, views), moments)
+    seen = calibration.observe(floats, views)
+    clamps = {step.output: step.convolution.high for step in plan.steps
+              if isinstance(step, ConvolutionStep)}
+    choices = {tensor: one.choose(readers(plan, tensor), clamps.get(tensor, math.inf))
+               for tensor, one in seen.tensors.items()}
+
+    def known(places: np.ndarray) -> quantize.Quantizations:
+        return quantize.Quantizations(
+            {tensor: one.quantization(choices[tensor], places)
+             for tensor, one in seen.tensors.items()},
+            _of_pictures(plan, [views[place] for place in places]), seen.moments)
+    everything = known(np.arange(len(views)))
     found: dict[str, object] = {}
     if request.kept is None:
-        kept, found = _choose(plan, isa, known, floats, request)
+        folds = [Fold(known(np.setdiff1d(np.arange(len(views)), places)), places)
+                 for places in _folds(request.pictures)]
+        kept, found = _choose(plan, isa, folds, floats, views, seen.outputs, request)
     else:
         kept = {plan.steps[at] for at in request.kept}
-    quantized, counts = quantize.quantize(plan, isa, known, kept)
+    quantized, counts = quantize.quantize(plan, isa, everything, kept)
     if not counts["int8_layers"]:
         raise NotForUs("no layer of the network has a kernel of 8 bits")
     module, layers = write_module(quantized, isa)
@@ -74,82 +85,107 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, request: Request) -> R
     return Rewritten(module, layers, report)
 
 
-def _choose(plan: Plan, isa: Isa, known: quantize.Quantizations, floats: calibration.FloatPlan,
+@dataclass(frozen=True)
+class Fold:
+    """Some of the pictures, and what all others say of how bytes should stand for activations."""
+
+    known: quantize.Quantizations
+    places: np.ndarray
+    """Of the views of its pictures."""
+
+
+def _folds(pictures: np.ndarray) -> list[np.ndarray]:
+    """The places of each fold's views.  Of a single picture, each fold has some of the views."""
+    numbers = pictures if len(set(pictures)) > 1 else np.arange(len(pictures))
+    folds = [np.flatnonzero(numbers % _FOLDS == fold) for fold in range(_FOLDS)]
+    return [places for places in folds if len(places)]
+
+
+def _choose(plan: Plan, isa: Isa, folds: list[Fold], floats: calibration.FloatPlan,
+            views: list[dict[str, np.ndarray]], wanted: list[list[np.ndarray]],
             request: Request) -> tuple[set[Step], dict[str, object]]:
     """The layers to keep float32, and what to say of them."""
-    views = _one_by_one(request.judged)
-    some = views[::max(1, len(views) // _MEASURED_VIEWS)][:_MEASURED_VIEWS]
-    found = sensitivity.measure(floats, plan, isa, known, request.host, some)
-    chooser = Chooser(found)
-    wanted = []
-    for view in views:
-        floats.run(view)
-        wanted.append(floats.outputs())
-    asked = request.demand
-    tries: list[str] = []
-    for _ in range(_ROUNDS):
-        kept = chooser.choose(asked)
-        if chooser.costs[list(set(range(len(found.steps))) - kept)].sum() < (
-                _LEAST_WORK * chooser.costs.sum()):
-            break
-        steps = {found.steps[k] for k in kept}
-        request.host.tell(f"{len(kept)} of {len(found.steps)} layers in float32")
-        measured = _measure(quantize.quantize(plan, isa, known, steps)[0], isa, views, wanted,
-                            request)
-        if _meets(measured, request.demand, len(views)):
-            without = chooser.expected(set())
-            measured["all_in_8_bits"] = {"top1_agreement": without.agreement,
-                                         "relative_error": without.error}
-            return steps, {"agreement": measured, "kept_float32": _describe(plan, chooser, kept)}
-        tries.append(f"{len(kept)} of {len(found.steps)} layers in float32: off by "
-                     f"{measured['relative_error']:.2g}"
-                     + (f", another class in {measured['other_class']} of {len(views)} views, "
-                       f"{measured['expected_agreement']:.1%} expected the same"
-                        if "other_class" in measured else ""))
-        asked = Demand(1 - (1 - asked.agreement) / 2, asked.error / 1.5)
-    raise NotForUs(
-        f"in 8 bits it would not name the same best class as in float32 for "
-        f"{request.demand.agreement:.1%} of the views of the calibration pictures, or differ by "
-        f"more than {request.demand.error:g} of its outputs' root mean square, unless nearly all "
-        f"layers stay float32 (tried: {'; '.join(tries) or 'nothing less'}): leave it in float32, "
+    most = max(_MEASURED_VIEWS, int(_MEASURING / _cost_of_measuring(plan) / len(folds)))
+    found = sensitivity.measure(floats, isa, request.host, [
+        (fold.known, [views[place] for place in _spread(fold.places, most)]) for fold in folds])
+    # Margins do not depend on the layers, so they can be those of all views.
+    margins = [agreement.margins(np.stack([agreement.scores_of(each[i]) for each in wanted]))
+               if scores else None for i, scores in enumerate(found.scores)]
+    chooser = Chooser(found, margins)
+    tries: list[Try] = []
+
+    def attempt(asked: Demand, kept: set[int]) -> Try:
+        measured = next((one.measured for one in tries if one.kept == kept), None)
+        if measured is None:
+            request.host.tell(f"{len(kept)} of {len(found.steps)} layers in float32")
+            measured = _measure(plan, isa, folds, {found.steps[k] for k in kept}, views, wanted,
+                                request)
+        tries.append(Try(kept, asked, measured))
+        return tries[-1]
+    best = best_try(chooser, request.demand, request.least, attempt)
+    if best is None:
+        raise NotForUs(_refusal(Demand(request.least, request.demand.error), tries,
+                                len(found.steps), len(views)))
+    without = chooser.expected(set())
+    best.measured["all_in_8_bits"] = {"expected_agreement": without.agreement,
+                                      "relative_error": without.error}
+    return {found.steps[k] for k in best.kept}, {
+        "agreement": best.measured, "kept_float32": _describe(plan, chooser, best.kept)}
+
+
+def _refusal(demand: Demand, tries: list[Try], layers: int, views: int) -> str:
+    said = [f"{len(one.kept)} of {layers} layers in float32: off by {one.have.error:.2g}"
+            + (f", another class in {one.measured['other_class']} of {views} views, "
+               f"{one.have.agreement:.1%} expected the same"
+               if "other_class" in one.measured else "") for one in tries]
+    return (
+        f"in 8 bits it would not be expected to name the same best class as in float32 for "
+        f"{demand.agreement:.1%} of pictures like those for calibration, or differ by "
+        f"more than {demand.error:g} of its outputs' root mean square, unless nearly all "
+        f"layers stay float32 (tried: {'; '.join(said) or 'nothing less'}): leave it in float32, "
         "calibrate with more pictures and better ones, or ask for less (--agreement, --tolerance)")
 
 
-def _measure(quantized: Plan, isa: Isa, views: list[dict[str, np.ndarray]],
-             wanted: list[list[np.ndarray]], request: Request) -> dict[str, Any]:
-    """How the network of 8 bits answers, run on this machine."""
-    executor = request.host.executor(quantized, isa)
-    made = []
-    for view in views:
-        executor.set_input(**view)
-        executor.run()
-        made.append([executor.get_output(i).numpy() for i in range(len(wanted[0]))])
+def _cost_of_measuring(plan: Plan) -> float:
+    """Of one view, in multiply-adds."""
+    steps = [step for step in plan.steps if isinstance(step, ConvolutionStep)]
+    return len(steps) * float(sum(step.convolution.multiply_adds for step in steps)) + 1
+
+
+def _spread(places: np.ndarray, most: int) -> np.ndarray:
+    """Some of them."""
+    return places[np.linspace(0, len(places) - 1, min(most, len(places))).astype(int)]
+
+
+def _measure(plan: Plan, isa: Isa, folds: list[Fold], kept: set[Step],
+             views: list[dict[str, np.ndarray]], wanted: list[list[np.ndarray]],
+             request: Request) -> dict[str, Any]:
+    """How the network of 8 bits answers, run on this machine, each view by what the other folds'
+    pictures say."""
+    made: list[list[np.ndarray]] = [[] for _ in views]
+    for fold in folds:
+        executor = request.host.executor(quantize.quantize(plan, isa, fold.known, kept)[0], isa)
+        for place in fold.places:
+            executor.set_input(**views[place])
+            executor.run()
+            made[place] = [executor.get_output(i).numpy() for i in range(len(wanted[0]))]
     different, expected, error = None, 1.0, 0.0
     for index, one in enumerate(wanted[0]):
         want, have = (np.stack([each[index] for each in of]) for of in (wanted, made))
         error = max(error, agreement.relative_error(want, have))
         if agreement.are_scores(one):
-            different = max(different or 0, agreement.disagreements(want, have))
             scores, others = (np.stack([agreement.scores_of(one) for one in of])
                               for of in (want, have))
-            expected = min(expected, agreement.expected_agreement(scores, others - scores))
-    result: dict[str, Any] = {"views": len(views), "asked_error": request.demand.error,
-                              "relative_error": error}
+            different = max(different or 0, agreement.disagreements(scores, others))
+            expected = min(expected, agreement.expected_agreement(
+                agreement.margins(scores), agreement.gains(scores, others - scores)))
+    result: dict[str, Any] = {"views": len(views), "folds": len(folds),
+                              "asked_error": request.demand.error, "relative_error": error}
     if different is not None:
-        result |= {"asked": request.demand.agreement, "top1_agreement": 1 - different / len(views),
+        result |= {"asked": request.demand.agreement, "least": request.least,
                    "expected_agreement": expected,
-                   "other_class": different}
+                   "top1_agreement": 1 - different / len(views), "other_class": different}
     return result
-
-
-def _meets(measured: dict[str, Any], demand: Demand, views: int) -> bool:
-    """In the views themselves, or where these are not many enough to tell, in all cases."""
-    if measured["relative_error"] > demand.error:
-        return False
-    others = measured.get("other_class", 0)
-    return others <= max(int(demand.agreement < 1), int((1 - demand.agreement) * views + 1e-9)) or (
-        measured["expected_agreement"] >= demand.agreement
-        and others <= agreement.most_disagreements(demand.agreement, views))
 
 
 def _describe(plan: Plan, chooser: Chooser, kept: set[int]) -> list[dict[str, object]]:

@@ -12,6 +12,9 @@ means and covariances of a layer's inputs (`Moments`, seen while calibrating) fo
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
@@ -20,6 +23,8 @@ from run_model_tools.kernels.convolution import Convolution
 _ROWS = 4096
 # Columns that are weighed against each other; beyond it, channels are taken in parts.
 _MOST_COLUMNS = 1152
+# Rows that are multiplied together: products are larger than what is added to them.
+_ADDED = 512
 # Added to all variances, as a part of their mean: little is known of them by few rows.
 _DAMPING, _DAMPING_OF_FEW = 0.01, 0.1
 # Columns of which the errors are carried on together.
@@ -39,19 +44,29 @@ class Moments:
         self.sums = np.zeros((conv.groups, depth * taps))
         self.products = [np.zeros((conv.groups, len(p), len(p))) for p in self.parts]
         self._random = np.random.default_rng(11)
+        self._pending: list[np.ndarray] = []
         self._rounded: dict[bytes, np.ndarray] = {}
+        self._factors: dict[tuple[int, range], Factor] | None = None
 
     def add(self, inputs: list[np.ndarray]) -> None:
         """One picture's input tensors, without the residual."""
-        patches = self._patches(inputs)
+        self._pending.append(self._patches(inputs))
+        if sum(patches.shape[1] for patches in self._pending) >= _ADDED:
+            self._add_pending()
+
+    def _add_pending(self) -> None:
+        if not self._pending:
+            return
+        patches = np.concatenate(self._pending, 1)
+        self._pending = []
         self.count += patches.shape[1]
-        self.sums += patches.sum(1)
+        self.sums += patches.sum(1, dtype=np.float64)
         for part, total in zip(self.parts, self.products):
             these = patches[:, :, part.start:part.stop]
             total += these.transpose(0, 2, 1) @ these
 
     def _patches(self, inputs: list[np.ndarray]) -> np.ndarray:
-        """float64 (groups, rows, columns): what some of the outputs are sums of."""
+        """float32 (groups, rows, columns): what some of the outputs are sums of."""
         conv = self.conv
         channels = _channels(conv, inputs)
         top, left, bottom, right = conv.padding
@@ -67,36 +82,55 @@ class Moments:
             at = self._random.choice(len(at), self.rows, replace=False)
         taken = views[:, at // width, at % width].reshape(
             conv.groups, len(channels) // conv.groups, len(at), -1)
-        return taken.transpose(0, 2, 1, 3).reshape(conv.groups, len(at), -1).astype(np.float64)
+        return taken.transpose(0, 2, 1, 3).reshape(conv.groups, len(at), -1).astype(np.float32)
 
     def means(self, scales: np.ndarray) -> np.ndarray:
         """(groups, columns) of the inputs in steps of `scales`, one for each input channel."""
+        self._add_pending()
         return self.sums / max(self.count, 1) / self._of_columns(scales)
 
     def rounded(self, weight: np.ndarray, scales: np.ndarray, largest: int) -> np.ndarray:
         """int8 of weights in steps, of the shape of the convolution's, that take inputs in steps
         of `scales`."""
-        key = weight.tobytes() + scales.tobytes()
+        key = hashlib.blake2b(weight.tobytes() + scales.tobytes()).digest()
         if key not in self._rounded:
-            self._rounded = {key: self._round(weight, scales, largest)}
+            self._rounded[key] = self._round(weight, scales, largest)
         return self._rounded[key]
 
     def _round(self, weight: np.ndarray, scales: np.ndarray, largest: int) -> np.ndarray:
         groups = self.conv.groups
         rows = weight.reshape(groups, len(weight) // groups, -1)
         result = np.clip(np.rint(rows), -largest, largest)
-        steps, means = self._of_columns(scales), self.means(scales)
+        steps = self._of_columns(scales)
+        if self._factors is None:
+            self._factors = self._factorised()
+        for (group, part), factor in self._factors.items():
+            at = slice(part.start, part.stop)
+            result[group, :, at] = carried(rows[group, :, at], factor.times(steps[group, at]),
+                                           largest)
+        return result.reshape(weight.shape).astype(np.int8)
+
+    def _factorised(self) -> dict[tuple[int, range], Factor]:
+        """Of the inputs themselves, by group and part."""
+        self._add_pending()
+        found = {}
+        means = self.sums / max(self.count, 1)
         for part, total in zip(self.parts, self.products):
             if self.count < len(part):
                 continue  # Most directions have not been seen.
-            at = slice(part.start, part.stop)
-            for group in range(groups):
-                here, mean = steps[group, at], means[group, at]
-                covariance = total[group] / self.count / np.outer(here, here)
-                covariance -= np.outer(mean, mean)
-                result[group, :, at] = carried(rows[group, :, at], covariance, largest,
-                                               _DAMPING_OF_FEW * len(part) / self.count)
-        return result.reshape(weight.shape).astype(np.int8)
+            for group in range(self.conv.groups):
+                covariance = total[group] / self.count
+                if not covariance.any():
+                    continue
+                # Steps as they usually are (ranges.py): half as far apart as the channels' sizes.
+                steps = np.maximum(np.diag(covariance), 1e-12 * covariance.max()) ** 0.25
+                mean = means[group, part.start:part.stop]
+                covariance = (covariance - np.outer(mean, mean)) / np.outer(steps, steps)
+                factor = factorised(covariance, _DAMPING_OF_FEW * len(part) / self.count)
+                if factor is not None:
+                    found[group, part] = factor.times(1 / steps)
+        self.products = []
+        return found
 
     def _of_columns(self, scales: np.ndarray) -> np.ndarray:
         taps = int(np.prod(self.conv.kernel))
@@ -114,28 +148,46 @@ def _channels(conv: Convolution, inputs: list[np.ndarray]) -> np.ndarray:
         for piece in conv.input_lanes])
 
 
-def carried(rows: np.ndarray, covariance: np.ndarray, largest: int,
-            damping: float = 0.0) -> np.ndarray:
-    """Whole numbers for each of `rows` (output channels, columns), each column's error carried on
-    to those after it."""
+@dataclass(frozen=True)
+class Factor:
+    """How much rounding a column is carried on to those after it."""
+
+    order: np.ndarray
+    """What varies most is rounded first, while much is left to make up for it."""
+    upper: np.ndarray
+    """float32, the Cholesky factor of the inverse covariance in this order."""
+
+    def times(self, steps: np.ndarray) -> Factor:
+        """That of columns in such steps."""
+        return Factor(self.order, self.upper * steps[self.order].astype(np.float32))
+
+
+def factorised(covariance: np.ndarray, damping: float = 0.0) -> Factor | None:
+    """None where nothing varies."""
     variances = np.diag(covariance)
     mean = float(variances.mean())
     if not mean > 0:
-        return np.clip(np.rint(rows), -largest, largest)
+        return None
     damped = covariance + np.eye(len(covariance)) * mean * max(_DAMPING, damping)
-    # What varies most is rounded first, while much is left to make up for it.
     order = np.argsort(-variances, kind="stable")
     upper = np.linalg.cholesky(np.linalg.inv(damped[np.ix_(order, order)])).T
-    left = rows[:, order].astype(np.float64)
+    return Factor(order, upper.astype(np.float32))
+
+
+def carried(rows: np.ndarray, factor: Factor, largest: int) -> np.ndarray:
+    """Whole numbers for each of `rows` (output channels, columns), each column's error carried on
+    to those after it."""
+    upper = factor.upper
+    left = np.ascontiguousarray(rows.T[factor.order], np.float32)
     result = np.empty_like(left)
-    for start in range(0, left.shape[1], _PANEL):
-        end = min(start + _PANEL, left.shape[1])
-        errors = np.empty((len(left), end - start))
+    for start in range(0, len(left), _PANEL):
+        end = min(start + _PANEL, len(left))
+        errors = np.empty((end - start, left.shape[1]), np.float32)
         for i in range(start, end):
-            result[:, i] = np.clip(np.rint(left[:, i]), -largest, largest)
-            errors[:, i - start] = (left[:, i] - result[:, i]) / upper[i, i]
-            left[:, i + 1:end] -= np.outer(errors[:, i - start], upper[i, i + 1:end])
-        left[:, end:] -= errors @ upper[start:end, end:]
+            result[i] = np.clip(np.rint(left[i]), -largest, largest)
+            errors[i - start] = (left[i] - result[i]) / upper[i, i]
+            left[i + 1:end] -= np.outer(upper[i, i + 1:end], errors[i - start])
+        left[end:] -= upper[start:end, end:].T @ errors
     found = np.empty_like(result)
-    found[:, order] = result
-    return found
+    found[factor.order] = result
+    return found.T
