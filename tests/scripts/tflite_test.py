@@ -167,9 +167,36 @@ def of_any_batch() -> TfliteNetwork:
     return n
 
 
+def slopes_by_channel(shape: tuple[int, ...], channels: int) -> TfliteNetwork:
+    """PReLU after convolutions and after their sum, before a pooling."""
+    n = TfliteNetwork(8)
+    x = n.tensor((1, 12, 12, channels), name="x")
+    n.inputs = [x]
+
+    def activated(y: int) -> int:
+        slopes = n.random.uniform(-0.5, 0.5, shape).astype(np.float32)
+        return n.add("PRELU", [y, n.constant(slopes)], [n.like(y, n.tensors[y]["shape"])])
+
+    first = activated(n.conv(x, channels))
+    n.outputs = [n.pool(activated(n.binary("ADD", first, n.conv(first, channels))),
+                        "MAX_POOL_2D", 2, 2)]
+    return n
+
+
+@pytest.mark.full
+def test_activations_stay_in_the_layout_of_convolutions(tmp_path):
+    answer = compile_many({"slopes": slopes_by_channel((1, 1, 16), 16)}, tmp_path)["slopes"]
+    assert set(answer["kernels"]["left_to_tvm"]) == {"layout_transform"}
+    assert answer["kernels"]["layout_changes"] == 1
+
+
 @pytest.mark.full
 def test_small_networks_give_what_litert_gives(tmp_path):
-    networks = {"of_any_batch": of_any_batch(), "without_names": without_names(),
+    networks = {"slopes": slopes_by_channel((1, 1, 16), 16),
+                "one_slope": slopes_by_channel((1,), 6),
+                "one_channel": slopes_by_channel((1, 1, 1), 1),
+                "slope_of_each": slopes_by_channel((12, 12, 3), 3),
+                "of_any_batch": of_any_batch(), "without_names": without_names(),
                 "half_weights": half_weights(), "signed": byte_network(),
                 "unsigned": byte_network("uint8")}
     answers = compile_many(networks, tmp_path)

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm import Refusal, tflite_layout
 from run_model_tools.tflite.file import Malformed, read_file
 from run_model_tools.tflite.model import input_names
 from run_model_tools.tflite.standard_operators import TRANSPOSED, transposed_options
@@ -36,19 +36,7 @@ def read_tflite(tvm, path, shapes):
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise Refusal("model", lines[-1]) from error
-    mod = tvm.IRModule.from_expr(relay.Function(inputs, _grouped(relay, body)))
-    mod = relay.transform.InferType()(mod)
-    with tvm.transform.PassContext(opt_level=3):
-        return tvm.transform.Sequential([
-            relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType(),
-            relay.transform.FoldConstant()])(mod)
-
-
-# What the kernels and TVM's schedules are made for.
-_CHANNELS_FIRST = {
-    "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
-    "nn.max_pool2d": ["NCHW"], "nn.avg_pool2d": ["NCHW"], "nn.global_avg_pool2d": ["NCHW"],
-    "image.resize2d": ["NCHW"]}
+    return tflite_layout.channels_first(tvm, relay.Function(inputs, body))
 
 
 def _convert(relay, file, shapes):
@@ -84,32 +72,6 @@ def _with_weights(relay, body, table):
     weights = {name: relay.const(np.array(value)) for name, value in table.params.items()}
     return relay.bind(body, {var: weights[var.name_hint] for var in relay.analysis.free_vars(body)
                              if var.name_hint in weights})
-
-
-def _grouped(relay, body):
-    """Depthwise convolutions with their weights as those of any convolution in groups.
-
-    ConvertLayout takes the importer's (height, width, channel, multiplier) for what it is only
-    where the multiplier is 1.
-    """
-    from tvm.relay import ExprMutator
-
-    class Mutator(ExprMutator):
-        def visit_call(self, call):
-            call = super().visit_call(call)
-            if str(getattr(call.op, "name", "")) != "nn.conv2d" or (
-                    str(call.attrs.kernel_layout) != "HWOI"):
-                return call
-            attrs = {key: call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 -- no dict
-            channels = int(attrs["channels"])
-            size = [int(d) for d in attrs["kernel_size"]]
-            return relay.nn.conv2d(
-                call.args[0], relay.reshape(call.args[1], (*size, 1, channels)),
-                strides=attrs["strides"], padding=attrs["padding"], dilation=attrs["dilation"],
-                groups=int(attrs["groups"]), channels=channels, kernel_size=size,
-                data_layout="NHWC", kernel_layout="HWIO")
-
-    return Mutator().visit(body)
 
 
 def _is_whole(tensor):
@@ -193,6 +155,7 @@ def _converter_class(relay, frontend):
         def __init__(self, file, names, table):
             super().__init__(file.model, file.model.Subgraphs(0), table)
             self.file, self.names = file, names
+            self.convert_map["PRELU"] = self.convert_prelu
             self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
             self.quantize_exprs = {}
 
@@ -281,6 +244,15 @@ def _converter_class(relay, frontend):
             # -1 stands for no number that is more than the least that there is.
             place = super()._convert_arg_min_max(relay_op, op)
             return relay.maximum(place, relay.const(0, "int32"))
+
+        def convert_prelu(self, op):
+            data, slopes = self.get_input_tensors(op)
+            shape = [int(d) for d in self.file.tensors[data.tensor_idx].shape]
+            if self.file.tensors[slopes.tensor_idx].constant is None:
+                return super().convert_prelu(op)
+            made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
+                                       self.get_tensor_value(slopes))
+            return super().convert_prelu(op) if made is None else made
 
         def convert_transposed_with_bias(self, op):
             data, weight, bias = self.get_input_tensors(op)
