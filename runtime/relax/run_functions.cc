@@ -1,14 +1,18 @@
 // The functions that TVM registers in Python for operators whose result's shape depends on values.
 #include <algorithm>
+#include <compare>
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <run_model/dtype.h>
 #include "base/text.h"
 #include "runtime/relax/builtins.h"
+#include "runtime/relax/sort_keys.h"
 
 namespace run_model {
 namespace {
@@ -67,24 +71,83 @@ void nonzero(RelaxCall& call) {
       indices);
 }
 
-// The distinct elements of a tensor: where each is first, how often it is there, and which of them
-// each element is.
-struct Distinct {
-  std::vector<std::int64_t> first;
-  std::vector<std::int64_t> counts;
-  std::vector<std::int64_t> inverse;
+// A tensor as the rows that are told apart along an axis: row i is the i-th slice, the elements of
+// which lie in `outer` runs of `inner`. Without an axis, each element is a row.
+struct Rows {
+  std::int64_t outer = 1;
+  std::int64_t count = 1;
+  std::int64_t inner = 1;
+
+  Rows(std::span<const std::int64_t> shape, std::optional<std::size_t> axis) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      std::int64_t& part = !axis || i == *axis ? count : i < *axis ? outer : inner;
+      part *= shape[i];
+    }
+  }
+
+  std::int64_t start(std::int64_t run, std::int64_t row, std::int64_t rows) const {
+    return (run * rows + row) * inner;
+  }
 };
 
-template <typename T>
-Distinct distinct_elements(const T* values, std::int64_t count, bool sorted) {
+// The distinct rows of a tensor: where each is first, how often it is there, and which of them each
+// row is.
+struct Distinct {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> inverse;
+  std::vector<std::int64_t> counts;
+};
+
+// NumPy's order: by the elements one after the other, NaN last. It takes one NaN for the other
+// where elements are told apart, but not in rows.
+class RowOrder {
+ public:
+  RowOrder(const Tensor& tensor, const Rows& rows, bool by_rows)
+      : rows_(rows), has_nan_(static_cast<std::size_t>(rows.count)) {
+    SortKeys keys(tensor);
+    if (by_rows) find_nan(keys);
+    integers_ = std::move(keys).integers();
+  }
+
+  std::strong_ordering compare(std::int64_t a, std::int64_t b) const {
+    for (std::int64_t run = 0; run < rows_.outer; ++run) {
+      const std::int64_t* left = integers_.data() + rows_.start(run, a, rows_.count);
+      const std::int64_t* right = integers_.data() + rows_.start(run, b, rows_.count);
+      const std::strong_ordering order = std::lexicographical_compare_three_way(
+          left, left + rows_.inner, right, right + rows_.inner);
+      if (order != 0) return order;
+    }
+    return std::strong_ordering::equal;
+  }
+
+  bool same(std::int64_t a, std::int64_t b) const {
+    return compare(a, b) == 0 && !has_nan_[static_cast<std::size_t>(a)];
+  }
+
+ private:
+  void find_nan(const SortKeys& keys) {
+    for (std::int64_t row = 0; row < rows_.count; ++row) {
+      for (std::int64_t i = 0; i < rows_.outer * rows_.inner; ++i) {
+        const std::int64_t at = rows_.start(i / rows_.inner, row, rows_.count) + i % rows_.inner;
+        if (keys.is_nan(at)) has_nan_[static_cast<std::size_t>(row)] = true;
+      }
+    }
+  }
+
+  Rows rows_;
+  std::vector<bool> has_nan_;
+  std::vector<std::int64_t> integers_;
+};
+
+Distinct distinct_rows(const RowOrder& rows, std::int64_t count) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return values[a] < values[b]; });
+                   [&](std::int64_t a, std::int64_t b) { return rows.compare(a, b) < 0; });
   Distinct distinct;
   distinct.inverse.resize(order.size());
   for (const std::int64_t i : order) {
-    if (distinct.first.empty() || values[distinct.first.back()] != values[i]) {
+    if (distinct.first.empty() || !rows.same(distinct.first.back(), i)) {
       distinct.first.push_back(i);
       distinct.counts.push_back(0);
     }
@@ -92,63 +155,59 @@ Distinct distinct_elements(const T* values, std::int64_t count, bool sorted) {
     distinct.inverse[static_cast<std::size_t>(i)] =
         static_cast<std::int64_t>(distinct.first.size()) - 1;
   }
-  if (!sorted) {  // by where they are first
-    std::vector<std::int64_t> by_place(distinct.first.size());
-    std::iota(by_place.begin(), by_place.end(), std::int64_t{0});
-    std::sort(by_place.begin(), by_place.end(), [&](std::int64_t a, std::int64_t b) {
-      return distinct.first[static_cast<std::size_t>(a)] <
-             distinct.first[static_cast<std::size_t>(b)];
-    });
-    Distinct placed = distinct;
-    std::vector<std::int64_t> rank(by_place.size());
-    for (std::size_t k = 0; k < by_place.size(); ++k) {
-      const auto from = static_cast<std::size_t>(by_place[k]);
-      placed.first[k] = distinct.first[from];
-      placed.counts[k] = distinct.counts[from];
-      rank[from] = static_cast<std::int64_t>(k);
-    }
-    for (std::int64_t& which : placed.inverse) which = rank[static_cast<std::size_t>(which)];
-    return placed;
-  }
   return distinct;
 }
 
-Distinct distinct_of(const RelaxCall& call, const FfiTensorObject& tensor, const void* data,
-                     bool sorted) {
-  const DLDataType dtype = tensor.tensor.dtype;
-  const std::int64_t count = element_count(tensor.shape());
-  const auto with = [&]<typename T>(T) {
-    return distinct_elements(static_cast<const T*>(data), count, sorted);
-  };
-  if (same_dtype(dtype, {kDLFloat, 32, 1})) return with(float{});
-  if (same_dtype(dtype, {kDLFloat, 64, 1})) return with(double{});
-  if (same_dtype(dtype, {kDLInt, 64, 1})) return with(std::int64_t{});
-  if (same_dtype(dtype, {kDLInt, 32, 1})) return with(std::int32_t{});
-  if (same_dtype(dtype, {kDLInt, 8, 1})) return with(std::int8_t{});
-  if (same_dtype(dtype, {kDLUInt, 8, 1})) return with(std::uint8_t{});
-  throw Error(ErrorKind::kIncompatible, in_quotes(call.name) + " is given a tensor of " +
-                                            dtype_name(dtype) +
-                                            ", which run_model does not tell apart");
+// The same by where they are first.
+Distinct by_place(const Distinct& sorted) {
+  Distinct placed;
+  std::vector<std::int64_t> rank(sorted.first.size());
+  for (std::size_t i = 0; i < sorted.inverse.size(); ++i) {
+    const auto which = static_cast<std::size_t>(sorted.inverse[i]);
+    if (static_cast<std::size_t>(sorted.first[which]) == i) {
+      rank[which] = static_cast<std::int64_t>(placed.first.size());
+      placed.first.push_back(sorted.first[which]);
+      placed.counts.push_back(sorted.counts[which]);
+    }
+    placed.inverse.push_back(rank[which]);
+  }
+  return placed;
 }
 
-// (tensor, sorted, with indices, with inverse, with counts[, axis]): the distinct elements, or a
-// tuple with what else is wanted.
+// (tensor, sorted, with indices, with inverse, with counts[, axis]): the distinct elements, or
+// slices along the axis, or a tuple with what else is wanted.
 void unique(RelaxCall& call) {
   const FfiTensorObject& tensor = call.tensor(0);
-  const void* data = call.values(0);
+  const auto* data = static_cast<const char*>(call.values(0));
+  std::vector<std::int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+  std::optional<std::size_t> axis;
   if (call.args.size() > 5 && call.at(5).type != kFfiNone) {
-    throw Error(ErrorKind::kIncompatible,
-                in_quotes(call.name) + " along an axis is not supported by run_model");
+    const auto ndim = static_cast<std::int64_t>(shape.size());
+    const std::int64_t wanted = call.integer(5);
+    if (wanted < -ndim || wanted >= ndim) {
+      call.fail("there is no axis " + std::to_string(wanted) + " in " + shape_name(shape));
+    }
+    axis = static_cast<std::size_t>(wanted < 0 ? wanted + ndim : wanted);
   }
-  const Distinct distinct = distinct_of(call, tensor, data, call.integer(1) != 0);
+  const Rows rows(shape, axis);
+  const Tensor view = Tensor::view(const_cast<char*>(data), shape, tensor.tensor.dtype, nullptr);
+  Distinct distinct = distinct_rows(RowOrder(view, rows, axis.has_value()), rows.count);
+  if (call.integer(1) == 0) distinct = by_place(distinct);
+
   const auto number = static_cast<std::int64_t>(distinct.first.size());
+  if (!axis) shape.assign(1, 0);
+  shape[axis.value_or(0)] = number;
+  FfiValue values = call.machine.allocate_tensor(shape, tensor.tensor.dtype);
   const std::size_t bytes = dtype_bytes(tensor.tensor.dtype);
-  FfiValue values = call.machine.allocate_tensor(std::span(&number, 1), tensor.tensor.dtype);
-  for (std::size_t k = 0; k < distinct.first.size(); ++k) {
-    std::memcpy(
-        static_cast<char*>(as_tensor(values)->data()) + k * bytes,
-        static_cast<const char*>(data) + static_cast<std::size_t>(distinct.first[k]) * bytes,
-        bytes);
+  const std::size_t run_bytes = static_cast<std::size_t>(rows.inner) * bytes;
+  for (std::int64_t run = 0; run < rows.outer; ++run) {
+    for (std::int64_t k = 0; k < number; ++k) {
+      const std::int64_t from = distinct.first[static_cast<std::size_t>(k)];
+      std::memcpy(static_cast<char*>(as_tensor(values)->data()) +
+                      static_cast<std::size_t>(rows.start(run, k, number)) * bytes,
+                  data + static_cast<std::size_t>(rows.start(run, from, rows.count)) * bytes,
+                  run_bytes);
+    }
   }
   std::vector<FfiValue> all{values};
   const std::vector<std::int64_t>* further[] = {&distinct.first, &distinct.inverse,

@@ -1,19 +1,20 @@
 #include "runtime/relax/runtime_functions.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <iterator>
-#include <numeric>
+#include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <run_model/dtype.h>
 #include <run_model/error.h>
+#include <run_model/tensor.h>
 #include "base/text.h"
 #include "runtime/call_context.h"
-#include "runtime/float16.h"
+#include "runtime/relax/sort_keys.h"
 
 namespace run_model {
 namespace {
@@ -90,87 +91,56 @@ struct Lines {
   }
 };
 
-// A half-precision number is compared as the number that it is.
-struct Half {
-  std::uint16_t bits;
-};
+Tensor view_of(const DLTensor& tensor) {
+  const std::span<const std::int64_t> shape = shape_of_tensor(tensor);
+  return Tensor::view(data_of(tensor), {shape.begin(), shape.end()}, tensor.dtype, nullptr);
+}
 
-// The elements of a line as what they are sorted by: all types as one of two, each of which holds
-// them exactly, because sorting is much code. What is to be descending is turned round.
-struct Keys {
-  std::vector<double> reals;
-  std::vector<std::int64_t> integers;
-
-  template <typename T>
-  void add(T value, bool ascending) {
-    if constexpr (std::is_same_v<T, Half>) {
-      add(half_to_float(value.bits), ascending);
-    } else if constexpr (std::is_integral_v<T> && sizeof(T) == sizeof(std::int64_t)) {
-      constexpr std::uint64_t kSign = std::is_signed_v<T> ? 0 : std::uint64_t{1} << 63;
-      const auto key = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) ^ kSign);
-      integers.push_back(ascending ? key : ~key);
-    } else {
-      reals.push_back(ascending ? static_cast<double>(value) : -static_cast<double>(value));
+// Writes one number after the other into a tensor of indices: integers or, as some importers want
+// them, floating-point numbers.
+class IndexWriter {
+ public:
+  IndexWriter(const RuntimeCall& call, const DLTensor& target)
+      : data_(static_cast<char*>(data_of(target))),
+        bytes_(dtype_bytes(target.dtype)),
+        is_real_(target.dtype.code == kDLFloat) {
+    const DLDataType dtype = target.dtype;
+    const bool is_integer = dtype.code == kDLInt || dtype.code == kDLUInt;
+    if (dtype.lanes != 1 || (is_real_ ? bytes_ < sizeof(float) : !is_integer)) {
+      call.fail("indices are not written as " + dtype_name(dtype));
     }
   }
+
+  void write(std::int64_t at, std::int64_t index) const {
+    char* to = data_ + static_cast<std::size_t>(at) * bytes_;
+    if (!is_real_) {
+      std::memcpy(to, &index, bytes_);  // the lowest bytes are the first
+    } else if (bytes_ == sizeof(float)) {
+      store(to, static_cast<float>(index));
+    } else {
+      store(to, static_cast<double>(index));
+    }
+  }
+
+ private:
+  static_assert(std::endian::native == std::endian::little);
+
+  template <typename Real>
+  static void store(char* to, Real number) {
+    std::memcpy(to, &number, sizeof(number));
+  }
+
+  char* data_;
+  std::size_t bytes_;
+  bool is_real_;
 };
 
-template <typename Key>
-void sort_by(const std::vector<Key>& keys, std::vector<std::int64_t>& order) {
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
-  });
-}
-
-// The order in which a line's elements are sorted; equal ones, and NaN among themselves, stay in
-// theirs. TVM's own comparison is the plain one: NaN is less or greater than nothing.
-template <typename T>
-void sort_line(const T* first, std::int64_t stride, std::vector<std::int64_t>& order,
-               bool ascending) {
-  Keys keys;
-  const auto length = static_cast<std::int64_t>(order.size());
-  for (std::int64_t i = 0; i < length; ++i) keys.add(first[i * stride], ascending);
-  if (keys.integers.empty()) {
-    sort_by(keys.reals, order);
-  } else {
-    sort_by(keys.integers, order);
-  }
-}
-
-template <typename Function>
-void for_element_type(const RuntimeCall& call, DLDataType dtype, Function&& function) {
-  const std::size_t bytes = dtype_bytes(dtype);
-  if (dtype.lanes == 1 && dtype.code == kDLFloat) {
-    if (bytes == 8) return function(double{});
-    if (bytes == 4) return function(float{});
-    if (bytes == 2) return function(Half{});
-  }
-  if (dtype.lanes == 1 && dtype.code == kDLInt) {
-    if (bytes == 8) return function(std::int64_t{});
-    if (bytes == 4) return function(std::int32_t{});
-    if (bytes == 2) return function(std::int16_t{});
-    if (bytes == 1) return function(std::int8_t{});
-  }
-  if (dtype.lanes == 1 && (dtype.code == kDLUInt || same_dtype(dtype, kFfiBoolType))) {
-    if (bytes == 8) return function(std::uint64_t{});
-    if (bytes == 4) return function(std::uint32_t{});
-    if (bytes == 2) return function(std::uint16_t{});
-    if (bytes == 1) return function(std::uint8_t{});
-  }
-  call.fail("tensors of " + dtype_name(dtype) + " are not sorted");
-}
-
-// Indices are written as integers or, as some importers want them, as numbers.
-void write_index(const RuntimeCall& call, const DLTensor& target, std::int64_t at,
-                 std::int64_t index) {
-  for_element_type(call, target.dtype, [&]<typename T>(T) {
-    if constexpr (std::is_same_v<T, Half>) {
-      call.fail("indices are no half-precision numbers");
-    } else {
-      static_cast<T*>(data_of(target))[at] = static_cast<T>(index);
-    }
-  });
+void copy_element(const DLTensor& from, std::int64_t source, const DLTensor& to,
+                  std::int64_t target) {
+  const std::size_t bytes = dtype_bytes(from.dtype);
+  std::memcpy(static_cast<char*>(data_of(to)) + static_cast<std::size_t>(target) * bytes,
+              static_cast<const char*>(data_of(from)) + static_cast<std::size_t>(source) * bytes,
+              bytes);
 }
 
 void check_same_form(const RuntimeCall& call, const DLTensor& a, std::int64_t count,
@@ -181,31 +151,38 @@ void check_same_form(const RuntimeCall& call, const DLTensor& a, std::int64_t co
 
 std::int64_t elements_of(const DLTensor& tensor) { return element_count(shape_of_tensor(tensor)); }
 
+// The first `wanted` of each sorted line, and where they were; of these, null is not wanted.
+void write_sorted(const RuntimeCall& call, const Lines& lines, std::int64_t wanted, bool ascending,
+                  const DLTensor* values, const DLTensor* indices) {
+  const DLTensor& input = call.tensor(0);
+  for (const DLTensor* output : {values, indices}) {
+    if (output != nullptr) {
+      check_same_form(call, *output, elements_of(*output), lines.count * wanted);
+    }
+  }
+  if (values != nullptr && !same_dtype(input.dtype, values->dtype)) call.fail("its types differ");
+  std::optional<IndexWriter> writer;
+  if (indices != nullptr) writer.emplace(call, *indices);
+  const SortKeys keys(view_of(input));
+  for (std::int64_t line = 0; line < lines.count; ++line) {
+    const std::int64_t start = lines.start(line, lines.length);
+    const std::vector<std::int64_t> order =
+        keys.order(start, lines.stride, lines.length, ascending);
+    for (std::int64_t i = 0; i < wanted; ++i) {
+      const std::int64_t from = order[static_cast<std::size_t>(i)];
+      const std::int64_t to = lines.start(line, wanted) + i * lines.stride;
+      if (values != nullptr) copy_element(input, start + from * lines.stride, *values, to);
+      if (writer) writer->write(to, from);
+    }
+  }
+}
+
 // (input, output, axis, ascending): the values in order, or where they were.
 void sort_values(const RuntimeCall& call, bool want_indices) {
-  const DLTensor& input = call.tensor(0);
-  const DLTensor& output = call.tensor(1);
-  const Lines lines(call, input, call.integer(2));
-  const bool ascending = call.integer(3) != 0;
-  check_same_form(call, output, elements_of(output), elements_of(input));
-  if (!want_indices && !same_dtype(input.dtype, output.dtype)) call.fail("its types differ");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(lines.length));
-  for_element_type(call, input.dtype, [&]<typename T>(T) {
-    for (std::int64_t line = 0; line < lines.count; ++line) {
-      const std::int64_t start = lines.start(line, lines.length);
-      const T* first = static_cast<const T*>(data_of(input)) + start;
-      sort_line(first, lines.stride, order, ascending);
-      for (std::int64_t i = 0; i < lines.length; ++i) {
-        const std::int64_t from = order[static_cast<std::size_t>(i)];
-        const std::int64_t to = start + i * lines.stride;
-        if (want_indices) {
-          write_index(call, output, to, from);
-        } else {
-          static_cast<T*>(data_of(output))[to] = first[from * lines.stride];
-        }
-      }
-    }
-  });
+  const Lines lines(call, call.tensor(0), call.integer(2));
+  const DLTensor* output = &call.tensor(1);
+  write_sorted(call, lines, lines.length, call.integer(3) != 0, want_indices ? nullptr : output,
+               want_indices ? output : nullptr);
 }
 
 void sort(const RuntimeCall& call) { sort_values(call, false); }
@@ -229,25 +206,7 @@ void topk(const RuntimeCall& call) {
   const Lines lines(call, input, axis);
   std::int64_t k = call.integer(text - 2);
   if (k < 1 || k > lines.length) k = lines.length;
-  const bool ascending = call.integer(text + 1) != 0;
-  for (const DLTensor* output : {values, indices}) {
-    if (output == nullptr) continue;
-    check_same_form(call, *output, elements_of(*output), lines.count * k);
-  }
-  if (values != nullptr && !same_dtype(input.dtype, values->dtype)) call.fail("its types differ");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(lines.length));
-  for_element_type(call, input.dtype, [&]<typename T>(T) {
-    for (std::int64_t line = 0; line < lines.count; ++line) {
-      const T* first = static_cast<const T*>(data_of(input)) + lines.start(line, lines.length);
-      sort_line(first, lines.stride, order, ascending);
-      for (std::int64_t i = 0; i < k; ++i) {
-        const std::int64_t from = order[static_cast<std::size_t>(i)];
-        const std::int64_t to = lines.start(line, k) + i * lines.stride;
-        if (values != nullptr) static_cast<T*>(data_of(*values))[to] = first[from * lines.stride];
-        if (indices != nullptr) write_index(call, *indices, to, from);
-      }
-    }
-  });
+  write_sorted(call, lines, k, call.integer(text + 1) != 0, values, indices);
 }
 
 template <void (*function)(const RuntimeCall&)>

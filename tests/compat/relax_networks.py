@@ -305,6 +305,47 @@ def repeated():
                 modes=("bytecode", "compiled"))
 
 
+@I.ir_module
+class _Distinct:
+    @R.function
+    def main(rows: R.Tensor((5, 2), "int32"), x: R.Tensor((7,), "float32")):
+        kept = R.unique(rows, R.prim_value(0), R.prim_value(1), R.prim_value(1), R.prim_value(1),
+                        R.prim_value(0))
+        values = R.unique(R.add(x, x), R.prim_value(1), R.prim_value(1), R.prim_value(1),
+                          R.prim_value(1))
+        return (kept, values, R.nonzero(x))
+
+
+def distinct():
+    """Results whose shapes depend on values: rows in the order that they came in, sorted numbers
+    and the places of those that are not zero."""
+    rows = np.array([[7, -1], [3, 4], [7, -1], [3, -4], [3, 4]], "int32")
+    x = np.array([3, -0.5, 0, 3, 1e-30, -2, 0], "float32")
+    return Case(_Distinct, {"rows": rows, "x": x}, [True] * 9, modes=("bytecode", "compiled"))
+
+
+_WEIGHTS = np.random.RandomState(4).randint(0, 2**32, (6, 2, 1), dtype="uint32")
+_SHIFTS = np.arange(0, 32, 4, dtype="uint32")
+_SCALES = np.random.RandomState(5).rand(6, 2, 1).astype("float32")
+
+
+@I.ir_module
+class _FourBits:
+    @R.function
+    def main(x: R.Tensor(("rows", 16), "float32")):
+        bits = R.bitwise_and(R.right_shift(R.const(_WEIGHTS, "uint32"),
+                                           R.const(_SHIFTS, "uint32")), R.const(15, "uint32"))
+        centred = R.subtract(R.astype(bits, "float32"), R.const(8, "float32"))
+        weights = R.reshape(R.multiply(centred, R.const(_SCALES, "float32")), (6, 16))
+        return R.matmul(x, R.permute_dims(weights))
+
+
+def four_bits():
+    """A product with weights of 4 bits, eight in a word, that have a scale for each eight."""
+    x = np.random.RandomState(6).randn(3, 16).astype("float32")
+    return Case(_FourBits, {"x": x}, [True], modes=("bytecode", "compiled"))
+
+
 CASES = {make.__name__: make for make in (
     mlp, mlp_dynamic, mlp_params, cnn, transformer, transformer_dynamic, topk, several, branch,
-    branch_else, functions, functions_double, closure, repeated)}
+    branch_else, functions, functions_double, closure, repeated, distinct, four_bits)}

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -197,6 +198,26 @@ TEST(RelaxSessionTest, FunctionsKeepTheirLastArguments) {
   RelaxSession nested(closures(reg(1)));
   EXPECT_TRUE(throws_error([&] { nested.call("main", one); }, ErrorKind::kFormat,
                            "keeps another that keeps arguments"));
+}
+
+// main(x) = the distinct rows of x, sorted, their first places, which row is which, and how often.
+TEST(RelaxSessionTest, TellsRowsApartAsNumPyDoes) {
+  ExecutableBuilder builder;
+  builder.begin("main", {"x"}, 2);
+  builder.call(1, "relax.run.unique", {reg(0), imm(1), imm(1), imm(1), imm(1), imm(-2)});
+  builder.ret(1);
+  RelaxSession calls(std::make_shared<FunctionLibrary>(builder.bytes()));
+  const float nan = std::nanf("");
+  const RelaxValue rows[] = {RelaxValue::of_tensor(rows_of({nan, 1, nan, 1, 0, 2, -0.0F, 2}, 2))};
+  const std::vector<RelaxValue> parts = calls.call("main", rows).items();
+  ASSERT_EQ(parts.size(), 4u);
+  EXPECT_THAT(elements_of(parts[0].tensor()),
+              testing::ElementsAre(0, 2, testing::IsNan(), 1, testing::IsNan(), 1));
+  EXPECT_TRUE(has_elements(parts[1].tensor().elements<std::int64_t>(), {2, 0, 1}));
+  EXPECT_TRUE(has_elements(parts[2].tensor().elements<std::int64_t>(), {1, 2, 0, 0}));
+  EXPECT_TRUE(has_elements(parts[3].tensor().elements<std::int64_t>(), {2, 1, 1}));
+  const RelaxValue none[] = {RelaxValue::of_tensor(Tensor::empty({}, {kDLFloat, 32, 1}))};
+  EXPECT_TRUE(throws_error([&] { calls.call("main", none); }, ErrorKind::kFormat, "no axis -2"));
 }
 
 TEST(RelaxSessionTest, ReadsAnnotationsOfCompiledFunctions) {

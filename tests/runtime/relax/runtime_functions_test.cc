@@ -12,13 +12,16 @@
 namespace run_model {
 namespace {
 
-// Where the sorted elements of a line were.
-template <typename T>
-std::vector<std::int64_t> argsort(std::vector<T> values, DLDataType dtype, bool ascending) {
+constexpr DLDataType kInt64{kDLInt, 64, 1};
+
+// Where the sorted elements of a line were, as `index`; nothing if it cannot be told so.
+template <typename T, typename Index = std::int64_t>
+std::vector<Index> argsort(std::vector<T> values, DLDataType dtype, bool ascending,
+                           DLDataType index = kInt64) {
   std::int64_t size = static_cast<std::int64_t>(values.size());
-  std::vector<std::int64_t> order(values.size());
+  std::vector<Index> order(values.size());
   DLTensor tensors[] = {{values.data(), {kDLCPU, 0}, 1, dtype, &size, nullptr, 0},
-                        {order.data(), {kDLCPU, 0}, 1, {kDLInt, 64, 1}, &size, nullptr, 0}};
+                        {order.data(), {kDLCPU, 0}, 1, index, &size, nullptr, 0}};
   FfiAny arguments[4];
   for (int i = 0; i < 2; ++i) {
     arguments[i].type = kFfiTensorPointer;
@@ -28,7 +31,8 @@ std::vector<std::int64_t> argsort(std::vector<T> values, DLDataType dtype, bool 
   arguments[3].type = kFfiBool;
   arguments[3].integer = ascending ? 1 : 0;
   FfiAny result;
-  EXPECT_EQ(find_runtime_function("tvm.contrib.sort.argsort")(nullptr, arguments, 4, &result), 0);
+  const FfiFunction function = find_runtime_function("tvm.contrib.sort.argsort");
+  if (function(nullptr, arguments, 4, &result) != 0) return {};
   return order;
 }
 
@@ -54,6 +58,19 @@ TEST(RuntimeFunctionsTest, ZerosAreEqualAndInfinitiesTheEnds) {
   EXPECT_TRUE(has_elements(argsort(values, {kDLFloat, 32, 1}, false), {2, 0, 1, 4, 3}));
   const std::vector<double> numbers{std::nan(""), std::nan("")};
   EXPECT_TRUE(has_elements(argsort(numbers, {kDLFloat, 64, 1}, false), {0, 1}));
+}
+
+TEST(RuntimeFunctionsTest, WritesIndicesAsNumbersOfSeveralTypes) {
+  const std::vector<float> values{3, 1, 2};
+  constexpr DLDataType f32{kDLFloat, 32, 1};
+  EXPECT_TRUE(
+      has_elements(argsort<float, std::int32_t>(values, f32, true, {kDLInt, 32, 1}), {1, 2, 0}));
+  EXPECT_TRUE(
+      has_elements(argsort<float, std::uint8_t>(values, f32, true, {kDLUInt, 8, 1}), {1, 2, 0}));
+  EXPECT_TRUE(has_elements(argsort<float, float>(values, f32, true, f32), {1, 2, 0}));
+  EXPECT_TRUE(
+      has_elements(argsort<float, double>(values, f32, true, {kDLFloat, 64, 1}), {1, 2, 0}));
+  EXPECT_TRUE((argsort<float, std::uint16_t>(values, f32, true, {kDLFloat, 16, 1}).empty()));
 }
 
 }  // namespace
