@@ -10,6 +10,10 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def clean_environment() -> dict[str, str]:
@@ -32,14 +36,17 @@ class Subject:
     environment: dict[str, str] = field(default_factory=dict)
     artifact: Path | None = None
 
-    def run(self, artifact: Path, input_name: str, *, runs: int = 0, warm_up: int = 0,
+    def run(self, artifact: Path, inputs: Sequence[str], *, runs: int = 0, warm_up: int = 0,
             threads: int | None = None) -> dict[str, object]:
-        """One process's figures (see trial.h), and process_ms: from its start to its end."""
+        """One process's figures (see trial.h), and process_ms: from its start to its end.
+
+        `inputs`: the names of those that the program fills.
+        """
         environment = clean_environment() | self.environment
         if threads is not None:  # None is "as installed"
             environment["TVM_NUM_THREADS"] = str(threads)
         command = [str(self.program), str(runs), str(warm_up), *self.arguments,
-                   str(self.artifact or artifact), input_name]
+                   str(self.artifact or artifact), *inputs]
         start = time.perf_counter()
         # cwd: libtvm_runtime.so's run path has an empty entry, which means the current folder.
         done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True,
@@ -78,7 +85,7 @@ class WrongResult(Exception):
     """Two runtimes gave different bytes for the same machine code."""
 
 
-def steady_times(subjects: list[Subject], artifact: Path, input_name: str, *, rounds: int,
+def steady_times(subjects: list[Subject], artifact: Path, inputs: Sequence[str], *, rounds: int,
                  runs: int, threads: int | None) -> dict[str, Sample]:
     """Milliseconds of one inference.
 
@@ -90,7 +97,7 @@ def steady_times(subjects: list[Subject], artifact: Path, input_name: str, *, ro
     for number in range(rounds):
         order = subjects if number % 2 == 0 else subjects[::-1]
         for subject in order:
-            trial = subject.run(artifact, input_name, runs=runs, warm_up=3, threads=threads)
+            trial = subject.run(artifact, inputs, runs=runs, warm_up=3, threads=threads)
             samples[subject.name].values.append(statistics.median(trial["run_ms"]))
             outputs.add(trial["output"])
     if all(subject.artifact is None for subject in subjects):
@@ -98,17 +105,17 @@ def steady_times(subjects: list[Subject], artifact: Path, input_name: str, *, ro
     return samples
 
 
-def start_figures(subjects: list[Subject], artifact: Path, input_name: str, *,
+def start_figures(subjects: list[Subject], artifact: Path, inputs: Sequence[str], *,
                   rounds: int) -> dict[str, dict[str, Sample]]:
     """Of fresh processes that give one result, as installed, the files in the page cache."""
     keys = ("load_ms", "first_ms", "process_ms", "peak_first_kib")
     samples = {subject.name: {key: Sample() for key in keys} for subject in subjects}
     outputs = set()
     for subject in subjects:
-        subject.run(artifact, input_name)  # reads the files into the page cache
+        subject.run(artifact, inputs)  # reads the files into the page cache
     for number in range(rounds):
         for subject in subjects if number % 2 == 0 else subjects[::-1]:
-            trial = subject.run(artifact, input_name)
+            trial = subject.run(artifact, inputs)
             outputs.add(trial["output"])
             for key in keys:
                 samples[subject.name][key].values.append(trial[key])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <limits>
 #include <new>
 #include <utility>
@@ -53,18 +54,28 @@ void set_last_packed_error(std::string message) noexcept {
   last_error_kind = ErrorKind::kModel;
 }
 
-void set_last_packed_failure(const Error& error) noexcept {
+void set_last_packed_exception() noexcept {
+  clear_last_packed_error();
   try {
-    last_error = error.what();
-  } catch (const std::bad_alloc&) {
-    last_error.clear();
+    throw;
+  } catch (const std::exception& error) {
+    if (const auto* known = dynamic_cast<const Error*>(&error)) last_error_kind = known->kind();
+    try {
+      last_error = error.what();
+    } catch (const std::bad_alloc&) {
+      return;  // no reason can be told
+    }
+  } catch (...) {
+    return;  // it has none
   }
-  last_error_kind = error.kind();
 }
 
 ErrorKind last_packed_error_kind() { return last_error_kind; }
 
-void clear_last_packed_error() noexcept { last_error.clear(); }
+void clear_last_packed_error() noexcept {
+  last_error.clear();
+  last_error_kind = ErrorKind::kModel;
+}
 
 Workspace& Workspace::of_this_thread() {
   thread_local Workspace workspace;

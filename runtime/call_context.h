@@ -32,9 +32,10 @@ class CurrentPool {
 const std::string& last_packed_error();
 
 void set_last_packed_error(std::string message) noexcept;
-// The same with the kind of the failure, for whoever makes an Error of it again.
-void set_last_packed_failure(const Error& error) noexcept;
-// What set_last_packed_failure was told since; kModel where the reason came as a text.
+// The same with the exception that is being handled, whose kind is kept.
+void set_last_packed_exception() noexcept;
+// The kind of the failure, for whoever makes an Error of it again; kModel where only a text was
+// told, or nothing.
 ErrorKind last_packed_error_kind();
 void clear_last_packed_error() noexcept;
 

@@ -1,7 +1,6 @@
 #include "runtime/devices/device_functions.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 #include <utility>
 
@@ -76,12 +75,8 @@ int call_handle(void* handle, const PackedValue* values, const int* type_codes,
     }
     callable->call(values, type_codes, num_values);
     return 0;
-  } catch (const Error& error) {
-    set_last_packed_failure(error);
-  } catch (const std::exception& error) {
-    set_last_packed_error(error.what());
   } catch (...) {
-    set_last_packed_error("a kernel cannot be launched");
+    set_last_packed_exception();
   }
   return -1;
 }
@@ -212,12 +207,8 @@ void* allocate_device_workspace(DLDevice id, std::uint64_t bytes) noexcept {
                                                 " bytes of workspace on " + device->name());
     }
     return device->workspace().allocate(static_cast<std::size_t>(bytes));
-  } catch (const Error& error) {
-    set_last_packed_failure(error);
-  } catch (const std::exception& error) {
-    set_last_packed_error(error.what());
   } catch (...) {
-    set_last_packed_error("there is no workspace on " + device_name(id));
+    set_last_packed_exception();
   }
   return nullptr;
 }
@@ -229,10 +220,8 @@ bool free_device_workspace(DLDevice id, void* memory) noexcept {
     if (device->workspace().free(memory)) return true;
     set_last_packed_error("the model frees workspace on " + device->name() +
                           " that it did not allocate");
-  } catch (const std::exception& error) {
-    set_last_packed_error(error.what());
   } catch (...) {
-    set_last_packed_error("workspace cannot be freed on " + device_name(id));
+    set_last_packed_exception();
   }
   return false;
 }

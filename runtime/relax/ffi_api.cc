@@ -1,7 +1,6 @@
 #include "runtime/relax/ffi_api.h"
 
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -12,11 +11,6 @@
 
 namespace run_model {
 namespace {
-
-int fail_ffi(std::string message) noexcept {
-  set_last_packed_error(std::move(message));
-  return -1;
-}
 
 std::string kind_of_error(const char* kind) {
   return std::string(kind != nullptr ? kind : "Error");
@@ -63,13 +57,14 @@ int TVMFFIEnvModLookupFromImports(void* module, const char* name, void** functio
     const ModelLibrary* library =
         module != nullptr ? as_model_library(*static_cast<const Module*>(module)) : nullptr;
     if (library == nullptr) {
-      return fail_ffi("a function is asked for before its library was connected to run_model");
+      set_last_packed_error(
+          "a function is asked for before its library was connected to run_model");
+      return -1;
     }
     *function = library->function_object(name);
     return 0;
-  } catch (const std::exception& error) {
-    return fail_ffi(error.what());
   } catch (...) {
+    set_last_packed_exception();
     return -1;
   }
 }

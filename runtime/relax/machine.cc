@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <utility>
 
@@ -66,10 +65,8 @@ int call_from_compiled(void* self, const FfiAny* args, std::int32_t count, FfiAn
     FfiValue value = machine->call(function, {args, static_cast<std::size_t>(count)});
     *result = value.release();
     return 0;
-  } catch (const std::exception& error) {
-    set_last_packed_error(error.what());
-    return -1;
   } catch (...) {
+    set_last_packed_exception();
     return -1;
   }
 }
@@ -207,7 +204,7 @@ FfiValue RelaxMachine::call_compiled(const FfiFunctionObject& function,
   clear_last_packed_error();
   if (function.compiled(nullptr, arguments.data(), static_cast<std::int32_t>(arguments.size()),
                         &result) != 0) {
-    throw Error(ErrorKind::kModel,
+    throw Error(last_packed_error_kind(),
                 "function " + in_quotes(function.name) + " failed: " + last_packed_error());
   }
   return FfiValue::adopt(result);
@@ -299,7 +296,7 @@ FfiValue RelaxMachine::run_compiled(const RelaxFunction& function,
   FfiAny result;
   clear_last_packed_error();
   if (as_function(functions_[index])->compiled(nullptr, pointers, 4, &result) != 0) {
-    throw Error(ErrorKind::kModel,
+    throw Error(last_packed_error_kind(),
                 "function " + in_quotes(function.name) + " failed: " + last_packed_error());
   }
   return std::move(registers[function.parameters]);

@@ -39,7 +39,8 @@ class RelaxMachine {
   RelaxMachine& operator=(const RelaxMachine&) = delete;
 
   // Calls a function of the executable. Throws Error(kMismatch) where an argument is not what the
-  // function expects, Error(kModel) when a compiled function reports failure, NotTraceable.
+  // function expects, Error of the failure that a compiled function reports (kModel where it says
+  // no more than a text), NotTraceable.
   FfiValue call(const RelaxFunction& function, std::span<const FfiAny> arguments);
 
   // Calls what a value of a function stands for.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <exception>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -215,8 +214,8 @@ int run_guarded(void* /*self*/, const FfiAny* args, std::int32_t count, FfiAny* 
     *result = FfiAny();
     function(RuntimeCall("a sorting function", args, count));
     return 0;
-  } catch (const std::exception& error) {
-    set_last_packed_error(error.what());
+  } catch (...) {
+    set_last_packed_exception();
     return -1;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -116,6 +117,29 @@ TEST(WorkspaceTest, EachThreadHasItsOwn) {
   std::thread([&] { other = &Workspace::of_this_thread(); }).join();
   EXPECT_NE(other, &Workspace::of_this_thread());
   EXPECT_EQ(&Workspace::of_this_thread(), &Workspace::of_this_thread());
+}
+
+template <typename Exception>
+void keep(const Exception& exception) {
+  try {
+    throw exception;
+  } catch (...) {
+    set_last_packed_exception();
+  }
+}
+
+TEST(LastPackedError, KeepsTheKindOfAnException) {
+  keep(Error(ErrorKind::kMismatch, "a shape does not fit"));
+  EXPECT_EQ(last_packed_error(), "a shape does not fit");
+  EXPECT_EQ(last_packed_error_kind(), ErrorKind::kMismatch);
+  keep(std::runtime_error("another reason"));
+  EXPECT_EQ(last_packed_error(), "another reason");
+  EXPECT_EQ(last_packed_error_kind(), ErrorKind::kModel);
+  keep(Error(ErrorKind::kIncompatible, "a function is missing"));
+  clear_last_packed_error();
+  EXPECT_EQ(last_packed_error_kind(), ErrorKind::kModel) << "of nothing";
+  keep(7);
+  EXPECT_EQ(last_packed_error(), "");
 }
 
 TEST(CurrentPool, NestsAndRestores) {
