@@ -30,6 +30,7 @@
 #include "runtime/elf/loadable.h"
 #include "runtime/library_check.h"
 #include "runtime/model_library.h"
+#include "runtime/relax/called_names.h"
 #include "runtime/relax/executable.h"
 #include "runtime/relax/library_blob.h"
 #include "runtime/relax/runtime_functions.h"
@@ -275,6 +276,7 @@ std::shared_ptr<const RelaxExecutable> read_relax(const ElfFile& elf,
                                                   const std::shared_ptr<const MappedFile>& file) {
   auto executable = relax_executable_of(elf, file->bytes());
   if (!executable) return nullptr;
+  check_called_names(elf, file->bytes());
   executable->file = file;
   return std::make_shared<const RelaxExecutable>(std::move(*executable));
 }

@@ -17,6 +17,7 @@
 #include "runtime/elf/host.h"
 #include "runtime/param_binding.h"
 #include "runtime/params_file.h"
+#include "runtime/relax/called_names.h"
 #include "runtime/relax/relax_model.h"
 #include "runtime/storage_plan.h"
 
@@ -235,8 +236,14 @@ Inspection inspect(const Settings& settings) {
     note_problem(problems, [&] { relax = describe_relax(elf, *file, settings.function); });
   }
   if (relax) {
+    note_problem(problems, [&] { check_called_names(elf, file->bytes()); });
     inspection.library.single_file = true;
     inspection.library.callable = std::move(relax->functions);
+    if (relax->machine_code) {
+      inspection.unknown.emplace_back(
+          "its functions are machine code (exec_mode=\"compiled\"): whether they call a function "
+          "that is not TVM's own, and not here, shows when they run");
+    }
     contents.graph = std::move(relax->graph);
     contents.graph_source = elf.source();
     contents.params = std::move(relax->constants);

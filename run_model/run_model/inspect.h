@@ -42,6 +42,8 @@ struct Inspection {
   GraphFacts graph;
   // What would stop the artifact from running here, a sentence each; empty when nothing was found.
   std::vector<std::string> problems;
+  // What the files do not tell about that, a sentence each.
+  std::vector<std::string> unknown;
 };
 
 // Throws Error(kFile | kFormat | …) where the files cannot be found or understood; whatever keeps

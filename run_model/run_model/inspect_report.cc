@@ -107,7 +107,11 @@ std::string inspection_text(const Inspection& inspection) {
   text += line("Params file", file_text(inspection.package.files.params));
   if (inspection.has_graph) text += graph_lines(inspection);
   text += metadata_lines(inspection.package);
-  if (inspection.problems.empty()) return text + line("Runs here", "yes, as far as the files tell");
+  if (inspection.problems.empty()) {
+    text += line("Runs here", "yes, as far as the files tell");
+    for (const std::string& unknown : inspection.unknown) text += "  " + unknown + "\n";
+    return text;
+  }
   text += line("Runs here", "no");
   for (const std::string& problem : inspection.problems) text += "  " + problem + "\n";
   return text;
@@ -152,6 +156,7 @@ std::string inspection_json(const Inspection& inspection) {
            described ? preprocessing_json(*package.metadata->preprocessing) : Json());
   json.put("runs_here", inspection.problems.empty());
   json.put("problems", inspection.problems);
+  json.put("unknown", inspection.unknown);
   return json.text();
 }
 

@@ -80,12 +80,16 @@ FfiValue make_relax_function(const ModelLibrary& library, const std::string& nam
   if (function.compiled == nullptr) function.compiled = find_runtime_function(name);
   if (function.compiled == nullptr) function.builtin = find_builtin(name);
   if (function.compiled != nullptr || function.builtin != nullptr) return value;
+  throw unknown_function("library " + path_in_quotes(library.path()), name);
+}
+
+Error unknown_function(const std::string& source, const std::string& name) {
   const std::string_view reason = why_left_out(name);
-  throw Error(ErrorKind::kIncompatible,
-              "library " + path_in_quotes(library.path()) + " calls the function " +
-                  in_quotes(name) + ", which neither it nor run_model has" +
-                  (reason.empty() ? "" : ": " + std::string(reason)),
-              "compile the model from operators that TVM generates code for, with target \"llvm\"");
+  return Error(
+      ErrorKind::kIncompatible,
+      source + " calls the function " + in_quotes(name) + ", which neither it nor run_model has" +
+          (reason.empty() ? "" : ": " + std::string(reason)),
+      "compile the model from operators that TVM generates code for, with target \"llvm\"");
 }
 
 RelaxMachine::RelaxMachine(const RelaxExecutable& executable, const ModelLibrary& library,

@@ -1,5 +1,7 @@
 #include "runtime/relax/relax_model.h"
 
+#include <algorithm>
+
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/call_context.h"
@@ -119,6 +121,9 @@ RelaxDescription describe_function(const RelaxExecutable& executable, const std:
     std::vector<std::int64_t>& shape = shapes.emplace_back();
     for (const RelaxDimension& dim : input.dims) shape.push_back(dim.number < 0 ? 1 : dim.number);
   }
+  description.machine_code =
+      std::any_of(executable.functions.begin(), executable.functions.end(),
+                  [](const RelaxFunction& f) { return f.kind == RelaxFunctionKind::kCompiled; });
   const FileLibrary library(elf, path);
   try {
     if (known) {

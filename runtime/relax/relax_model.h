@@ -40,6 +40,9 @@ struct RelaxDescription {
   std::vector<Param> constants;
   std::vector<RelaxInput> inputs;
   std::vector<std::string> functions;  // all that can be chosen
+  // Whether a function was compiled as a whole: which functions of others than TVM it calls does
+  // not show (called_names.h).
+  bool machine_code = false;
   bool whole = false;  // false: what the function calls and gives depends on its inputs
 };
 

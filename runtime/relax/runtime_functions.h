@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <run_model/error.h>
 #include "runtime/model_library.h"
 #include "runtime/relax/values.h"
 
@@ -16,5 +17,9 @@ FfiFunction find_runtime_function(std::string_view name);
 // A function object of the library's compiled function `name`, else of a runtime function, else of
 // one of the virtual machine. Throws Error(kIncompatible) where there is none.
 FfiValue make_relax_function(const ModelLibrary& library, const std::string& name);
+
+// The Error(kIncompatible) for a function that is called by the library that `source` names, and
+// that is nowhere.
+Error unknown_function(const std::string& source, const std::string& name);
 
 }  // namespace run_model

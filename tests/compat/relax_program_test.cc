@@ -24,9 +24,9 @@ using ::testing::Pointwise;
 class RelaxProgram : public testing::Test {
  protected:
   // The newest release's artifact of the network.
-  void unpack(const std::string& network) {
+  void unpack(const std::string& network, const std::string& form = "bytecode") {
     for (const CompatCase& compat : relax_cases_of_this_machine()) {
-      if (compat.name == network && compat.form == "bytecode") case_ = compat;
+      if (compat.name == network && compat.form == form) case_ = compat;
     }
     if (!case_) GTEST_SKIP() << "the corpus has no " << network << " for this machine";
     if (const std::string reason = missing_for(*case_); !reason.empty()) GTEST_SKIP() << reason;
@@ -79,6 +79,37 @@ TEST_F(RelaxProgram, CallsTheFunctionOfThatName) {
   EXPECT_EQ(unknown.exit_code, 6);
   EXPECT_THAT(unknown.err, HasSubstr("'halve'"));
   EXPECT_THAT(unknown.err, HasSubstr("'double'"));
+}
+
+// Code that is compiled as a whole looks its functions up when it runs.
+TEST_F(RelaxProgram, RefusesWhatCodeLooksUpBeforeItRuns) {
+  ASSERT_NO_FATAL_FAILURE(unpack("closure", "compiled"));
+  if (IsSkipped()) return;
+  std::filesystem::path library = unpacked_->artifact;
+  if (std::filesystem::is_directory(library)) library /= "model.so";
+  const std::vector<std::string> inspect{library.string(), "--inspect", "--json"};
+  const json inspected = json::parse(spawn(RUN_MODEL_PROGRAM, inspect).out);
+  EXPECT_EQ(inspected["runs_here"], true);
+  ASSERT_EQ(inspected["unknown"].size(), 1U);
+  EXPECT_THAT(inspected["unknown"][0].get<std::string>(), HasSubstr("machine code"));
+  std::string bytes = folder_.read(library);
+  const std::string known = "vm.builtin.null_value";
+  const std::size_t at = bytes.find(std::string(1, '\0') + known + std::string(1, '\0'));
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at + 1, known.size(), "vm.builtin.rnn_state_");
+  folder_.write("other/model.so", bytes);
+  const std::string other = (folder_ / "other/model.so").string();
+  const ProgramResult said = spawn(RUN_MODEL_PROGRAM, {other, "--inspect", "--json"});
+  EXPECT_THAT(said.out, HasSubstr("'vm.builtin.rnn_state_'"));
+  EXPECT_EQ(json::parse(said.out)["runs_here"], false);
+  const ProgramResult result =
+      spawn(RUN_MODEL_PROGRAM, {other, "--inputs", unpacked_->inputs_file.string(), "--outputs",
+                                (folder_ / "out.npz").string()});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.err, HasSubstr("'vm.builtin.rnn_state_'"));
+  EXPECT_THAT(result.err, HasSubstr("language models"));
+  // Before the library is loaded, not by its first call.
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("function 'main' failed")));
 }
 
 TEST_F(RelaxProgram, HandsResultsFromCallToCall) {
