@@ -7,8 +7,8 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
+#include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
@@ -16,31 +16,18 @@ namespace {
 
 class MappedFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::path(testing::TempDir()) / ("mapped_file_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path write(const std::string& name, const std::string& content) {
-    const auto path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(MappedFileTest, GivesTheWholeContent) {
   const std::string content(10000, 'x');
-  const auto file = MappedFile::open(write("a", content + "end"));
+  const auto file = MappedFile::open(folder_.write("a", content + "end"));
   ASSERT_EQ(file->bytes().size(), 10003u);
   EXPECT_EQ(std::memcmp(file->bytes().data() + 10000, "end", 3), 0);
 }
 
 TEST_F(MappedFileTest, StaysMappedAfterTheFileIsDeleted) {
-  const auto path = write("a", "content");
+  const auto path = folder_.write("a", "content");
   const auto file = MappedFile::open(path);
   std::filesystem::remove(path);
   EXPECT_EQ(std::memcmp(file->bytes().data(), "content", 7), 0);
@@ -51,7 +38,7 @@ TEST_F(MappedFileTest, ReleasedPagesAreReadFromTheFileAgain) {
   std::string content(3 * page + 5, 'a');
   content[page] = 'b';
   content.back() = 'z';
-  const auto file = MappedFile::open(write("a", content));
+  const auto file = MappedFile::open(folder_.write("a", content));
   file->release(1, content.size() * 2);
   file->release(content.size() + 10, 5);
   EXPECT_EQ(std::memcmp(file->bytes().data(), content.data(), content.size()), 0);
@@ -60,11 +47,11 @@ TEST_F(MappedFileTest, ReleasedPagesAreReadFromTheFileAgain) {
 TEST_F(MappedFileTest, SaysWhatIsWrong) {
   EXPECT_TRUE(throws_error([&] { MappedFile::open(folder_ / "none", "library"); }, ErrorKind::kFile,
                            {"library '", "none' does not exist"}));
-  EXPECT_TRUE(throws_error([&] { MappedFile::open(write("a", "x") / "b", "library"); },
+  EXPECT_TRUE(throws_error([&] { MappedFile::open(folder_.write("a", "x") / "b", "library"); },
                            ErrorKind::kFile, "does not exist"));
-  EXPECT_TRUE(throws_error([&] { MappedFile::open(folder_, "library"); }, ErrorKind::kFile,
+  EXPECT_TRUE(throws_error([&] { MappedFile::open(folder_.path(), "library"); }, ErrorKind::kFile,
                            "is a directory, not a regular file"));
-  EXPECT_TRUE(throws_error([&] { MappedFile::open(write("empty", ""), "parameters file"); },
+  EXPECT_TRUE(throws_error([&] { MappedFile::open(folder_.write("empty", ""), "parameters file"); },
                            ErrorKind::kFormat, {"parameters file '", "empty' is empty"}));
   EXPECT_TRUE(throws_error([] { MappedFile::open("/dev/null"); }, ErrorKind::kFile, "is a device"));
 }

@@ -14,6 +14,7 @@
 #include <run_model/graph_executor.h>
 #include "tests/runtime/test_graphs.h"
 #include "tests/runtime/test_params.h"
+#include "tests/temporary_folder.h"
 
 namespace run_model {
 
@@ -38,14 +39,6 @@ inline std::vector<float> values_of(const Tensor& tensor) {
 
 class GraphExecutorTest : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::path(testing::TempDir()) / (std::string("executor_") + test->name());
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   ModelFiles files(const json& graph, const std::string& params) {
     ModelFiles files{EXECUTOR_MODEL, directory_ / "model.json", {}};
     std::ofstream(files.graph) << graph.dump();
@@ -73,7 +66,7 @@ class GraphExecutorTest : public testing::Test {
     return testing_params::float_params({{"w", {1, 2, 3, 4}}}, aligned);
   }
 
-  fs::path directory_;
+  const TemporaryFolder directory_;
 };
 
 }  // namespace run_model

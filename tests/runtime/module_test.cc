@@ -14,6 +14,7 @@
 
 #include "base/mapped_file.h"
 #include "runtime/model_library.h"
+#include "tests/temporary_folder.h"
 #include "tests/throws_error.h"
 
 namespace run_model {
@@ -27,20 +28,6 @@ void expect_not_loaded(const std::string& name, ErrorKind code,
                        std::initializer_list<std::string_view> parts) {
   EXPECT_TRUE(throws_error([&] { Module::open(library(name)); }, code, parts));
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_(std::filesystem::path(testing::TempDir()) /
-              ("module_test_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::int64_t call(PackedFunction function, std::int64_t argument) {
   PackedValue value{.v_int64 = argument};

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <filesystem>
 #include <numeric>
 #include <thread>
+
+#include "tests/temporary_folder.h"
 
 namespace run_model {
 namespace {
@@ -18,23 +20,16 @@ namespace fs = std::filesystem;
 // A directory tree that stands for "/", removed afterwards.
 class FakeRoot : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) / (std::string("topology_") + test->name());
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const fs::path& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << '\n';
+    folder_.write(path.native(), text + '\n');
   }
   void write_siblings(int cpu, const std::string& siblings) {
     write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
           siblings);
   }
 
-  fs::path root_;
+  const TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 using PhysicalCores = FakeRoot;
