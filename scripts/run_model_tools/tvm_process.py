@@ -147,10 +147,22 @@ def with_repaired_model(request: dict[str, Any], folder: Path,
     if "onnx" not in request:
         return request
     source, target = Path(request["onnx"]), folder / "repaired.onnx"
+    layers = _place_of_layers(request, target, importer)
     write_repaired(load(source, request.get("outputs", ())), target, request["shapes"],
-                   request.get("frozen"), str(source), importer)
+                   request.get("frozen"), str(source), importer, layers=layers)
     left = {key: value for key, value in request.items() if key not in ("frozen", "outputs")}
-    return {**left, "repaired": str(target)}
+    return {**left, "repaired": str(target), **_with_layers(layers)}
+
+
+def _place_of_layers(request: dict[str, Any], target: Path, importer: str) -> Path | None:
+    """Where the repaired model with recurrent layers as nodes goes, which the worker makes layers
+    of our kernels.  Relay's importer knows such nodes itself."""
+    ours = importer == RELAX and request.get("kernels", "stock") != "stock"
+    return target.with_suffix(".layers.onnx") if ours else None
+
+
+def _with_layers(layers: Path | None) -> dict[str, str]:
+    return {"onnx_with_layers": str(layers)} if layers is not None and layers.exists() else {}
 
 
 def _with_repaired(request: dict[str, Any], folder: Path, importer: str) -> dict[str, Any]:
@@ -172,18 +184,21 @@ def _with_readings(request: dict[str, Any], folder: Path, importer: str) -> dict
     model = load(Path(request["onnx"]))
     weights = WeightsFile(folder / "weights.data")
 
-    def written(number: int, shapes: dict[str, Any], is_open: bool) -> str:
-        return str(write_repaired(model, folder / f"reading{number}.onnx", shapes, None,
-                                  request["onnx"], importer, is_open, weights))
+    def written(number: int, shapes: dict[str, Any], is_open: bool) -> dict[str, str]:
+        target = folder / f"reading{number}.onnx"
+        layers = None if is_open else _place_of_layers(request, target, importer)
+        write_repaired(model, target, shapes, None, request["onnx"], importer, is_open, weights,
+                       layers)
+        return {"onnx": str(target), **_with_layers(layers)}
 
     samples = request.get("opened", {}).get("shapes", ())
     exact = request.get("exact", ())
     made: dict[str, Any] = {}
     if samples:
-        made["readings"] = [{"onnx": written(i, shapes, True), "shapes": shapes}
+        made["readings"] = [{**written(i, shapes, True), "shapes": shapes}
                             for i, shapes in enumerate(samples)]
     if exact:
-        made["exact"] = [{**one, "onnx": written(len(samples) + i, one["shapes"], False)}
+        made["exact"] = [{**one, **written(len(samples) + i, one["shapes"], False)}
                          for i, one in enumerate(exact)]
     return {**request, **made}
 

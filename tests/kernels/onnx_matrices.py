@@ -43,6 +43,14 @@ class Rows(Network):
         product = self.add("Mul", [x, self.add("Add", [erf, self.number(1)])])
         return self.add("Mul", [product, self.number(0.5)])
 
+    def recurrent(self, op: str, x: str, inputs: int, hidden: int, directions: int, *states: str,
+                  **attributes) -> list[str]:
+        gates = {"LSTM": 4, "GRU": 3}[op] * hidden
+        weights = [self.numbers(directions, gates, k, scale=k ** -0.5) for k in (inputs, hidden)]
+        bias = self.numbers(directions, 2 * gates)
+        return self.add(op, [x, *weights, bias, "", *states], 3 if op == "LSTM" else 2,
+                        hidden_size=hidden, **attributes)
+
     def attention(self, x: str, batch: int, length: int, heads: int, size: int,
                   mask: str | None = None) -> str:
         """By one product for queries, keys and values, cut afterwards."""
@@ -166,23 +174,29 @@ def recurrent_in_both_directions() -> onnx.ModelProto:
     """As torch writes them, two alike after each other, and a last state that is read."""
     n = Rows(7, 6, 3, 10)
 
-    def layer(op: str, x: str, inputs: int, hidden: int, directions: int, *states: str,
-              **attributes) -> list[str]:
-        gates = {"LSTM": 4, "GRU": 3}[op] * hidden
-        weights = [n.numbers(directions, gates, k, scale=k ** -0.5) for k in (inputs, hidden)]
-        bias = n.numbers(directions, 2 * gates)
-        return n.add(op, [x, *weights, bias, "", *states], 3 if op == "LSTM" else 2,
-                     hidden_size=hidden, **attributes)
-
     def joined(y: str, width: int) -> str:
         return n.reshape(n.transpose(y, 0, 2, 1, 3), 6, 3, width)
     states = [n.numbers(2, 3, 20), n.numbers(2, 3, 20)]
-    first = layer("LSTM", "x", 10, 20, 2, *states, direction="bidirectional")
-    second = layer("LSTM", joined(first[0], 40), 40, 20, 2, *states, direction="bidirectional")
-    third = layer("LSTM", joined(second[0], 40), 40, 20, 2, *states, direction="bidirectional")
-    gru = layer("GRU", joined(third[0], 40), 40, 17, 1, linear_before_reset=1)
-    plain = layer("GRU", joined(gru[0], 17), 17, 5, 1)
+    both = {"direction": "bidirectional"}
+    first = n.recurrent("LSTM", "x", 10, 20, 2, *states, **both)
+    second = n.recurrent("LSTM", joined(first[0], 40), 40, 20, 2, *states, **both)
+    third = n.recurrent("LSTM", joined(second[0], 40), 40, 20, 2, *states, **both)
+    gru = n.recurrent("GRU", joined(third[0], 40), 40, 17, 1, linear_before_reset=1)
+    plain = n.recurrent("GRU", joined(gru[0], 17), 17, 5, 1)
     return n.model(first[2], second[1], gru[0], gru[1], plain[0])
+
+
+def recurrent_with_kernels() -> onnx.ModelProto:
+    """One of them backwards, one without biases, and first states that are computed."""
+    n = Rows(8, 5, 2, 6)
+    first = n.add("Squeeze", [n.add("Slice", [
+        "x", *(n.weight(np.array([v], np.int64)) for v in (2, 3, 0))])])
+    both = n.transpose(n.reshape(n.linear(first, 6, 22), 2, 2, 11), 1, 0, 2)
+    lstm = n.recurrent("LSTM", "x", 6, 11, 2, both, both, direction="bidirectional")
+    joined = n.reshape(n.transpose(lstm[0], 0, 2, 1, 3), 5, 2, 22)
+    gru = n.recurrent("GRU", joined, 22, 7, 1, linear_before_reset=1, direction="reverse")
+    plain = n.add("LSTM", ["x", n.numbers(1, 12, 6), n.numbers(1, 12, 3)], 3, hidden_size=3)
+    return n.model(lstm[1], lstm[2], gru[0], gru[1], plain[0], plain[2])
 
 
 def steps_quantised_at_run_time() -> onnx.ModelProto:
@@ -216,4 +230,4 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         encoder_with_norms_first, encoder_with_norms_last_and_a_mask, tokens_of_a_picture,
         windows_shifted_and_mixed, mixer_and_gates, products_of_inputs,
         rows_of_one_number, nothing_left_of_numbers_that_are_alike,
-        recurrent_in_both_directions)}
+        recurrent_in_both_directions, recurrent_with_kernels)}

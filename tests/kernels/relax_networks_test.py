@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(LEVEL < "x86-64-v3", reason="this CPU is no x86-
 
 # The kernels are Relay's, which networks_test tries: what a change needs to see here is that layers
 # find them.
-FEW = ("activations", "shuffled_units", "encoder_with_norms_first")
+FEW = ("activations", "shuffled_units", "encoder_with_norms_first", "recurrent_with_kernels")
 
 
 @pytest.mark.parametrize("which", ["few", pytest.param("others", marks=pytest.mark.slow)])
@@ -25,4 +25,16 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, which):
     # As with Relay, there is a kernel of ours for every layer.
     for name in answers.keys() & set(FEW):
         assert answers[name]["kernels"]["left_to_tvm"] == {}, name
+    check_outputs(models, tmp_path, "_relax")
+    if which == "few":
+        functions = answers["recurrent_with_kernels"]["kernels"]["functions"].values()
+        assert {(f["kernel"], f["steps"]) for f in functions if "steps" in f} == {
+            ("lstm", 5), ("gru", 5)}
+
+
+def test_recurrent_layers_are_steps_where_kernels_are_not_wanted(tmp_path):
+    models = {"recurrent_with_kernels": MATRIX_NETWORKS["recurrent_with_kernels"]()}
+    answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", "_relax",
+                               kernels="stock")
+    assert answers["recurrent_with_kernels"]["kernels"]["method"] == "stock"
     check_outputs(models, tmp_path, "_relax")

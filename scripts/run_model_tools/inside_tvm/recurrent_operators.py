@@ -66,7 +66,6 @@ def _layer(name, isa, given, attributes):
 
     x, w, r, b, lengths, h, c, peepholes = given
     kind = name.lower()
-    gates = recurrent.GATES[kind]
     if lengths is not None or peepholes is not None or not all(
             isinstance(v, relay.Constant) for v in (w, r, *([] if b is None else [b]))):
         return None
@@ -77,22 +76,13 @@ def _layer(name, isa, given, attributes):
         return None
     steps, batch, size = shape
     w, r = w.data.numpy(), r.data.numpy()
-    count, hidden = r.shape[0], r.shape[2]
-    wide = count * gates * hidden
-    b = np.zeros((count, 2 * gates * hidden), np.float32) if b is None else b.data.numpy()
-    of_inputs, of_states = b[:, :gates * hidden], b[:, gates * hidden:]
-    if kind == "lstm":
-        bias = of_inputs + of_states
-    else:
-        # The reset is applied to the product of the state with its bias.
-        bias = of_inputs + np.where(np.arange(gates * hidden) < 2 * hidden, of_states, 0)
-    layer = recurrent.make(recurrent.Recurrent(
-        kind, steps, batch, r, of_states[:, -hidden:],
-        _text(attributes.get("direction", "forward")).lower() == "reverse"), isa)
-
+    wide = r.shape[0] * r.shape[1]
+    layer, bias = recurrent.made_of_onnx(
+        kind, steps, batch, r, None if b is None else b.data.numpy(),
+        _text(attributes.get("direction", "forward")).lower() == "reverse", isa)
     flat = relay.reshape(x, (steps * batch, size))
     product = relay.nn.dense(flat, relay.const(np.ascontiguousarray(w.reshape(wide, size))))
-    product = relay.add(product, relay.const(bias.reshape(wide).astype(np.float32)))
+    product = relay.add(product, relay.const(bias))
     return outputs_of(layer, relay.reshape(product, (steps, batch, wide)),
                       [h, c] if kind == "lstm" else [h])
 

@@ -1,4 +1,4 @@
-"""LSTM and GRU over all steps (c/f32-recurrent.c.in)."""
+"""LSTM and GRU over all steps (c/f32-recurrent.c.in), and ONNX's as such layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiles import even
 
-GATES = {"lstm": 4, "gru": 3}
+GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+"""Of each kind; there is no kernel for "rnn"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,29 @@ class Recurrent:
         return self.weight.size * self.batch * self.steps
 
 
+def biases(kind: str, given: np.ndarray | None,
+           shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Of ONNX's B, None where it is not given, for an R of `shape`: what is added to the products
+    with the inputs, float32 (directions * gates * hidden), and what a GRU adds to its state's
+    product for the hidden gate, float32 (directions, hidden)."""
+    count, wide, hidden = shape
+    if given is None:
+        given = np.zeros((count, 2 * wide), np.float32)
+    of_inputs, of_states = given[:, :wide], given[:, wide:]
+    alone = of_states[:, -hidden:]
+    if kind == "gru":
+        of_states = np.where(np.arange(wide) < 2 * hidden, of_states, 0)
+    return (of_inputs + of_states).reshape(-1).astype(np.float32), alone
+
+
+def made_of_onnx(kind: str, steps: int, batch: int, r: np.ndarray, b: np.ndarray | None,
+                 backwards: bool, isa: Isa) -> tuple[Layer, np.ndarray]:
+    """The layer of a node with R and B, and what is added to the products of all its inputs with
+    W before they go there."""
+    of_inputs, alone = biases(kind, b, r.shape)
+    return make(Recurrent(kind, steps, batch, r, alone, backwards), isa), of_inputs
+
+
 def make(layer: Recurrent, isa: Isa) -> Layer:
     """The layer, whose tasks are parts of the batch in each direction; of all of it where states
     are quantised, since their range is that of all rows."""
@@ -95,4 +119,5 @@ def make(layer: Recurrent, isa: Isa) -> Layer:
                  tuple(constants), layer.output_shape,
                  scratch_bytes=4 * scratch,
                  variant=isa.variant(rows, gates),
-                 note={"kernel": layer.kind, "multiply_adds": layer.multiply_adds})
+                 note={"kernel": layer.kind, "steps": layer.steps,
+                       "multiply_adds": layer.multiply_adds})

@@ -26,17 +26,18 @@ from run_model_tools.onnx_repair.weights_file import WeightsFile
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
            frozen: Mapping[str, np.ndarray] | None = None,
            path: str = "the model", importer: str = RELAY,
-           is_open: bool = False) -> onnx.ModelProto:
+           is_open: bool = False, keeps_layers: bool = False) -> onnx.ModelProto:
     """An equal model of opset 18, of plain operators, fixed shapes and the same outputs.
 
     shapes: of every input that is not frozen and leaves an extent open.  frozen: constants in the
     place of inputs.  path: how errors name the model.  importer: which of TVM's is to read it.
-    is_open: the shapes are one example of many.
-    Raises ToolError (4, 6), which names the
-    node that cannot be taken.
+    is_open: the shapes are one example of many.  keeps_layers: recurrent layers that our kernels
+    compute stay nodes.
+    Raises ToolError (4, 6), which names the node that cannot be taken.
     """
     frozen = frozen or {}
-    walk = Walk(path, model.functions, importer, is_open, model.producer_name)
+    walk = Walk(path, model.functions, importer, is_open, model.producer_name,
+                keeps_layers)
     graph = model.graph
     scope: dict[str, Thing | None] = {"": None}
     for tensor in graph.initializer:
@@ -149,19 +150,34 @@ def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
                    frozen: Mapping[str, np.ndarray] | None = None,
                    path: str = "the model", importer: str = RELAY, is_open: bool = False,
-                   weights: WeightsFile | None = None) -> Path:
+                   weights: WeightsFile | None = None, layers: Path | None = None) -> Path:
     """Repairs a model and writes it for the importer.
 
     weights: takes the large ones, for several models beside each other that have many in common.
+    layers: where the model is written in which recurrent layers that our kernels compute are nodes;
+    without such layers, nothing is.
     """
-    made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open)), importer)
-    if weights is not None:
-        weights.take(made)
-    if made.ByteSize() > MOST_IN_ONE_FILE:
-        onnx.save(made, str(target), save_as_external_data=True, location="weights.data")
-    else:
-        target.write_bytes(made.SerializeToString())
+    def repaired(keeps_layers: bool) -> onnx.ModelProto:
+        made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open,
+                                            keeps_layers)), importer)
+        if weights is not None:
+            weights.take(made)
+        return made
+
+    made = repaired(layers is not None)
+    if layers is not None and any(node.op_type in ("LSTM", "GRU") for node in made.graph.node):
+        _write(made, layers)
+        made = repaired(False)
+    _write(made, target)
     return target
+
+
+def _write(model: onnx.ModelProto, target: Path) -> None:
+    if model.ByteSize() > MOST_IN_ONE_FILE:
+        onnx.save(model, str(target), save_as_external_data=True,
+                  location=f"{target.stem}.data")
+    else:
+        target.write_bytes(model.SerializeToString())
 
 
 def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:

@@ -40,11 +40,15 @@ class Walk:
     model."""
 
     def __init__(self, path: str, functions: Iterable[onnx.FunctionProto] = (),
-                 importer: str = RELAY, is_open: bool = False, producer: str = "") -> None:
+                 importer: str = RELAY, is_open: bool = False, producer: str = "",
+                 keeps_layers: bool = False) -> None:
         self.path = path
         self.importer = importer
         self.is_open = is_open
         """Whether the shapes are one example of many (open_extents.py)."""
+        self.keeps_layers = keeps_layers
+        """Whether recurrent layers that our kernels compute stay, though the importer takes none
+        (inside_tvm/relax/recurrent.py)."""
         self.producer = producer
         self.graph = Graph()
         self.rules = rules.load()

@@ -16,9 +16,10 @@ from run_model_tools.inside_tvm.relax import (
     nan_operators,
     open_kernels,
     open_sizes,
+    recurrent,
 )
 from run_model_tools.inside_tvm.relax.importing import read_onnx
-from run_model_tools.inside_tvm.relax.own_kernels import Code, rewrite
+from run_model_tools.inside_tvm.relax.own_kernels import Code, rewrite, wanted_isa
 
 _LIST_OPTIONS = ("mattr", "keys", "libs")
 _OF_OPEN_SIZES = ("dynamic", "unrepaired")
@@ -68,6 +69,13 @@ def _read(tvm, request, target, folder, code):
 
 def _on_kernels(tvm, request, target, folder, code):
     """The same of a network that is read once."""
+    if "onnx_with_layers" in request:
+        try:
+            with recurrent.installed(wanted_isa(request, target)):
+                module = read_onnx(tvm, dict(request, onnx=request["onnx_with_layers"]))
+            return rewrite(tvm, module, target, request, code)
+        except own_kernels.Unusable:
+            pass  # Step by step it can be compiled nevertheless.
     module = read_onnx(tvm, request)
     try:
         if "unrepaired" in request:
@@ -79,6 +87,10 @@ def _on_kernels(tvm, request, target, folder, code):
         return module, {"method": "stock", "reason": str(error)}
 
 
+def _file_of(one):
+    return {key: one[key] for key in ("onnx", "onnx_with_layers") if key in one}
+
+
 def _with_exact_sizes(tvm, module, request, target, folder, code):
     """`module` with functions for some sizes beside its main function, and what "kernels" says of
     each."""
@@ -86,7 +98,7 @@ def _with_exact_sizes(tvm, module, request, target, folder, code):
     of_all = {key: value for key, value in request.items() if key not in _OF_OPEN_SIZES}
     for one in request["exact"]:
         tell(request, "work", at="the network is read for " + one["name"])
-        exact, report = _on_kernels(tvm, dict(of_all, onnx=one["onnx"], shapes=one["shapes"]),
+        exact, report = _on_kernels(tvm, dict(of_all, **_file_of(one), shapes=one["shapes"]),
                                     target, folder, code)
         made.append((one["name"], exact))
         kernels.append(dict(report, function=one["name"], sizes=one["sizes"]))

@@ -1,11 +1,9 @@
-"""ONNX's RNN, LSTM and GRU over any number of steps, which TVM's importer does not know: what is
-left after the products of all inputs with their weights is a C function."""
+"""ONNX's RNN, LSTM and GRU, which TVM's importer does not know: what is left after the products of
+all inputs with their weights is a layer of our kernels, or for any number of steps a C function."""
 
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
-
-_GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 
 C_SOURCE = """\
 static inline float exponential(float x) {
@@ -140,15 +138,16 @@ BOTH_WAYS(gru_reset_after, 4, 3, 1)
 
 
 @contextmanager
-def installed():
-    """Meanwhile TVM's importer takes such nodes."""
+def installed(isa=None):
+    """Meanwhile TVM's importer takes such nodes; with an instruction set, LSTM and GRU of a number
+    of steps that is known as layers of our kernels."""
     from tvm.relax.frontend.onnx import onnx_frontend
 
     original = onnx_frontend._get_convert_map
+    kinds = ("rnn", "lstm", "gru") if isa is None else ("lstm", "gru")
 
     def convert_map():
-        return dict(original(), RNN=_converter("rnn"), LSTM=_converter("lstm"),
-                    GRU=_converter("gru"))
+        return dict(original(), **{kind.upper(): _converter(kind, isa) for kind in kinds})
 
     onnx_frontend._get_convert_map = convert_map
     try:
@@ -157,29 +156,67 @@ def installed():
         onnx_frontend._get_convert_map = original
 
 
-def _converter(kind):
+def _converter(kind, isa):
     from tvm.relax.frontend.onnx import onnx_frontend
 
     class Recurrent(onnx_frontend.OnnxOpConverter):
         @classmethod
         def _impl_v1(cls, bb, inputs, attr, params):
-            return _layer(kind, bb, [inputs[i] if i < len(inputs) else None for i in range(8)],
-                          attr)
+            given = [inputs[i] if i < len(inputs) else None for i in range(8)]
+            return (_function(kind, bb, given, attr) if isa is None
+                    else _layer(kind, isa, bb, given, attr))
 
     return Recurrent
 
 
-def _layer(kind, bb, given, attributes):
-    """The outputs of the node."""
+def _layer(kind, isa, bb, given, attributes):
+    """The outputs of a node that onnx_repair/rules/recurrent.py left for the kernels."""
     import numpy as np
     from tvm import relax
+
+    from run_model_tools.kernels.recurrent import made_of_onnx
+    from run_model_tools.kernels.relax.made_layers import call
+
+    x, w, r, b, _, h, c, _ = given
+    x = bb.normalize(x)
+    steps, batch, size = (int(e) for e in x.ty.shape.values)
+    w, r = w.value.numpy(), r.value.numpy()
+    layer, bias = made_of_onnx(kind, steps, batch, r, None if b is None else b.value.numpy(),
+                               _direction(attributes) == "reverse", isa)
+    flat = bb.emit(relax.op.reshape(x, (steps * batch, size)))
+    products = bb.emit(relax.op.matmul(flat, _constant(w.reshape(-1, size).T)))
+    products = bb.emit(relax.op.add(products, _constant(bias)))
+    shape = (r.shape[0], batch, r.shape[2])
+    states = [_constant(np.zeros(shape)) if state is None else state
+              for state in ([h, c] if kind == "lstm" else [h])]
+    made = bb.emit(call(layer, [
+        bb.emit(relax.op.reshape(products, (steps, batch, bias.size))), *states]))
+
+    def part(first, last):
+        return bb.emit(relax.op.strided_slice(made, [0], [first], [last]))
+
+    return relax.Tuple([part(0, steps)] + [
+        bb.emit(relax.op.reshape(part(steps + i, steps + i + 1), shape))
+        for i in range(len(states))])
+
+
+def _direction(attributes):
+    direction = attributes.get("direction", "forward")
+    return (direction.decode() if isinstance(direction, bytes) else str(direction)).lower()
+
+
+def _function(kind, bb, given, attributes):
+    """The outputs of a node of any number of steps, by the functions of C_SOURCE."""
+    import numpy as np
+    from tvm import relax
+
+    from run_model_tools.kernels.recurrent import biases
 
     x, w, r, b, lengths, h, c, peepholes = given
     if lengths is not None or not all(
             hasattr(v, "value") for v in (w, r, *(v for v in (b, peepholes) if v is not None))):
         raise Refusal("model", "a recurrent layer of open length has weights that are computed, or "
                                "lengths, which is not possible here")
-    gates = _GATES[kind]
     x = bb.normalize(x)
     steps, batch, size = (int(e) for e in x.ty.shape.values)
     w, r = w.value.numpy(), r.value.numpy()
@@ -187,14 +224,9 @@ def _layer(kind, bb, given, attributes):
     if r.dtype != np.float32 or hidden > 4096:
         raise Refusal("model", "a recurrent layer of open length computes with %s and %d numbers, "
                                "which is not possible here" % (r.dtype, hidden))
-    wide = count * gates * hidden
-    b = np.zeros((count, 2 * gates * hidden), np.float32) if b is None else b.value.numpy()
-    of_inputs, of_states = b[:, :gates * hidden], b[:, gates * hidden:]
-    if kind == "gru":
-        # That of the hidden gate is added to its own product.
-        of_states = np.where(np.arange(gates * hidden) < 2 * hidden, of_states, 0)
-    product = bb.emit(relax.op.matmul(x, _constant(w.reshape(wide, size).T)))
-    product = bb.emit(relax.op.add(product, _constant((of_inputs + of_states).reshape(wide))))
+    of_inputs, alone = biases(kind, None if b is None else b.value.numpy(), r.shape)
+    product = bb.emit(relax.op.matmul(x, _constant(w.reshape(-1, size).T)))
+    product = bb.emit(relax.op.add(product, _constant(of_inputs)))
     zeros = np.zeros((count, 1, hidden), np.float32)
 
     def state(value):
@@ -205,7 +237,7 @@ def _layer(kind, bb, given, attributes):
     arguments = [product, state(h)] + ([state(c)] if kind == "lstm" else [])
     arguments.append(_constant(r.transpose(0, 2, 1)))
     if kind == "gru":
-        arguments.append(_constant(b[:, -hidden:]))
+        arguments.append(_constant(alone))
     name = "run_model_" + kind
     if kind == "gru" and int(attributes.get("linear_before_reset", 0)):
         name += "_reset_after"
@@ -214,9 +246,7 @@ def _layer(kind, bb, given, attributes):
     if peepholes is not None:
         arguments.append(_constant(peepholes.value.numpy()))
         name += "_peepholes"
-    direction = attributes.get("direction", "forward")
-    direction = direction.decode() if isinstance(direction, bytes) else str(direction)
-    if direction.lower() == "reverse":
+    if _direction(attributes) == "reverse":
         name += "_backwards"
     one = relax.TensorType((count, batch, hidden), "float32")
     results = [relax.TensorType((steps, count, batch, hidden), "float32"), one]

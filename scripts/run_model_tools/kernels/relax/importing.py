@@ -15,6 +15,9 @@ import tvm
 from tvm import relax
 
 from run_model_tools.kernels.relax.constants import folded
+from run_model_tools.kernels.relax.made_layers import call as make_call
+from run_model_tools.kernels.relax.made_layers import layer_of
+from run_model_tools.kernels.relax.making import made
 from run_model_tools.kernels.relax.nodes import (
     Call,
     Expr,
@@ -29,6 +32,7 @@ from run_model_tools.kernels.relax.nodes import (
 )
 from run_model_tools.kernels.relax.operators import CONVERTERS
 from run_model_tools.kernels.relax.rows import along_rows
+from run_model_tools.kernels.relay.nodes import PREFIX
 from run_model_tools.kernels.relay.reading import NotForUs
 
 
@@ -79,6 +83,11 @@ class _Reader:
         if not isinstance(call.op, tvm.ir.Op):
             raise NotForUs("it calls a function of its own")
         name = str(call.op.name)
+        layer = layer_of(call)
+        if layer is not None:
+            return made(PREFIX + layer.kind, _type(call.ty),
+                        [self.expression(argument) for argument in call.args[1].fields],
+                        lambda *given: make_call(layer, list(given)), layer=layer)
         arguments: list[Expr] = []
         places: list[int] = []
         for index, argument in enumerate(call.args):

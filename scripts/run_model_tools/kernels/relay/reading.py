@@ -167,8 +167,9 @@ _KNOWN = READERS.keys() | VIEW_READERS.keys() | EPILOGUE_READERS.keys() | (
 
 
 def _made_layer(net: Network, expr: relay.Call) -> Tensor:
-    """A layer that was made while importing (inside_tvm/recurrent_operators.py)."""
-    layer = import_module(f"{__package__}.operators").layer_of(expr)
+    """A layer that was made while importing (inside_tvm/recurrent_operators.py, and relax/)."""
+    layer = (import_module(f"{__package__}.operators").layer_of(expr) if relay.HAS_RELAY
+             else expr.attrs.layer)
     inputs = [net.plain(net.values[a]) for a in expr.args[:len(layer.inputs)]]
     output = Tensor(layer.output_shape)
     net.plan.steps.append(LayerStep(inputs, output, layer))

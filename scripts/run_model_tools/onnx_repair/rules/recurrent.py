@@ -45,11 +45,11 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
     direction = node.attrs.get("direction", "forward")
     acts = node.attrs.get("activations") or _DEFAULTS[node.op] * count
     relu = walk.is_open and node.op == "RNN" and acts == ["Relu"] * count
-    simple = (walk.knows(node.op) and lengths is None and (direction != "reverse" or walk.is_open)
-              and not node.attrs.get("clip")
-              and not node.attrs.get("input_forget", 0)
-              and (acts == _DEFAULTS[node.op] * count or relu))
-    if simple:
+    usual = (lengths is None and not node.attrs.get("clip")
+             and not node.attrs.get("input_forget", 0)
+             and (acts == _DEFAULTS[node.op] * count or relu))
+    known = walk.knows(node.op) and (direction != "reverse" or walk.is_open)
+    if usual and (known or walk.keeps_layers and _has_kernel(node, x, (w, r, b), peepholes)):
         attrs = {"linear_before_reset": node.attrs.get("linear_before_reset", 0)} \
             if node.op == "GRU" else {"activations": acts} if relu else {}
         states = [x, w, r, b, None, h] + ([c, peepholes] if node.op == "LSTM" else [])
@@ -66,6 +66,14 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
         results = [transposed(walk, results[0], [2, 0, 1, 3]),
                    *(transposed(walk, s, [1, 0, 2]) for s in results[1:])]
     return list(results)
+
+
+def _has_kernel(node: Node, x: Value, weights: tuple[Value | None, ...],
+                peepholes: Value | None) -> bool:
+    """Whether a layer with the usual activations is one for kernels/recurrent.py."""
+    return (peepholes is None and node.op != "RNN" and x.dtype in ("float16", "float32")
+            and min(x.shape) > 0 and all(w is None or w.is_constant for w in weights)
+            and (node.op == "LSTM" or bool(node.attrs.get("linear_before_reset", 0))))
 
 
 def times(walk: Walk, matrix: Value) -> Product:
