@@ -12,6 +12,7 @@ from conftest import ROOT, run_command
 from run_model_tools import environment
 from run_model_tools.compiling import params_file
 from run_model_tools.compiling.artifact import library_machine
+from run_model_tools.compiling.compile_model import describe_verification
 from run_model_tools.files import sha256_of
 from small_networks import save_classifier, save_two_by_two
 
@@ -236,3 +237,13 @@ def test_works_through_a_link_and_any_python(classifier, tmp_path):
                             capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
     assert result.returncode == 0, result.stderr
     assert "--tuning-records" in result.stdout
+
+
+@pytest.mark.parametrize(("difference", "allowed"), [
+    (2e-5, "by 2.0e-05 (0.001 allowed)"),
+    (3.2e-2, "by 3.2e-02 (0.001 allowed; more where rounding alone changes the reference as much)"),
+])
+def test_a_difference_beyond_the_tolerance_is_explained(difference, allowed):
+    said = describe_verification({"done": True, "where": "native", "reference": "onnxruntime",
+                                  "tolerance": 1e-3, "relative_difference": difference})
+    assert said == f"verified: run on this machine; differs from onnxruntime {allowed}"

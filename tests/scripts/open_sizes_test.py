@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from run_model_tools import tvm_process
+from run_model_tools.compiling.open_shapes import shapes_to_try
 from run_model_tools.compiling.open_sizes import OpenSizes, open_sizes, shapes_of
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
@@ -258,3 +259,14 @@ def test_other_sizes_are_refused_by_name(compiled, tmp_path, name, sizes, said):
     with pytest.raises(ToolError, match=said):
         tvm_process.call("run_relax", None, library=str(folder / name / "model.so"),
                          inputs=[str(tmp_path / "in.npz")], outputs=str(tmp_path))
+
+
+def test_a_batch_that_only_looks_open_is_one(tmp_path):
+    path = save_network(tmp_path / "state.onnx", """
+    (float[batch,1,steps] x, float[1,1,4] state) => (float[] y) {
+        c = Conv(x, w)
+        y = Concat<axis=2>(state, c)
+    }""", weights(1, w=(1, 1, 5)), 18)
+    shapes = shapes_to_try(read_model(path), {})
+    assert len(shapes) == 3
+    assert all(s["x"][:2] == (1, 1) and s["x"][2] >= 5 for s in shapes)

@@ -9,6 +9,7 @@ import onnx
 
 from run_model_tools.errors import USAGE, ToolError
 from run_model_tools.onnx_model import OnnxModel, run_onnx
+from run_model_tools.onnx_repair.reference import repaired_outputs
 from run_model_tools.onnx_repair.repair import load
 from run_model_tools.onnx_repair.samples import Axes, NotApart, sample_axes
 from run_model_tools.verifying import inputs as made_inputs
@@ -64,8 +65,10 @@ def shapes_to_try(model: OnnxModel, given: Shapes,
                           enumerate(value.type.tensor_type.shape.dim)] for value in graph.input}
     found: list[Shapes] = []
     limits = made_inputs.whole_number_limits(model)
-    # The other references take long to say that a shape does not fit.
-    for run in (lambda values: run_onnx(model.path, values), model.run):
+    # Each takes longer than the one before to say that a shape does not fit.
+    for run in (lambda values: run_onnx(model.path, values),
+                lambda values: repaired_outputs(model.path, values, model.frozen, model.cut)[0],
+                model.run):
         for shapes in _candidates(model, names, given):
             if shapes in found or shapes in without:
                 continue
@@ -99,6 +102,8 @@ def _candidates(model: OnnxModel, names: dict[str, list[str]], given: Shapes) ->
         yield _filled(model, names, dict.fromkeys(symbols, base))
         # The first is likely a batch.
         yield _filled(model, names, {s: base if i else 2 for i, s in enumerate(symbols)})
+    for base in (2, 5, 8, 16, 32, 64, 224):  # a batch that only looks open
+        yield _filled(model, names, {s: base if i else 1 for i, s in enumerate(symbols)})
 
 
 def _filled(model: OnnxModel, names: dict[str, list[str]], sizes: dict[str, int]) -> Shapes:
