@@ -159,7 +159,9 @@ def test_what_fits():
     check_fit([BOXES], [Output("b", (3234, 4)), Output("s", (3234, 91))], "m")
     check_fit([TURNED], [Output("b", (1, 100, 5)), Output("s", (1, 100, 15))], "m")
     check_fit([MASK], [Output("y", (1, 16, 16, 1))], "m")
+    check_fit([MASK], [Output("y", (None, 1, None, None))], "m")
     check_fit([MAPS], [Output("y", (1, 21, 16, 16))], "m")
+    check_fit([{**MAPS, "labels": ["a"] * 21}], [Output("y", (None, 21, None, None))], "m")
     check_fit([CENTERS], [Output("hm", (1, 80, 128, 128)), Output("wh", (1, 2, 128, 128))], "m")
     check_fit([DEPTH], [Output("y", (1, 384, 384))], "m")
     check_fit([STYLE], [Output("y", (1, 3, 224, None))], "m")
@@ -178,7 +180,9 @@ MISFITS = [
     (BOXES, [Output("b", (10, 5)), Output("s", (10,))], "rows of 4"),
     (TURNED, [Output("b", (10, 4)), Output("s", (10,))], "rows of 5"),
     (MASK, [Output("y", (1, 21, 16, 16))], "one map"),
+    (MASK, [Output("y", (None, 21, 16, 16))], "one map"),
     (MAPS, [Output("y", (1, 1, 16, 16))], "the form mask"),
+    (MAPS, [Output("y", (1, 1, None, 16))], "the form mask"),
     (CENTERS, [Output("hm", (1, 80, 128, 128)), Output("wh", (1, 2, 64, 64))], "as large as"),
     ({**CENTERS, "labels": ["a"]}, [Output("hm", (1, 80, 9, 9)), Output("wh", (1, 2, 9, 9))],
      "80 classes, and there are 1 labels"),

@@ -242,11 +242,12 @@ class _Fit:
         output = self._output(self._task["output"])
         if output.shape is None:
             return
-        shape = [d for d in output.shape if d != 1]
-        if len(shape) != 3:
+        if not _may_have(output.shape, 3):
             self._refuse_shape(output, f"a map for each of several classes ({self._task['layout']}"
                                        "; one map is the form mask)")
-        self._check_labels(output, shape[-1 if self._task["layout"] == "NHWC" else 0])
+        if None not in output.shape:
+            shape = [d for d in output.shape if d != 1]
+            self._check_labels(output, shape[-1 if self._task["layout"] == "NHWC" else 0])
 
     def _segmentation_indices(self) -> None:
         self._one_map("the class of each pixel")
@@ -259,7 +260,7 @@ class _Fit:
 
     def _one_map(self, expected: str) -> None:
         output = self._output(self._task["output"])
-        if output.shape is not None and len([d for d in output.shape if d != 1]) != 2:
+        if output.shape is not None and not _may_have(output.shape, 2):
             self._refuse_shape(output, expected)
 
     def _rows(self, output: Output) -> tuple[int, int] | None:
@@ -297,6 +298,12 @@ class _Fit:
             confidence = self._output(self._task["confidence"])
             if _size(confidence.shape) not in (None, 1):
                 self._refuse_shape(confidence, "one number")
+
+
+def _may_have(shape: Sequence[int | None], count: int) -> bool:
+    """Whether so many extents are not 1, of which any may be that is not known."""
+    known = sum(d not in (None, 1) for d in shape)
+    return known <= count <= known + sum(d is None for d in shape)
 
 
 def _size(shape: Shape) -> int | None:
