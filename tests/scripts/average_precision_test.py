@@ -47,7 +47,7 @@ def test_figures_are_those_of_pycocotools(name: str, tmp_path: Path) -> None:
     annotations, detections = make_case(seed, kind)
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps(annotations))
-    data = coco.read(path, tmp_path, kind == "keypoints")
+    data = coco.read(path, tmp_path, KEYPOINTS if kind == "keypoints" else DETECTION)
     assert data.kind == (KEYPOINTS if kind == "keypoints" else DETECTION)
     result = figures(data, results_of(data, detections))
     for title, expected in zip(NAMES[kind], GOLDEN[name]):

@@ -396,6 +396,12 @@ def test_kinds_that_the_network_does_not_have(world: Path) -> None:
     (world / "metadata.json").write_text(json.dumps({"tasks": {"kind": "detection"}}))
     done = evaluate(world, data)
     assert done.returncode == 6 and "the network finds no things" in done.stderr
+    data = write_csv(world, "picture,class," + ",".join(f"x{k},y{k}" for k in range(4)),
+                     "a.png,ball,0,0,1,0,1,1,0,1")
+    done = evaluate(world, data)
+    assert done.returncode == 6 and done.stderr.count("\n") == 1
+    assert "is for turned boxes, and net gives none: its detection has no member 'angle'" in \
+        done.stderr
 
 
 def test_mcnemar_is_the_binomial_test() -> None:

@@ -3,6 +3,8 @@
   evaluate_model NAME ARTIFACTS --dataset imagenet:FOLDER
   evaluate_model NAME ARTIFACTS --dataset coco:annotations.json:FOLDER --jobs 4
   evaluate_model NAME ARTIFACTS --dataset coco-keypoints:annotations.json:FOLDER
+  evaluate_model NAME ARTIFACTS --dataset coco-masks:annotations.json:FOLDER
+  evaluate_model NAME ARTIFACTS --dataset dota:FOLDER:LABELS
   evaluate_model NAME ARTIFACTS --dataset voc-masks:FOLDER[:LIST]
   evaluate_model NAME ARTIFACTS --dataset maps:FOLDER:TRUTHS
   evaluate_model NAME ARTIFACTS --dataset images:FOLDER:TRUTHS
@@ -11,9 +13,10 @@
   evaluate_model NAME ARTIFACTS --dataset ... --rpc HOST:PORT
   evaluate_model --compare before.sqlite after.sqlite
 
-gives top-1 and top-5 of classes, mean average precision of boxes or keypoints by COCO's rules,
-the mean intersection over union of areas, errors of depth and other maps, or PSNR and SSIM of
-images, of what run_model says of each picture.
+gives top-1 and top-5 of classes (of two classes also the area under the ROC curve), mean average
+precision of boxes, boxes with an angle, masks of things or keypoints by COCO's rules, the mean
+intersection over union of areas, errors of depth and other maps, or PSNR and SSIM of images, of
+what run_model says of each picture.
 
 Every result is kept in a SQLite file as soon as it is there (--resume, else one in
 build/evaluations): after an interruption of any kind the same command with --resume FILE goes on.
@@ -51,8 +54,8 @@ from run_model_tools.evaluating.example import (
     CLASSIFICATION,
     DETECTION,
     IMAGE,
-    KEYPOINTS,
     MAP,
+    OF_THINGS,
     DataSet,
 )
 from run_model_tools.evaluating.figures import figures
@@ -202,8 +205,15 @@ def tasks_for(args: argparse.Namespace, data: DataSet, artifact: Artifact,
     known = tasks_of(artifact.metadata)
     if args.task is not None:
         known = check_tasks(read_json(args.task), str(args.task))
-    kind = DETECTION if data.kind == KEYPOINTS else data.kind
+    kind = DETECTION if data.kind in OF_THINGS else data.kind
     wanted = [task for task in known if task.get("kind") == kind]
+    title, member = OF_THINGS.get(data.kind, ("", None))
+    if wanted and member is not None:
+        wanted = [task for task in wanted if task.get(member) is not None]
+        if not wanted:
+            raise ToolError(MISMATCH, (
+                f"the data set is for {title}, and {args.name} gives none: its detection has no "
+                f"member '{member}' (postprocess/README.md); name a --task that has it."))
     if not wanted and kind != CLASSIFICATION:
         has = ", ".join(sorted({str(task.get("kind")) for task in known})) or "none"
         raise ToolError(MISMATCH, (

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
+from run_model_tools.evaluating.outline import Outline
+
 CLASSIFICATION, DETECTION, KEYPOINTS, SEGMENTATION, MAP, IMAGE = (
     "classification", "detection", "keypoints", "segmentation", "map", "image")
+#: Of things, by their masks, and by boxes with an angle.
+INSTANCES, TURNED = "instances", "turned"
+#: Kinds that a network's detections are judged by: title, and the member that its task needs.
+OF_THINGS = {DETECTION: ("boxes", None), KEYPOINTS: ("keypoints", "keypoints"),
+             INSTANCES: ("masks", "masks"), TURNED: ("turned boxes", "angle")}
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,8 @@ class Thing:
     box: x0, y0, x1, y1 in pixels.  area: what decides whether it is small or large, by COCO's rules
     that of its outline and not of its box.  crowd: a region with many of them, which no detection
     has to find and none is wrong in.  keypoints: (x, y, visibility) of each, where they are wanted.
+    optional: need not be found, and may be.  outline: of its mask.  corners: of a box with an
+    angle, four (x, y) in their order around it.
     """
 
     category: int
@@ -26,6 +35,9 @@ class Thing:
     area: float
     crowd: bool = False
     keypoints: tuple[tuple[float, float, int], ...] = ()
+    optional: bool = False
+    outline: Outline | None = None
+    corners: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from run_model_tools.evaluating.metrics import (
     classification,
     depth,
     likeness,
+    ranking,
     segmentation,
 )
 from run_model_tools.evaluating.metrics.average_precision import Detections, Things
@@ -32,9 +33,10 @@ def figures(data: DataSet, results: list[Result]) -> dict[str, Any]:
     """Of the pictures that have been judged."""
     judged = {r.key: r for r in results if r.error is None}
     if data.kind == CLASSIFICATION:
-        return classification.summarise([
-            classification.rank([index for index, _ in r.prediction["top"]],
-                                r.prediction["truth"]) for r in judged.values()])
+        predictions = [r.prediction for r in judged.values()]
+        return {**classification.summarise([
+            classification.rank([index for index, _ in one["top"]], one["truth"])
+            for one in predictions]), **_of_two_classes(predictions)}
     if data.kind == SEGMENTATION:
         return _of_areas(list(judged.values()))
     if data.kind in (MAP, IMAGE):
@@ -42,6 +44,15 @@ def figures(data: DataSet, results: list[Result]) -> dict[str, Any]:
         return summarise([r.prediction for r in judged.values()])
     examples = [example for example in data.examples if example.key in judged]
     return {"pictures": len(examples), **_of_things(data, examples, judged)}
+
+
+def _of_two_classes(predictions: list[dict[str, Any]]) -> dict[str, Any]:
+    """How well the second of a network's two classes is told by its score; nothing for others."""
+    if not predictions or any(sorted(index for index, _ in one["top"]) != [0, 1]
+                              or one["truth"] not in (0, 1) for one in predictions):
+        return {}
+    scores = np.array([dict(map(tuple, one["top"]))[1] for one in predictions])
+    return ranking.summarise(scores, np.array([one["truth"] == 1 for one in predictions]))
 
 
 def _of_areas(results: list[Result]) -> dict[str, Any]:
@@ -87,7 +98,7 @@ def _of_things(data: DataSet, examples: list[Example],
 
 def _things(things: list[Any], with_points: bool) -> Things:
     crowd = np.array([thing.crowd for thing in things], bool)
-    ignored = crowd
+    ignored = crowd | np.array([thing.optional for thing in things], bool)
     keypoints = None
     if with_points:
         most = max(len(thing.keypoints) for thing in things)
@@ -95,7 +106,7 @@ def _things(things: list[Any], with_points: bool) -> Things:
         for k, thing in enumerate(things):
             if thing.keypoints:
                 keypoints[k, :len(thing.keypoints)] = thing.keypoints
-        ignored = crowd | ~(keypoints[:, :, 2] > 0).any(1)
+        ignored = ignored | ~(keypoints[:, :, 2] > 0).any(1)
     return Things(np.array([thing.box for thing in things], float),
                   np.array([thing.area for thing in things], float), crowd, ignored, keypoints)
 
@@ -104,6 +115,9 @@ def _detections(ones: list[Any], with_points: bool) -> Detections:
     boxes = np.array([one[2:6] for one in ones], float)
     scores = np.array([one[1] for one in ones], float)
     areas = (boxes[:, 2:] - boxes[:, :2]).prod(1)
+    if len(ones[0]) == 8:  # of masks, and of boxes with an angle
+        return Detections(boxes, np.array([one[6] for one in ones], float), scores,
+                          overlaps=np.array([one[7] for one in ones], float))
     if not with_points:
         return Detections(boxes, areas, scores)
     points = np.array([one[6] for one in ones], float).reshape(len(ones), -1, 2)

@@ -13,9 +13,11 @@ from PIL import Image
 from run_model_tools.errors import MISMATCH, ToolError
 from run_model_tools.evaluating.example import (
     CLASSIFICATION,
-    DETECTION,
+    INSTANCES,
     KEYPOINTS,
+    OF_THINGS,
     SEGMENTATION,
+    TURNED,
     ClassTruth,
     DataSet,
     MaskTruth,
@@ -23,10 +25,16 @@ from run_model_tools.evaluating.example import (
     ThingsTruth,
 )
 from run_model_tools.evaluating.metrics import classification, segmentation
-from run_model_tools.evaluating.metrics.similarity import PERSON_SIGMAS, box_overlaps
+from run_model_tools.evaluating.metrics.similarity import (
+    PERSON_SIGMAS,
+    box_overlaps,
+    polygon_areas,
+    polygon_overlaps,
+)
 from run_model_tools.evaluating.outcome import Judged, Unfit, results_of, the_result
+from run_model_tools.evaluating.outline import mask_overlaps
 from run_model_tools.evaluating.pixel_predictions import ImageRules, MapRules
-from run_model_tools.evaluating.run_lengths import mask_of
+from run_model_tools.evaluating.run_lengths import lengths_of, mask_of
 
 #: A picture of things counts as right where all of them are found this well by detections that are
 #: as sure as this, and none of these has found nothing.
@@ -41,9 +49,8 @@ def judge(data: DataSet, mapping: CategoryMapping, rules: MapRules | ImageRules 
         return rules.judge
     if data.kind == CLASSIFICATION:
         return _judge_class
-    if data.kind in (DETECTION, KEYPOINTS):
-        return lambda report, truth: _judge_things(report, truth, mapping,
-                                                   data.kind == KEYPOINTS)
+    if data.kind in OF_THINGS:
+        return lambda report, truth: judge_things(report, truth, mapping, data.kind)
     return _judge_mask
 
 
@@ -86,13 +93,16 @@ def _judge_class(report: dict[str, Any], truth: ClassTruth) -> Judged:
     return Judged({"top": best, "truth": truth.index}, score, rank == 0)
 
 
-def _judge_things(report: dict[str, Any], truth: ThingsTruth, mapping: CategoryMapping,
-                  keypoints: bool) -> Judged:
+def judge_things(report: dict[str, Any], truth: ThingsTruth, mapping: CategoryMapping,
+                 kind: str) -> Judged:
+    """Of each detection it keeps category, score, x0, y0, x1, y1; its keypoints; of a mask, or of a
+    box with an angle, its area and how much it overlaps each of the category's things. Raises
+    Unfit, and ToolError (6) where the network does not give what is judged."""
     found = results_of(report, "detection")
     if not found and not results_of(report, "landmarks"):
         raise ToolError(MISMATCH, "the network finds no things: its metadata names no task of the "
                                   "kind detection.")
-    kept, unknown = [], 0
+    known, kept, unknown = [], [], 0
     for detection in (d for one in found for d in one["detections"]):
         category = mapping.category(int(detection["class"]), detection.get("label"))
         if category is None:
@@ -102,48 +112,88 @@ def _judge_things(report: dict[str, Any], truth: ThingsTruth, mapping: CategoryM
         score = float(detection["score"])
         if not all(math.isfinite(v) for v in (*box, score)):
             raise Unfit("a detection has a number that is not finite")
-        one: list[Any] = [category, score, *box]
-        if keypoints:
-            one.append([float(v) for point in detection.get("keypoints", ()) for v in point[:2]])
-        kept.append(one)
-    if keypoints:
-        kept = _with_points(kept, truth)
-    correct, score = _all_found(kept, truth.things)
+        known.append(detection)
+        kept.append([category, score, *box])
+    overlaps = _overlaps(kind, known, kept, truth.things)
+    correct, score = _all_found(kept, truth.things, overlaps)
     return Judged({"found": kept, "unknown": unknown}, score, correct)
 
 
-def _with_points(kept: list[list[Any]], truth: ThingsTruth) -> list[list[Any]]:
-    wanted = next((len(t.keypoints) for t in truth.things if t.keypoints), len(PERSON_SIGMAS))
-    for one in kept:
-        if len(one[6]) != 2 * wanted:
-            raise ToolError(MISMATCH, f"the network gives {len(one[6]) // 2} keypoints for a "
+def _overlaps(kind: str, known: list[dict[str, Any]], kept: list[list[Any]],
+              things: Sequence[Thing]) -> np.ndarray:
+    """[detections, things]; adds to what is kept of each detection. Raises as judge_things()."""
+    crowd = np.array([thing.crowd for thing in things], bool)
+    if kind not in (INSTANCES, TURNED):
+        if kind == KEYPOINTS:
+            _add_points(known, kept, things)
+        boxes = np.array([one[2:6] for one in kept], float).reshape(-1, 4)
+        return box_overlaps(boxes, np.array([t.box for t in things], float).reshape(-1, 4), crowd)
+    categories = np.array([thing.category for thing in things])
+    same = np.array([one[0] for one in kept])[:, None] == categories[None, :]
+    if kind == INSTANCES:
+        masks = [_lengths(detection, things) for detection in known]
+        areas = [float(lengths[1::2].sum()) for lengths in masks]
+        overlaps = mask_overlaps(masks, [thing.outline for thing in things], crowd, same)
+    else:
+        corners = np.array([_corners(one) for one in known]).reshape(-1, 4, 2)
+        areas = polygon_areas(corners).tolist()
+        overlaps = polygon_overlaps(corners, np.array([t.corners for t in things], float).reshape(
+            -1, 4, 2)) * same
+    for one, area, row in zip(kept, areas, overlaps):
+        one += [area, row[categories == one[0]].tolist()]
+    return overlaps
+
+
+def _add_points(known: list[dict[str, Any]], kept: list[list[Any]],
+                things: Sequence[Thing]) -> None:
+    wanted = next((len(t.keypoints) for t in things if t.keypoints), len(PERSON_SIGMAS))
+    for detection, one in zip(known, kept):
+        points = [float(v) for point in detection.get("keypoints", ()) for v in point[:2]]
+        if len(points) != 2 * wanted:
+            raise ToolError(MISMATCH, f"the network gives {len(points) // 2} keypoints for a "
                                       f"person, and the data set has {wanted}.")
-    return kept
+        one.append(points)
 
 
-def _all_found(found: list[list[Any]], things: Sequence[Thing]) -> tuple[bool, float]:
+def _lengths(detection: dict[str, Any], things: Sequence[Thing]) -> np.ndarray:
+    if "mask" not in detection:
+        raise ToolError(MISMATCH, "the network gives no masks of things: its task has no 'masks'.")
+    try:
+        height, width, lengths = lengths_of(detection["mask"]["rle"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unfit(f"run_model's mask cannot be read: {error}") from None
+    of_picture = next((thing.outline for thing in things if thing.outline is not None), None)
+    if of_picture is not None and (of_picture.height, of_picture.width) != (height, width):
+        raise Unfit(f"the picture has {width} x {height} pixels, and {of_picture.width} x "
+                    f"{of_picture.height} by the data set")
+    return lengths
+
+
+def _corners(detection: dict[str, Any]) -> np.ndarray:
+    if "corners" not in detection:
+        raise ToolError(MISMATCH, "the network's boxes have no angle: its task has no 'angle'.")
+    return np.array(detection["corners"], float)
+
+
+def _all_found(found: list[list[Any]], things: Sequence[Thing],
+               overlaps: np.ndarray) -> tuple[bool, float]:
     """(whether the sure ones are just the things that count, twice the shared ones by the sum of
     both)."""
-    true = [thing for thing in things if not thing.crowd]
-    crowd = [thing for thing in things if thing.crowd]
-    sure = sorted((one for one in found if one[1] >= SURE), key=lambda one: -one[1])
-    boxes = np.array([thing.box for thing in true], float).reshape(-1, 4)
-    free = np.ones(len(true), bool)
+    uncounted = np.array([thing.crowd or thing.optional for thing in things], bool)
+    categories = np.array([thing.category for thing in things])
+    free = ~uncounted
     shared = wrong = 0
-    for one in sure:
-        box = np.array(one[2:6], float)[None]
-        same = np.array([thing.category == one[0] for thing in true], bool) & free
-        overlaps = box_overlaps(box, boxes, np.zeros(len(true), bool))[0] * same
-        if len(true) and overlaps.max(initial=0) >= WELL:
-            free[overlaps.argmax()] = False
+    for place in sorted(range(len(found)), key=lambda place: -found[place][1]):
+        if found[place][1] < SURE:
+            break
+        near = overlaps[place] * (categories == found[place][0])
+        if (near * free).max(initial=0) >= WELL:
+            free[(near * free).argmax()] = False
             shared += 1
-            continue
-        of_crowd = [thing.box for thing in crowd if thing.category == one[0]]
-        near = box_overlaps(box, np.array(of_crowd, float).reshape(-1, 4),
-                            np.ones(len(of_crowd), bool))
-        wrong += not near.max(initial=0) >= WELL
+        else:
+            wrong += not (near * uncounted).max(initial=0) >= WELL
     total = 2 * shared + wrong + int(free.sum())
-    return shared == len(true) and wrong == 0, 2 * shared / total if total else 1.0
+    return not free.any() and wrong == 0, 2 * shared / total if total else 1.0
 
 
 def _judge_mask(report: dict[str, Any], truth: MaskTruth) -> Judged:

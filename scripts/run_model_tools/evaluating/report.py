@@ -10,8 +10,8 @@ from run_model_tools.evaluating.artifact import Artifact
 from run_model_tools.evaluating.example import (
     CLASSIFICATION,
     IMAGE,
-    KEYPOINTS,
     MAP,
+    OF_THINGS,
     SEGMENTATION,
 )
 from run_model_tools.evaluating.store import Result
@@ -48,6 +48,9 @@ def text(report: dict[str, Any]) -> list[str]:
         lines.append(f"left out: {report['missing_files_left_out']} whose files are not there")
     if report["kind"] == CLASSIFICATION:
         lines += [_share("top-1", figures["top1"]), _share("top-5", figures["top5"])]
+        lines += [_share(title, figures[name]) for name, title in (
+            ("auroc", "area under the ROC curve"), ("average_precision", "average precision"))
+            if name in figures]
     elif report["kind"] == SEGMENTATION:
         lines += [_share("mean IoU", figures["miou"]),
                   _share("pixels right", figures["pixel_accuracy"])]
@@ -55,7 +58,7 @@ def text(report: dict[str, Any]) -> list[str]:
     elif report["kind"] in (MAP, IMAGE):
         lines += _of_pixels(report)
     else:
-        what = "keypoints" if report["kind"] == KEYPOINTS else "boxes"
+        what = OF_THINGS[report["kind"]][0]
         lines += [_share(f"mAP of {what}, 0.50 to 0.95", figures["ap"]),
                   _share("mAP at 0.50", figures["ap50"]), _share("mAP at 0.75", figures["ap75"])]
         lines += [_share(f"  at 0.50, {one['name']} ({one['things']})", one["ap50"])

@@ -30,9 +30,9 @@ def counts_of(text: str) -> list[int]:
     return counts
 
 
-def mask_of(code: dict[str, Any]) -> np.ndarray:
-    """bool [height, width] of {"size": [height, width], "counts": text or list}. Raises
-    ValueError."""
+def lengths_of(code: dict[str, Any]) -> tuple[int, int, np.ndarray]:
+    """(height, width, lengths of zeros and ones in turn) of {"size": [height, width], "counts":
+    text or list}. Raises ValueError."""
     try:
         height, width = (int(n) for n in code["size"])
         counts = code["counts"]
@@ -41,5 +41,11 @@ def mask_of(code: dict[str, Any]) -> np.ndarray:
     lengths = np.array(counts_of(counts) if isinstance(counts, str) else counts, dtype=np.int64)
     if lengths.size and lengths.min() < 0 or lengths.sum() != height * width:
         raise ValueError(f"the run lengths do not make {height} x {width} pixels")
+    return height, width, lengths
+
+
+def mask_of(code: dict[str, Any]) -> np.ndarray:
+    """bool [height, width] of what lengths_of() takes. Raises ValueError."""
+    height, width, lengths = lengths_of(code)
     values = np.arange(lengths.size) % 2 == 1
     return np.repeat(values, lengths).reshape(width, height).T

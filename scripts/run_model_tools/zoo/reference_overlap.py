@@ -33,8 +33,8 @@ def overlaps_of(nms: dict[str, Any], corners: np.ndarray, angles: np.ndarray | N
         return lambda place, others: _upright(corners[place], corners[others])
     if nms["overlap"] == "area":
         polygons = turned(corners, angles)
-        return lambda place, others: np.array([_of_areas(polygons[place], polygons[other])
-                                               for other in others])
+        return lambda place, others: np.array([
+            overlap_of_areas(polygons[place], polygons[other]) for other in others])
     middles, covariances = _normal(corners, angles)
     return lambda place, others: _probabilistic(middles[place], covariances[place],
                                                 middles[others], covariances[others])
@@ -52,8 +52,9 @@ def _area(polygon: np.ndarray) -> float:
     return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
 
 
-def _of_areas(a: np.ndarray, b: np.ndarray) -> float:
-    """What is left of a once it is cut along the sides of b."""
+def overlap_of_areas(a: np.ndarray, b: np.ndarray) -> float:
+    """Intersection over union of two polygons, a cut along the sides of b, which is convex and
+    clockwise (y downwards)."""
     common = [*a]
     for start, end in zip(b, np.roll(b, -1, 0)):
         way = end - start

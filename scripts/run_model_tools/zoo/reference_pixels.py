@@ -120,6 +120,23 @@ def picture_of(task: dict[str, Any], planes: np.ndarray, placement: Placement) -
         np.uint8)
 
 
+def mask_of_thing(sums: np.ndarray, box: np.ndarray, placement: Placement) -> np.ndarray:
+    """bool [height, width] of the picture: where the sums of prototypes [H, W] are above 0, within
+    the box [2, 2] on the input."""
+    pixels = Pixels(placement, sums.shape)
+    x, y = ((np.arange(n) + 0.5) * placement.scale[i] + placement.start[i]
+            for i, n in enumerate(placement.picture))
+    (left, top), (right, bottom) = box
+    inside = ((y >= top) & (y < bottom))[:, None] & ((x >= left) & (x < right))[None, :]
+    return np.asarray((pixels.bilinear(sums) > 0) & inside & ~pixels.unseen)
+
+
+def areas_of_mask(mask: np.ndarray) -> dict[str, Any]:
+    """As reports have it."""
+    return {"pixels": int(mask.sum()),
+            "rle": {"size": list(mask.shape), "counts": coco_counts(mask)}}
+
+
 def coco_counts(mask: np.ndarray) -> str:
     """COCO's compressed run lengths: columns first, beginning with zeros, differences to the run
     before the last in groups of five bits."""

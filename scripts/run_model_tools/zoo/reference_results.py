@@ -18,8 +18,9 @@ from run_model_tools.zoo.reference_centers import boxes_of_centers
 from run_model_tools.zoo.reference_overlap import Overlaps, angles_of, overlaps_of, turned
 from run_model_tools.zoo.reference_pixels import (
     OUTSIDE,
+    areas_of_mask,
     classes_of,
-    coco_counts,
+    mask_of_thing,
     numbers_of,
     picture_of,
 )
@@ -61,8 +62,6 @@ class Reference:
                  "distances": self._distances, "centers": self._centers}
         if task["form"] not in forms:
             raise ToolError(USAGE, f"there is no reference for the form '{task['form']}'.")
-        if task.get("masks") is not None:
-            raise ToolError(USAGE, "there is no reference for masks of single things.")
         corners, scores, points = forms[task["form"]](task)
         if task.get("clip") == "input":
             corners = np.clip(corners, 0, np.array(self._placement.input)[None])
@@ -89,9 +88,25 @@ class Reference:
                 "box": _rounded(found.reshape(-1)), "class": label,
                 **_label(task, label), "score": round(float(score), 6),
                 **({} if quadrangle is None else {"corners": _rounded(quadrangle)}),
+                **({} if task.get("masks") is None else {
+                    "mask": self._mask_of_thing(task, place, box)}),
                 **({"keypoints": _rounded(self._placement.to_picture(own_points))}
                    if "keypoints" in task else {})})
         return {"kind": "detection", "detections": detections}
+
+    def _mask_of_thing(self, task: dict[str, Any], place: int, box: np.ndarray) -> dict[str, Any]:
+        """box: on the input."""
+        numbers = self._output(task["output"])
+        if task["form"] == "yolo-v8":
+            numbers = numbers.T
+        count = task["masks"]["count"]
+        factors = numbers.reshape(-1, numbers.shape[-1])[place, -count:]
+        prototypes = self._whole(task["masks"]["output"])
+        prototypes = prototypes.reshape(prototypes.shape[-3:])
+        if task["masks"]["layout"] == "NHWC":
+            prototypes = prototypes.transpose(2, 0, 1)
+        return areas_of_mask(mask_of_thing(np.tensordot(factors, prototypes, 1), box,
+                                           self._placement))
 
     def _angles(self, task: dict[str, Any]) -> np.ndarray | None:
         """Of each candidate; the last of its numbers."""
@@ -135,7 +150,8 @@ class Reference:
                objectness: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         keypoints = task.get("keypoints", {"count": 0})
         values = keypoints.get("values", 2)
-        classes = rows.shape[1] - keypoints["count"] * values - _angle_numbers(task)
+        classes = (rows.shape[1] - keypoints["count"] * values - _angle_numbers(task)
+                   - _mask_numbers(task))
         scores = _activated(task, rows[:, 4 + objectness:classes])
         if objectness:
             sure = _activated(task, rows[:, 4:5])
@@ -216,7 +232,7 @@ class Reference:
         keypoints = task.get("keypoints", {"count": 0})
         rows = self._output(task["output"])
         rows = rows.reshape(-1, 6 + keypoints["count"] * keypoints.get("values", 2)
-                            + _angle_numbers(task))
+                            + _angle_numbers(task) + _mask_numbers(task))
         labels = np.where(rows[:, 4] >= task["score_threshold"], rows[:, 5], 0).astype(int)
         scores = np.full((len(rows), labels.max(initial=0) + 1), -1.0)
         scores[np.arange(len(rows)), labels] = _activated(task, rows[:, 4:5])[:, 0]
@@ -263,8 +279,7 @@ class Reference:
         for label in np.unique(classes[classes != OUTSIDE]):
             mask = classes == label
             found.append({"class": int(label), **_label(task, int(label)),
-                          "pixels": int(mask.sum()),
-                          "rle": {"size": [height, width], "counts": coco_counts(mask)}})
+                          **areas_of_mask(mask)})
         return {"kind": "segmentation", "width": width, "height": height, "classes": found}
 
     def _map(self, task: dict[str, Any]) -> dict[str, Any]:
@@ -401,6 +416,11 @@ def _candidates(task: dict[str, Any], corners: np.ndarray,
         if counts[one[1]] <= most:
             kept.append(one)
     return kept
+
+
+def _mask_numbers(task: dict[str, Any]) -> int:
+    """Of a row: the factors of the prototypes, at its end."""
+    return task["masks"]["count"] if task.get("masks") is not None else 0
 
 
 def _angle_numbers(task: dict[str, Any]) -> int:

@@ -1,26 +1,34 @@
-"""COCO's annotations: boxes of things, and the points of people."""
+"""COCO's annotations: boxes and masks of things, and the points of people."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.evaluating.example import (
-    DETECTION,
+    INSTANCES,
     KEYPOINTS,
     DataSet,
     Example,
     Thing,
     ThingsTruth,
 )
+from run_model_tools.evaluating.outline import Outline
+from run_model_tools.evaluating.run_lengths import lengths_of
 from run_model_tools.files import read_json
 
+#: No picture has a side of more pixels, nor a polygon corners further away.
+_FAR = 100000.0
 
-def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
-    """The pictures in the order of their numbers. Raises ToolError (3, 4)."""
+
+def read(annotations: Path, folder: Path, kind: str) -> DataSet:
+    """The pictures in the order of their numbers. kind: DETECTION, KEYPOINTS or INSTANCES. Raises
+    ToolError (3, 4)."""
+    keypoints = kind == KEYPOINTS
     root = _load(annotations)
     categories = {}
     for item in _list(root, "categories", annotations):
@@ -37,6 +45,7 @@ def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
             raise _wrong(annotations, "no category has keypoints: it is no file of person "
                                       "keypoints")
     names: dict[int, str] = {}
+    sizes: dict[int, tuple[int, int]] = {}
     for item in _list(root, "images", annotations):
         number = _whole(item, "id", annotations, "an image")
         name = _text(item, "file_name", annotations, f"image {number}")
@@ -44,6 +53,8 @@ def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
             raise _wrong(annotations, f"two images have the id {number}: '{names[number]}' and "
                                       f"'{name}'")
         names[number] = name
+        if kind == INSTANCES:
+            sizes[number] = _size(item, annotations, f"image {number}")
     by_name: dict[str, int] = {}
     for number, name in names.items():
         if name in by_name:
@@ -61,13 +72,16 @@ def read(annotations: Path, folder: Path, keypoints: bool) -> DataSet:
             raise _wrong(annotations, f"annotation {number} is of image {picture}, which is not "
                                       "in 'images'")
         if thing.category in categories:
+            if kind == INSTANCES:
+                outline = _outline(item, sizes[picture], annotations, f"annotation {number}")
+                thing = replace(thing, outline=outline)
             things[picture].append(thing)
         elif not keypoints:
             raise _wrong(annotations, f"annotation {number} is of category {thing.category}, "
                                       "which is not in 'categories'")
     examples = [Example(names[number], folder / names[number], ThingsTruth(tuple(things[number])))
                 for number in sorted(names)]
-    return DataSet(KEYPOINTS if keypoints else DETECTION, f"coco, {annotations.name}", examples,
+    return DataSet(kind, f"coco, {annotations.name}", examples,
                    categories)
 
 
@@ -135,3 +149,32 @@ def _thing(item: dict[str, Any], path: Path, keypoints: bool) -> tuple[Thing, in
     return (Thing(_whole(item, "category_id", path, where), (x, y, x + width, y + height),
                   float(area), bool(crowd), triples),
             _whole(item, "image_id", path, where), number)
+
+
+def _size(item: dict[str, Any], path: Path, where: str) -> tuple[int, int]:
+    """Height and width."""
+    height, width = (_whole(item, name, path, where) for name in ("height", "width"))
+    if not (0 < height <= _FAR and 0 < width <= _FAR):
+        raise _wrong(path, f"{where} is of {width} x {height} pixels")
+    return height, width
+
+
+def _outline(item: dict[str, Any], size: tuple[int, int], path: Path, where: str) -> Outline:
+    value = item.get("segmentation")
+    if isinstance(value, dict):
+        try:
+            height, width, lengths = lengths_of(value)
+        except ValueError as error:
+            raise _wrong(path, f"{where} has a segmentation that is none: {error}") from None
+        if (height, width) != size:
+            raise _wrong(path, f"{where} has a mask of {width} x {height} pixels, and its image "
+                               f"is of {size[1]} x {size[0]}")
+        return Outline(*size, lengths=tuple(lengths.tolist()))
+    if not isinstance(value, list) or not value:
+        raise _wrong(path, f"{where} has the segmentation {str(value)[:80]}, where polygons or run "
+                           "lengths are expected")
+    polygons = tuple(tuple(_numbers({"polygon": one}, "polygon", lambda n: n >= 6 and n % 2 == 0,
+                                    path, where)) for one in value)
+    if any(abs(v) > _FAR for polygon in polygons for v in polygon):
+        raise _wrong(path, f"{where} has a corner that is more than {_FAR:g} pixels away")
+    return Outline(*size, polygons=polygons)

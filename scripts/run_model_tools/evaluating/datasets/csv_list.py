@@ -2,6 +2,7 @@
 
 picture,class                   classes, by number or by the network's label
 picture,class,x0,y0,x1,y1       things, one a row; a row with a picture alone has none
+picture,class,x0,y0, ... x3,y3  things by the four corners of boxes with an angle
 picture,mask                    masks, as PNG files
 picture,map                     numbers for each pixel, as .npy or PNG files
 picture,image                   what the network should make of the picture
@@ -17,12 +18,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
+from run_model_tools.evaluating.datasets.dota import turned_thing
 from run_model_tools.evaluating.example import (
     CLASSIFICATION,
     DETECTION,
     IMAGE,
     MAP,
     SEGMENTATION,
+    TURNED,
     ClassTruth,
     DataSet,
     Example,
@@ -34,9 +37,11 @@ from run_model_tools.evaluating.example import (
     Truth,
 )
 
+_CORNERS = [f"{axis}{corner}" for corner in range(4) for axis in "xy"]
 _FORMS = {
     frozenset({"picture", "class"}): CLASSIFICATION,
     frozenset({"picture", "class", "x0", "y0", "x1", "y1"}): DETECTION,
+    frozenset({"picture", "class", *_CORNERS}): TURNED,
     frozenset({"picture", "mask"}): SEGMENTATION,
     frozenset({"picture", "map"}): MAP,
     frozenset({"picture", "image"}): IMAGE,
@@ -60,8 +65,8 @@ def read(path: Path, labels: Sequence[str]) -> DataSet:
     if columns not in _FORMS:
         raise ToolError(MALFORMED_FILE, (
             f"{path} has the columns {', '.join(sorted(columns)) or '(none)'} in its first line, "
-            "where picture,class or picture,class,x0,y0,x1,y1 or picture,mask or picture,map or "
-            "picture,image are expected."))
+            "where picture,class or picture,class,x0,y0,x1,y1 (to x3,y3 for turned boxes) or "
+            "picture,mask or picture,map or picture,image are expected."))
     kind = _FORMS[columns]
     table = []
     for number, row in enumerate(rows, 2):
@@ -71,8 +76,8 @@ def read(path: Path, labels: Sequence[str]) -> DataSet:
         table.append((number, {key.strip(): value.strip() for key, value in row.items()}))
     if not table:
         raise ToolError(MALFORMED_FILE, f"{path} lists no picture.")
-    if kind == DETECTION:
-        return _things(path, table)
+    if kind in (DETECTION, TURNED):
+        return _things(path, table, kind)
     first: dict[str, int] = {}
     examples = []
     for number, row in table:
@@ -102,14 +107,17 @@ def _class(path: Path, line: int, text: str, labels: Sequence[str]) -> int:
                                     "nor one of the network's labels (--labels FILE).")
 
 
-def _things(path: Path, table: list[tuple[int, dict[str, str]]]) -> DataSet:
+def _things(path: Path, table: list[tuple[int, dict[str, str]]], kind: str) -> DataSet:
     names = sorted({row["class"] for _, row in table if row["class"]})
     numbers = {name: index for index, name in enumerate(names)}
     things: dict[str, list[Thing]] = {}
     for line, row in table:
         found = things.setdefault(row["picture"], [])
-        values = [row[name] for name in ("x0", "y0", "x1", "y1")]
+        values = [row[name] for name in (_CORNERS if kind == TURNED else _CORNERS[:4])]
         if not row["class"] and not any(values):
+            continue
+        if kind == TURNED and row["class"]:
+            found.append(turned_thing(values, numbers[row["class"]], f"{path}, line {line}", False))
             continue
         try:
             x0, y0, x1, y1 = (float(value) for value in values)
@@ -121,5 +129,5 @@ def _things(path: Path, table: list[tuple[int, dict[str, str]]]) -> DataSet:
         found.append(Thing(numbers[row["class"]], (x0, y0, x1, y1), (x1 - x0) * (y1 - y0)))
     examples = [Example(name, path.parent / name, ThingsTruth(tuple(of_one)))
                 for name, of_one in things.items()]
-    return DataSet(DETECTION, f"csv, {path.name}", examples, {n: name for name, n in
+    return DataSet(kind, f"csv, {path.name}", examples, {n: name for name, n in
                                                              numbers.items()})

@@ -15,16 +15,23 @@ def read(kind: str, pictures: Path, truths: Path) -> DataSet:
     """kind: MAP, whose truths are .npy and .png files, or IMAGE, whose truths are pictures. Raises
     ToolError (3, 4)."""
     of_map = kind == MAP
+    make = MapTruth if of_map else ImageTruth
+    examples = [Example(path.name, path, make(truth)) for path, truth in paired(
+        pictures, truths, MAP_SUFFIXES if of_map else SUFFIXES)]
+    return DataSet(kind, f"{kind}s, {pictures.name}", examples)
+
+
+def paired(pictures: Path, truths: Path, suffixes: tuple[str, ...]) -> list[tuple[Path, Path]]:
+    """Each picture, and the file that ends in one of the suffixes and is called as it is, by their
+    names. Raises ToolError (3, 4)."""
     found = _by_stem(pictures, SUFFIXES)
-    true = _by_stem(truths, MAP_SUFFIXES if of_map else SUFFIXES)
+    true = _by_stem(truths, suffixes)
     for left, there, other in ((found, true, truths), (true, found, pictures)):
         alone = sorted(set(left) - set(there))
         if alone:
             raise ToolError(MISSING_FILE, f"{other} has no file for {left[alone[0]]}: both folders "
                                           "have to have the same names.")
-    make = MapTruth if of_map else ImageTruth
-    examples = [Example(path.name, path, make(true[stem])) for stem, path in sorted(found.items())]
-    return DataSet(kind, f"{kind}s, {pictures.name}", examples)
+    return [(path, true[stem]) for stem, path in sorted(found.items())]
 
 
 def _by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:

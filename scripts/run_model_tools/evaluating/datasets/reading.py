@@ -8,11 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, USAGE, ToolError
-from run_model_tools.evaluating.datasets import coco, csv_list, imagenet, masks, pairs
-from run_model_tools.evaluating.example import IMAGE, MAP, DataSet, FileTruth
+from run_model_tools.evaluating.datasets import coco, csv_list, dota, imagenet, masks, pairs
+from run_model_tools.evaluating.example import (
+    DETECTION,
+    IMAGE,
+    INSTANCES,
+    KEYPOINTS,
+    MAP,
+    DataSet,
+    FileTruth,
+)
 
 FORMS = ("imagenet:FOLDER, coco:ANNOTATIONS.json:FOLDER, coco-keypoints:ANNOTATIONS.json:FOLDER, "
+         "coco-masks:ANNOTATIONS.json:FOLDER, dota:FOLDER:LABELS, "
          "voc-masks:FOLDER[:LIST], maps:FOLDER:TRUTHS, images:FOLDER:TRUTHS or csv:FILE")
+#: What of COCO's annotations is judged.
+_OF_COCO = {"coco": DETECTION, "coco-keypoints": KEYPOINTS, "coco-masks": INSTANCES}
 
 
 def read_dataset(text: str, labels: Sequence[str]) -> DataSet:
@@ -22,13 +33,15 @@ def read_dataset(text: str, labels: Sequence[str]) -> DataSet:
         raise _not_a_form(text)
     if kind == "imagenet":
         return imagenet.read(Path(rest))
-    if kind in ("coco", "coco-keypoints", "maps", "images"):
+    if kind in (*_OF_COCO, "dota", "maps", "images"):
         first, separator, second = rest.rpartition(":")
         if not separator or not first or not second:
             raise _not_a_form(text)
         if kind in ("maps", "images"):
             return pairs.read(MAP if kind == "maps" else IMAGE, Path(first), Path(second))
-        return coco.read(Path(first), Path(second), kind == "coco-keypoints")
+        if kind == "dota":
+            return dota.read(Path(first), Path(second))
+        return coco.read(Path(first), Path(second), _OF_COCO[kind])
     if kind == "voc-masks":
         path, _, list_name = rest.rpartition(":") if not Path(rest).is_dir() else (rest, "", "")
         return masks.read(Path(path or rest), list_name if path and list_name else None)

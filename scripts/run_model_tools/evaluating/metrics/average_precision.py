@@ -1,4 +1,4 @@
-"""Average precision by COCO's rules, of boxes and of keypoints.
+"""Average precision by COCO's rules, of boxes, masks and keypoints.
 
 For each of ten overlaps (0.50 to 0.95) detections take things, the surest first, each the most
 alike one that is free; the precision, made falling, is read at 101 recalls and averaged. Crowds and
@@ -45,6 +45,8 @@ class Detections:
     areas: np.ndarray
     scores: np.ndarray
     keypoints: np.ndarray | None = None
+    overlaps: np.ndarray | None = None
+    """[detections, things of the category], where it is not boxes that overlap."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class _Matched:
 
 
 def _similarities(found: Detections, true: Things, sigmas: np.ndarray | None) -> np.ndarray:
+    if found.overlaps is not None:
+        return found.overlaps
     if sigmas is None:
         return box_overlaps(found.boxes, true.boxes, true.crowd)
     assert found.keypoints is not None and true.keypoints is not None

@@ -1,10 +1,13 @@
-"""How alike a detection and a thing are, 0 to 1: boxes by overlap, keypoints by distance."""
+"""How alike a detection and a thing are, 0 to 1: boxes, also with an angle, by overlap, keypoints
+by distance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+
+from run_model_tools.zoo.reference_overlap import overlap_of_areas
 
 #: COCO's constants for the 17 points of a person, from nose to ankles: how far apart two people who
 #: annotate the same point put it, relative to the person's size.
@@ -24,6 +27,26 @@ def box_overlaps(found: np.ndarray, true: np.ndarray, crowd: np.ndarray) -> np.n
     other = (true[:, 2:] - true[:, :2]).prod(-1)[None, :]
     whole = np.where(crowd[None, :], own, own + other - common)
     return np.divide(common, whole, out=np.zeros_like(common), where=whole > 0)
+
+
+def polygon_areas(polygons: np.ndarray) -> np.ndarray:
+    """[n] of [n, corners, 2]; above 0 where they go clockwise, y being downwards."""
+    after = np.roll(polygons, -1, 1)
+    return np.asarray((polygons[..., 0] * after[..., 1]
+                       - polygons[..., 1] * after[..., 0]).sum(1) / 2)
+
+
+def polygon_overlaps(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """[found, true]: intersection over union. found: [n, 4, 2], convex and clockwise; true:
+    [m, 4, 2], whose sides do not cross."""
+    result = np.zeros((len(found), len(true)))
+    if result.size:
+        upright = [np.concatenate([one.min(1), one.max(1)], 1) for one in (found, true)]
+        low = np.maximum(upright[0][:, None, :2], upright[1][None, :, :2])
+        high = np.minimum(upright[0][:, None, 2:], upright[1][None, :, 2:])
+        for i, j in np.argwhere((low < high).all(-1)):
+            result[i, j] = overlap_of_areas(true[j], found[i])
+    return result
 
 
 def keypoint_similarities(found: np.ndarray, true: np.ndarray, boxes: np.ndarray,
