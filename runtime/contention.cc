@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/system_file.h"
 #include "base/text.h"
 
 namespace run_model {
@@ -89,6 +90,22 @@ void look_for_contention() {
   std::int64_t until = contended_until.load(std::memory_order_relaxed);
   if (until != 0 && until < now) {
     contended_until.compare_exchange_strong(until, 0, std::memory_order_relaxed);
+  }
+}
+
+bool would_contend(std::string_view loadavg, int threads, long cpus) {
+  // "0.20 0.18 0.12 1/80 11206": of 80 threads one has a CPU or waits for one, the calling one.
+  const std::size_t slash = loadavg.find('/');
+  if (slash == loadavg.npos) return false;
+  const std::size_t space = loadavg.rfind(' ', slash);
+  std::string_view running = loadavg.substr(space == loadavg.npos ? 0 : space + 1);
+  const std::optional<int> count = take_number<int>(running);
+  return count && long{*count} - 1 + threads > cpus;
+}
+
+void look_for_contention(int threads) {
+  if (would_contend(first_line("/proc/loadavg"), threads, ::sysconf(_SC_NPROCESSORS_ONLN))) {
+    note_contention();
   }
 }
 

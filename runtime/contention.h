@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 namespace run_model {
 
@@ -70,6 +71,14 @@ bool cpus_are_contended();
 // To be called by a thread that computes, after each piece of work: costs a look at the clock, and
 // every few milliseconds a system call.
 void look_for_contention();
+
+// Whether so many threads, of which the calling one runs already, would be more than `cpus`
+// together with the others that want a CPU by the line of /proc/loadavg; false where it says no
+// such thing.
+bool would_contend(std::string_view loadavg, int threads, long cpus);
+
+// To be called before so many threads begin to compute: notes contention where they would contend.
+void look_for_contention(int threads);
 
 // That there is some, which then holds for `span`: a wrong answer costs little either way, and
 // whoever computes for a while on a busy machine finds out anew many times in the default.

@@ -22,6 +22,7 @@
 #include <run_model/error.h>
 #include "base/text.h"
 #include "runtime/contention.h"
+#include "runtime/cpu/placement.h"
 #include "runtime/cpu/topology.h"
 #include "runtime/task_shares.h"
 #include "runtime/wait_word.h"
@@ -152,8 +153,11 @@ class ThreadPool::Group {
 class ThreadPool::Impl {
  public:
   explicit Impl(const ThreadPoolOptions& options)
-      : threads_(checked_threads(options)), shares_(threads_) {
+      : threads_(checked_threads(options)),
+        shares_(threads_),
+        placement_(static_cast<std::size_t>(threads_ - 1)) {
     count_forks();
+    if (threads_ > 1) look_for_contention(threads_);
     const bool oversubscribed = threads_ > sustained_threads(allowed_cpus());
     spin_ = std::chrono::microseconds(oversubscribed ? 0 : std::max(0, options.spin_microseconds));
     try {
@@ -163,6 +167,10 @@ class ThreadPool::Impl {
         if (worker < options.worker_cpus.size()) {
           pin_thread(workers_.back(), options.worker_cpus[worker]);
         }
+      }
+      if (options.worker_cpus.empty() && !oversubscribed) {
+        placement_.begin(workers_);
+        if (!cpus_are_contended()) placement_.keep_clear_of_caller();
       }
     } catch (...) {
       stop();
@@ -212,7 +220,8 @@ class ThreadPool::Impl {
       ++done;
     }
     if (remaining_.add(0 - done) != done) {
-      remaining_.wait(spin(), [&] { return remaining_.load() == 0; });
+      const bool slept = remaining_.wait(spin(), [&] { return remaining_.load() == 0; });
+      if (slept) placement_.settle_caller();
     }
     look_for_contention();
     group.rethrow_refusal();
@@ -240,6 +249,11 @@ class ThreadPool::Impl {
   // thread does all by itself.
   void start(Group& group, int others) {
     if (has_workers()) {
+      if (cpus_are_contended()) {
+        placement_.release();
+      } else if (epoch_.has_sleepers()) {
+        placement_.keep_clear_of_caller();
+      }
       epoch_.add(1);
       epoch_.wake();
       return;
@@ -281,6 +295,7 @@ class ThreadPool::Impl {
       epoch_.wait(spin(), [&] { return epoch_.load() != seen; });
       seen = epoch_.load();
       if (stopping_.load(std::memory_order_relaxed)) return;
+      placement_.note(static_cast<std::size_t>(index - 1));
       take_tasks(index);
       look_for_contention();
     }
@@ -305,6 +320,7 @@ class ThreadPool::Impl {
   int count_ = 0;
   Group* group_ = nullptr;
   TaskShares shares_;
+  Placement placement_;
 
   // On cache lines of their own: workers poll one while they count down the other.
   alignas(64) WaitWord epoch_;

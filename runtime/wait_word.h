@@ -40,11 +40,13 @@ class WaitWord {
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_sleepers();
   }
 
+  bool has_sleepers() const { return sleepers_.load(std::memory_order_relaxed) != 0; }
+
   // Returns once done() holds; it must be false only if the value will still change. Looks at it
-  // for `spin` without giving the CPU away, then sleeps.
+  // for `spin` without giving the CPU away, then sleeps. True where it slept.
   template <typename Done>
-  void wait(std::chrono::microseconds spin, Done done) {
-    if (done() || spin_until(spin, done)) return;
+  bool wait(std::chrono::microseconds spin, Done done) {
+    if (done() || spin_until(spin, done)) return false;
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (true) {
       const std::uint32_t seen = value_.load(std::memory_order_seq_cst);
@@ -52,6 +54,7 @@ class WaitWord {
       sleep_while(seen);
     }
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
   }
 
  private:

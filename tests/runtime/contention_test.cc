@@ -79,5 +79,18 @@ TEST(ContentionTest, IsOverAtSomeTime) {
   EXPECT_FALSE(cpus_are_contended());
 }
 
+TEST(WouldContend, CountsThoseThatWantACpuNow) {
+  EXPECT_FALSE(would_contend("3.64 3.18 3.13 1/110 2584", 2, 2));
+  EXPECT_TRUE(would_contend("0.00 0.01 0.05 2/110 2584", 2, 2));
+  EXPECT_FALSE(would_contend("0.00 0.01 0.05 3/110 2584", 2, 4));
+  EXPECT_TRUE(would_contend("0.00 0.01 0.05 12/110 2584", 2, 12));
+}
+
+TEST(WouldContend, SaysNoWhereNothingIsKnown) {
+  for (const char* line : {"", "3.64 3.18 3.13", "/", "a/b", "1.0 1.0 1.0 99999999999/3 1"}) {
+    EXPECT_FALSE(would_contend(line, 64, 1)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace run_model
