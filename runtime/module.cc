@@ -70,21 +70,17 @@ std::vector<std::string> files_behind(std::span<const void* const> places) {
   std::vector<std::string> files(places.size());
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    std::uintmax_t begin = 0;
-    std::uintmax_t end = 0;
-    std::uintmax_t inode = 0;
-    int device = 0;
-    int name = 0;
-    std::sscanf(line.c_str(), "%jx-%jx %*s %*s %n%*s %ju%n", &begin, &end, &device, &inode, &name);
-    if (name == 0 || inode == 0) {
-      continue;
-    }
+    char* rest = nullptr;
+    const std::uintmax_t begin = std::strtoumax(line.c_str(), &rest, 16);
+    const std::uintmax_t end = *rest == '-' ? std::strtoumax(rest + 1, &rest, 16) : begin;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const auto place = reinterpret_cast<std::uintptr_t>(places[i]);
-      if (place >= begin && place < end) {
-        files[i] =
-            line.substr(static_cast<std::size_t>(device), static_cast<std::size_t>(name - device));
-      }
+      if (place < begin || place >= end) continue;
+      std::uintmax_t inode = 0;
+      int device = 0;
+      int name = 0;
+      std::sscanf(rest, "%*s %*s %n%*s %ju%n", &device, &inode, &name);
+      if (name != 0 && inode != 0) files[i].assign(rest + device, rest + name);
     }
   }
   return files;

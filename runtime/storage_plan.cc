@@ -42,7 +42,7 @@ class Planner {
     for (const GraphNode& node : graph_.nodes) {
       if (node.kind != NodeKind::kInput) run(node);
     }
-    for (std::size_t output : graph_.outputs) check_alive(output, "the caller");
+    for (std::size_t output : graph_.outputs) check_alive(output, nullptr);
     return std::move(plan_);
   }
 
@@ -50,7 +50,7 @@ class Planner {
   std::size_t storage(std::size_t entry) const { return graph_.entries[entry].storage; }
 
   void run(const GraphNode& node) {
-    for (std::size_t input : node.inputs) check_alive(input, "node " + in_quotes(node.name));
+    for (std::size_t input : node.inputs) check_alive(input, &node);
     bool shares =
         node.kind == NodeKind::kNop && storage(node.inputs[0]) == storage(node.first_output);
     if (shares) {
@@ -60,7 +60,7 @@ class Planner {
     for (std::size_t i = 0; i < node.num_outputs; ++i) occupy(node.first_output + i);
     // Two outputs of one node in one storage: the later one would win.
     for (std::size_t i = 0; i < node.num_outputs; ++i) {
-      check_alive(node.first_output + i, "node " + in_quotes(node.name) + " itself");
+      check_alive(node.first_output + i, &node, " itself");
     }
   }
 
@@ -73,12 +73,13 @@ class Planner {
     holder_[number] = entry;
   }
 
-  void check_alive(std::size_t entry, const std::string& reader) {
+  // reader: null is the caller.
+  void check_alive(std::size_t entry, const GraphNode* reader, const char* itself = "") const {
     std::size_t holder = holder_[storage(entry)];
-    if (holder != plan_.alias_of[entry]) {
-      fail("the storage of " + name(entry) + " is overwritten by " + name(holder) + " before " +
-           reader + " reads it");
-    }
+    if (holder == plan_.alias_of[entry]) return;
+    fail("the storage of " + name(entry) + " is overwritten by " + name(holder) + " before " +
+         (reader == nullptr ? "the caller" : "node " + in_quotes(reader->name)) + itself +
+         " reads it");
   }
 
   std::string name(std::size_t entry) const {
