@@ -51,7 +51,8 @@ def _of_two_classes(predictions: list[dict[str, Any]]) -> dict[str, Any]:
                               or one["truth"] not in (0, 1) for one in predictions):
         return {}
     scores = np.array([dict(map(tuple, one["top"]))[1] for one in predictions])
-    return classification.summarise_two(scores, np.array([one["truth"] == 1 for one in predictions]))
+    return classification.summarise_two(
+        scores, np.array([one["truth"] == 1 for one in predictions]))
 
 
 def _of_areas(results: list[Result]) -> dict[str, Any]:
