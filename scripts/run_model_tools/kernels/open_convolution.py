@@ -8,14 +8,9 @@ import numpy as np
 
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import c_defines
+from run_model_tools.kernels.open_tiles import tile_of_convolution
 from run_model_tools.kernels.program_code import expression
 from run_model_tools.kernels.programs import Program
-
-_TILES = {16: (8, 3), 8: (4, 3)}
-"""Rows and vectors of the register tile, by lanes on x86."""
-_TILES_OF_FOUR = {32: (8, 3), 16: (4, 2)}
-"""The same with four lanes, by registers."""
-
 
 @dataclass
 class OpenConvolution:
@@ -48,11 +43,7 @@ def just_the_product() -> Program:
 
 def tile(conv: OpenConvolution, isa: Isa) -> tuple[int, int]:
     """Rows of channels and vectors of pixels in registers."""
-    rows, vectors = (_TILES_OF_FOUR[isa.registers] if isa.lanes == 4 else _TILES[isa.lanes])
-    channels = len(conv.weights) // conv.groups
-    if channels >= rows:
-        return rows, vectors
-    return channels, min(8, rows * vectors // channels)
+    return tile_of_convolution(isa, len(conv.weights) // conv.groups)
 
 
 def packed_weights(conv: OpenConvolution, isa: Isa) -> np.ndarray:

@@ -48,9 +48,9 @@ class Bindings:
         self.readers = {b.var: set() for b in self.all}
         """Numbers of bindings; None stands for what is outside."""
         for index, binding in enumerate(self.all):
-            for variable in _variables(getattr(binding, "value", binding)):
+            for variable in variables_of(getattr(binding, "value", binding)):
                 self.readers.get(variable, set()).add(index)
-        for variable in _variables(result):
+        for variable in variables_of(result):
             self.readers.get(variable, set()).add(None)
         self.arrays = {}
         """Constants that bindings are."""
@@ -214,7 +214,7 @@ def is_variable(expr):
     return isinstance(expr, relax.Var)
 
 
-def _variables(expr):
+def variables_of(expr):
     """All that an expression reads."""
     from tvm import relax
 

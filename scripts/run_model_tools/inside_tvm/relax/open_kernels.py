@@ -19,6 +19,13 @@ from run_model_tools.inside_tvm.relax.open_groups import (
     program_of,
     same_extents,
 )
+from run_model_tools.inside_tvm.relax.open_moves import (
+    joined,
+    permutation,
+    product_before,
+    turned,
+    unread_moves,
+)
 from run_model_tools.inside_tvm.relax.open_operators import extents_of, is_float32
 from run_model_tools.inside_tvm.relax.own_kernels import wanted_isa
 from run_model_tools.kernels.c_compiler import c_to_object, target_flags
@@ -101,16 +108,32 @@ class OpenKernels:
             if found is not None:
                 made[root], taken = found
                 gone.update(taken)
+        for index, binding in enumerate(bindings.all):
+            call = getattr(binding, "value", None)
+            if index in made or index in gone or not isinstance(call, relax.Call):
+                continue
+            before = product_before(bindings, call)
+            if before is not None and bindings.at[before] not in gone:
+                product = self._products(bindings, bindings.value_of(before), call)
+                if product is not None:
+                    made[index] = product
+                    gone.add(bindings.at[before])
+                    made.pop(bindings.at[before], None)
+                    continue
+            own = self._call_of(call, bindings)
+            if own is not None:
+                made[index] = own
+        values = {b.var: made.get(i, getattr(b, "value", None))
+                  for i, b in enumerate(bindings.all) if i not in gone}
+        unread = unread_moves(values, body.body)
         number, blocks = 0, []
         for block in body.blocks:
             kept = []
             for binding in block.bindings:
                 if number in made:
                     kept.append(relax.VarBinding(binding.var, made[number]))
-                elif number not in gone:
-                    call = getattr(binding, "value", None)
-                    own = self._call_of(call, bindings) if isinstance(call, relax.Call) else None
-                    kept.append(binding if own is None else relax.VarBinding(binding.var, own))
+                elif number not in gone and binding.var not in unread:
+                    kept.append(binding)
                 number += 1
             blocks.append(type(block)(kept))
         return relax.Function(function.params, relax.SeqExpr(blocks, body.body), function.ret_ty,
@@ -160,9 +183,14 @@ class OpenKernels:
             {"kernel": "rows" if program.reduces else "elementwise"})
 
     def _call_of(self, call, bindings, epilogue=None, result=None):
-        """The call of our code that computes a product or convolution, and what is done to it;
-        None where there is none.  `result` has the type of what comes of it."""
+        """The call of our code that computes a product or convolution, and what is done to it, or a
+        copy; None where there is none.  `result` has the type of what comes of it."""
         name = str(getattr(getattr(call, "op", None), "name", ""))
+        moved = joined(bindings, call) if epilogue is None else None
+        if moved is not None:
+            return self._call("join", lambda name: _source(
+                "open-join.c.in", name, INPUTS=len(moved[0]), AXIS=moved[1]), moved[0], call.ty,
+                {"kernel": "join"})
         if name not in ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d") or not all(
                 map(is_float32, (call, *call.args))):
             return None
@@ -175,12 +203,24 @@ class OpenKernels:
             left, weights, bindings, epilogue, kind)
         if of_weights is not None or epilogue is not None:
             return of_weights
-        if not 2 <= min(left.ty.ndim, right.ty.ndim) <= max(
-                left.ty.ndim, right.ty.ndim) <= _MOST_AXES:
+        return self._products(bindings, call)
+
+    def _products(self, bindings, call, transpose=None):
+        """Of any two tensors, and the transpose that follows."""
+        from run_model_tools.kernels.open_tiles import tile_of_products
+
+        if not is_float32(call) or not all(map(is_float32, call.args)):
             return None
-        return self._call("products", lambda name: "#define FUNCTION __tvm_ffi_%s\n#define LANES "
-                          "%d\n#include \"f32-open-products.c.in\"\n" % (name, self._isa.lanes),
-                          [left, right], kind, {"kernel": "products"})
+        (left, of_left), (right, of_right) = (turned(bindings, one) for one in call.args)
+        order = permutation(transpose) if transpose is not None else list(range(call.ty.ndim))
+        ranks = len(of_left), len(of_right), len(order)
+        if min(ranks) < 2 or max(ranks) > _MOST_AXES:
+            return None
+        rows, vectors = tile_of_products(self._isa)
+        return self._call("products", lambda name: _source(
+            "f32-open-products.c.in", name, **self._isa.defines(), LEFT_AXES=of_left,
+            RIGHT_AXES=of_right, OUT_AXES=order, TILE_ROWS=rows, TILE_VECTORS=vectors),
+            [left, right], (call if transpose is None else transpose).ty, {"kernel": "products"})
 
     def _product(self, rows, weights, bindings, epilogue, kind):
         """Of rows, whose last axis is the depth, with an array (depth, columns)."""
@@ -281,6 +321,12 @@ class OpenKernels:
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
                 "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
                 "layout_changes": 0, "reason": why, "functions": self._notes}
+
+
+def _source(template, name, **defines):
+    from run_model_tools.kernels.layer import c_defines
+
+    return c_defines(dict(defines, FUNCTION="__tvm_ffi_" + name)) + '#include "%s"\n' % template
 
 
 def _constant(array):
