@@ -29,17 +29,18 @@ def is_small(program: Program) -> bool:
 
 
 def source(name: str, program: Program, has_columns: list[bool], widest: int, gives_rows: bool,
-           isa: Isa) -> str:
+           axes: int, isa: Isa) -> str:
     """C code, to follow ffi_c's, of the function `name` (inputs ..., [result]).
 
     has_columns: of each input; `widest` is one that has all of a row's.  gives_rows: the result is
-    one number a row.
+    one number a row.  axes: how many of the last ones are a row.
     """
     code = passes(program, [operand(i, has) for i, has in enumerate(has_columns)])
     defines: dict[str, object] = {
         **isa.defines(), **code.defines, "PASSES": code.count, "KEPT": code.kept,
         "FUNCTION": f"__tvm_ffi_{name}", "INPUTS": len(has_columns), "WIDEST": widest,
         "INPUT_COLUMNS": [int(has) for has in has_columns], "REDUCES": program.reduces,
+        "COLUMN_AXES": axes,
         "COST": int(program.cost) + 2}
     if gives_rows:
         defines["OUTPUT_ROW"] = 1

@@ -4,6 +4,8 @@ An operator that only operators of one group read is part of that group, if its 
 group's extents, or one number for each row.  A group becomes a program, and so one function.
 """
 
+import numpy as np
+
 from run_model_tools.inside_tvm.relax.open_operators import (
     ALONG,
     EACH,
@@ -13,7 +15,8 @@ from run_model_tools.inside_tvm.relax.open_operators import (
     operator_of,
 )
 
-_MOST_NODES = 60
+_MOST_NODES = 120
+_MOST_MEMBERS = 40
 _MOST_INPUTS = 12
 _MOST_AXES = 8
 """open.h's."""
@@ -32,11 +35,13 @@ class Group:
         self.members = []
         """Numbers of bindings, the last one first."""
         self.reductions = 0
+        self.axes = 1
+        """How many of the last axes are a row."""
 
     def one_a_row(self, expr):
         """Whether a tensor has one number for each row."""
-        extents = extents_of(expr)
-        return not is_one(self.extents[-1]) and (not extents or is_one(extents[-1]))
+        return not all(map(is_one, self.extents[-self.axes:])) and all(
+            map(is_one, extents_of(expr)[-self.axes:]))
 
 
 class Bindings:
@@ -58,6 +63,9 @@ class Bindings:
             array = self._array(getattr(binding, "value", None))
             if array is not None:
                 self.arrays[binding.var] = array
+        self.operators = [operator_of(b.value) if b.var not in self.arrays and hasattr(
+            getattr(b, "value", None), "op") else None for b in self.all]
+        """What each binding does to rows, or None."""
 
     def array_of(self, expr):
         """The numbers of a constant, or None."""
@@ -76,13 +84,20 @@ class Bindings:
         return bool(readers) and readers <= set(members)
 
     def _array(self, value):
-        name = str(getattr(getattr(value, "op", None), "name", ""))
-        if name != "relax.reshape":
+        """Of what importers compute from constants."""
+        name = str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")
+        compute = _FOLDED.get(name)
+        extents = extents_of(value) if compute else None
+        if extents is None or not all(map(_is_known, extents)):
             return None
-        inner, extents = self.array_of(value.args[0]), extents_of(value)
-        if inner is None or extents is None or not all(map(_is_known, extents)):
+        tensors = [a for a in value.args if hasattr(getattr(a, "ty", None), "dtype")]
+        arrays = [self.array_of(a) for a in tensors]
+        if any(array is None for array in arrays):
             return None
-        return inner.reshape([int(e.value) for e in extents])
+        return compute(*arrays).reshape([int(e.value) for e in extents])
+
+
+_FOLDED = {"reshape": np.asarray, "isnan": np.isnan, "where": np.where}
 
 
 def find_groups(bindings):
@@ -90,18 +105,21 @@ def find_groups(bindings):
     groups, group_of = {}, {}
     for index in reversed(range(len(bindings.all))):
         binding = bindings.all[index]
-        call = getattr(binding, "value", None)
-        operator = operator_of(call) if hasattr(call, "op") else None
-        if operator is None or binding.var in bindings.arrays:
+        operator = bindings.operators[index]
+        if operator is None:
             continue
         known = {group_of.get(reader) for reader in bindings.readers[binding.var]}
         group = known.pop() if len(known) == 1 else None
         if group is None or not _can_join(bindings, group, index, operator):
-            domain = operator.arguments[0] if operator.kind == REDUCED else call
+            domain = operator.arguments[0] if operator.kind == REDUCED else binding.value
             group = Group(index, extents_of(domain))
-            if not 0 < len(group.extents) <= _MOST_AXES or not _fit(bindings, group, operator):
+            group.axes = operator.axes
+            if not 0 < len(group.extents) <= _MOST_AXES or not _fit(bindings, group, operator,
+                                                                    operator.axes):
                 continue
             groups[index] = group
+        if operator.kind != EACH:
+            group.axes = operator.axes
         group.members.append(index)
         group.reductions += operator.reductions
         group_of[index] = group
@@ -110,44 +128,48 @@ def find_groups(bindings):
 
 def _can_join(bindings, group, index, operator):
     call = bindings.all[index].value
+    axes = operator.axes if operator.kind != EACH else group.axes
     if (group.reductions + operator.reductions > _MOST_REDUCTIONS
-            or len(group.members) >= _MOST_NODES // 6 or not _fit(bindings, group, operator)):
+            or len(group.members) >= _MOST_MEMBERS
+            or not _fit(bindings, group, operator, axes)):
+        return False
+    if axes != group.axes and (group.reductions or not all(
+            _fit(bindings, group, bindings.operators[m], axes) for m in group.members)):
         return False
     if operator.kind == REDUCED:
         if not same_extents(extents_of(operator.arguments[0]), group.extents):
             return False
-        result = extents_of(call)
-        if len(result) != len(group.extents) or not is_one(result[-1]):
+        if len(extents_of(call)) != len(group.extents):
             return False
     is_row = not same_extents(extents_of(call), group.extents)
-    if is_row and (not group.one_a_row(call) or operator.kind == ALONG
-                   or not same_extents(extents_of(call)[:-1], group.extents[:-1])):
+    if is_row and (operator.kind == ALONG or not all(map(is_one, extents_of(call)[-axes:]))
+                   or not same_extents(extents_of(call)[:-axes], group.extents[:-axes])):
         return False
     # What goes along rows wants them, and only as its first argument.
-    for reader in bindings.readers[bindings.all[index].var]:
-        other = operator_of(bindings.all[reader].value)
-        wants_rows = other.kind != EACH
-        if wants_rows and (is_row or any(a.same_as(bindings.all[index].var)
-                                         for a in other.arguments[1:])):
+    variable = bindings.all[index].var
+    for reader in bindings.readers[variable]:
+        other = bindings.operators[reader]
+        if other.kind != EACH and (is_row or any(a.same_as(variable) for a in other.arguments[1:])):
             return False
-    inputs = {a for m in (*group.members, index) for a in _inputs(bindings, m)}
+    inputs = {a for m in (*group.members, index) for a in bindings.operators[m].arguments
+              if bindings.array_of(a) is None or bindings.array_of(a).size > 1}
     return len(inputs) <= _MOST_INPUTS
 
 
-def _inputs(bindings, index):
-    return [a for a in operator_of(bindings.all[index].value).arguments
-            if bindings.array_of(a) is None or bindings.array_of(a).size > 1]
-
-
-def _fit(bindings, group, operator):
-    """Whether the arguments have numbers for all of the group's rows, or one each."""
+def _fit(bindings, group, operator, axes):
+    """Whether the arguments have numbers for all of the group's rows of so many axes, or one
+    each."""
     for argument in operator.arguments:
         extents = extents_of(argument)
         if len(extents) > len(group.extents) or not is_float32(argument):
             return False
-        for own, whole in zip(reversed(extents), reversed(group.extents)):
-            if not is_one(own) and not same_extents([own], [whole]):
-                return False
+        extents = [None] * (len(group.extents) - len(extents)) + extents
+        is_same = [own is not None and same_extents([own], [whole])
+                   for own, whole in zip(extents, group.extents)]
+        is_single = [own is None or is_one(own) for own in extents]
+        if not all(a or b for a, b in zip(is_same, is_single)) or not (
+                all(is_same[-axes:]) or all(is_single[-axes:])):
+            return False
     return True
 
 
@@ -178,12 +200,12 @@ def program_of(bindings, group, inputs, given=None):
 
     for member in sorted(group.members):
         binding = bindings.all[member]
-        operator = operator_of(binding.value)
+        operator = bindings.operators[member]
         result = operator.append(program, [node_of(a) for a in operator.arguments])
         if result is None:
             return None
         nodes[binding.var] = result
-    if len(program.nodes) > 2 * _MOST_NODES:
+    if len(program.nodes) > _MOST_NODES:
         return None
     if result != len(program.nodes) - 1:
         # Equal nodes became one before the end.

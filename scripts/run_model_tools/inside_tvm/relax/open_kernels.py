@@ -125,7 +125,7 @@ class OpenKernels:
                 made[index] = own
         values = {b.var: made.get(i, getattr(b, "value", None))
                   for i, b in enumerate(bindings.all) if i not in gone}
-        unread = unread_moves(values, body.body)
+        unread = unread_moves(bindings, values, body.body)
         number, blocks = 0, []
         for block in body.blocks:
             kept = []
@@ -145,7 +145,7 @@ class OpenKernels:
         root = bindings.all[group.root]
         others = set(group.members) - {group.root}
         if not group.reductions:
-            read = {a for m in group.members for a in bindings.all[m].value.args
+            read = {a for m in group.members for a in bindings.operators[m].arguments
                     if bindings.is_read_by(a, group.members)}
             for variable in sorted((v for v in read if v in bindings.at),
                                    key=lambda v: -bindings.at[v]):
@@ -179,7 +179,8 @@ class OpenKernels:
                 gives_rows and widest is None):
             return None
         return self._call("program", lambda name: open_rows.source(
-            name, program, columns, widest or 0, gives_rows, self._isa), inputs, root.value.ty,
+            name, program, columns, widest or 0, gives_rows, group.axes, self._isa), inputs,
+            root.value.ty,
             {"kernel": "rows" if program.reduces else "elementwise"})
 
     def _call_of(self, call, bindings, epilogue=None, result=None):

@@ -50,14 +50,15 @@ def joined(bindings, call):
     return None
 
 
-def unread_moves(values, result):
-    """Variables of transposes and reshapes that nothing reads any more.
+def unread_moves(bindings, values, result):
+    """Variables of transposes, reshapes and constants that nothing reads any more.
 
     values: by variable, in the order of the bindings.
     """
     read, unread = set(variables_of(result)), set()
     for variable, value in reversed(list(values.items())):
-        if variable not in read and (_named(value, "permute_dims") or _named(value, "reshape")):
+        if variable not in read and (variable in bindings.arrays or _named(
+                value, "permute_dims") or _named(value, "reshape")):
             unread.add(variable)
         elif value is not None:
             read.update(variables_of(value))

@@ -14,7 +14,7 @@ _REDUCTIONS = {"sum": "sum", "mean": "sum", "max": "max", "min": "min"}
 class Operator:
     """What a call does to rows."""
 
-    def __init__(self, kind, arguments, append, reductions=0):
+    def __init__(self, kind, arguments, append, reductions=0, axes=1):
         self.kind = kind
         self.arguments = arguments
         """Tensors; of all kinds but EACH the first one has the rows."""
@@ -22,6 +22,8 @@ class Operator:
         """(program, nodes of the arguments): the node of the result, or None."""
         self.reductions = reductions
         """How often all of a row has to be seen before the result is known."""
+        self.axes = axes
+        """How many of the last axes are a row."""
 
 
 def operator_of(call):
@@ -111,11 +113,13 @@ def _layer_norm(call, tensors):
 
 
 def _reduction(name, call, tensors):
-    axes = call.attrs.axis
-    if axes is None or not _last(axes, tensors[0]):
+    rank = len(extents_of(tensors[0]))
+    axes = range(rank) if call.attrs.axis is None else call.attrs.axis
+    axes = sorted({int(axis) % rank for axis in axes}) if rank else []
+    if not axes or axes != list(range(rank - len(axes), rank)):
         return None
 
     def append(program, nodes):
         total = program.add(_REDUCTIONS[name], nodes[0])
         return _mean_of(program)(total) if name == "mean" else total
-    return Operator(REDUCED, tensors, append, 1)
+    return Operator(REDUCED, tensors, append, 1, len(axes))
