@@ -40,6 +40,8 @@ _MOST_OPERANDS = 4
 _OTHERS = ("but those of products, convolutions and operators on numbers and rows they are for "
            "networks of fixed shapes, and for batches of samples that are computed apart: ")
 _ANY = "run_model_any_"
+_PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose",
+             "relax.nn.conv2d_transpose")
 
 
 class _Epilogue:
@@ -192,11 +194,15 @@ class OpenKernels:
             return self._call("join", lambda name: _source(
                 "open-join.c.in", name, INPUTS=len(moved[0]), AXIS=moved[1]), moved[0], call.ty,
                 {"kernel": "join"})
-        if name not in ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d") or not all(
-                map(is_float32, (call, *call.args))):
+        if name == "relax.image.resize2d":
+            return self._resized(call) if epilogue is None else None
+        if name not in _PRODUCTS or not all(map(is_float32, (call, *call.args))):
             return None
         left, right = call.args
         weights, kind = bindings.array_of(right), (call if result is None else result).ty
+        if name.endswith("_transpose"):
+            return None if weights is None or epilogue else self._transposed(
+                call, left, weights, bindings)
         if name != "relax.matmul":
             return None if weights is None else self._convolution(
                 call, left, weights, bindings, epilogue, kind)
@@ -255,9 +261,6 @@ class OpenKernels:
         layouts = ("NCW", "OIW") if axes == 1 else ("NCHW", "OIHW")
         if axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts:
             return None
-        strides, padding, dilation = (
-            (*[fill] * (2 - axes), *(int(n) for n in numbers[:axes])) for fill, numbers in (
-                (1, attrs.strides), (0, attrs.padding), (1, attrs.dilation)))
         operands = epilogue.operands if epilogue else []
         is_full = tuple(same_extents(extents_of(one), kind.shape.values) for one in operands)
         for operand, full in zip(operands, is_full):
@@ -265,14 +268,56 @@ class OpenKernels:
                     0, len(extents_of(operand)) - axes):])):
                 return None
         conv = open_convolution.OpenConvolution(
-            weights.reshape(*weights.shape[:2], *[1] * (2 - axes), *weights.shape[2:]), strides,
-            padding, dilation, int(attrs.groups),
+            _as_picture(weights), _of_axes(attrs.strides, axes, 1),
+            _of_axes(attrs.padding, axes, 0), _of_axes(attrs.dilation, axes, 1), int(attrs.groups),
             epilogue.program if epilogue else open_convolution.just_the_product(), is_full)
+        return self._convolved(conv, picture, operands, kind)
+
+    def _convolved(self, conv, picture, operands, kind):
+        from run_model_tools.kernels import open_convolution
+
         packed = open_convolution.packed_weights(conv, self._isa)
         return self._call(
             "convolution", lambda name: open_convolution.source(name, conv, self._isa),
             [picture, _constant(packed), _constant(conv.numbers()), *operands], kind,
             {"kernel": "convolution", "tile": list(open_convolution.tile(conv, self._isa))})
+
+    def _transposed(self, call, picture, weights, bindings):
+        """A convolution that makes all numbers of a cell as channels, put where they belong."""
+        from tvm import relax
+
+        from run_model_tools.kernels.open_convolution import OpenConvolution
+        from run_model_tools.kernels.open_pictures import of_cells
+
+        attrs, axes = call.attrs, picture.ty.ndim - 2
+        layouts = ("NCW", "IOW") if axes == 1 else ("NCHW", "IOHW")
+        if (axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts
+                or any(int(n) != 1 for n in attrs.dilation)):
+            return None
+        strides, before = _of_axes(attrs.strides, axes, 1), _of_axes(attrs.padding, axes, 0)
+        cells = of_cells(_as_picture(weights), strides, int(attrs.groups))
+        conv = OpenConvolution(cells, (1, 1), tuple(n - 1 for n in cells.shape[2:]), (1, 1),
+                               int(attrs.groups))
+        batch, channels, *sides = extents_of(call)
+        sides = [(side + (cut + stride - 1)) // stride for side, cut, stride in zip(
+            sides, before[-axes:], strides[-axes:])]
+        made = self._convolved(conv, picture, [], relax.TensorType(
+            [batch, channels * (strides[0] * strides[1]), *sides], "float32"))
+        return self._call("interleave", lambda name: _source(
+            "f32-open-interleave.c.in", name, DOWN=strides[0], ACROSS=strides[1], TOP=before[0],
+            LEFT=before[1]), [made], call.ty, {"kernel": "interleave"})
+
+    def _resized(self, call):
+        from run_model_tools.kernels.open_pictures import resizing
+
+        attrs = call.attrs
+        found = resizing(str(attrs.method), str(attrs.coordinate_transformation_mode),
+                         str(attrs.rounding_method))
+        if found is None or str(attrs.layout) != "NCHW" or not all(
+                map(is_float32, (call, call.args[0]))):
+            return None
+        return self._call("resize", lambda name: _source("f32-open-resize.c.in", name, **found),
+                          [call.args[0]], call.ty, {"kernel": "resize"})
 
     def _call(self, kind, source, arguments, result, note, layer=None):
         """A call of the function with this code, which is made once."""
@@ -322,6 +367,15 @@ class OpenKernels:
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
                 "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
                 "layout_changes": 0, "reason": why, "functions": self._notes}
+
+
+def _of_axes(numbers, axes, fill):
+    """What is said of the first axes of pictures; those with one have a row."""
+    return (*[fill] * (2 - axes), *(int(n) for n in numbers[:axes]))
+
+
+def _as_picture(weights):
+    return weights.reshape(*weights.shape[:2], *[1] * (4 - weights.ndim), *weights.shape[2:])
 
 
 def _source(template, name, **defines):
