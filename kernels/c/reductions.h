@@ -1,4 +1,7 @@
-/* Parts of vectors, and the sum and the largest and smallest number of one. */
+/* Parts of vectors, and the sum and the largest and smallest number of one.
+ *
+ * Macro: ANY_COUNT, where parts of vectors have counts that are known only when it runs.
+ */
 #ifndef RUN_MODEL_KERNELS_REDUCTIONS_H_
 #define RUN_MODEL_KERNELS_REDUCTIONS_H_
 
@@ -9,6 +12,33 @@
 #define CHAINS 4
 #endif
 
+#ifdef ANY_COUNT
+/* The first `count` numbers, and zeros.  As a constant `count` is LANES. */
+KERNEL vec load_some(const float* from, int count) {
+  if (__builtin_constant_p(count) && count == LANES) return load(from);
+  float some[LANES] = {0};
+  NO_UNROLL for (int i = 0; i < count; i++) some[i] = from[i];
+  return load(some);
+}
+
+KERNEL void store_some(float* to, vec value, int count) {
+  if (__builtin_constant_p(count) && count == LANES) {
+    store(to, value);
+  } else {
+    float some[LANES];
+    store(some, value);
+    NO_UNROLL for (int i = 0; i < count; i++) to[i] = some[i];
+  }
+}
+
+/* `other` in all lanes from `count` on. */
+KERNEL vec first_lanes(vec value, int count, float other) {
+  if (__builtin_constant_p(count) && count == LANES) return value;
+  ivec lane;
+  UNROLL for (int i = 0; i < LANES; i++) lane[i] = i;
+  return chosen(lane < count, value, splat(other));
+}
+#else
 /* The first `count` numbers, and zeros; `count` is a constant at every call. */
 KERNEL vec load_some(const float* from, int count) {
   if (count == LANES) return load(from);
@@ -30,6 +60,7 @@ KERNEL vec first_lanes(vec value, int count, float other) {
   UNROLL for (int i = count; i < LANES; i++) value[i] = other;
   return value;
 }
+#endif
 
 /* Lane i is lane (i + step) % LANES of the vector. */
 #if LANES == 16

@@ -12,6 +12,7 @@ from run_model_tools.kernels import planar
 from run_model_tools.kernels.c_compiler import C_FOLDER
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.isa import GENERIC
+from run_model_tools.kernels.layer import c_defines
 from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 from run_model_tools.kernels.relax.ffi_functions import c_source
 
@@ -70,10 +71,26 @@ def test_a_layer_without_memory_says_so(tmp_path):
                 tensors, tensors - 1) == [NO_MEMORY, REFUSED]
 
 
-@pytest.mark.parametrize("function, tensors", [("products", 3), ("convolution", 4)])
-def test_a_kernel_of_open_extents_says_so(tmp_path, function, tensors):
-    source = (C_FOLDER / "f32-open.c.in").read_text()
-    text = VALUES + FAIL + RUNTIME + "#define LANES 4\n" + source + _MAIN
-    answers = said(tmp_path, f"__tvm_ffi_run_model_any_{function}", [text], tensors, tensors - 1)
-    # A convolution's last constant is none of whole numbers here.
-    assert answers == [NO_MEMORY if function == "products" else REFUSED, REFUSED]
+OPEN = {
+    "products": ("f32-open-products.c.in", 3, {
+        "LEFT_AXES": [0, 1, 2, 3], "RIGHT_AXES": [0, 1, 2, 3], "OUT_AXES": [0, 1, 2, 3],
+        "TILE_ROWS": 4, "TILE_VECTORS": 2}),
+    "convolution": ("f32-open-convolution.c.in", 4, {
+        "TAPS": 1, "TILE_ROWS": 4, "TILE_VECTORS": 2, "OPERANDS": 0, "OPERAND_FULL": [0],
+        "PROGRAM": "const vec value = product;"}),
+    "join": ("open-join.c.in", 3, {"INPUTS": 2, "AXIS": 1}),
+    "interleave": ("f32-open-interleave.c.in", 2, {"DOWN": 2, "ACROSS": 2, "TOP": 0, "LEFT": 0}),
+    "resize": ("f32-open-resize.c.in", 2, {"LINEAR": 1, "AT": "x", "NEAREST": "0"})}
+"""By what it does: the source of a function of open extents, its tensors, and macros."""
+
+
+@pytest.mark.parametrize("what", OPEN)
+def test_a_kernel_of_open_extents_says_so(tmp_path, what):
+    template, tensors, defines = OPEN[what]
+    text = VALUES + FAIL + RUNTIME + c_defines(
+        {"LANES": 4, "FUNCTION": "__tvm_ffi_open", **defines}) + f'#include "{template}"\n' + _MAIN
+    answers = said(tmp_path, "__tvm_ffi_open", [text], tensors, tensors - 1)
+    # One number is as many as none of the others wants: constants of whole numbers, two to join, a
+    # cell of four.
+    needs_memory = what in ("products", "resize")
+    assert answers == [NO_MEMORY if needs_memory else REFUSED, REFUSED]

@@ -87,7 +87,7 @@ def ir_to_object(ir: str, flags: list[str], path: Path) -> None:
 
 def c_to_object(source: str, flags: list[str], path: Path) -> None:
     """An object file of C code that calls kernels."""
-    _to_object(source, [*_FLAGS, "-fvisibility=hidden", *flags], path)
+    _to_object(source, [*_FLAGS, "-fvisibility=hidden", *flags, f"-I{C_FOLDER}"], path)
 
 
 def _to_object(text: str, flags: list[str], path: Path) -> None:

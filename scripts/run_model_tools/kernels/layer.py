@@ -60,9 +60,7 @@ class Layer:
 
     def c_source(self) -> str:
         """The layer's C file.  Its functions are called `symbol(i)` for phase i."""
-        lines = [f"#define {name} {_c_value(value)}"
-                 for name, value in sorted(self.defines.items())]
-        lines.append(f'#include "{self.template}"')
+        lines = [c_defines(self.defines) + f'#include "{self.template}"']
         for index, phase in enumerate(self.phases):
             ins = [f"i{i}" for i in range(len(self.inputs))]
             consts = [f"c{i}" for i in range(len(self.constants))]
@@ -120,6 +118,12 @@ def batched(layer: Layer, images: int) -> Layer:
 
 def _bytes_of_image(shape: tuple[int, ...], dtype: str) -> int:
     return int(np.prod(shape[1:])) * np.dtype(dtype).itemsize
+
+
+def c_defines(defines: dict[str, object]) -> str:
+    """C text of macros, as Layer.defines says them."""
+    return "".join(f"#define {name} {_c_value(value)}\n"
+                   for name, value in sorted(defines.items()))
 
 
 def _c_value(value: Any) -> str:

@@ -107,6 +107,8 @@ def expression(node: Node, name: Callable[[int], str], again: bool = False) -> s
     args = [name(a) for a in node.args]
     if node.op == "constant":
         return f"splat({c_number(node.value)})"
+    if node.op == "columns":
+        return "splat((float)COLUMNS)"
     made = FUNCTIONS[node.op][0].format(*args)
     return f"rounded({made})" if again and node.op == "multiply" else made
 
@@ -135,7 +137,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
         stage.append(before + 1 if node.op in REDUCTIONS else before)
     last = max(stage)
     result = len(nodes) - 1
-    rows_result = program.gives_rows
+    rows_result = program.reduces and is_row[-1]
     ends: list[list[int]] = [[i for i, n in enumerate(nodes)
                               if n.op in REDUCTIONS and stage[n.args[0]] == s]
                              for s in range(last + 1)]

@@ -22,7 +22,8 @@ COSTS = {"exp": 12, "erf": 24, "tanh": 20, "sigmoid": 16, "log": 16, "divide": 6
 
 @dataclass(frozen=True)
 class Node:
-    """`op` of the nodes with the numbers `args`; "input" number `value`, or the number `value`."""
+    """`op` of the nodes with the numbers `args`; "input" number `value`, the number `value`
+    ("constant"), or how many columns rows have ("columns")."""
 
     op: str
     args: tuple[int, ...] = ()

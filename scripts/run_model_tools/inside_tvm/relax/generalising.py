@@ -10,7 +10,6 @@ compared when the network runs.
 import numpy as np
 
 from run_model_tools.inside_tvm.relax.extents import Extents, NoExpression
-from run_model_tools.inside_tvm.relax.open_kernels import OPERATORS
 from run_model_tools.onnx_repair.open_extents import COUNTING
 
 SAME_EXTENTS = "run_model_same_extents"
@@ -22,19 +21,19 @@ class Differs(Exception):
     """Why the readings are not one network of any size."""
 
 
-def generalise(tvm, readings, inputs, samples, hidden, guards, kernels):
+def generalise(tvm, readings, inputs, samples, hidden, guards):
     """A module whose main function takes any sizes.  Raises Differs.
 
     readings: modules, one for each of `samples`, which have the symbols' sizes by name.  inputs:
     for each input the name of the symbol or the number that an extent is.  hidden: arrays that
     stand behind inputs, for each reading.  guards: names of functions (input, [the same]) that look
-    at an input first, by its place.  kernels: makes calls of ours (open_kernels.py).
+    at an input first, by its place.
     """
-    return _Generaliser(tvm, readings, inputs, samples, hidden, guards, kernels).module()
+    return _Generaliser(tvm, readings, inputs, samples, hidden, guards).module()
 
 
 class _Generaliser:
-    def __init__(self, tvm, readings, inputs, samples, hidden, guards, kernels):
+    def __init__(self, tvm, readings, inputs, samples, hidden, guards):
         names = dict.fromkeys(e for shape in inputs for e in shape if isinstance(e, str))
         self._tvm = tvm
         self._symbols = {name: tvm.tirx.Var(name, "int64") for name in names}
@@ -42,7 +41,6 @@ class _Generaliser:
         self._inputs = inputs
         self._hidden = hidden
         self._guards = guards
-        self._kernels = kernels
         self._readings = readings
         self._mains = [reading["main"] for reading in readings]
         self._values = {}
@@ -212,27 +210,21 @@ class _Generaliser:
                 return self._pad(relax, calls, arguments)
             raise Differs("the operator %s has other attributes at some sizes than at others"
                           % name.removeprefix("relax."))
-        known = self._of_ours(relax, first, arguments)
-        if known is not None:
-            return known
+        turned = self._turned(relax, first, arguments)
+        if turned is not None:
+            return turned
         kinds = [self._made_type(relax, kinds, near)
                  for kinds in self._lists([c.ty_args for c in calls])]
         return relax.Call(first.op, arguments, first.attrs, kinds)
 
-    def _of_ours(self, relax, call, arguments):
-        """What a kernel of ours computes, and weights that are turned for it; None of anything
-        else."""
-        name = str(getattr(call.op, "name", ""))
-        last = arguments[-1] if arguments else None
-        is_constant = isinstance(last, self._tvm.ir.GenericConst)
-        if name == "relax.permute_dims" and is_constant:
-            array, axes = last.value.numpy(), call.attrs.axes
-            turned = array.transpose(None if axes is None else [int(a) for a in axes])
-            return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
-        if name not in OPERATORS:
+    def _turned(self, relax, call, arguments):
+        """Weights that are transposed; None of anything else."""
+        if str(getattr(call.op, "name", "")) != "relax.permute_dims" or not isinstance(
+                arguments[0], self._tvm.ir.GenericConst):
             return None
-        typed = relax.Call(call.op, arguments, call.attrs)
-        return self._kernels.of(relax.BlockBuilder.current().normalize(typed))
+        array, axes = arguments[0].value.numpy(), call.attrs.axes
+        turned = array.transpose(None if axes is None else [int(a) for a in axes])
+        return relax.const(np.ascontiguousarray(turned), str(turned.dtype))
 
     def _made_type(self, relax, kinds, near):
         first = kinds[0]

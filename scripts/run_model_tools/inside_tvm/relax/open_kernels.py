@@ -1,97 +1,67 @@
-"""Our kernels for tensors whose extents are open.
+"""Our kernels for tensors whose extents are open: which calls become which functions.
 
-Products with weights run the kernel of a few rows, for one block after the other: rows are computed
-apart, so that what is added to fill up the last block changes nothing.  Other products, and
-convolutions, run code that learns the extents when it runs (kernels/c/f32-open.c.in).
+Operators on numbers and rows become programs (open_groups.py), or part of the product or
+convolution before them.  Products with weights run a kernel for one block of rows after the other;
+other products, convolutions and programs run code that learns the extents when it runs
+(kernels/c/f32-open-*.c.in).
 """
+
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from run_model_tools.inside_tvm.own_kernels import Unusable
+from run_model_tools.inside_tvm.relax.open_groups import (
+    Bindings,
+    find_groups,
+    is_one,
+    program_of,
+    same_extents,
+)
+from run_model_tools.inside_tvm.relax.open_moves import (
+    joined,
+    permutation,
+    product_before,
+    turned,
+    unread_moves,
+)
+from run_model_tools.inside_tvm.relax.open_operators import extents_of, is_float32
 from run_model_tools.inside_tvm.relax.own_kernels import wanted_isa
-from run_model_tools.kernels.c_compiler import C_FOLDER, c_to_object, target_flags
+from run_model_tools.kernels.c_compiler import c_to_object, target_flags
 from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 
-OPERATORS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d")
-"""Of which OpenKernels.of() computes some."""
-ROWS = 8
-"""Of a block: a register tile of the kernels, and few that are computed in vain."""
 _LEAST = 16
 """Depth and columns of products that are worth a kernel."""
-_WIDE = 16
-"""Vectors of columns from which a product is cut into four parts, for several cores."""
-_MOST_AXES = 10
-"""f32-open.c.in's."""
-_LEAST_CHANNELS = 4
-"""Of a group's result: fewer leave a tile's rows without work."""
-_OTHERS = ("but those of products and convolutions they are for networks of fixed shapes, and for "
-           "batches of samples that are computed apart: ")
+_MOST_AXES = 8
+"""open.h's."""
+_MOST_OPERANDS = 4
+"""Tensors that are read while a product or convolution is stored."""
+_OTHERS = ("but those of products, convolutions and operators on numbers and rows they are for "
+           "networks of fixed shapes, and for batches of samples that are computed apart: ")
 _ANY = "run_model_any_"
-_PRODUCTS, _CONVOLUTION = _ANY + "products", _ANY + "convolution"
+_PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv1d_transpose",
+             "relax.nn.conv2d_transpose")
 
-_CALL = """\
-typedef struct {
-  const char *in; char *out; const void *constant; char *last_in, *last_out; long rows, blocks;
-} Rows;
-"""
 
-_FUNCTION = """\
-int %(symbol)s(int, const void *, const void *, void *, void *, void *);
-static int %(name)s_blocks(int id, Group *group, void *of) {
-  const Rows *c = of;
-  long first, end;
-  share(id, group, c->blocks * %(parts)d, &first, &end);
-  if (first == end) return 0;
-  void *scratch = %(scratch)s;
-  if (%(scratch_bytes)d && !scratch) return -1;
-  for (long t = first; t < end; ++t) {
-    const long block = t %% c->blocks;
-    const int last = (block + 1) * %(rows)d > c->rows;
-    %(symbol)s((int)(t / c->blocks), last ? c->last_in : c->in + block * %(in_bytes)d, c->constant,
-               last ? c->last_out : c->out + block * %(out_bytes)d, 0, scratch);
-  }
-  if (scratch) give(scratch);
-  return 0;
-}
-/* (rows, packed weights, [products]) */
-EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *result) {
-  (void)self, (void)result;
-  const Tensor *in = count == 3 ? tensor(&values[0]) : 0;
-  const Tensor *weights = in ? tensor(&values[1]) : 0, *out = weights ? tensor(&values[2]) : 0;
-  if (!out) return refuse();
-  long rows = 1;
-  for (int i = 0; i < in->ndim - 1; ++i) rows *= in->shape[i];
-  if (!rows) return 0;
-  Rows c = {data(in), data(out),
-            data(weights), 0, 0, rows,
-            (rows + %(rows)d - 1) / %(rows)d};
-  const long more = rows %% %(rows)d, from = rows - more;
-  if (more) {
-    c.last_in = get(%(in_bytes)d + %(out_bytes)d);
-    if (!c.last_in) return no_memory();
-    c.last_out = c.last_in + %(in_bytes)d;
-    __builtin_memset(c.last_in, 0, %(in_bytes)d);
-    __builtin_memcpy(c.last_in, c.in + from * %(in_row)d, more * %(in_row)d);
-  }
-  const int failed = launch(%(name)s_blocks, &c);
-  if (more) {
-    __builtin_memcpy(c.out + from * %(out_row)d, c.last_out, more * %(out_row)d);
-    give(c.last_in);
-  }
-  return failed;
-}
-"""
+class _Epilogue:
+    """What a group does to the result of a product or convolution."""
+
+    def __init__(self, program, operands):
+        self.program = program
+        self.operands = operands
 
 
 class OpenKernels:
     """Makes calls of kernels, and their code."""
 
     def __init__(self, target, request):
-        self.layers = {}
-        """By the names of the functions that call their kernels."""
         self._names = {}
-        self._any = {}
-        """The functions that learn extents when they run, and what reports say of them."""
+        """Of functions, by their kind and code without a name."""
+        self._sources = {}
+        self._layers = {}
+        self._notes = {}
+        """Of functions, by name: C code, the layer that it calls, and what reports say."""
         self.reason = ""
         self._isa = None
         try:
@@ -100,107 +70,287 @@ class OpenKernels:
         except Unusable as error:
             self.reason = str(error)
 
-    def of(self, call):
-        """The call of our code that computes a normalised `call`; None where there is none."""
-        name = str(getattr(call.op, "name", ""))
-        if self._isa is None or name not in OPERATORS or getattr(
-                call.ty.shape, "values", None) is None:
+    def rewritten(self, module):
+        """`module` with calls of our code."""
+        from tvm import relax
+        from tvm.relax.expr_functor import PyExprMutator, mutator
+
+        if self._isa is None:
+            return module
+        kernels = self
+
+        @mutator
+        class Calls(PyExprMutator):
+            """What no group has taken, in branches and loops too."""
+
+            def visit_call_(self, call):
+                visited = self.builder_.normalize(self.visit_expr_post_order(call))
+                made = kernels._call_of(visited, Bindings((), relax.Tuple([])))
+                return visited if made is None else made
+
+        made = type(module)(dict(module.functions.items()), attrs=module.attrs)
+        for variable, function in module.functions.items():
+            if isinstance(function, relax.Function) and isinstance(function.body, relax.SeqExpr):
+                made[variable] = self._function(function)
+        made = relax.transform.Normalize()(made)
+        calls = Calls(made)
+        for variable, function in made.functions.items():
+            if isinstance(function, relax.Function):
+                calls.builder_.update_func(variable, calls.visit_expr(function))
+        return calls.builder_.get()
+
+    def _function(self, function):
+        from tvm import relax
+
+        body = function.body
+        bindings = Bindings(body.blocks, body.body)
+        made, gone = {}, set()
+        for root, group in find_groups(bindings).items():
+            found = self._group(bindings, group)
+            if found is not None:
+                made[root], taken = found
+                gone.update(taken)
+        for index, binding in enumerate(bindings.all):
+            call = getattr(binding, "value", None)
+            if index in made or index in gone or not isinstance(call, relax.Call):
+                continue
+            before = product_before(bindings, call)
+            if before is not None and bindings.at[before] not in gone:
+                product = self._products(bindings, bindings.value_of(before), call)
+                if product is not None:
+                    made[index] = product
+                    gone.add(bindings.at[before])
+                    made.pop(bindings.at[before], None)
+                    continue
+            own = self._call_of(call, bindings)
+            if own is not None:
+                made[index] = own
+        values = {b.var: made.get(i, getattr(b, "value", None))
+                  for i, b in enumerate(bindings.all) if i not in gone}
+        unread = unread_moves(bindings, values, body.body)
+        number, blocks = 0, []
+        for block in body.blocks:
+            kept = []
+            for binding in block.bindings:
+                if number in made:
+                    kept.append(relax.VarBinding(binding.var, made[number]))
+                elif number not in gone and binding.var not in unread:
+                    kept.append(binding)
+                number += 1
+            blocks.append(type(block)(kept))
+        return relax.Function(function.params, relax.SeqExpr(blocks, body.body), function.ret_ty,
+                              function.is_pure, function.attrs)
+
+    def _group(self, bindings, group):
+        """(call, numbers of other bindings that it replaces) of a group, None of one left to TVM.
+        """
+        root = bindings.all[group.root]
+        others = set(group.members) - {group.root}
+        if not group.reductions:
+            read = {a for m in group.members for a in bindings.operators[m].arguments
+                    if bindings.is_read_by(a, group.members)}
+            for variable in sorted((v for v in read if v in bindings.at),
+                                   key=lambda v: -bindings.at[v]):
+                before = bindings.value_of(variable)
+                if not same_extents(extents_of(variable) or [], group.extents):
+                    continue
+                operands = []
+                found = program_of(bindings, group, operands, (variable, "product"))
+                if found is None or len(operands) > _MOST_OPERANDS:
+                    continue
+                made = self._call_of(before, bindings, _Epilogue(found[0], operands), root.var)
+                if made is not None:
+                    return made, others | {bindings.at[variable]}
+        made = self._program(bindings, group, root)
+        return None if made is None else (made, others)
+
+    def _program(self, bindings, group, root):
+        """The call of a group by itself."""
+        from run_model_tools.kernels import open_rows
+
+        inputs = []
+        found = program_of(bindings, group, inputs)
+        if found is None:
+            return None
+        program, columns = found
+        gives_rows = not same_extents(extents_of(root.value), group.extents)
+        is_row = program.reduces and program.is_row([not has for has in columns])[-1]
+        widest = next((i for i, (one, has) in enumerate(zip(inputs, columns)) if has
+                       and same_extents(extents_of(one), group.extents)), None)
+        if gives_rows != is_row or not inputs or not open_rows.is_small(program) or (
+                gives_rows and widest is None):
+            return None
+        return self._call("program", lambda name: open_rows.source(
+            name, program, columns, widest or 0, gives_rows, group.axes, self._isa), inputs,
+            root.value.ty,
+            {"kernel": "rows" if program.reduces else "elementwise"})
+
+    def _call_of(self, call, bindings, epilogue=None, result=None):
+        """The call of our code that computes a product or convolution, and what is done to it, or a
+        copy; None where there is none.  `result` has the type of what comes of it."""
+        name = str(getattr(getattr(call, "op", None), "name", ""))
+        moved = joined(bindings, call) if epilogue is None else None
+        if moved is not None:
+            return self._call("join", lambda name: _source(
+                "open-join.c.in", name, INPUTS=len(moved[0]), AXIS=moved[1]), moved[0], call.ty,
+                {"kernel": "join"})
+        if name == "relax.image.resize2d":
+            return self._resized(call) if epilogue is None else None
+        if name not in _PRODUCTS or not all(map(is_float32, (call, *call.args))):
             return None
         left, right = call.args
-        is_constant = type(right).__name__ == "GenericConst"
+        weights, kind = bindings.array_of(right), (call if result is None else result).ty
+        if name.endswith("_transpose"):
+            return None if weights is None or epilogue else self._transposed(
+                call, left, weights, bindings)
         if name != "relax.matmul":
-            return self._convolution(call, left, right) if is_constant else None
-        of_weights = self._product(call, left, right.value.numpy()) if is_constant else None
-        return self._products(call, left, right) if of_weights is None else of_weights
+            return None if weights is None else self._convolution(
+                call, left, weights, bindings, epilogue, kind)
+        of_weights = None if weights is None else self._product(
+            left, weights, bindings, epilogue, kind)
+        if of_weights is not None or epilogue is not None:
+            return of_weights
+        return self._products(bindings, call)
 
-    def _product(self, call, rows, weights):
-        """The call that multiplies `rows`, whose last axis is the depth, with an array (depth,
-        columns); None where that is nothing for the kernel."""
-        from tvm import relax
+    def _products(self, bindings, call, transpose=None):
+        """Of any two tensors, and the transpose that follows."""
+        from run_model_tools.kernels.open_tiles import tile_of_products
 
-        from run_model_tools.kernels.matmul import Product, make, options
-        from run_model_tools.kernels.tensors import Tensor
-        from run_model_tools.kernels.tiles import vectors
-        from run_model_tools.kernels.views import View
-
-        if (weights.ndim != 2 or min(weights.shape) < _LEAST
-                or str(weights.dtype) != "float32" or str(rows.ty.dtype) != "float32"):
+        if not is_float32(call) or not all(map(is_float32, call.args)):
             return None
-        depth, columns = weights.shape
-        left = View(Tensor((ROWS, depth)), ((), ((ROWS, depth),), ((depth, 1),)))
-        product = Product(left, weights)
-        found = options(product, self._isa)
-        if not found:
+        (left, of_left), (right, of_right) = (turned(bindings, one) for one in call.args)
+        order = permutation(transpose) if transpose is not None else list(range(call.ty.ndim))
+        ranks = len(of_left), len(of_right), len(order)
+        if min(ranks) < 2 or max(ranks) > _MOST_AXES:
             return None
-        parts = [1, 4 if vectors(columns, self._isa) >= _WIDE else 1]
-        layer = make(product, self._isa, found[0]["tile"], parts)
-        if len(layer.constants) != 1 or layer.shared_bytes or len(layer.phases) != 1:
-            return None
-        name = self._names.setdefault(layer.symbol(0), _ANY + "rows_%d" % len(self._names))
-        self.layers[name] = layer
-        packed = layer.constants[0]
-        return relax.op.call_dps_packed(name, relax.Tuple([
-            rows, relax.const(np.ascontiguousarray(packed), "float32")]), call.ty)
+        rows, vectors = tile_of_products(self._isa)
+        return self._call("products", lambda name: _source(
+            "f32-open-products.c.in", name, **self._isa.defines(), LEFT_AXES=of_left,
+            RIGHT_AXES=of_right, OUT_AXES=order, TILE_ROWS=rows, TILE_VECTORS=vectors),
+            [left, right], (call if transpose is None else transpose).ty, {"kernel": "products"})
 
-    def _products(self, call, left, right):
-        """The call of a product of any two tensors; None where it is not for us."""
-        kinds = [left.ty, right.ty]
-        if min(kind.ndim for kind in kinds) < 2 or max(kind.ndim for kind in kinds) > _MOST_AXES:
-            return None
-        return self._call_any(_PRODUCTS, call, [left, right])
+    def _product(self, rows, weights, bindings, epilogue, kind):
+        """Of rows, whose last axis is the depth, with an array (depth, columns)."""
+        from run_model_tools.kernels import open_blocks
 
-    def _convolution(self, call, picture, weights):
-        """The call of a convolution; None where it is not for us."""
-        from tvm import relax
+        if weights.ndim != 2 or min(weights.shape) < _LEAST:
+            return None
+        columns, operands = weights.shape[1], []
+        for operand in epilogue.operands if epilogue else ():
+            array = bindings.array_of(operand)
+            if array is not None and array.size == columns == array.shape[-1]:
+                operands.append(array.reshape(columns))
+            elif same_extents(extents_of(operand), kind.shape.values):
+                operands.append(None)
+            else:
+                return None
+        layer = open_blocks.layer_of(weights, self._isa, epilogue and epilogue.program,
+                                     tuple(operands))
+        if layer is None:
+            return None
+        inputs = [rows, *(e for e, array in zip(epilogue.operands if epilogue else (), operands)
+                          if array is None)]
+        return self._call("rows", lambda name: open_blocks.source(name, layer),
+                          inputs + [_constant(array) for array in layer.constants], kind,
+                          dict(layer.note, rows="any"), layer)
+
+    def _convolution(self, call, picture, weights, bindings, epilogue, kind):
+        from run_model_tools.kernels import open_convolution
 
         attrs, axes = call.attrs, picture.ty.ndim - 2
-        groups, kernels = int(attrs.groups), weights.ty.shape.values[0]
         layouts = ("NCW", "OIW") if axes == 1 else ("NCHW", "OIHW")
-        if (axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts
-                or int(kernels) // groups < _LEAST_CHANNELS):
+        if axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts:
             return None
-        how = [[*[fill] * (2 - axes), *(int(n) for n in numbers[:axes])] for fill, numbers in (
-            (1, attrs.strides), (0, attrs.padding), (1, attrs.dilation))]
-        how = relax.const(np.array([*sum(how, []), groups], np.int64), "int64")
-        return self._call_any(_CONVOLUTION, call, [picture, weights, how])
+        operands = epilogue.operands if epilogue else []
+        is_full = tuple(same_extents(extents_of(one), kind.shape.values) for one in operands)
+        for operand, full in zip(operands, is_full):
+            if not full and not all(map(is_one, extents_of(operand)[max(
+                    0, len(extents_of(operand)) - axes):])):
+                return None
+        conv = open_convolution.OpenConvolution(
+            _as_picture(weights), _of_axes(attrs.strides, axes, 1),
+            _of_axes(attrs.padding, axes, 0), _of_axes(attrs.dilation, axes, 1), int(attrs.groups),
+            epilogue.program if epilogue else open_convolution.just_the_product(), is_full)
+        return self._convolved(conv, picture, operands, kind)
 
-    def _call_any(self, name, call, arguments):
+    def _convolved(self, conv, picture, operands, kind):
+        from run_model_tools.kernels import open_convolution
+
+        packed = open_convolution.packed_weights(conv, self._isa)
+        return self._call(
+            "convolution", lambda name: open_convolution.source(name, conv, self._isa),
+            [picture, _constant(packed), _constant(conv.numbers()), *operands], kind,
+            {"kernel": "convolution", "tile": list(open_convolution.tile(conv, self._isa))})
+
+    def _transposed(self, call, picture, weights, bindings):
+        """A convolution that makes all numbers of a cell as channels, put where they belong."""
         from tvm import relax
 
-        if any(str(one.dtype) != "float32" for one in (
-                call.ty, *(argument.ty for argument in arguments[:2]))):
+        from run_model_tools.kernels.open_convolution import OpenConvolution
+        from run_model_tools.kernels.open_pictures import of_cells
+
+        attrs, axes = call.attrs, picture.ty.ndim - 2
+        layouts = ("NCW", "IOW") if axes == 1 else ("NCHW", "IOHW")
+        if (axes not in (1, 2) or (str(attrs.data_layout), str(attrs.kernel_layout)) != layouts
+                or any(int(n) != 1 for n in attrs.dilation)):
             return None
-        self._any[name] = {"kernel": name.removeprefix(_ANY), "extents": "any"}
-        return relax.op.call_dps_packed(name, relax.Tuple(arguments), call.ty)
+        strides, before = _of_axes(attrs.strides, axes, 1), _of_axes(attrs.padding, axes, 0)
+        cells = of_cells(_as_picture(weights), strides, int(attrs.groups))
+        conv = OpenConvolution(cells, (1, 1), tuple(n - 1 for n in cells.shape[2:]), (1, 1),
+                               int(attrs.groups))
+        batch, channels, *sides = extents_of(call)
+        sides = [(side + (cut + stride - 1)) // stride for side, cut, stride in zip(
+            sides, before[-axes:], strides[-axes:])]
+        made = self._convolved(conv, picture, [], relax.TensorType(
+            [batch, channels * (strides[0] * strides[1]), *sides], "float32"))
+        return self._call("interleave", lambda name: _source(
+            "f32-open-interleave.c.in", name, DOWN=strides[0], ACROSS=strides[1], TOP=before[0],
+            LEFT=before[1]), [made], call.ty, {"kernel": "interleave"})
 
-    def add_to(self, code, target, path, also=""):
-        """Writes the object file `path`, of the kernels' functions and of `also`, C text that
-        follows ffi_c's VALUES and FAIL, and adds it to `code`."""
-        c_to_object(VALUES + FAIL + also + self._c_source(), target_flags(dict(target.attrs)),
-                    path)
-        code.objects.append(str(path))
-        code.kernels += self.layers.values()
+    def _resized(self, call):
+        from run_model_tools.kernels.open_pictures import resizing
 
-    def _c_source(self):
-        any_extents = ""
-        if self._any:
-            any_extents = "#define LANES %d\n%s" % (
-                self._isa.lanes, (C_FOLDER / "f32-open.c.in").read_text())
-        return RUNTIME + any_extents + _CALL + "".join(
-            _FUNCTION % {
-                "name": name, "symbol": layer.symbol(0), "parts": layer.phases[0].tasks,
-                "rows": ROWS, "in_row": 4 * layer.inputs[0][0][-1],
-                "out_row": 4 * layer.output_shape[-1],
-                "in_bytes": 4 * ROWS * layer.inputs[0][0][-1],
-                "out_bytes": 4 * ROWS * layer.output_shape[-1],
-                "scratch_bytes": layer.scratch_bytes,
-                "scratch": "get(%dull)" % layer.scratch_bytes if layer.scratch_bytes else "0"}
-            for name, layer in self.layers.items())
+        attrs = call.attrs
+        found = resizing(str(attrs.method), str(attrs.coordinate_transformation_mode),
+                         str(attrs.rounding_method))
+        if found is None or str(attrs.layout) != "NCHW" or not all(
+                map(is_float32, (call, call.args[0]))):
+            return None
+        return self._call("resize", lambda name: _source("f32-open-resize.c.in", name, **found),
+                          [call.args[0]], call.ty, {"kernel": "resize"})
+
+    def _call(self, kind, source, arguments, result, note, layer=None):
+        """A call of the function with this code, which is made once."""
+        from tvm import relax
+
+        key = kind, source("")
+        if key not in self._names:
+            name = "%s%s_%d" % (_ANY, kind, sum(known == kind for known, _ in self._names))
+            self._names[key] = name
+            self._sources[name] = source(name)
+            self._notes[name] = dict(note, extents="any")
+            if layer is not None:
+                self._layers[name] = layer
+        return relax.op.call_dps_packed(self._names[key], relax.Tuple(arguments), result)
+
+    def add_to(self, code, target, folder, also=""):
+        """Writes object files of the functions, and one of `also`, C text that follows ffi_c's,
+        into `folder` and adds them to `code`."""
+        flags = [*target_flags(dict(target.attrs)), *(self._isa.flags if self._isa else ())]
+        sources = [*self._sources.values(), *([also] if also else [])]
+
+        def compiled(numbered):
+            path = folder / ("any_extents%d.o" % numbered[0])
+            c_to_object(VALUES + FAIL + RUNTIME + numbered[1], flags, path)
+            return str(path)
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            code.objects += pool.map(compiled, enumerate(sources))
+        code.kernels += self._layers.values()
 
     def report(self, module, why):
         """metadata.json's "kernels"; `why` the network is none for the other kernels."""
         why = _OTHERS + why
-        if not self.layers and not self._any:
+        if not self._sources:
             return {"method": "stock", "reason": self.reason or why}
         from collections import Counter
 
@@ -216,33 +366,37 @@ class OpenKernels:
                     left[name] += 1
         return {"method": "ours", "instruction_set": self._isa.name, "lanes": self._isa.lanes,
                 "layers": ours, "left_to_tvm": dict(sorted(left.items())), "left_because": {},
-                "layout_changes": 0, "reason": why,
-                "functions": {**{name: dict(layer.note, rows="any")
-                                 for name, layer in self.layers.items()}, **self._any}}
+                "layout_changes": 0, "reason": why, "functions": self._notes}
+
+
+def _of_axes(numbers, axes, fill):
+    """What is said of the first axes of pictures; those with one have a row."""
+    return (*[fill] * (2 - axes), *(int(n) for n in numbers[:axes]))
+
+
+def _as_picture(weights):
+    return weights.reshape(*weights.shape[:2], *[1] * (4 - weights.ndim), *weights.shape[2:])
+
+
+def _source(template, name, **defines):
+    from run_model_tools.kernels.layer import c_defines
+
+    return c_defines(dict(defines, FUNCTION="__tvm_ffi_" + name)) + '#include "%s"\n' % template
+
+
+def _constant(array):
+    from tvm import relax
+
+    return relax.const(np.ascontiguousarray(array), str(array.dtype))
 
 
 def rewritten(tvm, module, target, request, folder, code):
     """`module`, which was read as it is, with calls of our code, and metadata.json's "kernels"; the
     code is added to `code`.  Raises Unusable where there is nothing for it."""
-    from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
-
     kernels = OpenKernels(target, request)
-
-    @mutator
-    class Calls(PyExprMutator):
-        def visit_call_(self, call):
-            visited = self.builder_.normalize(self.visit_expr_post_order(call))
-            made = kernels.of(visited)
-            return visited if made is None else made
-
-    calls = Calls(module)
-    for variable, function in module.functions.items():
-        if isinstance(function, relax.Function):
-            calls.builder_.update_func(variable, calls.visit_expr(function))
-    made = calls.builder_.get()
+    made = kernels.rewritten(module)
     report = kernels.report(made, request["unrepaired"])
     if report["method"] == "stock":
         raise Unusable(report["reason"])
-    kernels.add_to(code, target, folder / "any_extents.o")
+    kernels.add_to(code, target, folder)
     return made, report

@@ -74,18 +74,18 @@ def read(tvm, request, target, folder, code):
         hidden.append(_hidden(reading["onnx"]))
     inputs = list(opened["inputs"].items())
     guards, source = _guards(inputs, opened["limits"])
-    kernels = OpenKernels(target, request)
     try:
         module = generalise(tvm, readings, [shape for _, shape in inputs], opened["samples"],
-                            hidden, guards, kernels)
+                            hidden, guards)
     except Differs as error:
         raise Refusal("open", str(error)) from error
     except Exception as error:
         # TVM's inference, of an operator that it does not know with open extents.
         lines = (str(error).strip() or type(error).__name__).splitlines()
         raise Refusal("open", lines[-1]) from error
-    kernels.add_to(code, target, folder / "open_sizes.o",
-                   _C_SOURCE + source + recurrent.C_SOURCE)
+    kernels = OpenKernels(target, request)
+    module = kernels.rewritten(module)
+    kernels.add_to(code, target, folder, _C_SOURCE + source + recurrent.C_SOURCE)
     return module, kernels.report(module, opened["reason"])
 
 

@@ -30,13 +30,29 @@ static inline float hyperbolic_tangent(float x) {
   return s < 0.04f ? small : large;
 }
 
+typedef float Sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+
 /* sums[0..count) += state * weights, rows of which lie `wide` numbers apart. */
 static inline void multiply(float *sums, const float *state, const float *weights, long depth,
                             long wide, long count) {
+  enum { TOGETHER = 4, WIDTH = 16 * TOGETHER };
+  long j = 0;
+  /* In registers, each in the same order as below. */
+  for (; j + WIDTH <= count; j += WIDTH) {
+    Sixteen some[TOGETHER];
+    __builtin_memcpy(some, sums + j, sizeof some);
+    for (long k = 0; k < depth; ++k) {
+      const float factor = state[k];
+      const Sixteen *row = (const Sixteen *)(weights + k * wide + j);
+#pragma clang loop unroll(full)
+      for (int i = 0; i < TOGETHER; ++i) some[i] += factor * row[i];
+    }
+    __builtin_memcpy(sums + j, some, sizeof some);
+  }
   for (long k = 0; k < depth; ++k) {
     const float factor = state[k];
     const float *row = weights + k * wide;
-    for (long j = 0; j < count; ++j) sums[j] += factor * row[j];
+    for (long i = j; i < count; ++i) sums[i] += factor * row[i];
   }
 }
 
@@ -49,7 +65,16 @@ static const float *numbers(const Any *value) {
  * hidden gate [directions, hidden], for the LSTM's variant peepholes [directions, 3 * hidden],
  * [all states, last state, for LSTM last cells]).  variant: of RNN with Relu, of LSTM with
  * peepholes, of GRU with the reset gate after the product. */
-static int recurrent(const Any *values, int inputs, int gates, int backwards, int variant) {
+typedef struct {
+  const Any *values;
+  int inputs, gates, backwards, variant;
+} Recurrent;
+
+/* Each direction of each sample by itself. */
+static int run_recurrent(int id, Group *group, void *of) {
+  const Recurrent *call = of;
+  const Any *values = call->values;
+  const int inputs = call->inputs, gates = call->gates, variant = call->variant;
   const int states = gates == 4 ? 2 : 1;
   const Tensor *all = tensor(&values[inputs]);
   const long steps = all->shape[0], directions = all->shape[1], batch = all->shape[2];
@@ -57,62 +82,68 @@ static int recurrent(const Any *values, int inputs, int gates, int backwards, in
   const float *given = numbers(&values[0]);
   const float *weights = numbers(&values[gates == 4 ? 3 : 2]);
   float sums[wide], across[hidden];
-  for (long d = 0; d < directions; ++d) {
+  long one, end;
+  share(id, group, directions * batch, &one, &end);
+  for (; one < end; ++one) {
+    const long d = one / batch, b = one % batch;
     const float *w = weights + d * hidden * wide;
-    for (long b = 0; b < batch; ++b) {
-      const long place = (d * batch + b) * hidden;
-      float *state = (float *)numbers(&values[inputs + 1]) + place;
-      float *cell = states == 2 ? (float *)numbers(&values[inputs + 2]) + place : 0;
-      const float *peepholes = cell && variant ? numbers(&values[4]) + d * 3 * hidden : 0;
-      __builtin_memcpy(state, numbers(&values[1]) + place, hidden * sizeof *state);
-      if (cell) __builtin_memcpy(cell, numbers(&values[2]) + place, hidden * sizeof *cell);
-      for (long s = 0; s < steps; ++s) {
-        const long at = backwards || d ? steps - 1 - s : s;
-        float *after = (float *)numbers(&values[inputs]) + at * directions * batch * hidden + place;
-        const float *from = given + ((at * batch + b) * directions + d) * wide;
-        if (gates == 1) {
-          __builtin_memcpy(sums, from, wide * sizeof *sums);
-          multiply(sums, state, w, hidden, wide, wide);
-          for (long j = 0; j < hidden; ++j)
-            state[j] = !variant ? hyperbolic_tangent(sums[j]) : sums[j] < 0.0f ? 0.0f : sums[j];
-        } else if (gates == 4) {
-          __builtin_memcpy(sums, from, wide * sizeof *sums);
-          multiply(sums, state, w, hidden, wide, wide);
-          for (long j = 0; peepholes && j < hidden; ++j) {
-            sums[j] += peepholes[j] * cell[j];
-            sums[2 * hidden + j] += peepholes[2 * hidden + j] * cell[j];
-          }
-          for (long j = 0; j < hidden; ++j) {
-            cell[j] = sigmoid(sums[2 * hidden + j]) * cell[j] +
-                      sigmoid(sums[j]) * hyperbolic_tangent(sums[3 * hidden + j]);
-            if (peepholes) sums[hidden + j] += peepholes[hidden + j] * cell[j];
-            state[j] = sigmoid(sums[hidden + j]) * hyperbolic_tangent(cell[j]);
-          }
-        } else {
-          __builtin_memcpy(sums, from, 2 * hidden * sizeof *sums);
-          multiply(sums, state, w, hidden, wide, 2 * hidden);
-          for (long j = 0; j < 2 * hidden; ++j) sums[j] = sigmoid(sums[j]);
-          const float *bias = numbers(&values[3]) + d * hidden;
-          float *reset = sums + hidden;
-          if (variant) {
-            __builtin_memcpy(across, bias, hidden * sizeof *across);
-            multiply(across, state, w + 2 * hidden, hidden, wide, hidden);
-            for (long j = 0; j < hidden; ++j) across[j] *= reset[j];
-          } else {
-            for (long j = 0; j < hidden; ++j) reset[j] *= state[j];
-            __builtin_memcpy(across, bias, hidden * sizeof *across);
-            multiply(across, reset, w + 2 * hidden, hidden, wide, hidden);
-          }
-          for (long j = 0; j < hidden; ++j) {
-            const float fresh = hyperbolic_tangent(from[2 * hidden + j] + across[j]);
-            state[j] = fresh + sums[j] * (state[j] - fresh);
-          }
+    const long place = (d * batch + b) * hidden;
+    float *state = (float *)numbers(&values[inputs + 1]) + place;
+    float *cell = states == 2 ? (float *)numbers(&values[inputs + 2]) + place : 0;
+    const float *peepholes = cell && variant ? numbers(&values[4]) + d * 3 * hidden : 0;
+    __builtin_memcpy(state, numbers(&values[1]) + place, hidden * sizeof *state);
+    if (cell) __builtin_memcpy(cell, numbers(&values[2]) + place, hidden * sizeof *cell);
+    for (long s = 0; s < steps; ++s) {
+      const long at = call->backwards || d ? steps - 1 - s : s;
+      float *after = (float *)numbers(&values[inputs]) + at * directions * batch * hidden + place;
+      const float *from = given + ((at * batch + b) * directions + d) * wide;
+      if (gates == 1) {
+        __builtin_memcpy(sums, from, wide * sizeof *sums);
+        multiply(sums, state, w, hidden, wide, wide);
+        for (long j = 0; j < hidden; ++j)
+          state[j] = !variant ? hyperbolic_tangent(sums[j]) : sums[j] < 0.0f ? 0.0f : sums[j];
+      } else if (gates == 4) {
+        __builtin_memcpy(sums, from, wide * sizeof *sums);
+        multiply(sums, state, w, hidden, wide, wide);
+        for (long j = 0; peepholes && j < hidden; ++j) {
+          sums[j] += peepholes[j] * cell[j];
+          sums[2 * hidden + j] += peepholes[2 * hidden + j] * cell[j];
         }
-        __builtin_memcpy(after, state, hidden * sizeof *state);
+        for (long j = 0; j < hidden; ++j) {
+          cell[j] = sigmoid(sums[2 * hidden + j]) * cell[j] +
+                    sigmoid(sums[j]) * hyperbolic_tangent(sums[3 * hidden + j]);
+          if (peepholes) sums[hidden + j] += peepholes[hidden + j] * cell[j];
+          state[j] = sigmoid(sums[hidden + j]) * hyperbolic_tangent(cell[j]);
+        }
+      } else {
+        __builtin_memcpy(sums, from, 2 * hidden * sizeof *sums);
+        multiply(sums, state, w, hidden, wide, 2 * hidden);
+        for (long j = 0; j < 2 * hidden; ++j) sums[j] = sigmoid(sums[j]);
+        const float *bias = numbers(&values[3]) + d * hidden;
+        float *reset = sums + hidden;
+        if (variant) {
+          __builtin_memcpy(across, bias, hidden * sizeof *across);
+          multiply(across, state, w + 2 * hidden, hidden, wide, hidden);
+          for (long j = 0; j < hidden; ++j) across[j] *= reset[j];
+        } else {
+          for (long j = 0; j < hidden; ++j) reset[j] *= state[j];
+          __builtin_memcpy(across, bias, hidden * sizeof *across);
+          multiply(across, reset, w + 2 * hidden, hidden, wide, hidden);
+        }
+        for (long j = 0; j < hidden; ++j) {
+          const float fresh = hyperbolic_tangent(from[2 * hidden + j] + across[j]);
+          state[j] = fresh + sums[j] * (state[j] - fresh);
+        }
       }
+      __builtin_memcpy(after, state, hidden * sizeof *state);
     }
   }
   return 0;
+}
+
+static int recurrent(const Any *values, int inputs, int gates, int backwards, int variant) {
+  Recurrent call = {values, inputs, gates, backwards, variant};
+  return launch(run_recurrent, &call);
 }
 
 #define RECURRENT(NAME, INPUTS, GATES, BACKWARDS, VARIANT)                                    \\

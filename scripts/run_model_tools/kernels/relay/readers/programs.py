@@ -6,6 +6,12 @@ import math
 from collections.abc import Callable
 
 from run_model_tools.kernels import rows
+from run_model_tools.kernels.program_operators import (
+    SAME_NAME,
+    layer_norm,
+    one_by_one,
+    softmax,
+)
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import FAST
@@ -14,9 +20,6 @@ from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked
 from run_model_tools.kernels.views import ConstantTensor, View, whole
-
-_SAME_NAME = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "exp", "log", "erf",
-              "tanh", "sigmoid", "sqrt", "rsqrt", "abs", "negative")
 
 
 def add_program(net: Network, program: Program) -> View | None:
@@ -73,7 +76,7 @@ def _one_by_one(net: Network, expr: relay.Call) -> Value:
         number = _number(view)
         nodes.append(program.add_input(view.broadcast(shape)) if number is None
                      else program.add("constant", value=number))
-    if not _append(program, name, expr, nodes):
+    if not one_by_one(program, name, nodes, expr.attrs):
         return None
     return add_program(net, program)
 
@@ -91,43 +94,6 @@ def _scaled(name: str, views: list[View], shape: tuple[int, ...]) -> View | None
         if math.isfinite(number) and 1e-30 < abs(number) < 1e30:
             return view.times(number)
     return None
-
-
-def _append(program: Program, name: str, expr: relay.Call, nodes: list[int]) -> bool:
-    """The operator's nodes, the last of which is its result."""
-    def constant(value: float) -> int:
-        return program.add("constant", value=value)
-
-    x = nodes[0]
-    if name in _SAME_NAME:
-        program.add(name, *nodes)
-    elif name == "nn.relu":
-        program.add("maximum", x, constant(0.0))
-    elif name == "clip":
-        low = program.add("maximum", x, constant(float(expr.attrs.a_min)))
-        program.add("minimum", low, constant(float(expr.attrs.a_max)))
-    elif name == "nn.leaky_relu":
-        below = program.add("minimum", x, constant(0.0))
-        above = program.add("maximum", x, constant(0.0))
-        program.add("add", above, program.add("multiply", below,
-                                              constant(float(expr.attrs.alpha))))
-    elif name == "power":
-        exponent = program.nodes[nodes[1]]
-        if exponent.op != "constant" or exponent.value not in (0.5, -0.5, 1.0, 2.0, 3.0, 4.0):
-            return False
-        if abs(exponent.value) == 0.5:
-            program.add("sqrt" if exponent.value > 0 else "rsqrt", x)
-        elif exponent.value == 1:
-            program.add("identity", x)
-        else:
-            square = program.add("multiply", x, x)
-            if exponent.value > 2:
-                program.add("multiply", square, x if exponent.value == 3 else square)
-    elif name == "copy":
-        program.add("identity", x)
-    else:
-        return False
-    return True
 
 
 def _bias_add(net: Network, expr: relay.Call) -> Value:
@@ -200,15 +166,7 @@ def _softmax(net: Network, expr: relay.Call) -> Value:
     if views is None or int(expr.attrs.axis) % len(shape) != len(shape) - 1:
         return None
     program = Program(shape, [])
-    x = program.add_input(views[0])
-    less = program.add("subtract", x, program.add("max", x))
-    e = program.add("exp", less)
-    total = program.add("sum", e)
-    if operator(expr) == "nn.log_softmax":
-        program.add("subtract", less, program.add("log", total))
-    else:
-        one = program.add("constant", value=1.0)
-        program.add("multiply", e, program.add("divide", one, total))
+    softmax(program, program.add_input(views[0]), operator(expr) == "nn.log_softmax")
     return _add_with_columns(net, program)
 
 
@@ -218,21 +176,14 @@ def _layer_norm(net: Network, expr: relay.Call) -> Value:
         return None
     program = Program(shape, [])
     x, weight, bias = (program.add_input(view.broadcast(shape)) for view in views)
-    count = shape[-1]
-    centred = program.add("subtract", x, program.scaled(program.add("sum", x), 1 / count))
-    square = program.add("sum", program.add("multiply", centred, centred))
-    variance = program.add("add", program.scaled(square, 1 / count),
-                           program.add("constant", value=float(attrs.epsilon)))
-    result = program.add("multiply", centred, program.add("rsqrt", variance))
-    if bool(attrs.scale):
-        result = program.add("multiply", result, weight)
-    if bool(attrs.center):
-        result = program.add("add", result, bias)
+    result = layer_norm(program, x, float(attrs.epsilon), weight if bool(attrs.scale) else None,
+                        bias if bool(attrs.center) else None,
+                        lambda total: program.scaled(total, 1 / shape[-1]))
     return _add_with_columns(net, program.ending_in(result))
 
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **dict.fromkeys((*_SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", *FAST),
+    **dict.fromkeys((*SAME_NAME, "nn.relu", "clip", "nn.leaky_relu", "power", "copy", *FAST),
                     _one_by_one),
     "nn.bias_add": _bias_add, "variance": _variance,
     **dict.fromkeys(("mean", "nn.global_avg_pool2d"), _reduction(_mean)),
