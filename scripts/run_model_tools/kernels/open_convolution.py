@@ -12,6 +12,7 @@ from run_model_tools.kernels.open_tiles import tile_of_convolution
 from run_model_tools.kernels.program_code import expression
 from run_model_tools.kernels.programs import Program
 
+
 @dataclass
 class OpenConvolution:
     """What is known of one while compiling; pictures are NC[H]W."""
