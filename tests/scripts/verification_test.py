@@ -159,7 +159,7 @@ def test_without_an_emulator_compile_model_compiles_the_plan_again(
     repairs = []
     original = tvm_process.write_repaired
     monkeypatch.setattr(tvm_process, "write_repaired",
-                        lambda *arguments: repairs.append(original(*arguments)))
+                        lambda *given, **named: repairs.append(original(*given, **named)))
     path = save_squeeze_and_excite(tmp_path / "net.onnx", (2, 3))
     report = compile_job(Job("net", read_model(path), find_target("raspi4_aarch64"), tmp_path,
                              {"x": SHAPE}))
