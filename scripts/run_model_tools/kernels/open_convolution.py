@@ -8,9 +8,9 @@ import numpy as np
 
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import c_defines
-from run_model_tools.kernels.open_tiles import tile_of_convolution
 from run_model_tools.kernels.program_code import expression
 from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.tiles import open_convolution_tile
 
 
 @dataclass
@@ -44,7 +44,7 @@ def just_the_product() -> Program:
 
 def tile(conv: OpenConvolution, isa: Isa) -> tuple[int, int]:
     """Rows of channels and vectors of pixels in registers."""
-    return tile_of_convolution(isa, len(conv.weights) // conv.groups)
+    return open_convolution_tile(isa, len(conv.weights) // conv.groups)
 
 
 def packed_weights(conv: OpenConvolution, isa: Isa) -> np.ndarray:

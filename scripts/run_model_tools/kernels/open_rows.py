@@ -8,8 +8,6 @@ from run_model_tools.kernels.layer import c_defines
 from run_model_tools.kernels.program_code import Operand, passes
 from run_model_tools.kernels.programs import Program
 
-MOST_PASSES = 6
-"""As many as row_passes.h has."""
 _ANY = 1 << 20
 """An extent that nothing depends on."""
 
@@ -17,15 +15,6 @@ _ANY = 1 << 20
 def operand(index: int, has_columns: bool) -> Operand:
     """An input: one number a row, or as many as there are columns."""
     return Operand(f"c->in[{index}]", f"at[{index}]", ((_ANY, int(has_columns)),))
-
-
-def is_small(program: Program) -> bool:
-    """Whether the kernel has passes for it."""
-    depth: list[int] = []
-    for node in program.nodes:
-        before = max((depth[a] for a in node.args), default=0)
-        depth.append(before + (node.op in ("sum", "max", "min")))
-    return max(depth) < MOST_PASSES
 
 
 def source(name: str, program: Program, has_columns: list[bool], widest: int, gives_rows: bool,

@@ -131,10 +131,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
     """
     nodes = program.nodes
     is_row = program.is_row([o.kind == "row" for o in operands])
-    stage: list[int] = []
-    for node in nodes:
-        before = max((stage[a] for a in node.args), default=0)
-        stage.append(before + 1 if node.op in REDUCTIONS else before)
+    stage = program.stages()
     last = max(stage)
     result = len(nodes) - 1
     rows_result = program.reduces and is_row[-1]

@@ -12,8 +12,6 @@ from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
 
 _MOST_NODES = 60
-_MOST_PASSES = 6
-"""As many as f32-rows.c.in has."""
 
 
 def fuse_programs(plan: Plan) -> None:
@@ -46,21 +44,14 @@ def _takes_in_a_program(plan: Plan, step: ProgramStep) -> bool:
                 or tensor in plan.outputs):
             continue
         merged = step.program.taking_in(maker.program, tensor)
-        if merged is None or not _is_small(merged) or not rows.can_run(merged):
+        if (merged is None or len(merged.nodes) > _MOST_NODES or not merged.has_few_passes
+                or not rows.can_run(merged)):
             continue
         step.program = merged
         step.inputs = rows.inputs_of(merged)
         plan.steps.remove(maker)
         return True
     return False
-
-
-def _is_small(program: Program) -> bool:
-    depth: list[int] = []
-    for node in program.nodes:
-        before = max((depth[a] for a in node.args), default=0)
-        depth.append(before + (node.op in ("sum", "max", "min")))
-    return len(program.nodes) <= _MOST_NODES and max(depth) < _MOST_PASSES
 
 
 def _become_epilogue(plan: Plan, step: ProgramStep) -> None:

@@ -14,6 +14,8 @@ from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, whole
 
 REDUCTIONS = ("sum", "max", "min")
+MOST_PASSES = 6
+"""Along a row: as many as c/row_passes.h has."""
 
 COSTS = {"exp": 12, "erf": 24, "tanh": 20, "sigmoid": 16, "log": 16, "divide": 6, "sqrt": 8,
          "rsqrt": 12}
@@ -67,6 +69,19 @@ class Program:
     @property
     def reduces(self) -> bool:
         return any(node.op in REDUCTIONS for node in self.nodes)
+
+    def stages(self) -> list[int]:
+        """Of each node, how many passes along a row end before it is known: each ends in sums."""
+        found: list[int] = []
+        for node in self.nodes:
+            before = max((found[a] for a in node.args), default=0)
+            found.append(before + (node.op in REDUCTIONS))
+        return found
+
+    @property
+    def has_few_passes(self) -> bool:
+        """Whether kernels for rows have as many as it takes."""
+        return max(self.stages()) < MOST_PASSES
 
     def is_row(self, inputs: list[bool] | None = None) -> list[bool]:
         """Of each node, whether it is one number a row; `inputs`: the same of inputs, if known."""

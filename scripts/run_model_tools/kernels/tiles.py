@@ -90,6 +90,26 @@ def best_tiles(isa: Isa, pixels: int, count: int) -> list[tuple[int, int]]:
     return sorted((t for t in costs if costs[t] <= 1.25 * least), key=lambda t: costs[t])
 
 
+_OF_LANES = {16: (8, 3), 8: (4, 3)}
+_OF_REGISTERS_OF_FOUR = {32: (8, 3), 16: (4, 2)}
+
+
+def _open_tile(isa: Isa) -> tuple[int, int]:
+    return _OF_REGISTERS_OF_FOUR[isa.registers] if isa.lanes == 4 else _OF_LANES[isa.lanes]
+
+
+def open_products_tile(isa: Isa) -> tuple[int, int]:
+    """Of products of open extents: rows of the left matrix and vectors of columns; with four lanes,
+    each row has a register (c/tile.h)."""
+    return (8, 2) if isa.lanes == 4 and isa.registers == 32 else _open_tile(isa)
+
+
+def open_convolution_tile(isa: Isa, channels: int) -> tuple[int, int]:
+    """Of convolutions of open extents: rows of a group's output channels and vectors of pixels."""
+    rows, count = _open_tile(isa)
+    return (rows, count) if channels >= rows else (channels, min(8, rows * count // channels))
+
+
 def vectors(channels: int, isa: Isa) -> int:
     """Vectors that hold so many channels."""
     return -(-channels // isa.lanes)

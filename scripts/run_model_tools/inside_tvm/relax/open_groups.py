@@ -14,14 +14,14 @@ from run_model_tools.inside_tvm.relax.open_operators import (
     is_float32,
     operator_of,
 )
+from run_model_tools.kernels.programs import MOST_PASSES, Program
 
 _MOST_NODES = 120
 _MOST_MEMBERS = 40
 _MOST_INPUTS = 12
-_MOST_AXES = 8
+_MOST_REDUCTIONS = MOST_PASSES - 1
+MOST_AXES = 8
 """open.h's."""
-_MOST_REDUCTIONS = 5
-"""One less than the passes of row_passes.h."""
 
 
 class Group:
@@ -114,7 +114,7 @@ def find_groups(bindings):
             domain = operator.arguments[0] if operator.kind == REDUCED else binding.value
             group = Group(index, extents_of(domain))
             group.axes = operator.axes
-            if not 0 < len(group.extents) <= _MOST_AXES or not _fit(bindings, group, operator,
+            if not 0 < len(group.extents) <= MOST_AXES or not _fit(bindings, group, operator,
                                                                     operator.axes):
                 continue
             groups[index] = group
@@ -179,8 +179,6 @@ def program_of(bindings, group, inputs, given=None):
     `inputs`, a list, gets what the program reads.  `given`: (variable, operator), the node that a
     variable is instead of an input.
     """
-    from run_model_tools.kernels.programs import Program
-
     program, nodes, columns = Program((), []), {}, []
     if given:
         nodes[given[0]] = program.add(given[1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from run_model_tools.inside_tvm.own_kernels import Unusable
 from run_model_tools.inside_tvm.relax.open_groups import (
+    MOST_AXES,
     Bindings,
     find_groups,
     is_one,
@@ -33,8 +34,6 @@ from run_model_tools.kernels.relax.ffi_c import FAIL, RUNTIME, VALUES
 
 _LEAST = 16
 """Depth and columns of products that are worth a kernel."""
-_MOST_AXES = 8
-"""open.h's."""
 _MOST_OPERANDS = 4
 """Tensors that are read while a product or convolution is stored."""
 _OTHERS = ("but those of products, convolutions and operators on numbers and rows they are for "
@@ -177,7 +176,7 @@ class OpenKernels:
         is_row = program.reduces and program.is_row([not has for has in columns])[-1]
         widest = next((i for i, (one, has) in enumerate(zip(inputs, columns)) if has
                        and same_extents(extents_of(one), group.extents)), None)
-        if gives_rows != is_row or not inputs or not open_rows.is_small(program) or (
+        if gives_rows != is_row or not inputs or not program.has_few_passes or (
                 gives_rows and widest is None):
             return None
         return self._call("program", lambda name: open_rows.source(
@@ -214,16 +213,16 @@ class OpenKernels:
 
     def _products(self, bindings, call, transpose=None):
         """Of any two tensors, and the transpose that follows."""
-        from run_model_tools.kernels.open_tiles import tile_of_products
+        from run_model_tools.kernels.tiles import open_products_tile
 
         if not is_float32(call) or not all(map(is_float32, call.args)):
             return None
         (left, of_left), (right, of_right) = (turned(bindings, one) for one in call.args)
         order = permutation(transpose) if transpose is not None else list(range(call.ty.ndim))
         ranks = len(of_left), len(of_right), len(order)
-        if min(ranks) < 2 or max(ranks) > _MOST_AXES:
+        if min(ranks) < 2 or max(ranks) > MOST_AXES:
             return None
-        rows, vectors = tile_of_products(self._isa)
+        rows, vectors = open_products_tile(self._isa)
         return self._call("products", lambda name: _source(
             "f32-open-products.c.in", name, **self._isa.defines(), LEFT_AXES=of_left,
             RIGHT_AXES=of_right, OUT_AXES=order, TILE_ROWS=rows, TILE_VECTORS=vectors),
