@@ -21,7 +21,7 @@
 #endif
 
 /* `residual`: where the number to add lies, or null. */
-KERNEL vec finished(vec value, const float* residual, const float* channel) {
+KERNEL vec finished(vec value, const number* residual, const float* channel) {
 #ifdef EPILOGUE
   const vec other = residual ? load(residual) : (vec){0};
   return EPILOGUE(value, other, channel);

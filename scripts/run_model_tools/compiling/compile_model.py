@@ -106,9 +106,9 @@ def parse_arguments() -> argparse.Namespace:
                         help="what our kernels' parameters may take more memory than the network's "
                              "for: speed (default), what saves time that is worth its bytes; "
                              "balance, what saves much; size, nothing")
-    parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
-                        help="what the layers compute in (default: float32); int8 needs "
-                             "--calibration and our kernels")
+    parser.add_argument("--precision", choices=("float32", "float16", "int8"), default="float32",
+                        help="what the layers compute in (default: float32); float16 needs a "
+                             "CPU with fast half precision, int8 --calibration, both our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
                         help="with --precision int8: pictures like those that the network will "
                              "see, some dozens; on each of them the network is judged with the "
@@ -180,8 +180,8 @@ def make_job(args: argparse.Namespace) -> Job:
     if (args.precision == "int8") != (args.calibration is not None):
         raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both "
                                "or neither.")
-    if args.precision == "int8" and args.kernels == "stock":
-        raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
+    if args.precision != "float32" and args.kernels == "stock":
+        raise ToolError(USAGE, f"--precision {args.precision} is for our kernels, and --kernels stock leaves "
                                "them out: leave one out.")
     if args.agreement is not None and args.calibration is None:
         raise ToolError(USAGE, "--agreement is for --precision int8: leave it out.")
@@ -225,7 +225,7 @@ def make_job(args: argparse.Namespace) -> Job:
         preprocessing=described, labels=labels, tasks=tasks, layouts=layouts,
         opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
-        kernels="ours" if args.precision == "int8" else args.kernels,
+        kernels="ours" if args.precision != "float32" else args.kernels,
         optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
         agreement=args.agreement,
         cc=args.cc,
@@ -243,6 +243,8 @@ def describe_kernels(kernels: dict | None) -> str:
     left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())
     return (f"kernels: ours for {kernels['layers']} layers ({kernels['instruction_set']})"
             + (f", {kernels['int8_layers']} in 8 bits" if "int8_layers" in kernels else "")
+            + (f", {kernels['float16_layers']} in half precision" if "float16_layers" in kernels
+               else "")
             + (f", {len(kernels['kept_float32'])} kept in float32 for their errors"
                if kernels.get("kept_float32") else "")
             + (f"; left to TVM: {left}" if left else ""))

@@ -76,7 +76,8 @@ class Job:
     optimize_for: str = winograd_bytes.SPEED
     """Of winograd_bytes.GOALS: whether our kernels may take memory to save time."""
     precision: str = "float32"
-    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
+    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`;
+    "float16": layers in half precision."""
     calibration: Path | None = None
     agreement: float | None = None
     """With it: the share of views for which the best class has to be float32's; None stands for
@@ -157,6 +158,8 @@ class Job:
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration),
                       self.agreement, self.allowed]
+        if self.precision == "float16":
+            parts += [self.precision]
         if self.optimize_for != winograd_bytes.SPEED:
             parts += ["optimized for", self.optimize_for]
         if self.compiler == "relax":

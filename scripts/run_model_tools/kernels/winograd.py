@@ -23,7 +23,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     that the weights are stored as they are, and of how many pieces of the input channels each task
     transforms them at a time.
     """
-    return candidates(conv, isa, price()) if can_do(conv) else []
+    return candidates(conv, isa, price()) if can_do(conv) and not isa.half else []
 
 
 def can_do(conv: Convolution) -> bool:
