@@ -36,6 +36,26 @@ KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float* bia
   }
 }
 
+KERNEL void tile_resume(tile_sums sums, int pixels, int vectors, const float* kept) {
+  sums->products = 0;
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      sums->run[p][v] = (stored_vec){0};
+      if (!IS_ONE_RUN)
+        sums->total[p][v] = kept ? load(kept + (p * vectors + v) * LANES) : (vec){0};
+    }
+  }
+}
+
+KERNEL void tile_keep(tile_sums sums, int pixels, int vectors, float* to) {
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      const vec run = to_floats(sums->run[p][v]);
+      store(to + (p * vectors + v) * LANES, IS_ONE_RUN ? run : sums->total[p][v] + run);
+    }
+  }
+}
+
 /* Ends the runs of `pixels` pixels from `first` on if `count` products more would be too many. */
 KERNEL void tile_make_room(tile_sums sums, int first, int pixels, int vectors, int count) {
   if (IS_ONE_RUN) return;

@@ -99,6 +99,22 @@ KERNEL void tile_make_room(tile_sums sums, int first, int pixels, int vectors, i
   (void)sums, (void)first, (void)pixels, (void)vectors, (void)count;
 }
 
+/* Goes on with sums that tile_keep() has put into memory, [pixel][vector][lane], or begins with
+ * zeros without any. */
+KERNEL void tile_resume(tile_sums sums, int pixels, int vectors, const float* kept) {
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      sums[p][v] = kept ? load(kept + (p * vectors + v) * LANES) : (vec){0};
+    }
+  }
+}
+
+KERNEL void tile_keep(tile_sums sums, int pixels, int vectors, float* to) {
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) store(to + (p * vectors + v) * LANES, sums[p][v]);
+  }
+}
+
 /* Finishes (epilogue.h) and stores.  A pixel is LANES floats from the one before it, a vector
  * `vector_stride` floats, in both `output` and `residual`, which may be null. */
 KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float* output, long vector_stride,

@@ -52,12 +52,12 @@ def _with_bias(conv: Convolution) -> np.ndarray:
     return np.concatenate([conv.weight.reshape(len(conv.weight), -1), conv.bias[:, None]], 1)
 
 
-def powers(weights: np.ndarray) -> np.ndarray:
-    """float32 (rows,): the least powers of two by which RUN_PRODUCTS weights of a row, whichever
+def powers(weights: np.ndarray, run: int = RUN_PRODUCTS) -> np.ndarray:
+    """float32 (rows,): the least powers of two by which `run` weights of a row, whichever
     they are, become at most 1 together."""
-    sizes = -np.sort(-abs(weights.astype(np.float64)), axis=1)[:, :RUN_PRODUCTS].sum(axis=1)
+    sizes = -np.sort(-abs(weights.astype(np.float64)), axis=1)[:, :run].sum(axis=1)
     # Rounding may add 2**-11 to each weight and to the sum with each product.
-    sizes *= (1 + 2.0 ** -11) ** (RUN_PRODUCTS + 1)
+    sizes *= (1 + 2.0 ** -11) ** (run + 1)
     exponents = np.ceil(np.log2(np.where(sizes > 0, sizes, 1)))
     # A bias divided by less than this might go beyond float32.
     return np.exp2(np.maximum(exponents, -60)).astype(np.float32)
