@@ -26,7 +26,7 @@
 /* Of a block's weights, in numbers: [TAPS_Y][TAPS_X][LANES], then as float32 the bias and what
  * epilogue.h has by channel. */
 #define BLOCK_WEIGHTS \
-  ((WINDOW_TAPS + (1 + CHANNEL_CONSTANTS) * sizeof(float) / sizeof(number)) * LANES)
+  ((WINDOW_TAPS + CHANNEL_FLOATS * sizeof(float) / sizeof(number)) * LANES)
 #define COLUMNS_SPAN ((COLUMNS - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
 #define MIDDLE_LAST (OUT_WIDTH - 2 * COLUMNS)
 

@@ -20,6 +20,13 @@
 #define CHANNEL_CONSTANTS 0
 #endif
 
+/* With the bias and, in half precision, the scale (half_tile.h). */
+#ifdef HALF
+#define CHANNEL_FLOATS (CHANNEL_CONSTANTS + 2)
+#else
+#define CHANNEL_FLOATS (CHANNEL_CONSTANTS + 1)
+#endif
+
 /* `residual`: where the number to add lies, or null. */
 KERNEL vec finished(vec value, const number* residual, const float* channel) {
 #ifdef EPILOGUE

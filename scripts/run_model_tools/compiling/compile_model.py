@@ -137,7 +137,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tolerance", type=float, metavar="X",
                         help="allowed difference from the reference, relative to an element's own "
                              "value or to those around it (default: "
-                             f"{verification.TOLERANCE:g}); with --precision int8 the root mean "
+                             f"{verification.TOLERANCE:g}); with --precision float16 the root mean "
+                             "square of such differences (default: "
+                             f"{verification.HALF_TOLERANCE:g}), with int8 the root mean "
                              "square of the differences, relative to the float32 network's output "
                              f"(default: {ERROR:g})")
     parser.add_argument("--tvm-python", metavar="PYTHON",
@@ -274,6 +276,12 @@ def describe_verification(checked: dict) -> str:
              }.get(checked["where"], f"run under {checked['where']}")
     if "not_executed_because" in checked:
         where += f" ({checked['not_executed_because']})"
+    if "relative_error" in checked and "runs" in checked:
+        agreement = (f", the same best class for {checked['top1_agreement']:.0%} of them"
+                     if "top1_agreement" in checked else "")
+        return (f"verified: {where}; on {checked['runs']} random inputs half precision differs "
+                f"from float32 by {checked['relative_error']:.2g} ({checked['tolerance']:g} "
+                f"allowed){agreement}")
     if "pictures" in checked:
         agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
                      if "top1_agreement" in checked else "on ")

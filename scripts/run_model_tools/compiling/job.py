@@ -93,7 +93,8 @@ class Job:
     verified: bool = True
     """Whether what was compiled is executed and compared before it is put in place."""
     tolerance: float | None = None
-    """Allowed difference; None stands for verification.TOLERANCE, or agreement.ERROR."""
+    """Allowed difference; None stands for verification.TOLERANCE, HALF_TOLERANCE or
+    agreement.ERROR."""
     tvm_python: str | None = None
     compiler: str = "relay"
     """"relay", a graph and its parameters; "relax", one library (relax_job.py)."""
@@ -119,6 +120,8 @@ class Job:
         """The difference from the reference that is allowed."""
         if self.tolerance is not None:
             return self.tolerance
+        if self.precision == "float16":
+            return verification.HALF_TOLERANCE
         return (verification.TOLERANCE if self.calibration is None
                 else ERROR)
 
@@ -309,6 +312,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
         if views is not None:
             return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,
                                             job.least_agreement)
+        if job.precision == "float16":
+            return verification.verify_float16(subject, job.allowed)
         return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}
