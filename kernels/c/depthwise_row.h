@@ -25,8 +25,7 @@
 #define WINDOW_TAPS (TAPS_Y * TAPS_X)
 /* Of a block's weights, in numbers: [TAPS_Y][TAPS_X][LANES], then as float32 the bias and what
  * epilogue.h has by channel. */
-#define BLOCK_WEIGHTS \
-  ((WINDOW_TAPS + CHANNEL_FLOATS * sizeof(float) / sizeof(number)) * LANES)
+#define BLOCK_WEIGHTS ((WINDOW_TAPS + CHANNEL_FLOATS * sizeof(float) / sizeof(number)) * LANES)
 #define COLUMNS_SPAN ((COLUMNS - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
 #define MIDDLE_LAST (OUT_WIDTH - 2 * COLUMNS)
 
@@ -65,9 +64,9 @@ KERNEL void depthwise_tap_row(stored_vec* sums, const number* row, const stored_
 
 /* Output columns x to x + COLUMNS of the row `out` (and `residual`, if there is one) from the input
  * rows rows[first] to rows[last - 1], one for each row of taps. */
-KERNEL void depthwise_columns(const number* const* rows, int first, int last,
-                              const number* weights, const stored_vec* resident, number* out,
-                              const number* residual, int x, int checked) {
+KERNEL void depthwise_columns(const number* const* rows, int first, int last, const number* weights,
+                              const stored_vec* resident, number* out, const number* residual,
+                              int x, int checked) {
   const float* channel = (const float*)(weights + WINDOW_TAPS * LANES);
   stored_vec sums[COLUMNS];
   stored_vec bias = to_stored(load(channel));
@@ -93,7 +92,8 @@ KERNEL void depthwise_columns(const number* const* rows, int first, int last,
 
 /* A block's weights, as depthwise_row wants them. */
 KERNEL void depthwise_resident(stored_vec* resident, const number* weights) {
-  UNROLL for (int t = 0; t < WEIGHTS_IN_REGISTERS; t++) resident[t] = load_stored(weights + t * LANES);
+  UNROLL for (int t = 0; t < WEIGHTS_IN_REGISTERS; t++) resident[t] =
+      load_stored(weights + t * LANES);
 }
 
 KERNEL void depthwise_groups(const number* const* rows, int first, int last, const number* weights,

@@ -10,7 +10,8 @@
 
 typedef _Float16 number;
 typedef _Float16 stored_vec __attribute__((vector_size(2 * LANES)));
-typedef _Float16 stored_vec_in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
+typedef _Float16 stored_vec_in_memory
+    __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 typedef short stored_mask __attribute__((vector_size(2 * LANES)));
 
 KERNEL stored_vec load_stored(const _Float16* from) { return *(const stored_vec_in_memory*)from; }
@@ -22,9 +23,7 @@ KERNEL stored_vec stored_splat(_Float16 value) { return value - (stored_vec){0};
 KERNEL vec to_floats(stored_vec value) { return __builtin_convertvector(value, vec); }
 
 /* A NaN for an infinity. */
-KERNEL stored_vec finite_or_nan(stored_vec value) {
-  return value + value * (stored_vec){0};
-}
+KERNEL stored_vec finite_or_nan(stored_vec value) { return value + value * (stored_vec){0}; }
 
 KERNEL stored_vec stored_chosen(stored_mask where, stored_vec a, stored_vec b) {
   return (stored_vec)((where & (stored_mask)a) | (~where & (stored_mask)b));
@@ -83,7 +82,7 @@ KERNEL void store_halves(_Float16* to, vec value) {
 }
 
 #define load(from) \
-  _Generic((from), _Float16 *: load_halves, const _Float16 *: load_halves, default: load_floats)(from)
-#define store(to, value) _Generic((to), _Float16 *: store_halves, default: store_floats)(to, value)
+  _Generic((from), _Float16*: load_halves, const _Float16*: load_halves, default: load_floats)(from)
+#define store(to, value) _Generic((to), _Float16*: store_halves, default: store_floats)(to, value)
 
 #endif /* RUN_MODEL_KERNELS_HALF_H_ */

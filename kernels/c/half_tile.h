@@ -41,8 +41,7 @@ KERNEL void tile_resume(tile_sums sums, int pixels, int vectors, const float* ke
   UNROLL for (int p = 0; p < pixels; p++) {
     UNROLL for (int v = 0; v < vectors; v++) {
       sums->run[p][v] = (stored_vec){0};
-      if (!IS_ONE_RUN)
-        sums->total[p][v] = kept ? load(kept + (p * vectors + v) * LANES) : (vec){0};
+      if (!IS_ONE_RUN) sums->total[p][v] = kept ? load(kept + (p * vectors + v) * LANES) : (vec){0};
     }
   }
 }
@@ -91,7 +90,8 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
   }
   NO_UNROLL for (; MANY_TIMES(k < depth); k++) {
     stored_vec w[MOST_TILE_VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++) w[v] = load_stored(weights + (k * vectors + v) * LANES);
+    UNROLL for (int v = 0; v < vectors; v++) w[v] =
+        load_stored(weights + (k * vectors + v) * LANES);
     UNROLL for (int p = 0; p < pixels; p++) {
       stored_vec a = stored_splat(input[p * pixel_stride + k]);
       UNROLL for (int v = 0; v < vectors; v++) sums->run[first + p][v] += a * w[v];
@@ -136,8 +136,7 @@ KERNEL void tile_end(tile_sums sums, int pixels, int vectors, number* output, lo
     UNROLL for (int p = 0; p < pixels; p++) {
       const long at = v * vector_stride + p * LANES;
       const vec sum = to_floats(sums->run[p][v]) + (IS_ONE_RUN ? b : sums->total[p][v]);
-      store_finished(output + at, sum * scale, residual ? residual + at : 0,
-                     bias + v * LANES);
+      store_finished(output + at, sum * scale, residual ? residual + at : 0, bias + v * LANES);
     }
   }
 }

@@ -4,9 +4,9 @@
  * [block][row][column][lane], so one vector is one pixel's channels of a block.  Loads and stores
  * need no alignment.
  *
- * `number` is what activations and weights are stored as, float32 or with HALF float16 (half.h), and
- * stored_vec LANES of them.  load() makes float32 of either, and store() rounds to what it is given
- * a place for.
+ * `number` is what activations and weights are stored as, float32 or with HALF float16 (half.h),
+ * and stored_vec LANES of them.  load() makes float32 of either, and store() rounds to what it is
+ * given a place for.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_H_
 #define RUN_MODEL_KERNELS_VECTOR_H_

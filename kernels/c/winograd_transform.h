@@ -18,8 +18,8 @@
  *   WITHOUT[i]  the same of E(x) / (x^2 - POINTS[i]^2)
  * whose leading coefficients are 1 and left out.
  *
- * In half precision, values are computed in it from the inputs, which rounds hardly more than storing
- * them does, and outputs in float32 (kernels/half_error.md).
+ * In half precision, values are computed in it from the inputs, which rounds hardly more than
+ * storing them does, and outputs in float32 (kernels/half_error.md).
  *
  * Taps are divided by what the points' construction leaves over: TAP_ZERO is what the first tap
  * counts at 0, and FIRST_TAP[i], MIDDLE_TAP[i], LAST_TAP[i] what each does at POINTS[i]; at
@@ -35,8 +35,7 @@
 #define POSITIONS (IN_TILE * IN_TILE)
 
 /* One pair of values at the points from IN_TILE inputs. */
-KERNEL void evaluate_pair(int pair, const stored_vec* x, stored_vec* first,
-                          stored_vec* second) {
+KERNEL void evaluate_pair(int pair, const stored_vec* x, stored_vec* first, stored_vec* second) {
   static const float points[] = POINTS, even[] = EVEN;
   static const float without[PAIRS - 1][OUT_TILE / 2] = WITHOUT;
   if (pair == 0) {
@@ -90,7 +89,8 @@ KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long 
     stored_vec rows[2][IN_TILE];
     UNROLL for (int j = 0; j < IN_TILE; j++) {
       stored_vec column[IN_TILE];
-      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] = load_stored(from + i * row_stride + j * LANES);
+      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] =
+          load_stored(from + i * row_stride + j * LANES);
       evaluate_pair(pair, column, &rows[0][j], &rows[1][j]);
     }
     UNROLL for (int r = 0; r < 2; r++) {
@@ -98,7 +98,8 @@ KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long 
         stored_vec values[2];
         evaluate_pair(other, rows[r], &values[0], &values[1]);
         UNROLL for (int s = 0; s < 2; s++) {
-          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride,
+                       values[s]);
         }
       }
     }
@@ -134,7 +135,8 @@ KERNEL void evaluate_taps(const number* from, number* to, long position_stride) 
         stored_vec values[2];
         evaluate_taps_pair(other, rows[r], &values[0], &values[1]);
         UNROLL for (int s = 0; s < 2; s++) {
-          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride,
+                       values[s]);
         }
       }
     }

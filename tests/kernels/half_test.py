@@ -143,7 +143,8 @@ def test_large_runs_whose_sum_is_small_are_right(tmp_path):
     weight = np.concatenate([np.full((8, 32, 1, 1), 1.0), np.full((8, 32, 1, 1), -1.0)], 1)
     conv = Convolution(weight.astype(np.float32), np.zeros(8, np.float32), ((1, 8, 1, 1, 8),),
                        plain_lanes(64, 8))
-    np.testing.assert_array_equal(one_pixel(pointwise, conv, 32768.0, tmp_path), np.zeros((8, 1, 1)))
+    output = one_pixel(pointwise, conv, 32768.0, tmp_path)
+    np.testing.assert_array_equal(output, np.zeros((8, 1, 1)))
 
 
 def test_pictures_beyond_float16_are_no_numbers(tmp_path):

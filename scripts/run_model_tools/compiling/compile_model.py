@@ -183,8 +183,8 @@ def make_job(args: argparse.Namespace) -> Job:
         raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both "
                                "or neither.")
     if args.precision != "float32" and args.kernels == "stock":
-        raise ToolError(USAGE, f"--precision {args.precision} is for our kernels, and --kernels stock leaves "
-                               "them out: leave one out.")
+        raise ToolError(USAGE, f"--precision {args.precision} is for our kernels, and --kernels "
+                               "stock leaves them out: leave one out.")
     if args.agreement is not None and args.calibration is None:
         raise ToolError(USAGE, "--agreement is for --precision int8: leave it out.")
     if args.agreement is not None and not 0 <= args.agreement <= 1:

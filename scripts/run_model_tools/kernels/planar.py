@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiles import (

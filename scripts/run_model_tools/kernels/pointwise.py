@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.channels import Channels, all_channels
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
@@ -58,7 +58,7 @@ def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int])
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
           parts: list[int], outside: str, scales: np.ndarray | None) -> Layer:
-    """The layer of kernel `kernel`, that reads these channels; `scales` as of half_weights.scaled().
+    """The layer of kernel `kernel`, that reads these channels; `scales`: half_weights.scaled()'s.
     """
     pixels = math.prod(conv.output_size)
     defines = {**common_defines(conv, isa),

@@ -78,7 +78,8 @@ def make(work: Resampling, isa: Isa) -> Layer:
         inputs=tuple((shape, isa.number) for shape in work.input_shapes),
         constants=tuple(constants),
         output_shape=(1, blocks, work.rows.size, work.columns.size, lanes),
-        output_dtype=isa.number, variant=isa.variant(), note={"kernel": "resample", "taps": taps, "tasks": tasks})
+        output_dtype=isa.number, variant=isa.variant(),
+        note={"kernel": "resample", "taps": taps, "tasks": tasks})
 
 
 def taken(positions: np.ndarray) -> Axis:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.convolution import Convolution, Lanes
 from run_model_tools.kernels.expressions import of_channel
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 
 
@@ -175,7 +175,8 @@ def common_defines(conv: Convolution, isa: Isa, places: int | None = None) -> di
     found = {**isa.defines(), **conv.epilogue_defines(places)}
     if isa.half:
         by_channel = len(conv.expression.channels) if conv.expression else 0
-        found |= {"RUN_PRODUCTS": half_weights.RUN_PRODUCTS, "SCALE_STEP": places * (1 + by_channel)}
+        found |= {"RUN_PRODUCTS": half_weights.RUN_PRODUCTS,
+                  "SCALE_STEP": places * (1 + by_channel)}
     if conv.residual:
         found["RESIDUAL"] = len(conv.input_shapes)
     return found

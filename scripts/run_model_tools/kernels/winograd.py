@@ -17,7 +17,6 @@ from run_model_tools.kernels.tiles import bias_and_constants, common_defines
 from run_model_tools.kernels.winograd_bytes import price
 from run_model_tools.kernels.winograd_cost import candidates
 
-
 WINOGRAD_RUN = 32
 """The most products that are summed up in float16, half of what other kernels take: transforms make
 more of their error (kernels/half_error.md)."""
@@ -56,7 +55,8 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         scales = scales.reshape(-1)[:conv.output_channels]
         conv = replace(conv, bias=conv.bias / scales)
     defines = {
-        **common_defines(conv, isa, parts * vectors * isa.lanes), **({"RUN_PRODUCTS": WINOGRAD_RUN} if isa.half else {}),
+        **common_defines(conv, isa, parts * vectors * isa.lanes),
+        **({"RUN_PRODUCTS": WINOGRAD_RUN} if isa.half else {}),
         **winograd_points.defines(points),
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": height, "OUT_WIDTH": width,

@@ -34,8 +34,9 @@ from run_model_tools.kernels.tensors import Tensor
 
 
 def has_half(target: tvm.target.Target) -> bool:
-    """Whether the target's CPU computes as fast on float16 as on float32 of half as many numbers,
-    by instructions that there is an emulator of."""
+    """Whether the target's CPU computes on twice as many numbers of float16 as of float32.
+
+    AVX512-FP16 does too, but no emulator has it to check the kernels with."""
     return (target.kind.name == "llvm"
             and str(target.attrs.get("mtriple", "")).startswith("aarch64")
             and "fullfp16" in {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)})
@@ -47,9 +48,10 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Re
     `elsewhere`: the plan is to run on another machine than the one that it is for, however slowly.
     """
     if not elsewhere and not has_half(target):
+        cpu = target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name
         raise NotForUs(
-            f"the CPU of the target ({target}) has no fast arithmetic on float16 that this can be "
-            "checked for: Cortex-A76 has (raspi5_aarch64), or any 64-bit Arm with fullfp16")
+            f"the target's CPU ({cpu}) has no fast arithmetic on float16 that we have kernels for: "
+            "64-bit Arm with fullfp16 has it, as Cortex-A76 (--target raspi5_aarch64)")
     plan = read_plan_for(mod, NEON64_PAIRS)
     expect_own_layer(plan)
     if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):

@@ -18,14 +18,13 @@ from run_model_tools.kernels.isa import Isa
 RUN_PRODUCTS = 64
 """The most products that are summed up in float16: kernels/half_error.md."""
 
-
 _LEAST_HALF, _LARGEST_HALF = 2.0 ** -14, 2.0 ** 15
 """Of the powers of two that float16 has with all of its bits."""
 
 
 def scaled(conv: Convolution, isa: Isa) -> tuple[Convolution, np.ndarray | None]:
-    """The convolution with divided weights and biases, and what each output channel's sum is to be multiplied
-    by; as it is, and None, where nothing is in half precision."""
+    """The convolution with divided weights and biases, and what each output channel's sum is to be
+    multiplied by; as it is, and None, where nothing is in half precision."""
     if not isa.half:
         return conv, None
     scales = powers(conv.weight.reshape(len(conv.weight), -1))
