@@ -84,8 +84,8 @@ def parse(text: str) -> Counts:
 
 
 def named(counts: Counts, objdump: str) -> Counts:
-    """The same with names for the instructions that QEMU's disassembler does not know, those of half
-    precision, which it writes as their bytes."""
+    """The same with names for the instructions that QEMU's disassembler does not know: of those of
+    half precision it writes the bytes."""
     unknown = sorted({line for block in counts.blocks for line in block.text
                       if line.startswith(".byte")})
     if not unknown:

@@ -2,8 +2,8 @@
  *
  * float16 has 11 bits and ends at 65504.  Products are summed up in it over short runs only
  * (half_tile.h); all else is computed in float32 and rounded once, when it is stored.  What is
- * beyond float16 is stored as NaN and not as infinity: the layers after it could make a harmless
- * number of an infinity (a ReLU6 does), and none makes one of a NaN.
+ * beyond float16 is stored as NaN and not as infinity, of which a clamp in a later layer would make
+ * a number like any other; a NaN they hand on.
  */
 #ifndef RUN_MODEL_KERNELS_HALF_H_
 #define RUN_MODEL_KERNELS_HALF_H_
