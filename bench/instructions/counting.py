@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
+import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from run_model_tools.errors import MISSING_FILE, ToolError
@@ -81,6 +83,27 @@ def parse(text: str) -> Counts:
     return Counts(tuple(blocks), int(first.split()[1]))
 
 
+def named(counts: Counts, objdump: str) -> Counts:
+    """The same with names for the instructions that QEMU's disassembler does not know: of those of
+    half precision it writes the bytes."""
+    unknown = sorted({line for block in counts.blocks for line in block.text
+                      if line.startswith(".byte")})
+    if not unknown:
+        return counts
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(bytes(int(number, 16) for number in line.split(None, 1)[1].split(","))
+                            for line in unknown))
+        file.flush()
+        done = subprocess.run([objdump, "-D", "-b", "binary", "-m", "aarch64", "-z", file.name],
+                              capture_output=True, text=True, check=True)
+    texts = [" ".join(line.split("\t")[2:]).strip() for line in done.stdout.splitlines()
+             if re.match(r"\s*[0-9a-f]+:\t", line)]
+    found = dict(zip(unknown, texts, strict=True))
+    return replace(counts, blocks=tuple(
+        replace(block, text=tuple(found.get(line, line) for line in block.text))
+        for block in counts.blocks))
+
+
 def build_plugin(folder: Path) -> Path:
     """count_library.so, made in `folder`."""
     plugin = folder / "count_library.so"
@@ -123,4 +146,7 @@ def count(target: NamedTarget, program: Path, plugin: Path, artifact: Path,
     if done.returncode:
         raise ToolError(MISSING_FILE,
                         f"{artifact} did not run under {emulator}: {done.stderr.strip()}")
-    return parse(out.read_text(encoding="utf-8"))
+    counts = parse(out.read_text(encoding="utf-8"))
+    if target.machine != "aarch64":
+        return counts
+    return named(counts, target.compiler.replace("g++", "objdump"))

@@ -1,12 +1,12 @@
 /* Which input channels a tile of output channels needs, and where they are.
  *
  * The channels are runs: run r is `RUN_COUNT[r]` lanes of each of `RUN_BLOCKS[r]` blocks that
- * follow each other in input tensor `RUN_TENSOR[r]`, and begins `RUN_OFFSET[r]` floats from its
+ * follow each other in input tensor `RUN_TENSOR[r]`, and begins `RUN_OFFSET[r]` numbers from its
  * start.  If RUN_COUNT is not defined, all lanes are read.  Weights are [tile][tap][input
  * channel][output channel] in the order of the runs (tiles.channel_runs()).
  *
  * Macros: VECTOR_TILES, of which LARGER_VECTOR_TILES have one vector more than TILE_VECTORS;
- *   INPUT_BLOCK (floats in a block of an input), TAPS (the kernel's height x width), and
+ *   INPUT_BLOCK (numbers in a block of an input), TAPS (the kernel's height x width), and
  *   RUNS and DEPTH, if all tiles need all of the RUNS runs, which are DEPTH channels; or
  *   TILE_RUNS and TILE_WEIGHTS: where the runs and the weights of each tile begin, TILE_DEPTH: its
  *   number of input channels (groups).
@@ -26,7 +26,7 @@ static const int run_count[] = RUN_COUNT;
 typedef struct {
   int first_run, end_run;
   int depth;
-  const float* weights;
+  const number* weights;
 } tile_channels;
 
 #ifdef TILE_RUNS
@@ -48,7 +48,7 @@ KERNEL int has_more_vectors(int tile) {
 #endif
 
 /* Of the tile with number `tile`, which begins with output vector `vector`. */
-KERNEL tile_channels channels_of_tile(const float* weights, int tile, int vector) {
+KERNEL tile_channels channels_of_tile(const number* weights, int tile, int vector) {
 #ifdef TILE_RUNS
   (void)vector;
   return (tile_channels){tile_runs[tile], tile_runs[tile + 1], tile_depth[tile],
@@ -60,19 +60,20 @@ KERNEL tile_channels channels_of_tile(const float* weights, int tile, int vector
 }
 
 /* Adds one tap's products with all of the input channels to the sums of `pixels` pixels from
- * `first` on.  `offset`: of the first of these pixels in a block, in floats. */
+ * `first` on.  `offset`: of the first of these pixels in a block, in numbers. */
 KERNEL void channels_multiply(tile_sums sums, int first, int pixels, int vectors,
                               const void* const* inputs, tile_channels channels, long offset,
                               long pixel_stride, int tap) {
-  const float* weights = channels.weights + (long)tap * channels.depth * vectors * LANES;
+  const number* weights = channels.weights + (long)tap * channels.depth * vectors * LANES;
   NO_UNROLL for (int run = channels.first_run; run < channels.end_run; run++) {
 #ifdef RUN_COUNT
     const int count = run_count[run];
 #else
     const int count = LANES;
 #endif
-    const float* input = (const float*)inputs[run_tensor[run]] + run_offset[run] + offset;
+    const number* input = (const number*)inputs[run_tensor[run]] + run_offset[run] + offset;
     NO_UNROLL for (int block = 0; block < run_blocks[run]; block++) {
+      tile_make_room(sums, first, pixels, vectors, count);
       tile_multiply(sums, first, pixels, vectors, input, pixel_stride, weights, count);
       input += INPUT_BLOCK;
       weights += count * vectors * LANES;

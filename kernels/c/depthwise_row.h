@@ -23,15 +23,21 @@
 #include "epilogue.h"
 
 #define WINDOW_TAPS (TAPS_Y * TAPS_X)
-/* Of a block's weights: [TAPS_Y][TAPS_X][LANES], then the bias and what epilogue.h has by channel.
- */
-#define BLOCK_WEIGHTS ((WINDOW_TAPS + 1 + CHANNEL_CONSTANTS) * LANES)
+/* Of a block's weights, in numbers: [TAPS_Y][TAPS_X][LANES], then as float32 the bias and what
+ * epilogue.h has by channel. */
+#define BLOCK_WEIGHTS ((WINDOW_TAPS + CHANNEL_FLOATS * sizeof(float) / sizeof(number)) * LANES)
 #define COLUMNS_SPAN ((COLUMNS - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
 #define MIDDLE_LAST (OUT_WIDTH - 2 * COLUMNS)
 
 /* Layers with several epilogues say here which. */
+#ifdef HALF
+#define DEPTHWISE_STORE store_run
+#else
 #ifndef DEPTHWISE_FINISHED
 #define DEPTHWISE_FINISHED finished
+#endif
+#define DEPTHWISE_STORE(to, sum, residual, channel) \
+  store(to, DEPTHWISE_FINISHED(sum, residual, channel))
 #endif
 
 #if RESIDENT_WEIGHTS
@@ -41,11 +47,12 @@
 #endif
 
 /* Adds one row of taps to the sums of output columns x to x + COLUMNS. */
-KERNEL void depthwise_tap_row(vec* sums, const float* row, const vec* weights, int x, int checked) {
+KERNEL void depthwise_tap_row(stored_vec* sums, const number* row, const stored_vec* weights, int x,
+                              int checked) {
   UNROLL for (int i = 0; i < COLUMNS_SPAN; i++) {
     int column = x * STRIDE_X - PAD_LEFT + i;
     if (checked && (column < 0 || column >= IN_WIDTH)) continue;
-    vec input = load(row + column * LANES);
+    stored_vec input = load_stored(row + column * LANES);
     UNROLL for (int c = 0; c < COLUMNS; c++) {
       int offset = i - c * STRIDE_X;
       if (offset >= 0 && offset % DILATION_X == 0 && offset / DILATION_X < TAPS_X) {
@@ -57,11 +64,12 @@ KERNEL void depthwise_tap_row(vec* sums, const float* row, const vec* weights, i
 
 /* Output columns x to x + COLUMNS of the row `out` (and `residual`, if there is one) from the input
  * rows rows[first] to rows[last - 1], one for each row of taps. */
-KERNEL void depthwise_columns(const float* const* rows, int first, int last, const float* weights,
-                              const vec* resident, float* out, const float* residual, int x,
-                              int checked) {
-  vec sums[COLUMNS];
-  vec bias = load(weights + WINDOW_TAPS * LANES);
+KERNEL void depthwise_columns(const number* const* rows, int first, int last, const number* weights,
+                              const stored_vec* resident, number* out, const number* residual,
+                              int x, int checked) {
+  const float* channel = (const float*)(weights + WINDOW_TAPS * LANES);
+  stored_vec sums[COLUMNS];
+  stored_vec bias = to_stored(load(channel));
   UNROLL for (int c = 0; c < COLUMNS; c++) sums[c] = bias;
   if (RESIDENT_WEIGHTS && first == 0 && last == TAPS_Y) {
     UNROLL for (int t = 0; t < TAPS_Y; t++) {
@@ -69,26 +77,27 @@ KERNEL void depthwise_columns(const float* const* rows, int first, int last, con
     }
   } else {
     NO_UNROLL for (int t = first; t < last; t++) {
-      vec row_weights[TAPS_X];
+      stored_vec row_weights[TAPS_X];
       UNROLL for (int i = 0; i < TAPS_X; i++) {
-        row_weights[i] = load(weights + (t * TAPS_X + i) * LANES);
+        row_weights[i] = load_stored(weights + (t * TAPS_X + i) * LANES);
       }
       depthwise_tap_row(sums, rows[t], row_weights, x, checked);
     }
   }
   UNROLL for (int c = 0; c < COLUMNS; c++) {
-    const float* other = residual ? residual + (x + c) * LANES : 0;
-    store(out + (x + c) * LANES, DEPTHWISE_FINISHED(sums[c], other, weights + WINDOW_TAPS * LANES));
+    const number* other = residual ? residual + (x + c) * LANES : 0;
+    DEPTHWISE_STORE(out + (x + c) * LANES, sums[c], other, channel);
   }
 }
 
 /* A block's weights, as depthwise_row wants them. */
-KERNEL void depthwise_resident(vec* resident, const float* weights) {
-  UNROLL for (int t = 0; t < WEIGHTS_IN_REGISTERS; t++) resident[t] = load(weights + t * LANES);
+KERNEL void depthwise_resident(stored_vec* resident, const number* weights) {
+  UNROLL for (int t = 0; t < WEIGHTS_IN_REGISTERS; t++) resident[t] =
+      load_stored(weights + t * LANES);
 }
 
-KERNEL void depthwise_groups(const float* const* rows, int first, int last, const float* weights,
-                             const vec* resident, float* out, const float* residual) {
+KERNEL void depthwise_groups(const number* const* rows, int first, int last, const number* weights,
+                             const stored_vec* resident, number* out, const number* residual) {
   depthwise_columns(rows, first, last, weights, resident, out, residual, 0, 1);
   if (MIDDLE_LAST > 0) {
     NO_UNROLL for (int x = COLUMNS; x < OUT_WIDTH - COLUMNS; x += COLUMNS) {
@@ -103,8 +112,8 @@ KERNEL void depthwise_groups(const float* const* rows, int first, int last, cons
 }
 
 /* A whole row.  Rows with all taps, which most are, get their own code. */
-KERNEL void depthwise_row(const float* const* rows, int first, int last, const float* weights,
-                          const vec* resident, float* out, const float* residual) {
+KERNEL void depthwise_row(const number* const* rows, int first, int last, const number* weights,
+                          const stored_vec* resident, number* out, const number* residual) {
   if (RESIDENT_WEIGHTS && first == 0 && last == TAPS_Y) {
     depthwise_groups(rows, 0, TAPS_Y, weights, resident, out, residual);
   } else {

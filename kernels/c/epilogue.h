@@ -20,8 +20,15 @@
 #define CHANNEL_CONSTANTS 0
 #endif
 
+/* With the bias and, in half precision, the scale (half_tile.h). */
+#ifdef HALF
+#define CHANNEL_FLOATS (CHANNEL_CONSTANTS + 2)
+#else
+#define CHANNEL_FLOATS (CHANNEL_CONSTANTS + 1)
+#endif
+
 /* `residual`: where the number to add lies, or null. */
-KERNEL vec finished(vec value, const float* residual, const float* channel) {
+KERNEL vec finished(vec value, const number* residual, const float* channel) {
 #ifdef EPILOGUE
   const vec other = residual ? load(residual) : (vec){0};
   return EPILOGUE(value, other, channel);

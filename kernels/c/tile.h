@@ -5,6 +5,7 @@
  *   AVX2     16 registers:  6 x 2 sums + 2 + 1, 4 x 3 + 3 + 1, 12 x 1 + 1
  *   NEON 64  32 registers:  7 x 3 sums + 3 + 7, 8 x 2 + 2 + 8, 5 x 4 + 4 + 5
  *   NEON 32  16 registers:  4 x 2 sums + 2 + 4
+ *   NEON 64 in half precision: as with float32, of twice as many channels (half_tile.h)
  * x86 broadcasts an input as it loads it (with one vector, in the multiplication itself), so the
  * inputs need one register at most.  NEON multiplies by a lane of a register, so a load of four
  * channels serves four multiplications, and every pixel needs one register, on NEON 32 one of the
@@ -21,8 +22,6 @@
 #define MOST_TILE_PIXELS 28
 #define MOST_TILE_VECTORS 4
 
-typedef vec tile_sums[MOST_TILE_PIXELS][MOST_TILE_VECTORS];
-
 /* Things cut into tiles as equal as can be: the first `larger` have `size + 1`, the others `size`.
  */
 KERNEL int tile_start(int tile, int larger, int size) {
@@ -32,6 +31,13 @@ KERNEL int tile_start(int tile, int larger, int size) {
 /* Where part `part` of `parts` begins, if `count` things are shared out; sizes differ by one at
  * most, and larger parts are spread among the others. */
 KERNEL int part_start(int part, int parts, int count) { return (int)((long)part * count / parts); }
+
+/* Layers in half precision that multiply nothing have no RUN_PRODUCTS. */
+#if defined(RUN_PRODUCTS)
+#include "half_tile.h"
+#elif !defined(HALF)
+
+typedef vec tile_sums[MOST_TILE_PIXELS][MOST_TILE_VECTORS];
 
 /* Every pixel's sums begin with the bias. */
 KERNEL void tile_begin(tile_sums sums, int pixels, int vectors, const float* bias) {
@@ -88,6 +94,27 @@ KERNEL void tile_multiply(tile_sums sums, int first, int pixels, int vectors, co
   }
 }
 
+/* For tiles in half precision, whose sums need it. */
+KERNEL void tile_make_room(tile_sums sums, int first, int pixels, int vectors, int count) {
+  (void)sums, (void)first, (void)pixels, (void)vectors, (void)count;
+}
+
+/* Goes on with sums that tile_keep() has put into memory, [pixel][vector][lane], or begins with
+ * zeros without any. */
+KERNEL void tile_resume(tile_sums sums, int pixels, int vectors, const float* kept) {
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
+      sums[p][v] = kept ? load(kept + (p * vectors + v) * LANES) : (vec){0};
+    }
+  }
+}
+
+KERNEL void tile_keep(tile_sums sums, int pixels, int vectors, float* to) {
+  UNROLL for (int p = 0; p < pixels; p++) {
+    UNROLL for (int v = 0; v < vectors; v++) store(to + (p * vectors + v) * LANES, sums[p][v]);
+  }
+}
+
 /* Finishes (epilogue.h) and stores.  A pixel is LANES floats from the one before it, a vector
  * `vector_stride` floats, in both `output` and `residual`, which may be null. */
 KERNEL void tile_end(tile_sums sums, int pixels, int vectors, float* output, long vector_stride,
@@ -133,6 +160,16 @@ KERNEL vec widened(half_vec half) {
   } both = {{half, (half_vec){0}}};
   return both.whole;
 }
+
+#ifdef MULTIPLIES_BY_LANE
+/* sums[pixel][vector] += a[lane] * weights; `lane` is a constant at every call. */
+KERNEL void tile_multiply_lane(tile_sums sums, int pixel, int vector, vec a, int lane,
+                               vec weights) {
+  sums[pixel][vector] = multiply_add_lane(sums[pixel][vector], a, lane, weights);
+}
+#endif
+
+#endif /* !HALF */
 
 /* Along one axis, output `position` reads inputs position * stride - padding + tap * dilation; the
  * taps from first_tap to before end_tap are those inside the picture.  There may be none: then

@@ -3,6 +3,10 @@
  * LANES is also the number of channels in a block of the activation layout
  * [block][row][column][lane], so one vector is one pixel's channels of a block.  Loads and stores
  * need no alignment.
+ *
+ * `number` is what activations and weights are stored as, float32 or with HALF float16 (half.h),
+ * and stored_vec LANES of them.  load() makes float32 of either, and store() rounds to what it is
+ * given a place for.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_H_
 #define RUN_MODEL_KERNELS_VECTOR_H_
@@ -33,9 +37,22 @@ typedef int ivec __attribute__((vector_size(4 * LANES)));
 #define MANY_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.999)
 #define FEW_TIMES(condition) __builtin_expect_with_probability(condition, 1, 0.7)
 
-KERNEL vec load(const float* from) { return *(const vec_in_memory*)from; }
+KERNEL vec load_floats(const float* from) { return *(const vec_in_memory*)from; }
 
-KERNEL void store(float* to, vec value) { *(vec_in_memory*)to = value; }
+KERNEL void store_floats(float* to, vec value) { *(vec_in_memory*)to = value; }
+
+#ifndef HALF
+typedef float number;
+typedef vec stored_vec;
+#define load load_floats
+#define store store_floats
+#define load_stored load_floats
+#define store_stored store_floats
+#define stored_splat splat
+#define stored_maximum maximum
+#define to_floats(value) (value)
+#define to_stored(value) (value)
+#endif
 
 /* Subtracting zero, which changes no number, makes a scalar a vector in both compilers. */
 KERNEL vec splat(float value) { return value - (vec){0}; }
@@ -69,9 +86,14 @@ KERNEL vec chosen(ivec where, vec a, vec b) {
 #if defined(__arm__) && defined(__ARM_NEON) && LANES == 4
 #define NEON_ARMV7 1
 #endif
-#if defined(__clang__) && defined(__ARM_NEON) && LANES == 4
+#if defined(__clang__) && defined(__ARM_NEON) && LANES <= 8
 #define NEON_CLANG 1
 typedef signed char neon_bytes __attribute__((vector_size(16)));
+/* A vector as the registers that hold it. */
+typedef union {
+  vec whole;
+  neon_bytes part[LANES / 4];
+} neon_vec;
 #endif
 
 /* NaN if one of both is, as ONNX has it.  NEON has an instruction for that, which Clang takes from
@@ -79,7 +101,11 @@ typedef signed char neon_bytes __attribute__((vector_size(16)));
  * that a constant as `b` costs nothing more; RISC-V's prefers the number. */
 KERNEL vec maximum(vec a, vec b) {
 #if defined(NEON_CLANG)
-  return (vec)__builtin_neon_vmaxq_v((neon_bytes)a, (neon_bytes)b, 41);
+  neon_vec x = {a}, y = {b};
+  UNROLL for (int i = 0; i < LANES / 4; i++) {
+    x.part[i] = (neon_bytes)__builtin_neon_vmaxq_v(x.part[i], y.part[i], 41);
+  }
+  return x.whole;
 #elif defined(__riscv)
   for (int i = 0; i < LANES; i++) {
     a[i] = a[i] == a[i] && b[i] == b[i] ? __builtin_fmaxf(a[i], b[i]) : a[i] + b[i];
@@ -92,7 +118,11 @@ KERNEL vec maximum(vec a, vec b) {
 
 KERNEL vec minimum(vec a, vec b) {
 #if defined(NEON_CLANG)
-  return (vec)__builtin_neon_vminq_v((neon_bytes)a, (neon_bytes)b, 41);
+  neon_vec x = {a}, y = {b};
+  UNROLL for (int i = 0; i < LANES / 4; i++) {
+    x.part[i] = (neon_bytes)__builtin_neon_vminq_v(x.part[i], y.part[i], 41);
+  }
+  return x.whole;
 #elif defined(__riscv)
   for (int i = 0; i < LANES; i++) {
     a[i] = a[i] == a[i] && b[i] == b[i] ? __builtin_fminf(a[i], b[i]) : a[i] + b[i];
@@ -135,7 +165,9 @@ KERNEL vec load_stepping(const float** from, long bytes) {
 }
 #endif
 
-#if LANES == 4 && defined(__ARM_NEON)
+#if defined(HALF)
+#define MULTIPLIES_BY_LANE 1
+#elif LANES == 4 && defined(__ARM_NEON)
 /* NEON multiplies by a lane of a register, which saves making a vector of a number. */
 #define MULTIPLIES_BY_LANE 1
 
@@ -154,6 +186,10 @@ KERNEL vec multiply_add_lane(vec sum, vec a, int lane, vec b) {
   return sum + splat(a[lane]) * b;
 #endif
 }
+#endif
+
+#ifdef HALF
+#include "half.h"
 #endif
 
 #endif /* RUN_MODEL_KERNELS_VECTOR_H_ */

@@ -18,6 +18,9 @@
  *   WITHOUT[i]  the same of E(x) / (x^2 - POINTS[i]^2)
  * whose leading coefficients are 1 and left out.
  *
+ * In half precision, values are computed in it from the inputs, which rounds hardly more than
+ * storing them does, and outputs in float32 (kernels/half_error.md).
+ *
  * Taps are divided by what the points' construction leaves over: TAP_ZERO is what the first tap
  * counts at 0, and FIRST_TAP[i], MIDDLE_TAP[i], LAST_TAP[i] what each does at POINTS[i]; at
  * infinity only the last one counts, once.
@@ -32,25 +35,25 @@
 #define POSITIONS (IN_TILE * IN_TILE)
 
 /* One pair of values at the points from IN_TILE inputs. */
-KERNEL void evaluate_pair(int pair, const vec* x, vec* first, vec* second) {
+KERNEL void evaluate_pair(int pair, const stored_vec* x, stored_vec* first, stored_vec* second) {
   static const float points[] = POINTS, even[] = EVEN;
   static const float without[PAIRS - 1][OUT_TILE / 2] = WITHOUT;
   if (pair == 0) {
-    vec a = x[OUT_TILE], b = x[OUT_TILE + 1];
+    stored_vec a = x[OUT_TILE], b = x[OUT_TILE + 1];
     UNROLL for (int k = 0; k < OUT_TILE / 2; k++) {
-      a += x[2 * k] * even[k];
-      b += x[2 * k + 1] * even[k];
+      a += x[2 * k] * (number)even[k];
+      b += x[2 * k + 1] * (number)even[k];
     }
     *first = a;
     *second = b;
   } else {
-    vec a = x[OUT_TILE], b = x[OUT_TILE - 1];
+    stored_vec a = x[OUT_TILE], b = x[OUT_TILE - 1];
     UNROLL for (int k = 0; k < OUT_TILE / 2 - 1; k++) {
-      a += x[2 * k + 2] * without[pair - 1][k];
-      b += x[2 * k + 1] * without[pair - 1][k];
+      a += x[2 * k + 2] * (number)without[pair - 1][k];
+      b += x[2 * k + 1] * (number)without[pair - 1][k];
     }
-    *first = a + b * points[pair - 1];
-    *second = a - b * points[pair - 1];
+    *first = a + b * (number)points[pair - 1];
+    *second = a - b * (number)points[pair - 1];
   }
 }
 
@@ -81,20 +84,22 @@ KERNEL void interpolate_half(int odd, const vec* products, vec* outputs) {
 /* The values of a tile at all POSITIONS points: to[position * position_stride], position = IN_TILE
  * * (row's point) + (column's point).  The tile's pixel (i, j) is from[i * row_stride + j * LANES].
  */
-KERNEL void evaluate_tile(const float* from, long row_stride, float* to, long position_stride) {
+KERNEL void evaluate_tile(const number* from, long row_stride, number* to, long position_stride) {
   UNROLL for (int pair = 0; pair < PAIRS; pair++) {
-    vec rows[2][IN_TILE];
+    stored_vec rows[2][IN_TILE];
     UNROLL for (int j = 0; j < IN_TILE; j++) {
-      vec column[IN_TILE];
-      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] = load(from + i * row_stride + j * LANES);
+      stored_vec column[IN_TILE];
+      UNROLL for (int i = 0; i < IN_TILE; i++) column[i] =
+          load_stored(from + i * row_stride + j * LANES);
       evaluate_pair(pair, column, &rows[0][j], &rows[1][j]);
     }
     UNROLL for (int r = 0; r < 2; r++) {
       UNROLL for (int other = 0; other < PAIRS; other++) {
-        vec values[2];
+        stored_vec values[2];
         evaluate_pair(other, rows[r], &values[0], &values[1]);
         UNROLL for (int s = 0; s < 2; s++) {
-          store(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride,
+                       values[s]);
         }
       }
     }
@@ -102,34 +107,36 @@ KERNEL void evaluate_tile(const float* from, long row_stride, float* to, long po
 }
 
 /* One pair of values at the points from three taps. */
-KERNEL void evaluate_taps_pair(int pair, const vec* taps, vec* first, vec* second) {
+KERNEL void evaluate_taps_pair(int pair, const stored_vec* taps, stored_vec* first,
+                               stored_vec* second) {
   static const float first_tap[] = FIRST_TAP, middle_tap[] = MIDDLE_TAP, last_tap[] = LAST_TAP;
   if (pair == 0) {
-    *first = taps[0] * TAP_ZERO;
+    *first = taps[0] * (number)TAP_ZERO;
     *second = taps[2];
   } else {
-    vec even = taps[0] * first_tap[pair - 1] + taps[2] * last_tap[pair - 1];
-    *first = even + taps[1] * middle_tap[pair - 1];
-    *second = even - taps[1] * middle_tap[pair - 1];
+    stored_vec even = taps[0] * (number)first_tap[pair - 1] + taps[2] * (number)last_tap[pair - 1];
+    *first = even + taps[1] * (number)middle_tap[pair - 1];
+    *second = even - taps[1] * (number)middle_tap[pair - 1];
   }
 }
 
 /* The values of 3 x 3 taps, vectors one after the other, at all POSITIONS points, as
  * evaluate_tile() orders them. */
-KERNEL void evaluate_taps(const float* from, float* to, long position_stride) {
+KERNEL void evaluate_taps(const number* from, number* to, long position_stride) {
   UNROLL for (int pair = 0; pair < PAIRS; pair++) {
-    vec rows[2][3];
+    stored_vec rows[2][3];
     UNROLL for (int j = 0; j < 3; j++) {
-      vec column[3];
-      UNROLL for (int i = 0; i < 3; i++) column[i] = load(from + (i * 3 + j) * LANES);
+      stored_vec column[3];
+      UNROLL for (int i = 0; i < 3; i++) column[i] = load_stored(from + (i * 3 + j) * LANES);
       evaluate_taps_pair(pair, column, &rows[0][j], &rows[1][j]);
     }
     UNROLL for (int r = 0; r < 2; r++) {
       UNROLL for (int other = 0; other < PAIRS; other++) {
-        vec values[2];
+        stored_vec values[2];
         evaluate_taps_pair(other, rows[r], &values[0], &values[1]);
         UNROLL for (int s = 0; s < 2; s++) {
-          store(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride, values[s]);
+          store_stored(to + ((2 * pair + r) * IN_TILE + 2 * other + s) * position_stride,
+                       values[s]);
         }
       }
     }

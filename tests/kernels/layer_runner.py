@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from run_model_tools.kernels.c_compiler import CompileError, find_clang
 from run_model_tools.kernels.isa import AVX2, AVX512, AVX512_VNNI, GENERIC, NEON32, NEON64, Isa
 from run_model_tools.kernels.layer import Layer
 
@@ -99,6 +100,28 @@ on_every_machine = _machines(*_ARM, ("riscv64", RISCV64, GENERIC))
 on_machines_with_vectors = _machines(*_ARM, ("riscv64", RISCV64, NEON64))
 
 
+def _clang(gcc: str, *options: str) -> tuple[str, ...]:
+    """The kernels' own compiler, with the headers that GCC has and it lacks here: GCC 12 computes
+    on no vectors of float16 on x86 and fails on some on Arm."""
+    try:
+        clang = find_clang()
+        headers = subprocess.run([gcc, "-print-file-name=include"], capture_output=True, text=True,
+                                 check=True).stdout.strip()
+    except (CompileError, OSError, subprocess.CalledProcessError):
+        return (gcc,)
+    return (clang, "-O2", "-static", *options, "-idirafter", headers)
+
+
+AARCH64_HALF = Toolchain(
+    _clang("aarch64-linux-gnu-gcc", "--target=aarch64-linux-gnu", "-mcpu=cortex-a76"),
+    ("qemu-aarch64", "-cpu", "cortex-a76"))
+#: Runs a test of layers in half precision with a `toolchain`: the machine that they are for, and
+#: here, where every operation is emulated.
+in_half_precision = pytest.mark.parametrize("toolchain", [
+    pytest.param(AARCH64_HALF, id="aarch64"),
+    pytest.param(Toolchain(_clang("gcc", "-march=native")), id="native", marks=pytest.mark.full)])
+
+
 def skip_without(toolchain: Toolchain) -> None:
     for tool in (toolchain.compiler[0], *toolchain.runner[:1]):
         if not shutil.which(tool):
@@ -160,7 +183,7 @@ def run_layers(cases: list[tuple[Layer, list[np.ndarray]]], folder: Path,
 def run_on_noise(layers: list[Layer], rng: np.random.Generator, folder: Path,
                  toolchain: Toolchain = NATIVE) -> list[tuple[list[np.ndarray], np.ndarray]]:
     """(inputs, output) of each of the layers, on normally distributed numbers."""
-    inputs = [[rng.standard_normal(shape).astype(np.float32) for shape, _ in layer.inputs]
+    inputs = [[rng.standard_normal(shape).astype(dtype) for shape, dtype in layer.inputs]
               for layer in layers]
     outputs = run_layers(list(zip(layers, inputs)), folder, toolchain)
     return list(zip(inputs, outputs, strict=True))

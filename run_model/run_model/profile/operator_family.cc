@@ -106,6 +106,7 @@ constexpr OwnKernels kOwnKernels[] = {
     {"add_int8", OperatorFamily::kElementwise},
     {"map_int8", OperatorFamily::kElementwise},
     {"quantize", OperatorFamily::kElementwise},  // dequantize, requantize
+    {"cast_to", OperatorFamily::kElementwise},
 };
 
 constexpr std::string_view kPartialReaders[] = {"take",

@@ -106,9 +106,9 @@ def parse_arguments() -> argparse.Namespace:
                         help="what our kernels' parameters may take more memory than the network's "
                              "for: speed (default), what saves time that is worth its bytes; "
                              "balance, what saves much; size, nothing")
-    parser.add_argument("--precision", choices=("float32", "int8"), default="float32",
-                        help="what the layers compute in (default: float32); int8 needs "
-                             "--calibration and our kernels")
+    parser.add_argument("--precision", choices=("float32", "float16", "int8"), default="float32",
+                        help="what the layers compute in (default: float32); float16 needs a "
+                             "CPU with fast half precision, int8 --calibration, both our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
                         help="with --precision int8: pictures like those that the network will "
                              "see, some dozens; on each of them the network is judged with the "
@@ -137,7 +137,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tolerance", type=float, metavar="X",
                         help="allowed difference from the reference, relative to an element's own "
                              "value or to those around it (default: "
-                             f"{verification.TOLERANCE:g}); with --precision int8 the root mean "
+                             f"{verification.TOLERANCE:g}); with --precision float16 the root mean "
+                             "square of such differences (default: "
+                             f"{verification.HALF_TOLERANCE:g}), with int8 the root mean "
                              "square of the differences, relative to the float32 network's output "
                              f"(default: {ERROR:g})")
     parser.add_argument("--tvm-python", metavar="PYTHON",
@@ -180,9 +182,9 @@ def make_job(args: argparse.Namespace) -> Job:
     if (args.precision == "int8") != (args.calibration is not None):
         raise ToolError(USAGE, "--precision int8 and --calibration FOLDER go together: name both "
                                "or neither.")
-    if args.precision == "int8" and args.kernels == "stock":
-        raise ToolError(USAGE, "--precision int8 is for our kernels, and --kernels stock leaves "
-                               "them out: leave one out.")
+    if args.precision != "float32" and args.kernels == "stock":
+        raise ToolError(USAGE, f"--precision {args.precision} is for our kernels, and --kernels "
+                               "stock leaves them out: leave one out.")
     if args.agreement is not None and args.calibration is None:
         raise ToolError(USAGE, "--agreement is for --precision int8: leave it out.")
     if args.agreement is not None and not 0 <= args.agreement <= 1:
@@ -225,7 +227,7 @@ def make_job(args: argparse.Namespace) -> Job:
         preprocessing=described, labels=labels, tasks=tasks, layouts=layouts,
         opt_level=args.opt_level,
         records=selection.choose(args.tuning, args.tuning_records, target),
-        kernels="ours" if args.precision == "int8" else args.kernels,
+        kernels="ours" if args.precision != "float32" else args.kernels,
         optimize_for=args.optimize_for, precision=args.precision, calibration=args.calibration,
         agreement=args.agreement,
         cc=args.cc,
@@ -243,6 +245,8 @@ def describe_kernels(kernels: dict | None) -> str:
     left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())
     return (f"kernels: ours for {kernels['layers']} layers ({kernels['instruction_set']})"
             + (f", {kernels['int8_layers']} in 8 bits" if "int8_layers" in kernels else "")
+            + (f", {kernels['float16_layers']} in half precision" if "float16_layers" in kernels
+               else "")
             + (f", {len(kernels['kept_float32'])} kept in float32 for their errors"
                if kernels.get("kept_float32") else "")
             + (f"; left to TVM: {left}" if left else ""))
@@ -272,6 +276,12 @@ def describe_verification(checked: dict) -> str:
              }.get(checked["where"], f"run under {checked['where']}")
     if "not_executed_because" in checked:
         where += f" ({checked['not_executed_because']})"
+    if "relative_error" in checked and "runs" in checked:
+        agreement = (f", the same best class for {checked['top1_agreement']:.0%} of them"
+                     if "top1_agreement" in checked else "")
+        return (f"verified: {where}; on {checked['runs']} random inputs half precision differs "
+                f"from float32 by {checked['relative_error']:.2g} ({checked['tolerance']:g} "
+                f"allowed){agreement}")
     if "pictures" in checked:
         agreement = (f"the same best class for {checked['top1_agreement']:.1%} of "
                      if "top1_agreement" in checked else "on ")

@@ -17,7 +17,7 @@ def check(args: argparse.Namespace, target: Target, forms: tuple[str, ...]) -> N
         return
     refused = [
         (args.precision != "float32", f"--precision {args.precision}",
-         "layers of 8 bits are kernels for CPUs"),
+         "such layers are kernels of ours, which are for CPUs"),
         (args.kernels == "ours", "--kernels ours", "our kernels are for CPUs"),
         (args.compiler == "relax", "--compiler relax", "code for GPUs is made by TVM 0.18"),
         (args.no_build, "--no-build", "it is for C source"),

@@ -76,7 +76,8 @@ class Job:
     optimize_for: str = winograd_bytes.SPEED
     """Of winograd_bytes.GOALS: whether our kernels may take memory to save time."""
     precision: str = "float32"
-    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`."""
+    """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`;
+    "float16": layers in half precision."""
     calibration: Path | None = None
     agreement: float | None = None
     """With it: the share of views for which the best class has to be float32's; None stands for
@@ -92,7 +93,8 @@ class Job:
     verified: bool = True
     """Whether what was compiled is executed and compared before it is put in place."""
     tolerance: float | None = None
-    """Allowed difference; None stands for verification.TOLERANCE, or agreement.ERROR."""
+    """Allowed difference; None stands for verification.TOLERANCE, HALF_TOLERANCE or
+    agreement.ERROR."""
     tvm_python: str | None = None
     compiler: str = "relay"
     """"relay", a graph and its parameters; "relax", one library (relax_job.py)."""
@@ -118,6 +120,8 @@ class Job:
         """The difference from the reference that is allowed."""
         if self.tolerance is not None:
             return self.tolerance
+        if self.precision == "float16":
+            return verification.HALF_TOLERANCE
         return (verification.TOLERANCE if self.calibration is None
                 else ERROR)
 
@@ -157,6 +161,8 @@ class Job:
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration),
                       self.agreement, self.allowed]
+        if self.precision == "float16":
+            parts += [self.precision]
         if self.optimize_for != winograd_bytes.SPEED:
             parts += ["optimized for", self.optimize_for]
         if self.compiler == "relax":
@@ -306,6 +312,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
         if views is not None:
             return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,
                                             job.least_agreement)
+        if job.precision == "float16":
+            return verification.verify_float16(subject, job.allowed)
         return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}

@@ -38,7 +38,8 @@ def refuse_what_is_not_for_it(job: Job) -> None:
     for asked, what in (
             (not isinstance(job.model, OnnxModel), f"{job.model.path}, which is no ONNX file"),
             (job.is_c, "the target c"), (job.flat, "--flat"), (job.single_file, "--single-file"),
-            (bool(job.forms), "--forms"), (job.precision != "float32", "--precision int8"),
+            (bool(job.forms), "--forms"),
+            (job.precision != "float32", f"--precision {job.precision}"),
             (job.records.explicit, "--tuning-records")):
         if asked:
             raise ToolError(USAGE, f"--compiler relax is not for {what}: leave one of them out.")

@@ -18,7 +18,7 @@ class Channels:
 
     runs: list[Run]
     weights: np.ndarray
-    """float32 [tile][tap][input channel][output channel]."""
+    """Of Isa.number, [tile][tap][input channel][output channel]."""
     tables: dict[str, object] = field(default_factory=dict)
     """RUNS and DEPTH, or those of the tiles."""
 
@@ -32,7 +32,7 @@ def all_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
     """Every tile of output vectors reads all inputs."""
     runs, order = channel_runs(conv.input_lanes, isa.lanes)
     weights = [packed_weights(conv.weight, order, part, isa.lanes) for part in tiles.spread()]
-    return Channels(runs, np.concatenate(weights).astype(np.float32),
+    return Channels(runs, np.concatenate(weights).astype(isa.number),
                     {"TAPS": math.prod(conv.kernel), "RUNS": len(runs), "DEPTH": len(order)})
 
 
@@ -67,6 +67,6 @@ def grouped_channels(conv: Convolution, isa: Isa, tiles: Even) -> Channels:
         run_starts.append(len(runs))
         weight_starts.append(weight_starts[-1] + packed.size)
         depths.append(len(order))
-    return Channels(runs, np.concatenate(weights), {
+    return Channels(runs, np.concatenate(weights).astype(isa.number), {
         "TAPS": math.prod(conv.kernel), "TILE_RUNS": run_starts, "TILE_WEIGHTS": weight_starts[:-1],
         "TILE_DEPTH": depths})

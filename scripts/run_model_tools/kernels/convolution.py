@@ -101,12 +101,14 @@ class Convolution:
         """(1, blocks, height, width, lanes) of the output."""
         return (1, -(-self.output_channels // lanes), *self.output_size, lanes)
 
-    def layer_inputs(self, lanes: int) -> tuple[tuple[tuple[int, ...], str], ...]:
-        """Layer.inputs: the input tensors and, last, the residual."""
-        shapes = list(self.input_shapes)
+    def layer_inputs(self, lanes: int, number: str = "float32",
+                     ) -> tuple[tuple[tuple[int, ...], str], ...]:
+        """Layer.inputs: the input tensors and, last, the residual.  `number`: the type of what is
+        in blocks; a picture is float32 always."""
+        inputs = [(shape, "float32" if self.planar else number) for shape in self.input_shapes]
         if self.residual:
-            shapes.append(self.output_shape(lanes))
-        return tuple((shape, "float32") for shape in shapes)
+            inputs.append((self.output_shape(lanes), number))
+        return tuple(inputs)
 
     def clamp_defines(self) -> dict[str, object]:
         """vector.h's CLAMP_LOW and CLAMP_HIGH."""

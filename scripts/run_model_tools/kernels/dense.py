@@ -61,7 +61,7 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
                "OUTPUTS": outputs, "PARTS": parts}
     return Layer("dense", "f32-dense.c.in", defines, (Phase("dense", parts),),
                  (((1, inputs), "float32"),),
-                 (np.concatenate(packed).astype(np.float32),
+                 (np.concatenate(packed).astype(isa.number),
                   np.concatenate([of_channel(values, places) for values in constants])),
                  (1, outputs),
                  variant=isa.variant(1, vectors),

@@ -7,8 +7,10 @@ import math
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.tiles import common_defines
 from run_model_tools.kernels.window import cuts, group_widths
 
 
@@ -19,6 +21,8 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     parts a plane's rows are cut into; `tasks`: parallel tasks.
     """
     if not conv.depthwise or conv.planar or any(piece.first for piece in conv.input_lanes):
+        return []
+    if isa.half and not half_weights.fits_one_run(conv):
         return []
     # A group's registers: its sums, a row of weights, an input and two bounds.
     widths = group_widths(conv.output_size[1], conv.input_size[1], conv.kernel[1], conv.strides[1],
@@ -34,8 +38,9 @@ def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> 
     """The layer.  Its output has a block for each of `conv.input_lanes`, the same lanes used."""
     blocks = len(conv.input_lanes)
     height, width = conv.output_size
+    conv, scales = half_weights.scaled_with_bias(conv, isa)
     defines = {
-        **isa.defines(), **conv.epilogue_defines(isa.lanes),
+        **common_defines(conv, isa, isa.lanes),
         "BLOCKS": blocks,
         "BLOCK_TENSOR": [piece.tensor for piece in conv.input_lanes],
         "BLOCK_INDEX": [piece.block for piece in conv.input_lanes],
@@ -45,15 +50,14 @@ def make(conv: Convolution, isa: Isa, columns: int, strips: int, tasks: int) -> 
     }
     if not columns:
         defines["PLAIN"] = 1
-    if conv.residual:
-        defines["RESIDUAL"] = len(conv.input_shapes)
     shape = (1, blocks, height, width, isa.lanes)
-    inputs = [(tuple(s), "float32") for s in conv.input_shapes]
+    inputs = [(tuple(s), isa.number) for s in conv.input_shapes]
     return Layer(
         kind="conv2d_depthwise", template="f32-dwconv.c.in", defines=defines,
         phases=(Phase("depthwise", tasks),),
-        inputs=tuple(inputs + [(shape, "float32")] * conv.residual),
-        constants=(packed_weights(conv, isa),), output_shape=shape,
+        inputs=tuple(inputs + [(shape, isa.number)] * conv.residual),
+        constants=(packed_weights(conv, isa, scales),), output_shape=shape,
+        output_dtype=isa.number,
         variant=isa.variant(*[columns] if columns else []),
         note={"kernel": "depthwise", "columns": columns, "strips": strips, "tasks": tasks,
               "multiply_adds": conv.multiply_adds})
@@ -70,11 +74,13 @@ def row_defines(conv: Convolution, isa: Isa, columns: int) -> dict[str, object]:
     }
 
 
-def packed_weights(conv: Convolution, isa: Isa) -> np.ndarray:
-    """[blocks][taps, the bias, the constants by channel][lanes]; zeros where a block has no
-    channel."""
+def packed_weights(conv: Convolution, isa: Isa, scales: np.ndarray | None = None) -> np.ndarray:
+    """[blocks][taps, then in float32 the bias, the constants by channel, the scales][lanes]; zeros
+    where a block has no channel."""
     taps = math.prod(conv.kernel)
     constants = [conv.bias, *(conv.expression.channels if conv.expression else ())]
+    if scales is not None:
+        constants.append(scales)
     packed = np.zeros((len(conv.input_lanes), taps + len(constants), isa.lanes), np.float32)
     channel = 0
     for block, piece in enumerate(conv.input_lanes):
@@ -83,4 +89,7 @@ def packed_weights(conv: Convolution, isa: Isa) -> np.ndarray:
         for index, values in enumerate(constants):
             packed[block, taps + index, :piece.count] = values[channels]
         channel += piece.count
-    return packed
+    if not isa.half:
+        return packed
+    as_numbers = [packed[:, :taps].astype(np.float16), packed[:, taps:].view(np.float16)]
+    return np.concatenate([part.reshape(len(packed), -1) for part in as_numbers], 1)

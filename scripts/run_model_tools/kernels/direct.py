@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from run_model_tools.kernels.channels import Channels, all_channels
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import best_parts, rounded
@@ -37,8 +40,9 @@ def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) 
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """`outside`: "channels" or "rows"."""
+    conv, scales = half_weights.scaled(conv, isa)
     channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
-    return layer("direct", conv, isa, channels, tile, parts, outside)
+    return layer("direct", conv, isa, channels, tile, parts, outside, scales)
 
 
 def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
@@ -47,8 +51,9 @@ def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int])
 
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
-          parts: list[int], outside: str) -> Layer:
-    """The layer of kernel `kernel`, that reads these channels."""
+          parts: list[int], outside: str, scales: np.ndarray | None) -> Layer:
+    """The layer of kernel `kernel`, that reads these channels; `scales`: half_weights.scaled()'s.
+    """
     height, width = conv.input_size
     top, left, _, right = conv.padding
     columns = even(conv.output_size[1], tile[0])
@@ -63,7 +68,7 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         width, left = width + left + right, 0
         phases.insert(0, Phase("padded_copy", sum(blocks)))
         first_blocks = [sum(blocks[:i]) for i in range(len(blocks))]
-        shared_bytes = sum(blocks) * height * width * isa.lanes * 4
+        shared_bytes = sum(blocks) * height * width * isa.lanes * isa.number_bytes
     defines |= {
         **channels.defines(height * width * isa.lanes, isa.lanes, first_blocks),
         "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "OUTPUT_HEIGHT": conv.output_size[0],
@@ -73,9 +78,9 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
         "PAD_LEFT": left, "ROW_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
         "CHANNELS_OUTSIDE": outside == "channels"}
     return Layer(f"conv2d_{kernel}", "f32-conv-direct.c.in", defines, tuple(phases),
-                 conv.layer_inputs(isa.lanes),
-                 (channels.weights, bias_and_constants(conv, isa)),
-                 conv.output_shape(isa.lanes), shared_bytes=shared_bytes,
+                 conv.layer_inputs(isa.lanes, isa.number),
+                 (channels.weights, bias_and_constants(conv, isa, scales)),
+                 conv.output_shape(isa.lanes), isa.number, shared_bytes=shared_bytes,
                  variant=isa.variant(*tile),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})

@@ -42,6 +42,12 @@ class Elementwise:
     """Height and width of the output."""
 
 
+def can_be_half(work: Elementwise) -> bool:
+    """Whether it can be of blocks in half precision: what is no blocks is float32."""
+    return all(len(work.input_shapes[source.tensors[0]]) == (4 if source.kind == "vector" else 5)
+               for source in work.sources)
+
+
 def make(work: Elementwise, isa: Isa) -> Layer:
     """The layer."""
     lanes, blocks, pixels = isa.lanes, len(work.channels) // isa.lanes, math.prod(work.size)
@@ -70,9 +76,10 @@ def make(work: Elementwise, isa: Isa) -> Layer:
     return Layer(
         kind="elementwise", template="f32-elementwise.c.in", defines=defines,
         phases=(Phase("elementwise", tasks),),
-        inputs=tuple((shape, "float32") for shape in work.input_shapes),
+        inputs=tuple((shape, isa.number if len(shape) == 5 else "float32")
+                     for shape in work.input_shapes),
         constants=(np.concatenate(constants),) if work.expression.channels else (),
-        output_shape=(1, blocks, *work.size, lanes), variant=isa.variant(),
+        output_shape=(1, blocks, *work.size, lanes), output_dtype=isa.number, variant=isa.variant(),
         note={"kernel": "elementwise", "expression": work.expression.text, "tasks": tasks})
 
 
@@ -88,8 +95,9 @@ class Gather:
     blocks: int
 
 
-def make_gather(gather: Gather, isa: Isa, dtype: str = "float32") -> Layer:
-    """The layer (c/gather.c.in), of "float32" or of "uint8"."""
+def make_gather(gather: Gather, isa: Isa, dtype: str | None = None) -> Layer:
+    """The layer (c/gather.c.in), of Isa.number or of "uint8"."""
+    dtype = dtype or isa.number
     lanes = isa.lanes
     height, width = gather.input_shapes[0][2:4]
     pixels = height * width
@@ -113,7 +121,7 @@ def make_gather(gather: Gather, isa: Isa, dtype: str = "float32") -> Layer:
     if dtype == "uint8":
         defines["OF_BYTES"] = 1
     return Layer(
-        kind="gather" if dtype == "float32" else "gather_int8", template="gather.c.in",
+        kind="gather_int8" if dtype == "uint8" else "gather", template="gather.c.in",
         defines=defines, phases=(Phase("gather", tasks),),
         inputs=tuple((shape, dtype) for shape in gather.input_shapes), constants=(),
         output_shape=(1, gather.blocks, height, width, lanes), output_dtype=dtype,

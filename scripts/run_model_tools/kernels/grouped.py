@@ -13,6 +13,7 @@ from types import ModuleType
 from run_model_tools.kernels import direct, pointwise
 from run_model_tools.kernels.channels import grouped_channels, inputs_of_vectors
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.tiles import even, register_tiles, tile_cost, vectors
@@ -36,8 +37,9 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """A layer with these parameters."""
     kernel = _kernel(conv)
+    conv, scales = half_weights.scaled(conv, isa)
     channels = grouped_channels(conv, isa, kernel.vector_tiles(conv, isa, tile, parts))
-    return kernel.layer("grouped", conv, isa, channels, tile, parts, outside)
+    return kernel.layer("grouped", conv, isa, channels, tile, parts, outside, scales)
 
 
 def _kernel(conv: Convolution) -> ModuleType:

@@ -22,6 +22,23 @@ class Isa:
     """Instructions that multiply int8 by four: "vnni", "dotprod" or None."""
     tiles: tuple[tuple[int, int], ...] = ()
     """The register tiles, if not all that fit (tiles.register_tiles())."""
+    half: bool = False
+    """Whether activations and weights are float16, and products of them are summed up in float16
+    (c/half_tile.h): `lanes` numbers of float16 fill a vector then."""
+
+    @property
+    def number(self) -> str:
+        """The type of blocked activations and of weights."""
+        return "float16" if self.half else "float32"
+
+    @property
+    def number_bytes(self) -> int:
+        return 2 if self.half else 4
+
+    @property
+    def by_lane(self) -> bool:
+        """Whether it multiplies by a lane of a register, so that inputs are loaded as vectors."""
+        return self.lanes == 4 or self.half
 
     def variant(self, *tile: int) -> str:
         """What ends the names of C functions for it with such a register tile: "14x2_avx512"."""
@@ -33,7 +50,7 @@ class Isa:
 
     def defines(self) -> dict[str, object]:
         """The macros that every layer's C code has."""
-        return {"LANES": self.lanes}
+        return {"LANES": self.lanes, "HALF": 1} if self.half else {"LANES": self.lanes}
 
 
 AVX512 = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",))
@@ -41,6 +58,10 @@ AVX512_VNNI = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",), dot
 AVX2 = Isa("avx2", 8, 16, (6, 2), ())
 NEON64 = Isa("neon64", 4, 32, (7, 3), ())
 NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
+# Of float16 a NEON register holds eight numbers, of float32 two do: what stays float32 in a network
+# of float16 has the same blocks.
+NEON64_HALF = Isa("neon64fp16", 8, 32, (7, 3), (), half=True)
+NEON64_PAIRS = Isa("neon64pairs", 8, 16, (6, 2), ())
 NEON32 = Isa("neon32", 4, 16, (4, 2), (), tiles=((7, 1), (4, 2)))
 # RISC-V's vectors have no length that C could name; four scalars at a time keep registers busy:
 # 6 x 4 sums + 4 weights + an input.  Clang unrolls no loop over vectors of four unless it takes the

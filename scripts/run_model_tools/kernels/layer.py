@@ -102,6 +102,8 @@ class Layer:
                      self.variant) + ((self.images,) if self.images > 1 else ()))
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         name = self.template.split(".")[0].replace("-", "_")
+        if "HALF" in self.defines:
+            name = name.replace("f32", "f16")
         return "_".join(filter(None, ["run_model", name, self.variant, digest, str(phase)]))
 
 

@@ -30,11 +30,12 @@ _LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")
 
 def make_layer(step: Step, isa: Isa) -> Layer:
     """The layer of a step that is ours, for all of the pictures in its batch."""
-    layer = _of_one(step, isa)
+    layer = of_one(step, isa)
     return layer if isinstance(step, OF_ANY_SHAPE) else batched(layer, step.output.shape[0])
 
 
-def _of_one(step: Step, isa: Isa) -> Layer:
+def of_one(step: Step, isa: Isa) -> Layer:
+    """The same for one picture of it."""
     if isinstance(step, LayerStep):
         return step.layer
     if isinstance(step, ConvolutionStep):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiles import (
@@ -22,6 +23,8 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     many parts the rows are cut."""
     if not conv.planar or conv.groups > 1:
         return []
+    if isa.half and conv.kernel[1] > half_weights.RUN_PRODUCTS:
+        return []
     tiles = best_tiles(isa, conv.output_size[1], vectors(conv.output_channels, isa))
     most = max(1, min(28, conv.output_size[0], conv.multiply_adds // 500_000))  # 5 us on one core
     parts = [n for n in (16, 28, 8, 4, 2, 1) if n <= most]
@@ -37,6 +40,7 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
     top, left, _, _ = conv.padding
     planes = conv.input_channels
     parts = min(parts, out_height)
+    conv, scales = half_weights.scaled(conv, isa)
     columns = even(out_width, tile[0])
     vector_tiles = even(vectors(conv.output_channels, isa), tile[1])
     # [plane][tap] is the order of tiles.packed_weights() if planes are made a part of the height.
@@ -54,18 +58,19 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
     if isa.lanes == 16 and vector_tiles.tiles == 1 and 0 < conv.output_channels % 16 <= 8:
         defines["LAST_HALF"] = 1
     scratch = 0
-    if any(conv.padding):
+    # Of numbers in half precision the copy is what rounds them.
+    if any(conv.padding) or isa.half:
         padded_width = ((out_width - 1) * conv.strides[1]
                         + (conv.kernel[1] - 1) * conv.dilation[1] + 1)
         most_rows = -(-out_height // parts)
         padded_rows = ((most_rows - 1) * conv.strides[0]
                        + (conv.kernel[0] - 1) * conv.dilation[0] + 1)
         defines.update(PADDED_WIDTH=padded_width, PADDED_ROWS=padded_rows)
-        scratch = planes * padded_rows * padded_width * 4
+        scratch = planes * padded_rows * padded_width * isa.number_bytes
     return Layer("conv2d_planar", "f32-conv-planar.c.in", defines, (Phase("planar", parts),),
-                 conv.layer_inputs(isa.lanes),
-                 (weights.astype(np.float32), bias_and_constants(conv, isa)),
-                 conv.output_shape(isa.lanes), scratch_bytes=scratch,
+                 conv.layer_inputs(isa.lanes, isa.number),
+                 (weights.astype(isa.number), bias_and_constants(conv, isa, scales)),
+                 conv.output_shape(isa.lanes), isa.number, scratch_bytes=scratch,
                  variant=isa.variant(*tile),
                  note={"kernel": "planar", "tile": list(tile), "parts": parts,
                        "multiply_adds": conv.multiply_adds})

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from run_model_tools.kernels.channels import Channels, all_channels
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
@@ -43,8 +46,9 @@ def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) 
 
 def make(conv: Convolution, isa: Isa, tile: list[int], parts: list[int], outside: str) -> Layer:
     """`outside`: "channels" or "pixels"."""
+    conv, scales = half_weights.scaled(conv, isa)
     channels = all_channels(conv, isa, vector_tiles(conv, isa, tile, parts))
-    return layer("pointwise", conv, isa, channels, tile, parts, outside)
+    return layer("pointwise", conv, isa, channels, tile, parts, outside, scales)
 
 
 def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int]) -> Even:
@@ -53,8 +57,9 @@ def vector_tiles(conv: Convolution, isa: Isa, tile: list[int], parts: list[int])
 
 
 def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: list[int],
-          parts: list[int], outside: str) -> Layer:
-    """The layer of kernel `kernel`, that reads these channels."""
+          parts: list[int], outside: str, scales: np.ndarray | None) -> Layer:
+    """The layer of kernel `kernel`, that reads these channels; `scales`: half_weights.scaled()'s.
+    """
     pixels = math.prod(conv.output_size)
     defines = {**common_defines(conv, isa),
                **channels.defines(math.prod(conv.input_size) * isa.lanes, isa.lanes),
@@ -63,9 +68,9 @@ def layer(kernel: str, conv: Convolution, isa: Isa, channels: Channels, tile: li
                "PIXELS": pixels, "PIXEL_PARTS": parts[0], "CHANNEL_PARTS": parts[1],
                "CHANNELS_OUTSIDE": outside == "channels"}
     return Layer(f"conv2d_{kernel}", "f32-conv-pointwise.c.in", defines,
-                 (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes),
-                 (channels.weights, bias_and_constants(conv, isa)),
-                 conv.output_shape(isa.lanes),
+                 (Phase("pointwise", math.prod(parts)),), conv.layer_inputs(isa.lanes, isa.number),
+                 (channels.weights, bias_and_constants(conv, isa, scales)),
+                 conv.output_shape(isa.lanes), isa.number,
                  variant=isa.variant(*tile),
                  note={"kernel": kernel, "tile": list(tile), "parts": list(parts),
                        "outside": outside, "multiply_adds": conv.multiply_adds})
@@ -85,5 +90,5 @@ def _parts(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[tuple[int
 
 def _outside(conv: Convolution, isa: Isa, tile: tuple[int, int]) -> list[str]:
     """The outer loop.  Inside of it, one tile of it stays in the nearest cache."""
-    weights = conv.input_channels * tile[1] * isa.lanes * 4
+    weights = conv.input_channels * tile[1] * isa.lanes * isa.number_bytes
     return ["channels", "pixels"] if weights <= _NEAR_BYTES else ["pixels", "channels"]

@@ -108,8 +108,8 @@ def make(pool: Pooling, isa: Isa, tasks: int, columns: int = 0, strips: int = 1)
     return Layer(
         kind=f"{pool.kind}_pool2d", template="f32-pool.c.in", defines=defines,
         phases=(Phase("pooling", tasks),),
-        inputs=tuple((tuple(shape), "float32") for shape in pool.input_shapes), constants=(),
-        output_shape=pool.output_shape(isa.lanes),
+        inputs=tuple((tuple(shape), isa.number) for shape in pool.input_shapes), constants=(),
+        output_shape=pool.output_shape(isa.lanes), output_dtype=isa.number,
         variant=isa.variant(*[columns] if columns else []),
         note={"kernel": "pooling", "columns": columns, "strips": strips, "tasks": tasks})
 
@@ -128,7 +128,7 @@ def _global_average(pool: Pooling, isa: Isa, tasks: int) -> Layer:
     return Layer(
         kind="global_avg_pool2d", template="f32-gavgpool.c.in", defines=defines,
         phases=(Phase("global_average", tasks),),
-        inputs=tuple((tuple(shape), "float32") for shape in pool.input_shapes), constants=(),
+        inputs=tuple((tuple(shape), isa.number) for shape in pool.input_shapes), constants=(),
         output_shape=pool.output_shape(isa.lanes),
         variant=isa.variant(),
         note={"kernel": "global_average", "tasks": tasks})

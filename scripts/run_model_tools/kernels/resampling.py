@@ -75,10 +75,11 @@ def make(work: Resampling, isa: Isa) -> Layer:
     return Layer(
         kind="resample", template="f32-resample.c.in", defines=defines,
         phases=(Phase("resample", tasks),),
-        inputs=tuple((shape, "float32") for shape in work.input_shapes),
+        inputs=tuple((shape, isa.number) for shape in work.input_shapes),
         constants=tuple(constants),
         output_shape=(1, blocks, work.rows.size, work.columns.size, lanes),
-        variant=isa.variant(), note={"kernel": "resample", "taps": taps, "tasks": tasks})
+        output_dtype=isa.number, variant=isa.variant(),
+        note={"kernel": "resample", "taps": taps, "tasks": tasks})
 
 
 def taken(positions: np.ndarray) -> Axis:

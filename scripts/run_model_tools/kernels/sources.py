@@ -30,6 +30,13 @@ class Sources:
         self._links += [(tuple(step.inputs), step.output) for step in steps]
         self.names[steps[-1].output] = list(dict.fromkeys(names))
 
+    def renamed(self, instead: dict[Tensor, Tensor]) -> Sources:
+        """The same where other tensors stand for some."""
+        def now(tensor: Tensor) -> Tensor:
+            return instead.get(tensor, tensor)
+        return Sources({now(tensor): names for tensor, names in self.names.items()},
+                       [(tuple(map(now, inputs)), now(output)) for inputs, output in self._links])
+
     def of(self, steps: Sequence[_Step]) -> dict[Tensor, list[str]]:
         """The names of each of the steps that there are now, by what it makes."""
         there = {step.output for step in steps}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution, Lanes
+from run_model_tools.kernels.expressions import of_channel
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 
 
@@ -57,7 +59,7 @@ def register_tiles(isa: Isa) -> list[tuple[int, int]]:
             continue
         # Beside the sums, registers hold the weights and an input; one vector needs neither.
         pixels = (isa.registers - (1 if count == 1 else count + 1)) // count
-        if isa.lanes == 4:  # See tile.h: an input register a pixel.
+        if isa.by_lane:  # See tile.h: an input register a pixel.
             pixels = (isa.registers - count) // (count + 1)
         found.append((min(28, pixels), count))
     return found
@@ -68,11 +70,11 @@ def tile_cost(isa: Isa, pixels: int, count: int) -> float:
 
     As many loads can be done as multiplications, and eight sums are needed to hide the latency of
     adding to one.  Inputs are near after the first tile of output channels; weights are not.  Of
-    processors with four lanes some do one thing at a time: there the number of instructions counts,
-    of which one loads two vectors of weights.
+    processors that multiply by lanes some do one thing at a time: there the number of instructions
+    counts, of which one loads two vectors of weights.
     """
-    if isa.lanes == 4:
-        inputs = pixels / 4 if isa.registers < 32 or isa.tile[1] > 1 else pixels
+    if isa.by_lane:
+        inputs = pixels / isa.lanes if isa.registers < 32 or isa.tile[1] > 1 else pixels
         return max(pixels * count, 8) + inputs + 0.5 * count + 1
     inputs = pixels
     return max(pixels * count, inputs + count, 8) + 0.05 * inputs + 0.25 * count
@@ -178,15 +180,23 @@ def packed_weights(weight: np.ndarray, order: list[int], channels: range, lanes:
     return part.transpose(2, 3, 1, 0).ravel()
 
 
-def bias_and_constants(conv: Convolution, isa: Isa) -> np.ndarray:
-    """What common_defines() promises epilogue.h."""
-    return conv.channel_constants(vectors(conv.output_channels, isa) * isa.lanes)
+def bias_and_constants(conv: Convolution, isa: Isa, scales: np.ndarray | None = None,
+                       places: int | None = None) -> np.ndarray:
+    """What common_defines() promises epilogue.h and, of numbers in half precision, half_tile.h."""
+    places = places or vectors(conv.output_channels, isa) * isa.lanes
+    constants = conv.channel_constants(places)
+    return constants if scales is None else np.concatenate([constants, of_channel(scales, places)])
 
 
-def common_defines(conv: Convolution, isa: Isa) -> dict[str, object]:
-    """LANES, epilogue.h's macros and RESIDUAL."""
-    places = vectors(conv.output_channels, isa) * isa.lanes
+def common_defines(conv: Convolution, isa: Isa, places: int | None = None) -> dict[str, object]:
+    """LANES, epilogue.h's macros, RESIDUAL and half_tile.h's macros; `places`: of the constants by
+    channel, if they are not as many as the output has lanes."""
+    places = places or vectors(conv.output_channels, isa) * isa.lanes
     found = {**isa.defines(), **conv.epilogue_defines(places)}
+    if isa.half:
+        by_channel = len(conv.expression.channels) if conv.expression else 0
+        found |= {"RUN_PRODUCTS": half_weights.RUN_PRODUCTS,
+                  "SCALE_STEP": places * (1 + by_channel)}
     if conv.residual:
         found["RESIDUAL"] = len(conv.input_shapes)
     return found

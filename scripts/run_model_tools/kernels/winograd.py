@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from run_model_tools.kernels import winograd_points
 from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.half import weights as half_weights
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.tiles import bias_and_constants, common_defines
 from run_model_tools.kernels.winograd_bytes import price
 from run_model_tools.kernels.winograd_cost import candidates
+
+WINOGRAD_RUN = 32
+"""The most products that are summed up in float16, half of what other kernels take: transforms make
+more of their error (kernels/half_error.md)."""
 
 
 def options(conv: Convolution, isa: Isa) -> list[dict]:
@@ -41,8 +48,15 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
     out_blocks = -(-conv.output_channels // isa.lanes)
     parts = -(-out_blocks // vectors)
     blocks = list(dict.fromkeys((piece.tensor, piece.block) for piece in conv.input_lanes))
+    weights, scales = _in_parts(conv, isa, vectors), None
+    if isa.half:
+        scales = _scales(weights, points)
+        weights = weights / scales.reshape(*weights.shape[:2], 1, 1, 1)
+        scales = scales.reshape(-1)[:conv.output_channels]
+        conv = replace(conv, bias=conv.bias / scales)
     defines = {
-        **isa.defines(), **conv.epilogue_defines(parts * vectors * isa.lanes),
+        **common_defines(conv, isa, parts * vectors * isa.lanes),
+        **({"RUN_PRODUCTS": WINOGRAD_RUN} if isa.half else {}),
         **winograd_points.defines(points),
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": height, "OUT_WIDTH": width,
@@ -60,11 +74,8 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
             "PIECE_BLOCK": [blocks.index((p.tensor, p.block)) for p in conv.input_lanes],
             "PIECE_FIRST": [p.first for p in conv.input_lanes],
             "PIECE_COUNT": [p.count for p in conv.input_lanes]})
-    if conv.residual:
-        defines["RESIDUAL"] = len(conv.input_shapes)
     parameters = {"tile": tile, "group": group, "splits": splits, "pixels": pixels,
                   "vectors": vectors}
-    weights = _in_parts(conv, isa, vectors)
     scratch = scratch_bytes(isa, tile, group, len(blocks), vectors)
     if taps:
         parameters["taps"] = taps
@@ -72,14 +83,15 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
         if in_pieces:
             counts = [piece.count for piece in conv.input_lanes]
             defines["PIECE_CHANNEL"] = [sum(counts[:i]) for i in range(len(counts) + 1)]
-        scratch += (tile + 2) ** 2 * (taps * vectors * isa.lanes | 1) * isa.lanes * 4
+        scratch += (tile + 2) ** 2 * (taps * vectors * isa.lanes | 1) * isa.lanes * isa.number_bytes
     return Layer(
         kind=f"conv2d_winograd{tile}", template="f32-conv-winograd.c.in", defines=defines,
         phases=(Phase("winograd", -(-tiles // group) * splits),),
-        inputs=conv.layer_inputs(isa.lanes),
-        constants=(plain_weights(weights, isa) if taps else transformed_weights(weights, points),
-                   conv.channel_constants(parts * vectors * isa.lanes)),
-        output_shape=conv.output_shape(isa.lanes),
+        inputs=conv.layer_inputs(isa.lanes, isa.number),
+        constants=((plain_weights(weights, isa) if taps
+                    else transformed_weights(weights, points)).astype(isa.number),
+                   bias_and_constants(conv, isa, scales, parts * vectors * isa.lanes)),
+        output_shape=conv.output_shape(isa.lanes), output_dtype=isa.number,
         scratch_bytes=scratch,
         variant=f"f{tile}x3_{isa.variant(pixels, vectors)}",
         note={"kernel": "winograd", **parameters, "multiply_adds": conv.multiply_adds})
@@ -88,7 +100,16 @@ def make(conv: Convolution, isa: Isa, tile: int, group: int, splits: int, pixels
 def scratch_bytes(isa: Isa, tile: int, group: int, blocks: int, vectors: int) -> int:
     """A task's transformed input and products: f32-conv-winograd.c.in's VALUE_STRIDE and
     PRODUCT_STRIDE."""
-    return (tile + 2) ** 2 * ((blocks * group | 1) + (group * vectors | 1)) * isa.lanes * 4
+    return (tile + 2) ** 2 * isa.lanes * ((blocks * group | 1) * isa.number_bytes
+                                          + (group * vectors | 1) * 4)
+
+
+def _scales(weights: np.ndarray, points: tuple[float, ...]) -> np.ndarray:
+    """What the weights of each output channel are divided by in half precision, [part][channel]."""
+    transformed = transformed_weights(weights, points)
+    parts, positions, _, width = transformed.shape
+    rows = transformed.transpose(0, 3, 1, 2).reshape(parts * width * positions, -1)
+    return half_weights.powers(rows, WINOGRAD_RUN).reshape(parts, width, positions).max(axis=2)
 
 
 def _in_parts(conv: Convolution, isa: Isa, vectors: int) -> np.ndarray:

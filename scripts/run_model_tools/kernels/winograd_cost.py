@@ -98,7 +98,7 @@ def _costs(conv: Convolution, isa: Isa, tile: int, taps: bool, price: float
 
 def _tap_pieces(conv: Convolution, isa: Isa, tile: int, vectors: int) -> int:
     """Of how many pieces of the input channels the taps are transformed at a time."""
-    one = (tile + 2) ** 2 * isa.lanes * vectors * isa.lanes * 4
+    one = (tile + 2) ** 2 * isa.lanes * vectors * isa.lanes * isa.number_bytes
     count = -(-len(conv.input_lanes) // max(1, _TAP_BYTES // one))
     return -(-len(conv.input_lanes) // count)
 

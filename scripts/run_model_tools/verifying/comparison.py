@@ -155,6 +155,21 @@ def compare_steps(name: str, want: np.ndarray, have: np.ndarray) -> Difference:
         f"at most and {mean:.2g} on average, and {MOST_STEPS} and {MEAN_STEPS} are allowed"))
 
 
+def largest_slice_error(want: np.ndarray, have: np.ndarray) -> float:
+    """The root mean square of the elements' differences, each by the scale of its element: of the
+    slice where that is largest, so that a few quantities that are all wrong do not drown.  Of whole
+    numbers it is the share of those that differ."""
+    if want.dtype.kind != "f":
+        return float(np.mean(want != have)) if want.size else 0.0
+    want = want.astype(np.float64)
+    square = np.square((have.astype(np.float64) - want) / (slice_scale(want) + _TINY))
+    found = [square.mean()] if square.size else [0.0]
+    for axis, extent in enumerate(want.shape):
+        if extent > 1 and want.size // extent >= FEWEST:
+            found.append(square.mean(axis=tuple(a for a in range(want.ndim) if a != axis)).max())
+    return math.sqrt(max(found))
+
+
 def slice_scale(want: np.ndarray) -> np.ndarray:
     """What an element's error is measured by; `want` has finite numbers only."""
     size = np.abs(want)

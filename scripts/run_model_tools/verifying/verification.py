@@ -22,11 +22,18 @@ from run_model_tools.source_model import SourceModel
 from run_model_tools.verifying import agreement
 from run_model_tools.verifying import inputs as made_inputs
 from run_model_tools.verifying.choices import choice_behind
-from run_model_tools.verifying.comparison import JITTER, compare, compare_steps
+from run_model_tools.verifying.comparison import (
+    JITTER,
+    compare,
+    compare_steps,
+    largest_slice_error,
+)
 from run_model_tools.verifying.execution import Machine, NotRun, machines, run_artifact
 from run_model_tools.verifying.noise import noisy_runs, output_steps
 
 TOLERANCE = 1e-3
+HALF_TOLERANCE = 0.05
+"""Of networks in half precision: trained ones were seen to be off by 0.002 to 0.008."""
 
 Tensors = dict[str, np.ndarray]
 HostPlan = Callable[[Path], str]
@@ -132,6 +139,46 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float,
     return {"done": True, "reference": f"{subject.model.reference}, float32", **where,
             "pictures": len(results), "tolerance": tolerance, "relative_error": worst,
             **({"top1_agreement": min(same), "asked_agreement": asked} if same else {})}
+
+
+def verify_float16(subject: Subject, tolerance: float) -> dict[str, Any]:
+    """The same of a network in half precision, against the float32 network on random inputs.
+
+    It rounds more than float32 does, so single numbers may be off by more than their neighbours;
+    what is judged is the root mean square of what they are off by (largest_slice_error()).
+    """
+    try:
+        given, expected, reference = _random_runs(subject)
+    except NoReference as error:
+        return {"done": False, "reason": str(error)}
+    results, where = _execute(subject, given)
+    worst, same = 0.0, []
+    for wanted, outputs in zip(expected, results):
+        for name, want, have in zip(subject.model.outputs, wanted, _as_many(outputs, wanted)):
+            if want.shape != have.shape:
+                raise ToolError(FAILED_RUN, f"output '{name}' has the shape {have.shape} when "
+                                            f"compiled and {want.shape} in the reference.")
+            refused = (f"the artifact was not written ({_describe(where)}); leave --precision out "
+                       "for this network, ")
+            odd = np.isfinite(want) & ~np.isfinite(have)
+            if odd.any():
+                raise ToolError(FAILED_RUN, (
+                    f"output '{name}' has {have[odd][0]:g} in half precision where float32 has "
+                    f"{want[odd][0]:.6g}, in {np.count_nonzero(odd)} of {want.size} places, as of "
+                    f"activations beyond 65504, where float16 ends: {refused}or use int8."))
+            finite = np.isfinite(want)
+            off = largest_slice_error(np.where(finite, want, 0), np.where(finite, have, 0))
+            if not off <= tolerance:
+                raise ToolError(FAILED_RUN, (
+                    f"output '{name}' in half precision differs from float32 by {off:.2g} of the "
+                    f"values there (root mean square), and {tolerance:g} is allowed: {refused}"
+                    "--tolerance allows more, --no-verify compares nothing."))
+            worst = max(worst, off)
+            if agreement.are_scores(want) and want.dtype.kind == "f":
+                same.append(not agreement.disagreements(want[None], have[None]))
+    return {"done": True, "reference": f"{reference}, float32", **where, "runs": len(results),
+            "tolerance": tolerance, "relative_error": worst,
+            **({"top1_agreement": sum(same) / len(same)} if same else {})}
 
 
 def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]], str]:

@@ -70,6 +70,11 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
     isa = isa_of(target)
     if isa is None:
         raise NotForUs("the target has no vector instructions that the kernels use")
+    return isa, read_plan_for(mod, isa, expressions)
+
+
+def read_plan_for(mod: tvm.IRModule, isa: Isa, expressions: bool = True) -> Plan:
+    """The plan for an instruction set."""
     function = mod["main"]
     net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), isa,
                   users_of(post_order(function.body)))
@@ -77,7 +82,7 @@ def read_plan(mod: tvm.IRModule, target: tvm.target.Target,
     _read(net, function, expressions)
     _drop_unused(net.plan)
     fuse_programs(net.plan)
-    return isa, net.plan
+    return net.plan
 
 
 def expect_own_layer(plan: Plan) -> None:

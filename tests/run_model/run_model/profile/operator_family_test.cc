@@ -113,6 +113,8 @@ TEST(OperatorFamilyTest, KnowsKernelsOfThisProject) {
       {"gather_1", OperatorFamily::kRearrange},
       {"elementwise_5", OperatorFamily::kElementwise},
       {"add_int8_1", OperatorFamily::kElementwise},
+      {"conv2d_depthwise_f16_2", OperatorFamily::kConv2dDepthwise},
+      {"cast_to_float16_3", OperatorFamily::kElementwise},
       {"map_int8", OperatorFamily::kElementwise},
       {"something_new_2", OperatorFamily::kUnknown},
       {"", OperatorFamily::kUnknown},

@@ -1,0 +1,1 @@
+"""Networks in half precision: which layers of a float32 plan are float16, and the casts between."""
