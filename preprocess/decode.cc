@@ -48,7 +48,7 @@ RawPicture decode_raw(Bytes file, const std::string& what, PictureFormat format,
     case PictureFormat::kTga:
       return decode_tga(file, what);
     case PictureFormat::kBmp:
-      return decode_with_stb(file, what);
+      return decode_bmp(file, what);
   }
   throw Error(ErrorKind::kInternal, what + ": there is no decoder for its format");
 }

@@ -36,16 +36,22 @@ RawPicture decode_png(Bytes file, const std::string& what);
 // (inverted) and made RGB as in Pillow's convert("RGB"). Huffman tables that are missing, as in
 // frames of Motion JPEG, are those of ITU-T T.81's annex K.3.
 //
-// Refuses what libjpeg-turbo gives an error or a warning for (restart markers out of order …),
-// colour components without data, and more scans than any encoder writes. What lies after the end
-// marker is not looked at. JPEG has no checksums: a damaged byte that leaves all codes valid cannot
-// be found.
+// Refuses what libjpeg-turbo gives an error or a warning for (restart markers out of order …; bytes
+// between segments of the header are passed over), colour components without data, and more scans
+// than any encoder writes. What lies after the end marker is not looked at. JPEG has no checksums:
+// a damaged byte that leaves all codes valid cannot be found.
 RawPicture decode_jpeg(Bytes file, const std::string& what);
 
 // Netpbm's P1 to P6 (PBM, PGM, PPM; plain and raw). Read here and not by stb_image, which knows
 // only P5 and P6, does not scale by the greatest value and mistakes the byte order of 16 bits.
 // Samples are scaled to 0..255 as Pillow does: round(value / greatest * 255), halves to even.
 RawPicture decode_pnm(Bytes file, const std::string& what);
+
+// BMP of Windows and OS/2: palettes of 1 to 8 bits, 16, 24 and 32 bits with any masks, and runs
+// (RLE4, RLE8). Read here and not by stb_image, which loses the last entries of OS/2's palettes and
+// knows no runs. Alpha is dropped; a colour of fewer bits than 8 is scaled as Pillow does. Refuses
+// JPEG and PNG inside.
+RawPicture decode_bmp(Bytes file, const std::string& what);
 
 // The first frame, as Pillow's convert("RGB") gives it. stb_image decodes a copy of the file in
 // which nothing is transparent, so that transparent pixels have the colour of their palette entry.
@@ -62,7 +68,7 @@ RawPicture decode_psd(Bytes file, const std::string& what);
 // Refuses a palette that does not begin at entry 0, which stb_image misreads.
 RawPicture decode_tga(Bytes file, const std::string& what);
 
-// stb_image as it is (PNG, JPEG, BMP, GIF, PSD, TGA), but safe for files from anywhere. Grey is
+// stb_image as it is (PNG, JPEG, GIF, PSD, TGA), but safe for files from anywhere. Grey is
 // copied to all three channels, alpha is dropped, and of 16 bits the high byte is kept.
 RawPicture decode_with_stb(Bytes file, const std::string& what);
 

@@ -1,6 +1,8 @@
 #include "preprocess/exif.h"
 
 #include <bit>
+#include <optional>
+#include <string_view>
 
 #include "base/byte_reader.h"
 
@@ -23,16 +25,15 @@ std::size_t integer_size(std::uint64_t type) {
   }
 }
 
-}  // namespace
-
-int exif_orientation(std::span<const std::uint8_t> bytes) {
+// The value of the field, as 1..8 or kOrientationNormal; nothing where there is none.
+std::optional<int> in_exif(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < 8 || (bytes[0] != 'I' && bytes[0] != 'M') || bytes[0] != bytes[1]) {
-    return kOrientationNormal;
+    return std::nullopt;
   }
   // Little- or big-endian numbers at offsets; nothing where the offset leaves the block.
   const ByteReader tiff(bytes, "EXIF", {bytes[0] == 'I' ? std::endian::little : std::endian::big});
   if (tiff.find_number(2, 2) != 42U) {
-    return kOrientationNormal;
+    return std::nullopt;
   }
   const std::uint64_t directory = tiff.find_number(4, 4).value_or(0);
   const std::uint64_t entries = tiff.find_number(directory, 2).value_or(0);
@@ -50,7 +51,30 @@ int exif_orientation(std::span<const std::uint8_t> bytes) {
     const bool valid = size > 0 && tiff.find_number(entry + 4, 4) == 1U && value >= 1 && value <= 8;
     return valid ? static_cast<int>(value) : kOrientationNormal;
   }
+  return std::nullopt;
+}
+
+// An attribute, tiff:Orientation="6", or an element, <tiff:Orientation>6<.
+int in_xmp(std::string_view packet) {
+  constexpr std::string_view kName = "tiff:Orientation";
+  for (std::size_t at = packet.find(kName); at != packet.npos; at = packet.find(kName, at + 1)) {
+    std::string_view rest = packet.substr(at + kName.size());
+    if (!rest.starts_with("=\"") && !rest.starts_with(">")) {
+      continue;
+    }
+    rest.remove_prefix(rest[0] == '=' ? 2 : 1);
+    if (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') {
+      const int value = rest[0] - '0';
+      return value >= 1 && value <= 8 ? value : kOrientationNormal;
+    }
+  }
   return kOrientationNormal;
+}
+
+}  // namespace
+
+int orientation_of(std::span<const std::uint8_t> exif, std::span<const std::uint8_t> xmp) {
+  return in_exif(exif).value_or(in_xmp({reinterpret_cast<const char*>(xmp.data()), xmp.size()}));
 }
 
 }  // namespace run_model

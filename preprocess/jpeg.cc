@@ -34,6 +34,7 @@ struct Decoder {
   jpeg_error_mgr errors;
   jpeg_source_mgr source;
   jpeg_progress_mgr progress;
+  bool passed_over;  // bytes between two segments of the header
   std::jmp_buf start;
   int message_code;
   char message[JMSG_LENGTH_MAX];  // why it escaped
@@ -70,13 +71,19 @@ Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->cli
 void on_message(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   const int marker = info->err->msg_parm.i[0];
+  const auto decompress = reinterpret_cast<j_decompress_ptr>(info);
+  const bool in_header = decompress->input_scan_number == 0;
   const bool surplus_restart =
       code == JTRC_PARMLESS_MARKER && marker >= JPEG_RST0 && marker <= JPEG_RST0 + 7;
-  if (surplus_restart) {
+  if (surplus_restart && !in_header) {
     escape(reinterpret_cast<j_decompress_ptr>(info),
            "a scan has more restart markers than it needs", 0);
   }
   if (level < 0) {
+    if (code == JWRN_EXTRANEOUS_DATA && in_header) {
+      decoder_of(info).passed_over = true;
+      return;
+    }
     escape(info);
   }
 }
@@ -203,17 +210,40 @@ void check_complete(const jpeg_decompress_struct& info, const std::string& what)
   }
 }
 
-// Pillow's getexif() joins the EXIF segments before the first scan.
-int orientation_of(const jpeg_decompress_struct& info) {
+// Pillow's getexif() joins the EXIF segments before the first scan, and takes the last XMP packet.
+int orientation_in(const jpeg_decompress_struct& info) {
   constexpr std::string_view kExif("Exif\0\0", 6);
+  constexpr std::string_view kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
+  const auto begins = [](Bytes body, std::string_view with) {
+    return body.size() >= with.size() && std::equal(with.begin(), with.end(), body.begin());
+  };
   std::vector<std::uint8_t> tiff;
+  Bytes xmp;
   for (jpeg_saved_marker_ptr marker = info.marker_list; marker != nullptr; marker = marker->next) {
     const Bytes body(marker->data, marker->data_length);
-    if (body.size() >= kExif.size() && std::equal(kExif.begin(), kExif.end(), body.begin())) {
+    if (begins(body, kExif)) {
       tiff.insert(tiff.end(), body.begin() + kExif.size(), body.end());
+    } else if (begins(body, kXmp)) {
+      xmp = body.subspan(kXmp.size());
     }
   }
-  return exif_orientation(tiff);
+  return orientation_of(tiff, xmp);
+}
+
+// Bytes between two segments of the header, which other readers pass over too, are what is left of
+// a segment that says it is shorter than it is. They may hide a table that decoding needs: one of
+// Huffman codes would be taken from the standard.
+void check_tables(const jpeg_decompress_struct& info, const std::string& what) {
+  if (info.progressive_mode != FALSE || info.arith_code != FALSE) {
+    return;  // whose tables have no standard ones
+  }
+  for (int i = 0; i < info.comps_in_scan; ++i) {
+    const jpeg_component_info& component = *info.cur_comp_info[i];
+    if (info.dc_huff_tbl_ptrs[component.dc_tbl_no] == nullptr ||
+        info.ac_huff_tbl_ptrs[component.ac_tbl_no] == nullptr) {
+      damaged_jpeg(what, "its header has bytes that are of no segment, and lacks a Huffman table");
+    }
+  }
 }
 
 // Pillow's convert("RGB") of its mode CMYK, of a row whose values are stored inverted.
@@ -276,7 +306,10 @@ RawPicture decode_jpeg(Bytes file, const std::string& what) {
   check_image_size(what, info.image_width, info.image_height);
   RawPicture picture;
   picture.channels = info.num_components;
-  picture.orientation = orientation_of(info);
+  picture.orientation = orientation_in(info);
+  if (decoder.passed_over) {
+    check_tables(info, what);
+  }
   if (picture.channels != 1 && picture.channels != 3 && picture.channels != 4) {
     damaged_jpeg(what, "it has " + std::to_string(picture.channels) + " colour components");
   }

@@ -12,6 +12,7 @@
 #include <run_model/error.h>
 #include "preprocess/decoders.h"
 #include "preprocess/exif.h"
+#include "preprocess/png_text.h"
 
 namespace run_model {
 namespace {
@@ -25,7 +26,7 @@ struct PngInfo {
   int depth = 0;  // bits a sample
   int color = 0;  // PngColor, or a number that means none
   bool interlaced = false;
-  int orientation = 1;      // of the eXIf chunk
+  int orientation = 1;
   std::vector<Bytes> data;  // the bodies of the IDAT chunks
 };
 
@@ -83,6 +84,9 @@ PngInfo check_png(Bytes file, const std::string& what) {
   info.color = fields.u8();
   fields.skip(2);  // the methods of compression and filtering, of which there is one each
   info.interlaced = fields.u8() != 0;
+  std::vector<std::uint8_t> exif;
+  std::vector<std::uint8_t> exif_text;
+  std::vector<std::uint8_t> xmp;
   for (;;) {
     const Chunk chunk = read_chunk(reader, what);
     if (chunk.type == "IHDR") {
@@ -90,11 +94,16 @@ PngInfo check_png(Bytes file, const std::string& what) {
     } else if (chunk.type == "IDAT") {
       info.data.push_back(chunk.body);
     } else if (chunk.type == "eXIf") {
-      info.orientation = exif_orientation(chunk.body);
+      exif.assign(chunk.body.begin(), chunk.body.end());
     } else if (chunk.type == "IEND") {
       break;
+    } else if (auto found = exif_in_text(chunk.type, chunk.body); !found.empty()) {
+      exif_text = std::move(found);
+    } else if (found = xmp_in_text(chunk.type, chunk.body); !found.empty()) {
+      xmp = std::move(found);
     }
   }
+  info.orientation = orientation_of(exif.empty() ? exif_text : exif, xmp);
   if (info.data.empty()) {
     damaged(what, "it has no IDAT chunk");
   }

@@ -34,6 +34,7 @@ struct StbAssertion {};
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
+#define STBI_NO_BMP
 #define STBI_FAILURE_USERMSG
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
@@ -137,10 +138,9 @@ RawPicture decode_with_stb(Bytes file, const std::string& what) {
       std::free(stbi_load_from_callbacks(&kCallbacks, &again, &width, &height, &channels, 0));
       refuse(what, again.starved() ? "it is truncated" : reason());
     }
-    // A BMP whose height is negative has its rows from top to bottom.
-    check_image_size(what, width, std::abs(std::int64_t{height}));
+    check_image_size(what, width, height);
 
-    stb_largest_allocation = largest_allocation(width, std::abs(height), file.size());
+    stb_largest_allocation = largest_allocation(width, height, file.size());
     Source source(file);
     std::uint8_t* pixels =
         stbi_load_from_callbacks(&kCallbacks, &source, &width, &height, &channels, kImageChannels);

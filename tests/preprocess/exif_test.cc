@@ -35,28 +35,28 @@ TEST(Exif, ReadsBothByteOrdersAndAllIntegerTypes) {
   for (const bool little : {true, false}) {
     for (const std::uint16_t type : {1, 3, 4}) {
       for (std::uint32_t value = 1; value <= 8; ++value) {
-        EXPECT_EQ(exif_orientation(tiff(little, type, 1, value)), static_cast<int>(value)) << type;
+        EXPECT_EQ(orientation_of(tiff(little, type, 1, value)), static_cast<int>(value)) << type;
       }
     }
   }
 }
 
 TEST(Exif, OtherValuesAreNormal) {
-  EXPECT_EQ(exif_orientation(tiff(true, 3, 1, 0)), 1);
-  EXPECT_EQ(exif_orientation(tiff(true, 3, 1, 9)), 1);
-  EXPECT_EQ(exif_orientation(tiff(true, 2, 1, 6)), 1);
-  EXPECT_EQ(exif_orientation(tiff(true, 3, 2, 6)), 1);
-  EXPECT_EQ(exif_orientation({}), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 3, 1, 0)), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 3, 1, 9)), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 2, 1, 6)), 1);
+  EXPECT_EQ(orientation_of(tiff(true, 3, 2, 6)), 1);
+  EXPECT_EQ(orientation_of({}), 1);
 }
 
 TEST(Exif, DamagedBlocksAreNormal) {
   const std::vector<std::uint8_t> whole = tiff(true, 3, 1, 6);
   for (std::size_t size = 0; size < 20; ++size) {
-    EXPECT_EQ(exif_orientation(std::span(whole).first(size)), 1) << size;
+    EXPECT_EQ(orientation_of(std::span(whole).first(size)), 1) << size;
   }
   std::vector<std::uint8_t> far = whole;
   far[4] = far[5] = far[6] = far[7] = 0xFF;
-  EXPECT_EQ(exif_orientation(far), 1);
+  EXPECT_EQ(orientation_of(far), 1);
 }
 
 TEST(Exif, TurnsPixels) {

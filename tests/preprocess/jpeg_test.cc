@@ -32,9 +32,10 @@ std::string jpeg_refusal(const File& file) {
   return "";
 }
 
-std::size_t find_marker(const File& file, std::uint8_t marker) {
+std::size_t find_marker(const File& file, std::uint8_t marker, std::size_t from = 0) {
   const std::array<std::uint8_t, 2> bytes = {0xFF, marker};
-  const auto found = std::search(file.begin(), file.end(), bytes.begin(), bytes.end());
+  const auto found = std::search(file.begin() + static_cast<std::ptrdiff_t>(from), file.end(),
+                                 bytes.begin(), bytes.end());
   EXPECT_NE(found, file.end());
   return static_cast<std::size_t>(found - file.begin());
 }
@@ -115,12 +116,19 @@ TEST(Jpeg, OtherKindsOfJpegAreNamed) {
 }
 
 TEST(Jpeg, AWarningIsAnError) {
-  File file = picture("420.jpg");
+  File file = picture("progressive.jpg");
+  const std::size_t second_scan = find_marker(file, 0xDA, find_marker(file, 0xDA) + 2);
   const std::array<std::uint8_t, 3> stray = {1, 2, 3};
-  file.insert(file.begin() + static_cast<std::ptrdiff_t>(find_marker(file, 0xC0)), stray.begin(),
-              stray.end());
+  file.insert(file.begin() + static_cast<std::ptrdiff_t>(second_scan), stray.begin(), stray.end());
   EXPECT_THAT(jpeg_refusal(file),
-              HasSubstr("Corrupt JPEG data: 3 extraneous bytes before marker 0xc0"));
+              HasSubstr("Corrupt JPEG data: 3 extraneous bytes before marker 0xda"));
+}
+
+// A damaged length makes what follows a segment no segment: other readers pass over it.
+TEST(Jpeg, ATableAmongStrayBytesIsMissed) {
+  File file = picture("420.jpg");
+  file[find_marker(file, 0xC4)] = 0;
+  EXPECT_THAT(jpeg_refusal(file), HasSubstr("lacks a Huffman table"));
 }
 
 TEST(Jpeg, AMissingColorComponentIsNoticed) {

@@ -6,7 +6,7 @@
 //   palette      looked up; an index beyond the palette is black
 //   16 bits      the high byte in PNG (also for grey, where Pillow saturates instead) and PSD; PNM
 //                samples are scaled from their greatest value and rounded
-//   EXIF         orientations 1 to 8 of JPEG and PNG are applied
+//   orientation  of EXIF or, where that has none, XMP in JPEG and PNG is applied
 //   animation    the first frame
 //   colour space gamma and ICC profiles are ignored
 //   HDR          refused: what 8-bit values its light would have is not ours to decide
