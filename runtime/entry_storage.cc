@@ -25,7 +25,8 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Zeroed pages that are only taken from the system when they are written to first. Whole huge pages
 // are asked for as such: one fault in place of 512 in the first run, and fewer misses of the TLB
-// in all others. What is left at the end is of small ones, so that it takes no more memory.
+// in all others. What is left at the end is of small ones, so that it takes no more memory, but
+// where it nearly fills one.
 std::shared_ptr<char> allocate_pages(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   if (bytes > physical_memory()) {
@@ -33,16 +34,17 @@ std::shared_ptr<char> allocate_pages(std::size_t bytes) {
                                               " bytes of memory, this machine has " +
                                               std::to_string(physical_memory()));
   }
-  const std::size_t reserved = bytes < kHugePage ? bytes : bytes + kHugePage;
+  const std::size_t huge = (bytes + kHugePage / 4) / kHugePage * kHugePage;
+  const std::size_t reserved = huge == 0 ? bytes : std::max(bytes, huge) + kHugePage;
   void* data = mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     throw Error(ErrorKind::kIncompatible, "the system refused " + std::to_string(bytes) +
                                               " bytes of memory for the model's tensors");
   }
   char* first = static_cast<char*>(data);
-  if (reserved != bytes) {
+  if (huge != 0) {
     first += (kHugePage - reinterpret_cast<std::uintptr_t>(data) % kHugePage) % kHugePage;
-    madvise(first, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // a wish, which may be refused
+    madvise(first, huge, MADV_HUGEPAGE);  // a wish, which may be refused
   }
   return {first, [data, reserved](char*) { munmap(data, reserved); }};
 }

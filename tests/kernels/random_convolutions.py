@@ -126,6 +126,15 @@ def bound_after_epilogue(bound: np.ndarray, size: np.ndarray) -> np.ndarray:
     return LIPSCHITZ * bound + 16 * EPS * (size + 1)
 
 
+def error_bound(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
+    """What rounding of every product and sum can do to reference.convolve()'s result."""
+    absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
+                                   low=-math.inf, high=math.inf, expression=None)
+    size = reference.convolve(absolute, [abs(t) for t in tensors], lanes)
+    bound = (math.prod(conv.weight.shape[1:]) + 3) * EPS * size
+    return bound_after_epilogue(bound, size) if conv.expression else bound
+
+
 def choose(rng: np.random.Generator, kernel: ModuleType, layers: list[tuple[Any, Isa]]
            ) -> list[tuple[Any, Isa, dict]]:
     """Random parameters of those that the kernel offers for each of the layers."""
@@ -144,13 +153,7 @@ def check(kernel: ModuleType, cases: list[Case], folder: Path,
     runs = layer_runner.run_cases(kernel, cases, rng, folder, toolchain)
     for (conv, isa, parameters), (tensors, output) in runs:
         want = reference.convolve(conv, tensors, isa.lanes)
-        absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
-                                       low=-math.inf, high=math.inf, expression=None)
-        terms = math.prod(conv.weight.shape[1:]) + 2
-        size = reference.convolve(absolute, [abs(t) for t in tensors], isa.lanes)
-        bound = (terms + 1) * EPS * size
-        if conv.expression:
-            bound = bound_after_epilogue(bound, size)
+        bound = error_bound(conv, tensors, isa.lanes)
         error = abs(reference.unblocked(output, conv.output_channels) - want)
         assert (error <= bound).all(), (conv.without_data(), isa.name, parameters,
                                         float((error / bound).max()))

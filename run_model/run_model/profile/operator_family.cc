@@ -88,6 +88,7 @@ struct OwnKernels {
 // The first one that a name has decides: "run_model_conv2d_expand_depthwise_project" computes three
 // convolutions, most of the work in the two plain ones.
 constexpr OwnKernels kOwnKernels[] = {
+    {"planar", OperatorFamily::kConv2d},  // with a pooling or without
     {"pool", OperatorFamily::kPool},
     {"expand", OperatorFamily::kConv2d},
     {"project", OperatorFamily::kConv2d},

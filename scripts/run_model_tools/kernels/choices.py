@@ -25,9 +25,13 @@ from run_model_tools.environment import DATA_ROOT
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.pooled_convolution import PooledConvolution
 
 FOLDER = DATA_ROOT / "kernels" / "choices"
 SCHEMA_VERSION = 1
+
+Work = Convolution | InvertedResidual | PooledConvolution
+"""What kernels are chosen for: a convolution, or several layers that are computed together."""
 
 Kernel = tuple[str, dict[str, object]]
 """A kernel's name and its parameters, as choice.options gives them."""
@@ -40,15 +44,19 @@ class MalformedFile(Exception):
     """A file of choices that is not as this module describes it."""
 
 
-def key_of(conv: Convolution | InvertedResidual, isa: Isa) -> str:
+def key_of(work: Work, isa: Isa) -> str:
     """The layer without its numbers, as text: "avx512 64x56x56 -> 64x56x56 kernel 3x3 pad 1,1,1,1".
 
-    Convolutions that are computed together are joined by " + ".
+    Layers that are computed together are joined by " + ".
     """
-    if isinstance(conv, InvertedResidual):
-        together = (conv.expand, conv.depthwise, conv.project)
-        return f"{isa.name} " + " + ".join(_text(part, isa) for part in together if part)
-    return f"{isa.name} {_text(conv, isa)}"
+    if isinstance(work, Convolution):
+        return f"{isa.name} {_text(work, isa)}"
+    parts = [_text(conv, isa) for conv in work.convolutions]
+    if isinstance(work, PooledConvolution):
+        pool = work.pooling
+        parts.append(f"max pool {_by(pool.window)} strides {_by(pool.strides)} "
+                     f"pad {','.join(map(str, pool.padding))} to {_by(pool.output_size)}")
+    return f"{isa.name} " + " + ".join(parts)
 
 
 def _text(conv: Convolution, isa: Isa) -> str:
@@ -82,10 +90,10 @@ def _text(conv: Convolution, isa: Isa) -> str:
     return " ".join(parts)
 
 
-def find(conv: Convolution | InvertedResidual, isa: Isa) -> Kernel | None:
+def find(work: Work, isa: Isa) -> Kernel | None:
     """What was measured best for such a layer, or None.  Raises MalformedFile."""
     table = _instead[-1] if _instead else committed()
-    return table.get(key_of(conv, isa))
+    return table.get(key_of(work, isa))
 
 
 @contextmanager

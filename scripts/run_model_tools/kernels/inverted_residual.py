@@ -37,6 +37,10 @@ class InvertedResidual:
     project: Convolution
 
     @property
+    def convolutions(self) -> Sequence[Convolution]:
+        return [c for c in (self.expand, self.depthwise, self.project) if c]
+
+    @property
     def first(self) -> Convolution:
         """The convolution that reads the inputs."""
         return self.expand or self.depthwise
@@ -44,7 +48,7 @@ class InvertedResidual:
     @property
     def multiply_adds(self) -> int:
         """Of the definition: what a task makes twice counts once."""
-        return sum(c.multiply_adds for c in (self.expand, self.depthwise, self.project) if c)
+        return sum(c.multiply_adds for c in self.convolutions)
 
 
 def options(block: InvertedResidual, isa: Isa) -> list[dict]:
@@ -57,8 +61,7 @@ def options(block: InvertedResidual, isa: Isa) -> list[dict]:
     if (not between.depthwise or between.residual or between.dilation != (1, 1)
             or any(piece.first for piece in between.input_lanes)):
         return []
-    if any(conv and conv.expression and conv.expression.channels
-           for conv in (block.expand, between, block.project)):
+    if any(conv.expression and conv.expression.channels for conv in block.convolutions):
         return []
     for conv in (block.expand, block.project):
         if conv and (conv.kernel != (1, 1) or conv.strides != (1, 1) or conv.groups != 1

@@ -64,7 +64,8 @@ class ResamplingStep(Step):
 
 @dataclass(eq=False)
 class FusedStep(Step):
-    """Convolutions that are computed together (inverted_residual.InvertedResidual)."""
+    """Layers that are computed together: inverted_residual.InvertedResidual,
+    pooled_convolution.PooledConvolution."""
 
     block: Any
 

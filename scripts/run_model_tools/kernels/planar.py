@@ -33,8 +33,10 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     return [{"tile": list(tile), "parts": n} for tile in tiles for n in parts[:2]]
 
 
-def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
-    """A layer with these parameters."""
+def make(conv: Convolution, isa: Isa, tile: list[int], parts: int,
+         most_rows: int | None = None) -> Layer:
+    """A layer with these parameters.  `most_rows`: of a part, if those are not equal parts of the
+    output's rows."""
     height, width = conv.input_size
     out_height, out_width = conv.output_size
     top, left, _, _ = conv.padding
@@ -62,8 +64,7 @@ def make(conv: Convolution, isa: Isa, tile: list[int], parts: int) -> Layer:
     if any(conv.padding) or isa.half:
         padded_width = ((out_width - 1) * conv.strides[1]
                         + (conv.kernel[1] - 1) * conv.dilation[1] + 1)
-        most_rows = -(-out_height // parts)
-        padded_rows = ((most_rows - 1) * conv.strides[0]
+        padded_rows = (((most_rows or -(-out_height // parts)) - 1) * conv.strides[0]
                        + (conv.kernel[0] - 1) * conv.dilation[0] + 1)
         defines.update(PADDED_WIDTH=padded_width, PADDED_ROWS=padded_rows)
         scratch = planes * padded_rows * padded_width * isa.number_bytes

@@ -14,11 +14,12 @@ from run_model_tools.kernels import (
     matmul,
     planar,
     pointwise,
+    pooled_convolution,
     pooling,
     rows,
     winograd,
 )
-from run_model_tools.kernels.choices import Kernel
+from run_model_tools.kernels.choices import Kernel, Work
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
@@ -30,16 +31,18 @@ _ONE: dict[str, ModuleType] = {
     "planar": planar, "pointwise": pointwise, "depthwise": depthwise, "winograd": winograd,
     "direct": direct, "grouped": grouped}
 _SEVERAL: dict[str, ModuleType] = {"inverted_residual": inverted_residual}
+_POOLED: dict[str, ModuleType] = {"planar_max_pool": pooled_convolution}
 
-KERNELS = {**_ONE, **_SEVERAL}
-"""All that compute a convolution, or several of them together, by their names."""
+KERNELS = {**_ONE, **_SEVERAL, **_POOLED}
+"""All that compute a convolution, or several layers together, by their names."""
 
 
-def options(conv: Convolution | InvertedResidual, isa: Isa) -> list[Kernel]:
-    """All that can compute a convolution, or several together, best guess first."""
-    kernels = _SEVERAL if isinstance(conv, InvertedResidual) else _ONE
+def options(work: Work, isa: Isa) -> list[Kernel]:
+    """All that can compute a convolution, or several layers together, best guess first."""
+    kernels = (_ONE if isinstance(work, Convolution) else
+               _SEVERAL if isinstance(work, InvertedResidual) else _POOLED)
     return [(name, parameters) for name, kernel in kernels.items()
-            for parameters in kernel.options(conv, isa)]
+            for parameters in kernel.options(work, isa)]
 
 
 def can_convolve(conv: Convolution, isa: Isa) -> bool:
@@ -57,17 +60,17 @@ def can_multiply(layer: dense.Dense, isa: Isa) -> bool:
     return bool(dense.options(layer, isa))
 
 
-def chosen(conv: Convolution | InvertedResidual, isa: Isa) -> Kernel:
+def chosen(work: Work, isa: Isa) -> Kernel:
     """What was measured best for such a layer (choices.py) if it is still offered, or the guess."""
-    offered = options(conv, isa)
-    measured = choices.find(conv, isa)
+    offered = options(work, isa)
+    measured = choices.find(work, isa)
     return measured if measured in offered else offered[0]
 
 
-def make_convolution(conv: Convolution | InvertedResidual, isa: Isa) -> Layer:
-    """The layer of a convolution, or of several, with the chosen kernel."""
-    name, parameters = chosen(conv, isa)
-    return KERNELS[name].make(conv, isa, **parameters)
+def make_convolution(work: Work, isa: Isa) -> Layer:
+    """The layer of a convolution, or of several layers together, with the chosen kernel."""
+    name, parameters = chosen(work, isa)
+    return KERNELS[name].make(work, isa, **parameters)
 
 
 def make_pooling(pool: pooling.Pooling, isa: Isa) -> Layer:

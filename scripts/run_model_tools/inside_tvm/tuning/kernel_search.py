@@ -133,8 +133,7 @@ def _layers(plan, isa):
         if isinstance(step, ConvolutionStep):
             layer, parts = step.convolution, [step.convolution]
         elif isinstance(step, FusedStep):
-            layer = step.block
-            parts = [part for part in (layer.expand, layer.depthwise, layer.project) if part]
+            layer, parts = step.block, step.block.convolutions
         else:
             continue
         key = key_of(layer, isa)

@@ -113,6 +113,7 @@ TEST(OperatorFamilyTest, KnowsKernelsOfThisProject) {
       {"gather_1", OperatorFamily::kRearrange},
       {"elementwise_5", OperatorFamily::kElementwise},
       {"add_int8_1", OperatorFamily::kElementwise},
+      {"conv2d_planar_max_pool2d", OperatorFamily::kConv2d},
       {"conv2d_depthwise_f16_2", OperatorFamily::kConv2dDepthwise},
       {"cast_to_float16_3", OperatorFamily::kElementwise},
       {"map_int8", OperatorFamily::kElementwise},

@@ -1,0 +1,85 @@
+"""The convolution of a picture and the maximum pooling of what it makes as one layer
+(c/f32-conv-planar.c.in with c/planar_pool.h).
+
+A network's first convolution makes its largest tensor: 3 MB of a picture of 224 x 224 where it has
+64 channels.  A pooling that follows leaves a quarter of it; so that is all that is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from run_model_tools.kernels import planar, pooling, tiles
+from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.pooling import Pooling
+from run_model_tools.kernels.tiles import even
+
+_MOST_ROWS = 1.15
+"""Rows of the convolution that all tasks together may compute, of those there are."""
+
+
+@dataclass(frozen=True)
+class PooledConvolution:
+    """A convolution of a planar picture, and a pooling of all of its result, which nothing else
+    reads."""
+
+    convolution: Convolution
+    pooling: Pooling
+
+    @property
+    def convolutions(self) -> Sequence[Convolution]:
+        return [self.convolution]
+
+
+def options(block: PooledConvolution, isa: Isa) -> list[dict]:
+    """Parameter sets worth trying, the best guess first; empty if the kernel cannot do it.
+
+    As of planar.py, `parts` being of the pooling's rows.
+    """
+    conv, pool = block.convolution, block.pooling
+    if (conv.residual or pool.kind != "max" or pool.planar or pool.dilation != (1, 1) or isa.half
+            or pool.input_shapes != (conv.output_shape(isa.lanes),)
+            or [(p.tensor, p.block, p.first) for p in pool.input_lanes] != [
+                (0, block, 0) for block in range(pool.input_shapes[0][1])]
+            or not pooling.options(pool, isa)):
+        return []
+    shapes = list(dict.fromkeys(tuple(option["tile"]) for option in planar.options(conv, isa)))
+    height = pool.output_size[0]
+    parts = [n for n in (4, 8, 2, 1) if 2 * n <= height
+             and sum(_rows(block, n)) <= _MOST_ROWS * conv.output_size[0]]
+    return [{"tile": list(tile), "parts": n} for tile in shapes for n in parts[:2]]
+
+
+def make(block: PooledConvolution, isa: Isa, tile: list[int], parts: int) -> Layer:
+    """A layer with these parameters."""
+    pool = block.pooling
+    layer = planar.make(block.convolution, isa, tile, parts, most_rows=max(_rows(block, parts)))
+    stored = layer.output_shape[3] * isa.lanes * isa.number_bytes
+    # The vectors of the largest tile, and a row.
+    vectors = max(map(len, even(tiles.vectors(block.convolution.output_channels, isa),
+                                tile[1]).ranges()))
+    return replace(
+        layer, kind="conv2d_planar_max_pool2d",
+        defines={**layer.defines, "MAX_POOL": 1,
+                 "POOL_HEIGHT": pool.output_size[0], "POOL_WIDTH": pool.output_size[1],
+                 "POOL_TAPS_Y": pool.window[0], "POOL_TAPS_X": pool.window[1],
+                 "POOL_STRIDE_Y": pool.strides[0], "POOL_STRIDE_X": pool.strides[1],
+                 "POOL_PAD_TOP": pool.padding[0], "POOL_PAD_LEFT": pool.padding[1]},
+        output_shape=pool.output_shape(isa.lanes),
+        scratch_bytes=layer.scratch_bytes + (vectors * pool.window[0] + 1) * stored,
+        note={**layer.note, "kernel": "planar_max_pool"})
+
+
+def _rows(block: PooledConvolution, parts: int) -> list[int]:
+    """Rows of the convolution that each part of the result's rows needs."""
+    pool, rows = block.pooling, []
+    height, there = pool.output_size[0], block.convolution.output_size[0]
+    for part in range(parts):
+        begin, end = part * height // parts, (part + 1) * height // parts
+        top = max(0, begin * pool.strides[0] - pool.padding[0])
+        rows.append(min(there, (end - 1) * pool.strides[0] - pool.padding[0] + pool.window[0])
+                    - top)
+    return rows
