@@ -11,7 +11,7 @@ from layer_runner import on_machines_with_vectors, run_cases
 from pooling_test import expected as expected_pooling
 from random_convolutions import error_bound, random_conv
 
-from run_model_tools.kernels import pooled_convolution
+from run_model_tools.kernels import choices, pooled_convolution, registry
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
 from run_model_tools.kernels.isa import AVX2, AVX512, NEON64_HALF, Isa
 from run_model_tools.kernels.pooled_convolution import PooledConvolution
@@ -72,6 +72,15 @@ def stem(rows: int = 112, **pooling) -> PooledConvolution:
                       "input_shapes": (conv.output_shape(16),), "input_lanes": plain_lanes(64, 16),
                       "padding": (1, 1, 1, 1), **pooling})
     return PooledConvolution(conv, pool)
+
+
+def test_a_measured_choice_is_of_the_convolution_and_its_pooling():
+    assert choices.key_of(stem(), AVX512) == (
+        "avx512 3x224x224 -> 64x112x112 kernel 7x7 strides 2x2 pad 3,3,3,3 planar + "
+        "max pool 3x3 strides 2x2 pad 1,1,1,1 to 56x56")
+    best = "planar_max_pool", pooled_convolution.options(stem(), AVX512)[-1]
+    with choices.replaced_by({choices.key_of(stem(), AVX512): best}):
+        assert registry.chosen(stem(), AVX512) == best
 
 
 def test_few_rows_are_computed_twice():

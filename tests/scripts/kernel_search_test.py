@@ -10,6 +10,8 @@ from run_model_tools.kernels import registry
 from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import AVX512
+from run_model_tools.kernels.pooled_convolution import PooledConvolution
+from run_model_tools.kernels.pooling import Pooling
 
 CONV = Convolution(np.ones((256, 64, 1, 1), np.float32), np.zeros(256, np.float32),
                    ((1, 4, 28, 28, 16),), plain_lanes(64, 16))
@@ -138,6 +140,12 @@ def test_only_lanes_that_hold_channels_are_compared():
     assert mask[..., :10].all() and not mask[..., 10:].any()
     assert np.array_equal(kernel_trials.written(InvertedResidual(None, depthwise, conv), 16),
                           kernel_trials.written(conv, 16))
+    picture = Convolution(np.ones((20, 3, 3, 3), np.float32), np.zeros(20, np.float32),
+                          ((1, 3, 9, 13),), ())
+    pool = Pooling("max", (2, 2), (picture.output_shape(16),), plain_lanes(20, 16), (2, 2))
+    mask = kernel_trials.written(PooledConvolution(picture, pool), 16)
+    assert mask.shape == (2, 3, 5, 16)
+    assert mask[1, ..., :4].all() and not mask[1, ..., 4:].any()
 
 
 def test_copies_of_weights_lie_as_in_a_file_of_parameters():

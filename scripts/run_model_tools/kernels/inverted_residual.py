@@ -41,6 +41,10 @@ class InvertedResidual:
         return [c for c in (self.expand, self.depthwise, self.project) if c]
 
     @property
+    def output_size(self) -> tuple[int, int]:
+        return self.project.output_size
+
+    @property
     def first(self) -> Convolution:
         """The convolution that reads the inputs."""
         return self.expand or self.depthwise

@@ -33,6 +33,10 @@ class PooledConvolution:
     def convolutions(self) -> Sequence[Convolution]:
         return [self.convolution]
 
+    @property
+    def output_size(self) -> tuple[int, int]:
+        return self.pooling.output_size
+
 
 def options(block: PooledConvolution, isa: Isa) -> list[dict]:
     """Parameter sets worth trying, the best guess first; empty if the kernel cannot do it.

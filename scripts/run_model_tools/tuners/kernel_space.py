@@ -54,9 +54,9 @@ def _absent(rows: list[dict[str, list[Any]]], name: str) -> list[Any]:
 
 
 def description_of(layer: Any) -> list[Any]:
-    """A Convolution in numbers, or those of an InvertedResidual one after the other."""
-    if hasattr(layer, "project"):
-        return [_numbers(part) for part in (layer.expand, layer.depthwise, layer.project) if part]
+    """A Convolution in numbers, or those that are computed together one after the other."""
+    if hasattr(layer, "convolutions"):
+        return [_numbers(part) for part in layer.convolutions]
     return _numbers(layer)
 
 

@@ -150,9 +150,10 @@ def output_lanes(layer):
 def written(conv, lanes):
     """Which [block, row, column, lane] of an output are defined, as an index of its axes 1 to 4.
 
-    conv: a Convolution, or an InvertedResidual.
+    conv: a Convolution, or layers that are computed together.
     """
-    conv = getattr(conv, "project", conv)
+    height, width = conv.output_size
+    conv = getattr(conv, "convolutions", [conv])[-1]
     blocks = conv.output_shape(lanes)[1]
     mask = np.zeros((blocks, lanes), bool)
     if conv.depthwise and not conv.planar:
@@ -160,7 +161,6 @@ def written(conv, lanes):
             mask[block, piece.first:piece.first + piece.count] = True
     else:
         mask.reshape(-1)[:conv.output_channels] = True
-    height, width = conv.output_size
     return np.broadcast_to(mask[:, None, None, :], (blocks, height, width, lanes))
 
 
