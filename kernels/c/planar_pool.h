@@ -23,35 +23,41 @@ KERNEL int pool_end_row(int y) {
   return row < OUTPUT_HEIGHT ? row : OUTPUT_HEIGHT;
 }
 
+/* The maximum of the columns from `left` on.  A window that begins or ends outside of the picture,
+ * which it touches, has the first or the last column in it: that may count several times. */
+KERNEL stored_vec pool_columns(const number* line, int left, int checked) {
+  stored_vec most;
+  UNROLL for (int i = 0; i < POOL_TAPS_X; i++) {
+    int column = left + i;
+    if (checked && column < 0) column = 0;
+    if (checked && column >= OUTPUT_WIDTH) column = OUTPUT_WIDTH - 1;
+    const stored_vec value = load_stored(line + column * LANES);
+    most = i == 0 ? value : stored_maximum(most, value);
+  }
+  return most;
+}
+
 /* Row `y` of one vector of the result, of the vector's ring, [row % POOL_TAPS_Y][column][lane].
  * `line`, a row, is scratch: what the rows have in common is compared once. */
 KERNEL void pool_row(const number* ring, number* line, int y, number* out) {
   const int first = pool_first_row(y), end = pool_end_row(y);
+  const number* rows[POOL_TAPS_Y];
+  UNROLL for (int i = 0; i < POOL_TAPS_Y; i++) {
+    rows[i] = ring + (long)((first + i < end ? first + i : first) % POOL_TAPS_Y) * POOL_LINE;
+  }
   NO_UNROLL for (int x = 0; x < OUTPUT_WIDTH; x++) {
-    stored_vec most = load_stored(ring + (long)(first % POOL_TAPS_Y) * POOL_LINE + x * LANES);
-    NO_UNROLL for (int row = first + 1; row < end; row++) {
-      most = stored_maximum(most,
-                            load_stored(ring + (long)(row % POOL_TAPS_Y) * POOL_LINE + x * LANES));
+    stored_vec most = load_stored(rows[0] + x * LANES);
+    UNROLL for (int i = 1; i < POOL_TAPS_Y; i++) {
+      most = stored_maximum(most, load_stored(rows[i] + x * LANES));
     }
     store_stored(line + x * LANES, most);
   }
   NO_UNROLL for (int x = 0; x < POOL_WIDTH; x++) {
     const int left = x * POOL_STRIDE_X - POOL_PAD_LEFT;
-    stored_vec most;
-    if (left >= 0 && left + POOL_TAPS_X <= OUTPUT_WIDTH) {
-      most = load_stored(line + left * LANES);
-      UNROLL for (int i = 1; i < POOL_TAPS_X; i++) {
-        most = stored_maximum(most, load_stored(line + (left + i) * LANES));
-      }
-    } else {
-      const int begin = left < 0 ? 0 : left;
-      const int stop = left + POOL_TAPS_X < OUTPUT_WIDTH ? left + POOL_TAPS_X : OUTPUT_WIDTH;
-      most = load_stored(line + begin * LANES);
-      NO_UNROLL for (int i = begin + 1; i < stop; i++) {
-        most = stored_maximum(most, load_stored(line + i * LANES));
-      }
-    }
-    store_stored(out + x * LANES, most);
+    if (left >= 0 && left + POOL_TAPS_X <= OUTPUT_WIDTH)
+      store_stored(out + x * LANES, pool_columns(line, left, 0));
+    else
+      store_stored(out + x * LANES, pool_columns(line, left, 1));
   }
 }
 
