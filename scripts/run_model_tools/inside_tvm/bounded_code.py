@@ -93,6 +93,16 @@ def _words(tensor):
     return "x".join(str(d) for d in tensor.shape)
 
 
+def is_measured(outs, target, name=None):
+    """Whether a layer's template, or only one of this name, is configured by a tuning record."""
+    from tvm.autotvm.task import DispatchContext
+    from tvm.autotvm.task.topi_integration import get_workload
+
+    workload = get_workload(outs, name)
+    return workload is not None and not DispatchContext.current.query(
+        target, workload).is_fallback
+
+
 class _Enough(Exception):
     pass
 

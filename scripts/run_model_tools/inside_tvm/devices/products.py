@@ -6,6 +6,7 @@ TVM's own templates for these have tiles for tuned networks only: untuned ones g
 thread or four, or, for matrices, a group for each number.
 """
 
+from run_model_tools.inside_tvm.bounded_code import is_measured
 from run_model_tools.inside_tvm.devices import tiles
 
 _FEW_ROWS = 16
@@ -69,7 +70,7 @@ def tiled_schedule(tvm, name, outs, target):
     """The schedule; None for what is no such product, or was tuned."""
     from tvm import te
 
-    if not name.startswith(_NAMES) or len(outs) != 1 or _is_tuned(name, outs, target):
+    if not name.startswith(_NAMES) or len(outs) != 1 or is_measured(outs, target, name):
         return None
     found = _sum_of(te, outs[0].op)
     if found is None:
@@ -82,16 +83,6 @@ def tiled_schedule(tvm, name, outs, target):
     best = tiles.best_tiles(extents.rows, extents.height, extents.width, extents.reduced, threads,
                             shared // 2, images=extents.images * extents.groups, ragged=True)
     return _schedule(te, outs[0], op, extents, best)
-
-
-def _is_tuned(name, outs, target):
-    from tvm.autotvm.task import DispatchContext
-    from tvm.autotvm.task.topi_integration import get_workload
-
-    workload = get_workload(outs, name)
-    if workload is None:
-        return False
-    return not DispatchContext.current.query(target, workload).is_fallback
 
 
 def _sum_of(te, final):

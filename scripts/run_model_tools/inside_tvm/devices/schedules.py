@@ -57,7 +57,7 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
                 made = implementation.schedule(attrs, outs, twin)
             with target:
                 complaint = complaint_about(tvm, made, outs, target,
-                                            measured=_is_measured(outs, target))
+                                            measured=bounded_code.is_measured(outs, target))
         except Exception as error:
             complaint = str(error).strip().splitlines()[-1]
         if complaint is None:
@@ -145,16 +145,6 @@ def exceeds_limits(tvm, task, config, target):
                                    measured=True) is not None
     except Exception:
         return True
-
-
-def _is_measured(outs, target):
-    """Whether a layer's template is configured by a record of tuning."""
-    from tvm import autotvm
-
-    workload = autotvm.task.get_workload(outs)
-    if workload is None:
-        return False
-    return not autotvm.task.DispatchContext.current.query(target, workload).is_fallback
 
 
 def _kernels(tvm, body):
