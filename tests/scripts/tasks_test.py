@@ -166,9 +166,22 @@ def test_what_fits():
     check_fit([DEPTH], [Output("y", (1, 384, 384))], "m")
     check_fit([STYLE], [Output("y", (1, 3, 224, None))], "m")
     check_fit([POINTS], [Output("y", (1, 1, 1, 15))], "m")
+    check_fit([{**POINTS, "form": "points"}], [Output("y", (1, 15))], "m")
 
 
+def test_what_run_model_reads_fits():
+    """The golden cases of tests/postprocess have every kind and form."""
+    cases = json.loads((ROOT / "tests" / "postprocess" / "data" / "golden.json").read_text())
+    for case in cases["cases"]:
+        outputs = [Output(name, tuple(output["shape"])) for name, output in case["outputs"].items()]
+        check_fit(check_tasks(case["task"], case["name"]), outputs, case["name"])
+
+
+HEAT_MAPS = {"kind": "landmarks", "form": "heatmaps", "output": 0, "layout": "NCHW",
+             "refine": "none", "labels": ["left", "right"]}
 MISFITS = [
+    (HEAT_MAPS, [Output("y", (1, 17, 64, 48))], "17 points, and there are 2 labels"),
+    (HEAT_MAPS, [Output("y", (1, 34))], "a map for each point (NCHW)"),
     (FACE, [Output("boxes", (1, 896, 16))], "no output 'regressors'; its outputs are 'boxes'"),
     (FACE, [Output("regressors", (1, 2016, 18)), FACE_OUTPUTS[1]], "1x2016x18, where 896x16"),
     (FACE, [Output("regressors", (1, 896, 14)), FACE_OUTPUTS[1]], "896x16"),
