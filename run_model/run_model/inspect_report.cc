@@ -68,8 +68,9 @@ std::string library_lines(const Inspection& inspection) {
   if (!library.missing.empty()) text += line("Missing", list_or_none(library.missing));
   text += line("Functions", std::to_string(library.functions));
   if (library.callable.empty()) return text;
-  return text + line("--function", comma_list(library.callable,
-                                              [](const std::string& f) { return in_quotes(f); }));
+  return text + line("--function", comma_list(library.callable, [](const std::string& name) {
+                       return in_quotes(name);
+                     }));
 }
 
 std::string graph_lines(const Inspection& inspection) {

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "run_model/run_model/report.h"
@@ -46,16 +46,21 @@ class CocoFile {
   std::string text() const;
 
  private:
+  struct Annotation {
+    std::size_t task = 0, class_index = 0;
+    Json json;  // without the numbers that depend on all pictures
+  };
   struct Picture {
     std::string file_name;
     int width = 0, height = 0;
-    std::vector<Json> annotations;  // without the numbers that depend on all pictures
+    std::vector<Annotation> annotations;
   };
 
-  void add_category(std::size_t index, const std::string& label);
+  void add_category(std::size_t task, std::size_t index, const std::string& label);
 
   std::vector<Picture> pictures_;
-  std::vector<std::pair<std::size_t, std::string>> categories_;  // ascending
+  // The names of each task's classes: class 1 of one task is not class 1 of another.
+  std::vector<std::map<std::size_t, std::string>> categories_;
 };
 
 }  // namespace run_model

@@ -199,6 +199,12 @@ def test_areas(world: Path) -> None:
     result = report(world, write_csv(world, "picture,mask", "a.png,a_mask.png"))
     assert result["figures"]["iou"] == [23 / 35, 12 / 24]
     assert result["figures"]["pixel_accuracy"] == 35 / 47
+    for task, name in (({"form": "scores", "labels": ["field", "line"]}, "line"),
+                       ({"form": "mask", "labels": ["hand"]}, "hand"), ({}, None)):
+        (world / "metadata.json").write_text(json.dumps(
+            {"tasks": [{"kind": "segmentation", **task}]}))
+        text = evaluate(world, f"csv:{world / 'list.csv'}").stdout
+        assert f"IoU of 1{f', {name}' if name else ''}  " in text
 
 
 def pairs_of(world: Path, kind: str, truths: dict[str, np.ndarray]) -> str:

@@ -282,6 +282,28 @@ def test_compile_model_writes_tasks(command, tmp_path):
     assert "tasks" not in json.loads(command(*arguments, "--task", "none").stdout)["metadata"]
 
 
+def test_a_networks_own_labels(command, tmp_path):
+    path = save_classifier(tmp_path / "tiny.onnx")
+    task = {"kind": "classification", "output": "prob", "labels": ["of", "another"]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    labels = tmp_path / "labels.txt"
+    labels.write_bytes(b"a\r\nb b\r\n\xc3\xa7\r\n")
+    arguments = ("compile_model", path, "--out", tmp_path / "out", "--json", "--no-verify",
+                 "--labels", labels)
+    with_task = (*arguments, "--task", tmp_path / "task.json")
+    report = json.loads(command(*with_task).stdout)
+    assert report["metadata"]["tasks"] == [{**task, "labels": ["a", "b b", "ç"]}]
+    labels.write_text("a\nb\n")
+    assert "--labels FILE names its own" in command(*with_task, code=6).stderr
+    labels.write_bytes(b"\xff")
+    assert "is not UTF-8" in command(*with_task, code=4).stderr
+    labels.unlink()
+    assert "cannot be read" in command(*with_task, code=3).stderr
+    labels.write_text("a\nb\nc\n")
+    assert "0 have classes here" in command(*arguments, code=2).stderr
+    assert "2 have classes here" in command(*arguments, "--task", "yoeo_field", code=2).stderr
+
+
 def test_the_document_names_every_preset():
     text = (ROOT / "scripts" / "COMPILING.md").read_text()
     assert all(f"`{name}`" in text for name in read_presets())

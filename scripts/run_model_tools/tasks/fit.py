@@ -95,7 +95,7 @@ class _Fit:
         labels = self._task.get("labels")
         if labels and classes is not None and classes != len(labels):
             self._refuse(f"its output '{output.name}' has {classes} classes, and there are "
-                         f"{len(labels)} labels")
+                         f"{len(labels)} labels; --labels FILE names its own, one a line")
 
     def _detection_ssd(self) -> None:
         boxes, scores = self._output(self._task["boxes"]), self._output(self._task["scores"])
