@@ -41,16 +41,7 @@ void draw(const PictureReport& report, Image& image, const fs::path& path) {
         "--draw cannot put an image of the network's own size on a picture with other results",
         "give the image's task \"size\": \"picture\"");
   }
-  // What covers all of the picture comes first, so that it lies below boxes and points.
-  for (const bool below : {true, false}) {
-    for (std::size_t i = 0; i < report.results.size(); ++i) {
-      const TaskResult& result = report.results[i];
-      const bool covers = std::holds_alternative<SegmentationResult>(result) ||
-                          std::holds_alternative<MapResult>(result) ||
-                          std::holds_alternative<ImageResult>(result);
-      if (covers == below) draw_result(image, report.tasks[i], result);
-    }
-  }
+  draw_results(image, report.tasks, report.results);
   write_png(path, image);
 }
 

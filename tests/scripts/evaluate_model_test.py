@@ -181,6 +181,24 @@ def test_boxes_of_a_csv_file(world: Path) -> None:
     assert result["figures"]["detections_of_other_classes"] == 1
 
 
+@pytest.mark.parametrize("marked, code", [((8, 6), 0), ((16, 12), 7), ((6, 8), 7), (None, 0)])
+def test_pictures_of_another_size_than_the_data_sets(world: Path, marked: tuple[int, int] | None,
+                                                     code: int) -> None:
+    """Scaled copies of a data set's pictures would only lower the figures."""
+    say(world, a={"width": 8, "height": 6, **detections(("ball", 0, 0.9, 0, 0, 4, 4))})
+    sides = {} if marked is None else {"width": marked[0], "height": marked[1]}
+    (world / "coco.json").write_text(json.dumps({
+        "images": [{"id": 1, "file_name": "a.png", **sides}],
+        "categories": [{"id": 7, "name": "ball"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 4, 4]}]}))
+    done = evaluate(world, f"coco:{world / 'coco.json'}:{world}")
+    assert done.returncode == code, done.stderr
+    if code:
+        assert marked and f"8 x 6 pixels, and {marked[0]} x {marked[1]} by the" in done.stderr
+    else:
+        assert "mAP of boxes, 0.50 to 0.95       100.00 %" in done.stdout
+
+
 def run_lengths(mask: np.ndarray) -> dict[str, Any]:
     flat = mask.T.ravel()
     changes = np.flatnonzero(np.diff(flat)) + 1
