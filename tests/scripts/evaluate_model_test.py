@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -152,6 +153,21 @@ def test_what_was_done_before_a_kill_is_kept(world: Path, classified: str) -> No
     result = report(world, classified)
     assert result["timing"]["pictures_now"] == 6 - done
     assert result["figures"] == {"pictures": 6, "top1": 3 / 6, "top5": 5 / 6}
+
+
+@pytest.mark.parametrize("room", [8192, 40000])
+def test_a_full_disk(world: Path, classified: str, room: int) -> None:
+    """Nothing can be kept from the beginning, or from some picture on."""
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    given = arguments(world, classified, "--resume", world / "run.sqlite")
+    done = subprocess.run([ROOT / "scripts" / given[0], *given[1:]], preexec_fn=limit, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 8, done.stderr
+    assert "make room and go on with --resume" in done.stderr
+    again = evaluate(world, classified, "--resume", world / "run.sqlite")
+    assert again.returncode == 0 and "6 of 6 pictures" in again.stdout, again.stderr
 
 
 def rows(file: Path) -> int:
