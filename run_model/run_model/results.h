@@ -42,6 +42,7 @@ void put_files(const PictureReport& report, Json& json);
 // Pictures and what was found in them, as COCO's annotation files have it.
 class CocoFile {
  public:
+  // Throws Error(kUsage) where no task gives what the format has a place for.
   void add(const PictureReport& report);
   std::string text() const;
 
@@ -57,10 +58,13 @@ class CocoFile {
   };
 
   void add_category(std::size_t task, std::size_t index, const std::string& label);
+  void add_result(std::size_t task, const PictureReport& report, std::size_t index,
+                  Picture& picture);
 
   std::vector<Picture> pictures_;
-  // The names of each task's classes: class 1 of one task is not class 1 of another.
-  std::vector<std::map<std::size_t, std::string>> categories_;
+  // Categories but their ids, of each task by its classes: class 1 of one task is not class 1 of
+  // another.
+  std::vector<std::map<std::size_t, Json>> categories_;
 };
 
 }  // namespace run_model

@@ -202,9 +202,11 @@ TEST_F(PicturesProgramTest, ComparesEmbeddings) {
 }
 
 TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
+  artifact_.folder().write("tasks.json", std::string("[") + kEmbedding + R"(, {"kind": "landmarks",
+    "output": 0, "columns": ["x", "y", "other"], "units": "normalized", "labels": ["tip"]}])");
   const ProgramResult result =
-      run(folder_of_pictures(), {"--task", path("embedding.json"), "--json", "--coco",
-                                 path("coco.json"), "--draw", path("drawn")});
+      run(folder_of_pictures(), {"--task", path("tasks.json"), "--json", "--coco",
+                                 path("coco.json"), "--draw", path("drawn"), "--fit", "squash"});
   EXPECT_EQ(result.exit_code, 10);
   EXPECT_THAT(result.err, HasSubstr("1 of 3 pictures could not be looked at"));
   std::vector<json> lines;
@@ -218,6 +220,14 @@ TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
   EXPECT_EQ(lines[2].at("drawn"), path("drawn/c.png"));
   const json coco = json::parse(std::ifstream(path("coco.json")));
   EXPECT_EQ(coco.at("images").size(), 2U);
+  EXPECT_EQ(coco.at("categories"), json::parse(R"([{"id": 0, "name": "landmarks",
+    "keypoints": ["tip"], "skeleton": []}])"));
+  ASSERT_EQ(coco.at("annotations").size(), 2U);
+  const json &landmarks = coco.at("annotations").at(1),
+             &point = lines[2].at("results").at(1).at("points").at(0);
+  EXPECT_EQ(landmarks.at("keypoints"), json({point.at(0), point.at(1), 2}));
+  EXPECT_EQ(landmarks.at("bbox"), json({point.at(0), point.at(1), 0, 0}));
+  EXPECT_EQ(landmarks.at("num_keypoints"), 1);
 }
 
 // By the name it is a picture, so leaving it out without a word would be wrong.
@@ -263,6 +273,28 @@ TEST_F(PicturesProgramTest, TwoTasksKeepTheirClassesApart) {
   const Color color = class_color(1);
   EXPECT_THAT(std::vector<int>(drawn.data(), drawn.data() + 3),
               ElementsAre(color.red, color.green, color.blue));
+}
+
+TEST_F(PicturesProgramTest, WhereAMaskIsNotThereIsNothing) {
+  Tensor shares = Tensor::empty({1, 1, 2, 2}, DLDataType{kDLFloat, 32, 1});
+  const std::vector<float> values{0.9F, 0.1F, 0.1F, 0.1F};
+  std::copy(values.begin(), values.end(), shares.elements<float>().begin());
+  write_npz(path("mask.npz"), std::vector<NamedTensor>{{"output_0", shares}});
+  const auto of = [&](const std::string& labels) {
+    artifact_.folder().write("mask.json", R"({"kind": "segmentation", "form": "mask", "output": 0,
+      "activation": "none", "resample": "nearest", "labels": )" + labels + "}");
+    const ProgramResult result =
+        run(path("red.ppm"), {"--given-outputs", path("mask.npz"), "--task", path("mask.json"),
+                              "--coco", path("coco.json"), "--fit", "squash"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(std::ifstream(path("coco.json")));
+  };
+  const json one = of(R"(["hand"])"), two = of(R"(["rest", "hand"])");
+  EXPECT_EQ(one.at("categories"), json::parse(R"([{"id": 1, "name": "hand"}])"));
+  ASSERT_EQ(one.at("annotations").size(), 1U);
+  EXPECT_EQ(one.at("annotations").at(0).at("bbox"), json::parse("[0, 0, 4, 3]"));
+  EXPECT_EQ(two.at("categories").at(0).at("name"), "rest");
+  EXPECT_EQ(two.at("annotations").size(), 2U);
 }
 
 TEST_F(PicturesProgramTest, NothingThatIsReadIsWrittenOver) {
@@ -317,6 +349,8 @@ TEST_F(PicturesProgramTest, RefusesWithOneSentence) {
   refused({"--task", path("red.ppm")}, 4, "is no JSON");
   refused({"--task", path("embedding.json"), "--save-mask", path("x.png")}, 2,
           "with a segmentation");
+  refused({"--task", path("embedding.json"), "--coco", path("x.json")}, 2,
+          "--coco is for models with boxes, masks or landmarks");
   refused({"--task", rows, "--compare-with", path("red.ppm"), "--given-outputs", path("given.npz")},
           2, "give an embedding");
   refused({"--task", rows, "--given-outputs", path("given.npz"), "--draw", "/dev/full"}, 3,
