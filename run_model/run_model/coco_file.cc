@@ -169,10 +169,8 @@ void CocoFile::add_result(std::size_t number, const PictureReport& report, std::
   }
   const std::vector<std::string> lengths = coco_run_lengths(*map);
   const std::vector<Area> areas = areas_of(*map);
-  // Class 0 of a mask is where there is nothing, unless it has a name of its own.
-  const bool mask = std::get<SegmentationTask>(task.what).form == SegmentationForm::kMask;
-  const std::size_t first = mask && segment_label(task, 0).empty() ? 1 : 0;
-  for (std::size_t c = first; c < lengths.size(); ++c) {
+  for (std::size_t c = 0; c < lengths.size(); ++c) {
+    if (is_rest_of_mask(task, c)) continue;
     const std::string label = segment_label(task, c);
     if (!label.empty() || !lengths[c].empty()) add_category(number, c, label);
     if (lengths[c].empty()) continue;

@@ -18,6 +18,9 @@ inline constexpr std::array<double, 5> kMapShares{0.05, 0.25, 0.5, 0.75, 0.95};
 // The name of a class of a mask; empty where it has none.
 std::string segment_label(const Task& task, std::size_t index);
 
+// Whether the class is where a mask shows nothing, and has no name of its own.
+bool is_rest_of_mask(const Task& task, std::size_t index);
+
 // What the network saw of the picture, where that was not all of it.
 Json regions_json(const PictureReport& report);
 

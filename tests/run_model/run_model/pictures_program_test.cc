@@ -280,16 +280,22 @@ TEST_F(PicturesProgramTest, WhereAMaskIsNotThereIsNothing) {
   const std::vector<float> values{0.9F, 0.1F, 0.1F, 0.1F};
   std::copy(values.begin(), values.end(), shares.elements<float>().begin());
   write_npz(path("mask.npz"), std::vector<NamedTensor>{{"output_0", shares}});
+  std::string said;
   const auto of = [&](const std::string& labels) {
     artifact_.folder().write("mask.json", R"({"kind": "segmentation", "form": "mask", "output": 0,
-      "activation": "none", "resample": "nearest", "labels": )" + labels + "}");
+      "activation": "none", "resample": "nearest", "labels": )" +
+                                              labels + "}");
     const ProgramResult result =
         run(path("red.ppm"), {"--given-outputs", path("mask.npz"), "--task", path("mask.json"),
                               "--coco", path("coco.json"), "--fit", "squash"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
+    said = result.out;
     return json::parse(std::ifstream(path("coco.json")));
   };
-  const json one = of(R"(["hand"])"), two = of(R"(["rest", "hand"])");
+  const json one = of(R"(["hand"])");
+  EXPECT_THAT(said, HasSubstr("75.00 %  (nothing)\n   25.00 %  hand"));
+  const json two = of(R"(["rest", "hand"])");
+  EXPECT_THAT(said, HasSubstr("75.00 %  rest"));
   EXPECT_EQ(one.at("categories"), json::parse(R"([{"id": 1, "name": "hand"}])"));
   ASSERT_EQ(one.at("annotations").size(), 1U);
   EXPECT_EQ(one.at("annotations").at(0).at("bbox"), json::parse("[0, 0, 4, 3]"));
