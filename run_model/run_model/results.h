@@ -61,7 +61,7 @@ class CocoFile {
   };
 
   void add_category(std::size_t task, std::size_t index, const std::string& label);
-  void add_result(std::size_t task, const PictureReport& report, std::size_t index,
+  void add_result(std::size_t number, const PictureReport& report, std::size_t index,
                   Picture& picture);
 
   std::vector<Picture> pictures_;
