@@ -96,4 +96,11 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
   if (!file.close() || (!direct && !file.rename_to(target))) fail_to_write(path, errno);
 }
 
+void check_can_write(const fs::path& path) {
+  if (exists_as_special_file(path)) return;
+  std::error_code error;
+  if (fs::is_directory(path, error)) fail_to_write(path, EISDIR);
+  open_temporary(resolve(path));
+}
+
 }  // namespace run_model

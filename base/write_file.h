@@ -20,6 +20,10 @@ inline void write_file(const std::filesystem::path& path,
   write_file(path, std::span(pieces.begin(), pieces.size()));
 }
 
+// Throws what write_file() would, where that can be known before there is anything to write. Leaves
+// the file as it is.
+void check_can_write(const std::filesystem::path& path);
+
 inline void write_text_file(const std::filesystem::path& path, std::string_view text) {
   write_file(path, {std::as_bytes(std::span(text))});
 }

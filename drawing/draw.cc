@@ -146,4 +146,15 @@ void draw_result(Image& image, const Task& task, const TaskResult& result) {
   }
 }
 
+void draw_results(Image& image, std::span<const Task> tasks, std::span<const TaskResult> results) {
+  for (const bool below : {true, false}) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const bool covers = std::holds_alternative<SegmentationResult>(results[i]) ||
+                          std::holds_alternative<MapResult>(results[i]) ||
+                          std::holds_alternative<ImageResult>(results[i]);
+      if (covers == below) draw_result(image, tasks[i], results[i]);
+    }
+  }
+}
+
 }  // namespace run_model

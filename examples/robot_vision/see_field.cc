@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <exception>
 #include <variant>
+#include <vector>
 
 int main(int argc, char** argv) try {
   if (argc != 5)
@@ -33,16 +34,17 @@ int main(int argc, char** argv) try {
                                input.dtype, run_model::Layout::kNchw, &sides));
   executor.run();
   const auto outputs = run_model::network_outputs(executor, &metadata);
+  std::vector<run_model::TaskResult> results;
   for (const run_model::Task& task : metadata.tasks) {
-    const run_model::TaskResult result = run_model::postprocess(task, outputs, sides);
-    if (const auto* things = std::get_if<run_model::DetectionResult>(&result)) {
+    results.push_back(run_model::postprocess(task, outputs, sides));
+    if (const auto* things = std::get_if<run_model::DetectionResult>(&results.back())) {
       for (const run_model::Detection& thing : things->detections) {
         std::printf("%s %.3f at %.0f,%.0f\n", thing.label.c_str(), thing.score,
                     (thing.box.left + thing.box.right) / 2, thing.box.bottom);
       }
     }
-    run_model::draw_result(picture.image, task, result);
   }
+  run_model::draw_results(picture.image, metadata.tasks, results);
   run_model::write_png(argv[4], picture.image);
 } catch (const run_model::Error& error) {
   std::fprintf(stderr, "see_field: %s\n", error.what());

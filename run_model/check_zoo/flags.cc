@@ -172,13 +172,14 @@ constexpr Manual kCheckManual{
     .summary = "compare compiled networks with reference results",
     .description =
         R"(check_zoo runs compiled networks on pictures and compares what they give with golden cases:
-with what ONNX Runtime gives for the network before it was compiled.
+with what ONNX Runtime or LiteRT gives for the network before it was compiled.
 
 A case passes when the artifact was compiled from the ONNX file of the golden case and for its
 preprocessing (where metadata.json tells), the picture is the case's, the network's input is equal bit
 for bit, no score is NaN or infinite, the best class and the best five as a set are
 the reference's, only close neighbours among them change places, and every score is within
-atol + rtol * |reference| by tolerances.json. Each artifact is run in a process of its own, under an
+atol + rtol * |reference| by tolerances.json. Of networks with tasks, the same boxes, masks and points
+have to be found, as near to the reference's as tolerances.json says. Each artifact is run in a process of its own, under an
 emulator where it is for another machine. What cannot be checked is skipped and named.)",
     .more = "An artifact that crashes is a failed case and not the end.",
     .usages = kUsages,

@@ -10,6 +10,7 @@
 #include "run_model/run_model/report.h"
 #include "run_model/run_model/runs.h"
 #include "run_model/run_model/settings.h"
+#include "run_model/run_model/written_files.h"
 #include "run_model/shared/arguments.h"
 #include "run_model/shared/program.h"
 
@@ -65,6 +66,7 @@ int run_program(const char* program_name, std::span<const std::string> args) {
       print_help(kRunManual, settings.help);
       return 0;
     }
+    check_written_files(settings);
     if (settings.action == Action::kRunPictures) return run_pictures(settings);
     const Result result = settings.action == Action::kCompare ? compare_files(settings)
                                                               : Result{report_for(settings)};

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "run_model/run_model/report.h"
@@ -17,6 +17,9 @@ inline constexpr std::array<double, 5> kMapShares{0.05, 0.25, 0.5, 0.75, 0.95};
 
 // The name of a class of a mask; empty where it has none.
 std::string segment_label(const Task& task, std::size_t index);
+
+// Whether the class is where a mask shows nothing, and has no name of its own.
+bool is_rest_of_mask(const Task& task, std::size_t index);
 
 // What the network saw of the picture, where that was not all of it.
 Json regions_json(const PictureReport& report);
@@ -42,20 +45,29 @@ void put_files(const PictureReport& report, Json& json);
 // Pictures and what was found in them, as COCO's annotation files have it.
 class CocoFile {
  public:
+  // Throws Error(kUsage) where no task gives what the format has a place for.
   void add(const PictureReport& report);
   std::string text() const;
 
  private:
+  struct Annotation {
+    std::size_t task = 0, class_index = 0;
+    Json json;  // without the numbers that depend on all pictures
+  };
   struct Picture {
     std::string file_name;
     int width = 0, height = 0;
-    std::vector<Json> annotations;  // without the numbers that depend on all pictures
+    std::vector<Annotation> annotations;
   };
 
-  void add_category(std::size_t index, const std::string& label);
+  void add_category(std::size_t task, std::size_t index, const std::string& label);
+  void add_result(std::size_t number, const PictureReport& report, std::size_t index,
+                  Picture& picture);
 
   std::vector<Picture> pictures_;
-  std::vector<std::pair<std::size_t, std::string>> categories_;  // ascending
+  // Categories but their ids, of each task by its classes: class 1 of one task is not class 1 of
+  // another.
+  std::vector<std::map<std::size_t, Json>> categories_;
 };
 
 }  // namespace run_model

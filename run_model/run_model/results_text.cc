@@ -48,7 +48,7 @@ std::string segmentation_text(const Task& task, const SegmentationResult& result
             name + "\n";
   };
   for (std::size_t c = 0; c < result.class_count; ++c) {
-    line(pixels[c], name_of(c, segment_label(task, c)));
+    line(pixels[c], is_rest_of_mask(task, c) ? "(nothing)" : name_of(c, segment_label(task, c)));
   }
   line(pixels[SegmentationResult::kUnseen], "(cropped, not seen)");
   return text;
@@ -186,6 +186,11 @@ std::string segment_label(const Task& task, std::size_t index) {
     return index == 1 ? task.labels.front() : "";
   }
   return index < task.labels.size() ? task.labels[index] : "";
+}
+
+bool is_rest_of_mask(const Task& task, std::size_t index) {
+  return index == 0 && std::get<SegmentationTask>(task.what).form == SegmentationForm::kMask &&
+         segment_label(task, index).empty();
 }
 
 std::string results_text(const PictureReport& report) {

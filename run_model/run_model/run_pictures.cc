@@ -1,8 +1,6 @@
 #include "run_model/run_model/runs.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -21,6 +19,7 @@
 #include "run_model/run_model/measure/timing.h"
 #include "run_model/run_model/picture_runner.h"
 #include "run_model/run_model/results.h"
+#include "run_model/run_model/written_files.h"
 #include "run_model/shared/manual.h"
 #include "run_model/shared/program.h"
 
@@ -42,9 +41,7 @@ void draw(const PictureReport& report, Image& image, const fs::path& path) {
         "--draw cannot put an image of the network's own size on a picture with other results",
         "give the image's task \"size\": \"picture\"");
   }
-  for (std::size_t i = 0; i < report.results.size(); ++i) {
-    draw_result(image, report.tasks[i], report.results[i]);
-  }
+  draw_results(image, report.tasks, report.results);
   write_png(path, image);
 }
 
@@ -78,16 +75,6 @@ std::optional<SavedMap> save_map(const PictureReport& report, const fs::path& pa
   }
   throw Error(ErrorKind::kUsage, "--save-map is for models with a map of numbers",
               "the tasks of this one have none");
-}
-
-bool is_picture_name(const fs::path& path) {
-  static constexpr std::array<std::string_view, 12> kEndings{".png", ".jpg", ".jpeg", ".jpe",
-                                                             ".bmp", ".gif", ".pnm",  ".ppm",
-                                                             ".pgm", ".pbm", ".psd",  ".tga"};
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
 // The pictures of a folder in the order of their names.
@@ -163,6 +150,7 @@ class OutputFolder {
     std::string name = stem + ending_;
     for (int i = 2; !taken_.insert(name).second; ++i)
       name = stem + "-" + std::to_string(i) + ending_;
+    refuse_to_replace(picture, folder_ / name);
     return folder_ / name;
   }
 

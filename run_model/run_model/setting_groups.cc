@@ -85,19 +85,6 @@ ClusterChoice parse_cluster(const std::string& name) {
   return ClusterChoice::kDefault;
 }
 
-std::filesystem::path file_flag(const char* name, const std::string& value,
-                                std::vector<std::filesystem::path>& seen) {
-  if (!flag_is_set(name)) return {};
-  const std::string spelling = flag_spelling(name);
-  if (value.empty()) refuse(spelling + " is given an empty value");
-  const std::filesystem::path path = std::filesystem::path(value).lexically_normal();
-  if (std::find(seen.begin(), seen.end(), path) != seen.end()) {
-    refuse(spelling + " names " + path_in_quotes(value) + ", which another flag writes too");
-  }
-  seen.push_back(path);
-  return value;
-}
-
 double tolerance(const char* name, double value) {
   if (std::isfinite(value) && value >= 0) return value;
   refuse(flag_spelling(name) + " is " + std::to_string(value) +
@@ -182,13 +169,13 @@ ThreadSettings read_thread_settings() {
 
 ProfileSettings read_profile_settings() {
   ProfileSettings settings;
-  std::vector<std::filesystem::path> seen;
-  settings.csv = file_flag("profile_csv", run_flags.profile_csv, seen);
-  settings.trace = file_flag("profile_trace", run_flags.profile_trace, seen);
-  settings.html = file_flag("profile_html", run_flags.profile_html, seen);
-  settings.json = file_flag("profile_json", run_flags.profile_json, seen);
+  settings.csv = run_flags.profile_csv;
+  settings.trace = run_flags.profile_trace;
+  settings.html = run_flags.profile_html;
+  settings.json = run_flags.profile_json;
   settings.table = run_flags.profile;
-  settings.wanted = settings.table || !seen.empty();
+  settings.wanted =
+      settings.table || any_set({"profile_csv", "profile_trace", "profile_html", "profile_json"});
 
   settings.order = run_flags.profile_sort == "time" ? ProfileOrder::kTime : ProfileOrder::kRunning;
   if (run_flags.profile_top < 0) {

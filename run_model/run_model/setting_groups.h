@@ -55,7 +55,7 @@ struct CompareSettings {
 };
 
 // All read run_flags, and throw Error(kUsage) for values out of range and flags that contradict
-// each other: one file given twice, --profile-sort or --profile-top without a table to sort.
+// each other: --profile-sort or --profile-top without a table to sort.
 MeasureSettings read_measure_settings();
 ThreadSettings read_thread_settings();
 ProfileSettings read_profile_settings();

@@ -365,8 +365,9 @@ Settings read_settings(std::span<const std::string> args) {
   settings.profile = read_profile_settings();
   settings.action = requested_action(arguments.positional.size(), settings);
   read_fill_flags(settings);
-  for (const char* name : {"inputs", "outputs", "dump_input", "target", "mean", "std",
-                           "save_inputs", "times", "function", "calls"}) {
+  for (const char* name :
+       {"inputs", "outputs", "dump_input", "target", "mean", "std", "save_inputs", "times",
+        "function", "calls", "profile_csv", "profile_trace", "profile_html", "profile_json"}) {
     refuse_empty(name);
   }
   if (settings.topk < 1)

@@ -90,6 +90,20 @@ def locked(path: Path) -> Iterator[None]:
 _WIDTH = 100
 
 
+def read_lines(path: Path) -> list[str]:
+    """A text file's lines, as a list of labels has them: of UTF-8, ended by \\n or \\r\\n.
+
+    Raises ToolError where it cannot be read (3) or is no text (4).
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ToolError(MALFORMED_FILE, f"{path} is not UTF-8: save it as such.") from None
+    return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
 def read_json(path: Path, schema_version: int | None = None) -> Any:
     """A file's JSON value: of an object with that schema_version, if one is given.
 

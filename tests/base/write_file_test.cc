@@ -73,5 +73,18 @@ TEST(AtomicFileTest, WritesToDevicesDirectly) {
   EXPECT_TRUE(S_ISCHR(info.st_mode));
 }
 
+TEST(CheckCanWriteTest, SaysBeforehandWhatWritingWould) {
+  const TemporaryFolder folder;
+  folder.write("old", "text");
+  for (const char* path : {"old", "new"}) EXPECT_NO_THROW(check_can_write(folder / path)) << path;
+  EXPECT_NO_THROW(check_can_write("/dev/full"));
+  EXPECT_EQ(TemporaryFolder::read(folder / "old"), "text");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  EXPECT_TRUE(throws_error([&] { check_can_write(folder / "no/f"); }, ErrorKind::kFile,
+                           "make its folder first"));
+  EXPECT_TRUE(
+      throws_error([&] { check_can_write(folder.path()); }, ErrorKind::kFile, "Is a directory"));
+}
+
 }  // namespace
 }  // namespace run_model

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -154,6 +155,21 @@ def test_what_was_done_before_a_kill_is_kept(world: Path, classified: str) -> No
     assert result["figures"] == {"pictures": 6, "top1": 3 / 6, "top5": 5 / 6}
 
 
+@pytest.mark.parametrize("room", [8192, 40000])
+def test_a_full_disk(world: Path, classified: str, room: int) -> None:
+    """Nothing can be kept from the beginning, or from some picture on."""
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    given = arguments(world, classified, "--resume", world / "run.sqlite")
+    done = subprocess.run([ROOT / "scripts" / given[0], *given[1:]], preexec_fn=limit, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 8, done.stderr
+    assert "make room and go on with --resume" in done.stderr
+    again = evaluate(world, classified, "--resume", world / "run.sqlite")
+    assert again.returncode == 0 and "6 of 6 pictures" in again.stdout, again.stderr
+
+
 def rows(file: Path) -> int:
     try:
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
@@ -181,6 +197,24 @@ def test_boxes_of_a_csv_file(world: Path) -> None:
     assert result["figures"]["detections_of_other_classes"] == 1
 
 
+@pytest.mark.parametrize("marked, code", [((8, 6), 0), ((16, 12), 7), ((6, 8), 7), (None, 0)])
+def test_pictures_of_another_size_than_the_data_sets(world: Path, marked: tuple[int, int] | None,
+                                                     code: int) -> None:
+    """Scaled copies of a data set's pictures would only lower the figures."""
+    say(world, a={"width": 8, "height": 6, **detections(("ball", 0, 0.9, 0, 0, 4, 4))})
+    sides = {} if marked is None else {"width": marked[0], "height": marked[1]}
+    (world / "coco.json").write_text(json.dumps({
+        "images": [{"id": 1, "file_name": "a.png", **sides}],
+        "categories": [{"id": 7, "name": "ball"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 4, 4]}]}))
+    done = evaluate(world, f"coco:{world / 'coco.json'}:{world}")
+    assert done.returncode == code, done.stderr
+    if code:
+        assert marked and f"8 x 6 pixels, and {marked[0]} x {marked[1]} by the" in done.stderr
+    else:
+        assert "mAP of boxes, 0.50 to 0.95       100.00 %" in done.stdout
+
+
 def run_lengths(mask: np.ndarray) -> dict[str, Any]:
     flat = mask.T.ravel()
     changes = np.flatnonzero(np.diff(flat)) + 1
@@ -199,6 +233,12 @@ def test_areas(world: Path) -> None:
     result = report(world, write_csv(world, "picture,mask", "a.png,a_mask.png"))
     assert result["figures"]["iou"] == [23 / 35, 12 / 24]
     assert result["figures"]["pixel_accuracy"] == 35 / 47
+    for task, name in (({"form": "scores", "labels": ["field", "line"]}, "line"),
+                       ({"form": "mask", "labels": ["hand"]}, "hand"), ({}, None)):
+        (world / "metadata.json").write_text(json.dumps(
+            {"tasks": [{"kind": "segmentation", **task}]}))
+        text = evaluate(world, f"csv:{world / 'list.csv'}").stdout
+        assert f"IoU of 1{f', {name}' if name else ''}  " in text
 
 
 def pairs_of(world: Path, kind: str, truths: dict[str, np.ndarray]) -> str:

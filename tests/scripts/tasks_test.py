@@ -166,9 +166,22 @@ def test_what_fits():
     check_fit([DEPTH], [Output("y", (1, 384, 384))], "m")
     check_fit([STYLE], [Output("y", (1, 3, 224, None))], "m")
     check_fit([POINTS], [Output("y", (1, 1, 1, 15))], "m")
+    check_fit([{**POINTS, "form": "points"}], [Output("y", (1, 15))], "m")
 
 
+def test_what_run_model_reads_fits():
+    """The golden cases of tests/postprocess have every kind and form."""
+    cases = json.loads((ROOT / "tests" / "postprocess" / "data" / "golden.json").read_text())
+    for case in cases["cases"]:
+        outputs = [Output(name, tuple(output["shape"])) for name, output in case["outputs"].items()]
+        check_fit(check_tasks(case["task"], case["name"]), outputs, case["name"])
+
+
+HEAT_MAPS = {"kind": "landmarks", "form": "heatmaps", "output": 0, "layout": "NCHW",
+             "refine": "none", "labels": ["left", "right"]}
 MISFITS = [
+    (HEAT_MAPS, [Output("y", (1, 17, 64, 48))], "17 points, and there are 2 labels"),
+    (HEAT_MAPS, [Output("y", (1, 34))], "a map for each point (NCHW)"),
     (FACE, [Output("boxes", (1, 896, 16))], "no output 'regressors'; its outputs are 'boxes'"),
     (FACE, [Output("regressors", (1, 2016, 18)), FACE_OUTPUTS[1]], "1x2016x18, where 896x16"),
     (FACE, [Output("regressors", (1, 896, 14)), FACE_OUTPUTS[1]], "896x16"),
@@ -267,6 +280,28 @@ def test_compile_model_writes_tasks(command, tmp_path):
     again = json.loads(command(*arguments).stdout)
     assert again["up_to_date"] and again["metadata"]["tasks"] == [task]
     assert "tasks" not in json.loads(command(*arguments, "--task", "none").stdout)["metadata"]
+
+
+def test_a_networks_own_labels(command, tmp_path):
+    path = save_classifier(tmp_path / "tiny.onnx")
+    task = {"kind": "classification", "output": "prob", "labels": ["of", "another"]}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    labels = tmp_path / "labels.txt"
+    labels.write_bytes(b"a\r\nb b\r\n\xc3\xa7\r\n")
+    arguments = ("compile_model", path, "--out", tmp_path / "out", "--json", "--no-verify",
+                 "--labels", labels)
+    with_task = (*arguments, "--task", tmp_path / "task.json")
+    report = json.loads(command(*with_task).stdout)
+    assert report["metadata"]["tasks"] == [{**task, "labels": ["a", "b b", "ç"]}]
+    labels.write_text("a\nb\n")
+    assert "--labels FILE names its own" in command(*with_task, code=6).stderr
+    labels.write_bytes(b"\xff")
+    assert "is not UTF-8" in command(*with_task, code=4).stderr
+    labels.unlink()
+    assert "cannot be read" in command(*with_task, code=3).stderr
+    labels.write_text("a\nb\nc\n")
+    assert "0 have classes here" in command(*arguments, code=2).stderr
+    assert "2 have classes here" in command(*arguments, "--task", "yoeo_field", code=2).stderr
 
 
 def test_the_document_names_every_preset():

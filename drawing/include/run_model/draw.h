@@ -1,6 +1,8 @@
 // What was found, drawn on the picture.
 #pragma once
 
+#include <span>
+
 #include <run_model/image.h>
 #include <run_model/task.h>
 #include <run_model/task_result.h>
@@ -17,6 +19,10 @@ namespace run_model {
 // but where an image of the picture's pixels has not seen it. Nothing is drawn for an embedding.
 // `image` has to be the picture that the result is of. Throws Error(kMismatch) where it is not.
 void draw_result(Image& image, const Task& task, const TaskResult& result);
+
+// All results of a picture, each of the task at its place: areas, maps and images lie below boxes
+// and points, whatever the tasks' order is.
+void draw_results(Image& image, std::span<const Task> tasks, std::span<const TaskResult> results);
 
 struct Color {
   unsigned char red = 0, green = 0, blue = 0;

@@ -155,6 +155,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--report", type=Path, metavar="FILE.json",
                         help="also write the report to a file, with all that --explain says")
     presets.add_flags(parser)
+    parser.add_argument("--labels", type=Path, metavar="FILE",
+                        help="the names of the network's own classes, one a line, in place of "
+                             "those that --task brings")
     preprocessing.add_flags(parser)
     return parser.parse_args()
 
@@ -204,6 +207,8 @@ def make_job(args: argparse.Namespace) -> Job:
             raise ToolError(USAGE, f"--input-layout names '{item}', and the model's inputs are "
                                    f"{', '.join(i.name for i in model.inputs)}.")
     tasks, default = presets.from_flags(args, args.model)
+    if args.labels is not None:
+        tasks = presets.with_labels(tasks, args.labels)
     if tasks:
         check_fit(tasks, [Output(*one) for one in zip(model.outputs, model.output_shapes)],
                   str(args.model))

@@ -66,7 +66,7 @@ from run_model_tools.evaluating.predictions import CategoryMapping, judge
 from run_model_tools.evaluating.remote_runner import Board, RemoteRunner, tasks_of
 from run_model_tools.evaluating.running import Runner, run_all
 from run_model_tools.evaluating.store import open_store
-from run_model_tools.files import read_json
+from run_model_tools.files import read_json, read_lines
 from run_model_tools.tasks.description import check_tasks
 
 #: mAP needs the unsure detections too; COCO's rules look at 100 of a picture.
@@ -183,13 +183,7 @@ def program_of(args: argparse.Namespace) -> Path:
 
 def data_of(args: argparse.Namespace) -> tuple[DataSet, int]:
     """(the data set, how many pictures were left out). Raises ToolError (2, 3, 4)."""
-    labels: list[str] = []
-    if args.labels is not None:
-        try:
-            labels = args.labels.read_text(encoding="utf-8").rstrip("\n").split("\n")
-        except OSError as error:
-            raise ToolError(MISSING_FILE,
-                            f"{args.labels} cannot be read: {error.strerror}.") from None
+    labels = [] if args.labels is None else read_lines(args.labels)
     data = read_dataset(args.dataset, labels)
     if args.first is not None:
         data = DataSet(data.kind, data.title, data.examples[:args.first], data.categories)

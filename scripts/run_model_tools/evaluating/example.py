@@ -49,7 +49,10 @@ class ClassTruth:
 
 @dataclass(frozen=True)
 class ThingsTruth:
+    """size: width and height of the picture that the things were marked in, where that is known."""
+
     things: tuple[Thing, ...]
+    size: tuple[int, int] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

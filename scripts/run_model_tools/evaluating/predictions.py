@@ -98,6 +98,10 @@ def judge_things(report: dict[str, Any], truth: ThingsTruth, mapping: CategoryMa
     """Of each detection it keeps category, score, x0, y0, x1, y1; its keypoints; of a mask, or of a
     box with an angle, its area and how much it overlaps each of the category's things. Raises
     Unfit, and ToolError (6) where the network does not give what is judged."""
+    size = report.get("width"), report.get("height")
+    if truth.size is not None and None not in size and size != truth.size:
+        raise Unfit(f"the picture has {size[0]} x {size[1]} pixels, and {truth.size[0]} x "
+                    f"{truth.size[1]} by the data set")
     found = results_of(report, "detection")
     if not found and not results_of(report, "landmarks"):
         raise ToolError(MISMATCH, "the network finds no things: its metadata names no task of the "

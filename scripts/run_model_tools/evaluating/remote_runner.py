@@ -102,7 +102,8 @@ class RemoteRunner:
         self._ask(f"{given}\t{outputs}", "done")
         extents = dict(zip(layout, shape))
         size = (pixels.shape[1], pixels.shape[0])
-        return self._read(outputs, placement_of(self._spec, size, (extents["W"], extents["H"])))
+        placement = placement_of(self._spec, size, (extents["W"], extents["H"]))
+        return {"width": size[0], "height": size[1], **self._read(outputs, placement)}
 
     def _read(self, outputs: Path, placement: Placement) -> dict[str, Any]:
         with np.load(outputs, allow_pickle=False) as arrays:

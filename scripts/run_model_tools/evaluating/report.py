@@ -54,7 +54,8 @@ def text(report: dict[str, Any]) -> list[str]:
     elif report["kind"] == SEGMENTATION:
         lines += [_share("mean IoU", figures["miou"]),
                   _share("pixels right", figures["pixel_accuracy"])]
-        lines += [_share(f"  IoU of {index}", value) for index, value in enumerate(figures["iou"])]
+        names = _area_names(report["tasks"][0], len(figures["iou"]))
+        lines += [_share(f"  IoU of {name}", value) for name, value in zip(names, figures["iou"])]
     elif report["kind"] in (MAP, IMAGE):
         lines += _of_pixels(report)
     else:
@@ -75,6 +76,14 @@ def text(report: dict[str, Any]) -> list[str]:
         lines.append(f"{timing['pictures_now']} pictures in {timing['elapsed_s']:.1f} s; results "
                      f"are in {report['results']}")
     return lines
+
+
+def _area_names(task: dict[str, Any], count: int) -> list[str]:
+    """What the network calls the classes; a mask's only label is that of class 1."""
+    labels = task.get("labels") or []
+    if task.get("form") == "mask" and len(labels) == 1:
+        labels = ["nothing", *labels]
+    return [f"{i}, {labels[i]}" if i < len(labels) else str(i) for i in range(count)]
 
 
 #: Figures of maps and images: title, and whether it is a share.

@@ -75,8 +75,7 @@ class Store:
                      else json.dumps(result.prediction, separators=(",", ":")), result.error,
                      result.score, result.correct, result.seconds))
         except sqlite3.OperationalError as error:
-            raise ToolError(FAILED_RUN, f"{self._path} cannot be written: {error}; make room and "
-                                        f"go on with --resume {self._path}.") from None
+            raise _unwritable(self._path, error) from None
 
     def keys(self) -> set[str]:
         """Of the pictures that have been judged; what failed is tried again."""
@@ -120,6 +119,11 @@ def read_store(path: Path) -> Iterator[Store]:
         yield Store(connection, path)
 
 
+def _unwritable(path: Path, error: sqlite3.Error) -> ToolError:
+    return ToolError(FAILED_RUN, f"{path} cannot be written: {error}; make room and go on with "
+                                 f"--resume {path}.")
+
+
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return f"'{text[:80]}'"
@@ -156,13 +160,18 @@ def _connected(path: Path, must_exist: bool) -> Iterator[sqlite3.Connection]:
             elif not {"run", "results"} <= tables:
                 raise sqlite3.DatabaseError("it lacks a table")
         except sqlite3.OperationalError as error:
-            raise ToolError(MISSING_FILE, f"{path} cannot be opened: {error}; is another "
-                                          "evaluate_model at work on it?") from None
+            if "full" in str(error) or "I/O" in str(error):
+                raise _unwritable(path, error) from None
+            hint = ("is another evaluate_model at work on it?" if "locked" in str(error)
+                    else "see that it may be written.")
+            raise ToolError(MISSING_FILE, f"{path} cannot be opened: {error}; {hint}") from None
         except sqlite3.DatabaseError as error:
             raise ToolError(MALFORMED_FILE, f"{path} is no SQLite file of evaluate_model: {error}; "
                                             "name another file, or remove this one.") from None
         try:
             yield connection
+        except sqlite3.OperationalError as error:
+            raise _unwritable(path, error) from None
         except sqlite3.DatabaseError as error:
             raise ToolError(MALFORMED_FILE, f"{path} is damaged: {error}; remove it and begin "
                                             "anew.") from None

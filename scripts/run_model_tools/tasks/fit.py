@@ -40,7 +40,7 @@ class _Fit:
 
     def check(self) -> None:
         kind = self._task["kind"]
-        form = self._task.get("form", "").replace("-", "_")
+        form = self._task.get("form", "points" if kind == "landmarks" else "").replace("-", "_")
         getattr(self, f"_{kind}_{form}" if form else f"_{kind}")()
 
     def _refuse(self, problem: str) -> NoReturn:
@@ -80,12 +80,9 @@ class _Fit:
         masks = self._task.get("masks")
         if not masks:
             return 0
-        output, count = self._output(masks["output"]), masks["count"]
-        channel = 3 if masks["layout"] == "NHWC" else 1
-        if output.shape is not None and (len(output.shape) != 4
-                                         or output.shape[channel] not in (None, count)):
-            self._refuse_shape(output, f"{count} prototypes of masks ({masks['layout']})")
-        return int(count)
+        self._maps_of(masks["output"], masks["layout"], masks["count"],
+                      f"{masks['count']} prototypes of masks")
+        return int(masks["count"])
 
     def _angle_values(self) -> int:
         return int(self._task.get("angle") is not None)
@@ -98,7 +95,7 @@ class _Fit:
         labels = self._task.get("labels")
         if labels and classes is not None and classes != len(labels):
             self._refuse(f"its output '{output.name}' has {classes} classes, and there are "
-                         f"{len(labels)} labels")
+                         f"{len(labels)} labels; --labels FILE names its own, one a line")
 
     def _detection_ssd(self) -> None:
         boxes, scores = self._output(self._task["boxes"]), self._output(self._task["scores"])
@@ -156,13 +153,12 @@ class _Fit:
 
     def _head_values(self, output: Output, anchors: int) -> int:
         """The numbers of an anchor in each cell: of A(5+C)xHxW, AxHxWx(5+C) or HxWxA(5+C)."""
-        shape = [d for d in output.shape or () if d != 1]
-        if self._task["layout"] == "NCHW" and len(shape) == 4 and shape[0] == anchors:
-            values, rest = shape[3] or 0, 0
-        elif len(shape) == 3:
-            values, rest = divmod(shape[-1 if self._task["layout"] == "NHWC" else 0] or 0, anchors)
-        else:
-            values, rest = 0, 0
+        shape, last = [d or 0 for d in output.shape or ()], self._task["layout"] == "NHWC"
+        values, rest = 0, 0
+        if len(shape) == 5 and shape[:2] == [1, anchors] and not last:
+            values = shape[4]
+        elif len(shape) == 4 and shape[0] == 1:
+            values, rest = divmod(shape[3 if last else 1], anchors)
         if values < 5 or rest:
             self._refuse_shape(output, f"a map of {anchors} times 5 or more channels "
                                        f"({self._task['layout']})")
@@ -219,8 +215,12 @@ class _Fit:
 
     def _maps(self, key: str, channels: int | None,
               expected: str) -> tuple[int | None, ...] | None:
+        return self._maps_of(self._task[key], self._task["layout"], channels, expected)
+
+    def _maps_of(self, choice: str | int, layout: str, channels: int | None,
+                 expected: str) -> tuple[int | None, ...] | None:
         """(channels, height, width), where these are known; channels: how many there have to be."""
-        output, layout = self._output(self._task[key]), self._task["layout"]
+        output = self._output(choice)
         if output.shape is None:
             return None
         shape = output.shape if len(output.shape) == 4 else (1, *output.shape)
@@ -272,15 +272,13 @@ class _Fit:
             self._refuse_shape(output, "a table of two dimensions")
         return (shape[0], shape[1]) if len(shape) == 2 else (1, shape[0])
 
-    def _landmarks(self) -> None:
+    def _landmarks_heatmaps(self) -> None:
+        maps = self._maps("output", None, "a map for each point")
+        self._check_points(None if maps is None else maps[0])
+
+    def _landmarks_points(self) -> None:
         output, wanted = self._output(self._task["output"]), self._task.get("points") or 0
         size = _size(output.shape)
-        if self._task.get("form") == "heatmaps":
-            channel = 3 if self._task["layout"] == "NHWC" else 1
-            if output.shape is not None and len(output.shape) != 4:
-                self._refuse_shape(output, f"a map for each point ({self._task['layout']})")
-            self._check_points(None if output.shape is None else output.shape[channel])
-            return
         columns = len(self._task["columns"])
         if size is not None and (size % columns or size < wanted * columns or size == 0):
             self._refuse_shape(output, f"{columns} numbers for each of "

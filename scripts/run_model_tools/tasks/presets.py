@@ -10,12 +10,13 @@ from typing import Any
 
 from run_model_tools.environment import DATA_ROOT
 from run_model_tools.errors import MALFORMED_FILE, USAGE, ToolError
-from run_model_tools.files import read_json
+from run_model_tools.files import read_json, read_lines
 from run_model_tools.pictures.preprocessing import Preprocessing, from_json
 from run_model_tools.tasks.description import check_tasks
 
 FILE = DATA_ROOT / "artifacts" / "tasks.json"
 SCHEMA_VERSION = 1
+KINDS_WITH_CLASSES = ("classification", "detection", "segmentation")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
              "which also says how pictures are prepared unless --preprocessing does, a JSON file "
              "(postprocess/README.md), or none; may be repeated. Without it, it is taken from "
              "MODEL.model.json beside MODEL, if that has it")
+
+
+def with_labels(tasks: list[dict[str, Any]] | None, path: Path) -> list[dict[str, Any]]:
+    """The tasks with the lines of a file as the names of classes. Raises ToolError (2, 3, 4)."""
+    with_classes = [task for task in tasks or [] if task["kind"] in KINDS_WITH_CLASSES]
+    if len(with_classes) != 1:
+        raise ToolError(USAGE, f"--labels names the classes of one task, and {len(with_classes)} "
+                               "have classes here: say by --task what the outputs mean; where "
+                               "several have classes, its JSON file has the labels of each.")
+    labels = read_lines(path)
+    return check_tasks([{**task, "labels": labels} if task is with_classes[0] else task
+                        for task in tasks or []], str(path))
 
 
 def from_flags(args: argparse.Namespace, model: Path,

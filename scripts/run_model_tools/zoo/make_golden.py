@@ -30,7 +30,7 @@ import numpy as np
 
 from run_model_tools import environment
 from run_model_tools.errors import MISMATCH, MISSING_FILE, USAGE, ToolError, command
-from run_model_tools.files import json_text, write_atomically
+from run_model_tools.files import json_text, read_lines, write_atomically
 from run_model_tools.onnx_model import OnnxModel, read_model
 from run_model_tools.pictures import preprocessing
 from run_model_tools.pictures.preprocessing import Preprocessing
@@ -220,9 +220,7 @@ def main() -> None:
     stems = [picture.stem for picture in args.pictures or []]
     if len(set(stems)) != len(stems):
         raise ToolError(USAGE, "two pictures differ in their suffix only, and would share a file.")
-    if not args.labels.is_file():
-        raise ToolError(MISSING_FILE, f"{args.labels} is not there.")
-    labels = args.labels.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    labels = read_lines(args.labels)
     jobs = jobs_of(args)
     wrong = [line for job in jobs for line in run_job(job, labels, args)]
     if wrong:

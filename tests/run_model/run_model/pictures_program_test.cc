@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <run_model/decode.h>
+#include <run_model/draw.h>
 #include <run_model/npy.h>
 #include <run_model/npz.h>
 #include "tests/run_model/picture_artifact.h"
@@ -201,9 +202,11 @@ TEST_F(PicturesProgramTest, ComparesEmbeddings) {
 }
 
 TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
+  artifact_.folder().write("tasks.json", std::string("[") + kEmbedding + R"(, {"kind": "landmarks",
+    "output": 0, "columns": ["x", "y", "other"], "units": "normalized", "labels": ["tip"]}])");
   const ProgramResult result =
-      run(folder_of_pictures(), {"--task", path("embedding.json"), "--json", "--coco",
-                                 path("coco.json"), "--draw", path("drawn")});
+      run(folder_of_pictures(), {"--task", path("tasks.json"), "--json", "--coco",
+                                 path("coco.json"), "--draw", path("drawn"), "--fit", "squash"});
   EXPECT_EQ(result.exit_code, 10);
   EXPECT_THAT(result.err, HasSubstr("1 of 3 pictures could not be looked at"));
   std::vector<json> lines;
@@ -217,6 +220,119 @@ TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
   EXPECT_EQ(lines[2].at("drawn"), path("drawn/c.png"));
   const json coco = json::parse(std::ifstream(path("coco.json")));
   EXPECT_EQ(coco.at("images").size(), 2U);
+  EXPECT_EQ(coco.at("categories"), json::parse(R"([{"id": 0, "name": "landmarks",
+    "keypoints": ["tip"], "skeleton": []}])"));
+  ASSERT_EQ(coco.at("annotations").size(), 2U);
+  const json &landmarks = coco.at("annotations").at(1),
+             &point = lines[2].at("results").at(1).at("points").at(0);
+  EXPECT_EQ(landmarks.at("keypoints"), json({point.at(0), point.at(1), 2}));
+  EXPECT_EQ(landmarks.at("bbox"), json({point.at(0), point.at(1), 0, 0}));
+  EXPECT_EQ(landmarks.at("num_keypoints"), 1);
+}
+
+// By the name it is a picture, so leaving it out without a word would be wrong.
+TEST_F(PicturesProgramTest, PicturesOfKindsThatCannotBeReadAreNamed) {
+  folder_of_pictures();
+  artifact_.folder().write("pictures/d.webp", std::string("RIFF\x10\0\0\0WEBPVP8 ", 16));
+  const ProgramResult result = run(path("pictures"), {"--task", path("embedding.json")});
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.err, HasSubstr("d.webp': this is a WebP picture"));
+  EXPECT_THAT(result.err, HasSubstr("2 of 4 pictures could not be looked at"));
+}
+
+// What the first task calls class 1 is not what the second one does, and boxes lie over areas.
+TEST_F(PicturesProgramTest, TwoTasksKeepTheirClassesApart) {
+  artifact_.folder().write("both.json", std::string("[") + kRows + R"(, {"kind": "segmentation",
+    "form": "scores", "layout": "NCHW", "resample": "nearest", "output": 0,
+    "labels": ["line", "field"]}])");
+  // As scores, class 1 is larger in columns 0, 1 and 3 of six: the nearest of 0, 1, 2 and 4 of
+  // eight.
+  Tensor rows = Tensor::empty({1, 2, 1, 6}, DLDataType{kDLFloat, 32, 1});
+  const std::vector<float> values{0, 0, 2, 2, 0.75F, 1, 1, 1, 2, 4, 0.5F, 0};
+  std::copy(values.begin(), values.end(), rows.elements<float>().begin());
+  write_npz(path("both.npz"), std::vector<NamedTensor>{{"output_0", rows}});
+  const Strings flags{"--given-outputs", path("both.npz"),  "--task", path("both.json"),
+                      "--coco",          path("coco.json"), "--draw", path("both.png"),
+                      "--fit",           "squash"};
+  const ProgramResult result = run(path("red.ppm"), flags);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json coco = json::parse(std::ifstream(path("coco.json")));
+  EXPECT_EQ(coco.at("categories"), json::parse(R"([{"id": 0, "name": "ball"},
+    {"id": 1, "name": "robot"}, {"id": 2, "name": "line"}, {"id": 3, "name": "field"}])"));
+  std::vector<int> categories;
+  for (const json& annotation : coco.at("annotations")) {
+    categories.push_back(annotation.at("category_id"));
+    EXPECT_EQ(annotation.at("bbox").size(), 4U);
+  }
+  EXPECT_THAT(categories, ElementsAre(1, 0, 2, 3));
+  const json& field = coco.at("annotations").at(3);
+  EXPECT_EQ(field.at("bbox"), json::parse("[0, 0, 5, 6]"));
+  EXPECT_EQ(field.at("area"), 4 * 6);
+  // The corner of the robot's box has its colour and not a mixture of it.
+  const Image drawn = load_picture(path("both.png")).image;
+  const Color color = class_color(1);
+  EXPECT_THAT(std::vector<int>(drawn.data(), drawn.data() + 3),
+              ElementsAre(color.red, color.green, color.blue));
+}
+
+TEST_F(PicturesProgramTest, WhereAMaskIsNotThereIsNothing) {
+  Tensor shares = Tensor::empty({1, 1, 2, 2}, DLDataType{kDLFloat, 32, 1});
+  const std::vector<float> values{0.9F, 0.1F, 0.1F, 0.1F};
+  std::copy(values.begin(), values.end(), shares.elements<float>().begin());
+  write_npz(path("mask.npz"), std::vector<NamedTensor>{{"output_0", shares}});
+  std::string said;
+  const auto of = [&](const std::string& labels) {
+    artifact_.folder().write("mask.json", R"({"kind": "segmentation", "form": "mask", "output": 0,
+      "activation": "none", "resample": "nearest", "labels": )" +
+                                              labels + "}");
+    const ProgramResult result =
+        run(path("red.ppm"), {"--given-outputs", path("mask.npz"), "--task", path("mask.json"),
+                              "--coco", path("coco.json"), "--fit", "squash"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    said = result.out;
+    return json::parse(std::ifstream(path("coco.json")));
+  };
+  const json one = of(R"(["hand"])");
+  EXPECT_THAT(said, HasSubstr("75.00 %  (nothing)\n   25.00 %  hand"));
+  const json two = of(R"(["rest", "hand"])");
+  EXPECT_THAT(said, HasSubstr("75.00 %  rest"));
+  EXPECT_EQ(one.at("categories"), json::parse(R"([{"id": 1, "name": "hand"}])"));
+  ASSERT_EQ(one.at("annotations").size(), 1U);
+  EXPECT_EQ(one.at("annotations").at(0).at("bbox"), json::parse("[0, 0, 4, 3]"));
+  EXPECT_EQ(two.at("categories").at(0).at("name"), "rest");
+  EXPECT_EQ(two.at("annotations").size(), 2U);
+}
+
+TEST_F(PicturesProgramTest, NothingThatIsReadIsWrittenOver) {
+  folder_of_pictures();
+  const auto refused = [&](const std::string& image, const Strings& flags, int code,
+                           const std::string& text) {
+    Strings all{"--task", path("embedding.json")};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const ProgramResult result = run(image, all);
+    EXPECT_EQ(result.exit_code, code) << text;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(text));
+  };
+  const std::string picture = path("red.ppm"), before = TemporaryFolder::read(picture);
+  refused(picture, {"--coco", picture}, 2, "is read, and would be written in its own place");
+  refused(picture, {"--coco", path("embedding.json")}, 2, "embedding.json' is read");
+  refused(picture, {"--draw", path("x.jpg")}, 2, "expected a name that ends in .png");
+  refused(picture, {"--draw", path("./x.png"), "--save-mask", path("x.png")}, 2,
+          "which --draw writes too");
+  refused(picture, {"--profile-csv", path("p"), "--profile-json", path("p")}, 2,
+          "which --profile-csv writes too");
+  refused(path("pictures"), {"--draw", path("pictures")}, 2, "pictures' is read");
+  refused(path("pictures"), {"--draw", path("d"), "--save-mask", path("d")}, 2,
+          "which --draw writes too");
+  // Before the first of many is looked at.
+  refused(path("pictures"), {"--coco", path("no/coco.json")}, 3, "make its folder first");
+  std::filesystem::create_directory(path("linked"));
+  artifact_.folder().write("only/x.png", before);
+  std::filesystem::create_hard_link(path("only/x.png"), path("linked/x.png"));
+  refused(path("only"), {"--draw", path("linked")}, 2, "linked/x.png' is read");
+  EXPECT_EQ(TemporaryFolder::read(picture), before);
+  EXPECT_EQ(TemporaryFolder::read(path("only/x.png")), before);
 }
 
 // A classifier without tasks says what it says of one picture.
@@ -239,6 +355,8 @@ TEST_F(PicturesProgramTest, RefusesWithOneSentence) {
   refused({"--task", path("red.ppm")}, 4, "is no JSON");
   refused({"--task", path("embedding.json"), "--save-mask", path("x.png")}, 2,
           "with a segmentation");
+  refused({"--task", path("embedding.json"), "--coco", path("x.json")}, 2,
+          "--coco is for models with boxes, masks or landmarks");
   refused({"--task", rows, "--compare-with", path("red.ppm"), "--given-outputs", path("given.npz")},
           2, "give an embedding");
   refused({"--task", rows, "--given-outputs", path("given.npz"), "--draw", "/dev/full"}, 3,

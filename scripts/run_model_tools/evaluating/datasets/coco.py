@@ -53,7 +53,8 @@ def read(annotations: Path, folder: Path, kind: str) -> DataSet:
             raise _wrong(annotations, f"two images have the id {number}: '{names[number]}' and "
                                       f"'{name}'")
         names[number] = name
-        if kind == INSTANCES:
+        # Only masks cannot do without.
+        if kind == INSTANCES or "width" in item or "height" in item:
             sizes[number] = _size(item, annotations, f"image {number}")
     by_name: dict[str, int] = {}
     for number, name in names.items():
@@ -79,7 +80,8 @@ def read(annotations: Path, folder: Path, kind: str) -> DataSet:
         elif not keypoints:
             raise _wrong(annotations, f"annotation {number} is of category {thing.category}, "
                                       "which is not in 'categories'")
-    examples = [Example(names[number], folder / names[number], ThingsTruth(tuple(things[number])))
+    examples = [Example(names[number], folder / names[number],
+                        ThingsTruth(tuple(things[number]), _width_first(sizes.get(number))))
                 for number in sorted(names)]
     return DataSet(kind, f"coco, {annotations.name}", examples,
                    categories)
@@ -157,6 +159,10 @@ def _size(item: dict[str, Any], path: Path, where: str) -> tuple[int, int]:
     if not (0 < height <= _FAR and 0 < width <= _FAR):
         raise _wrong(path, f"{where} is of {width} x {height} pixels")
     return height, width
+
+
+def _width_first(size: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if size is None else (size[1], size[0])
 
 
 def _outline(item: dict[str, Any], size: tuple[int, int], path: Path, where: str) -> Outline:
