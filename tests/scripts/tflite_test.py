@@ -262,3 +262,44 @@ def test_constants_that_are_given_as_tensors_of_bytes(tmp_path):
     numbers = tensor.quantized.to_numbers(tensor.constant)
     scale = tensor.quantized.scales.reshape(-1, 1, 1, 1)
     np.testing.assert_allclose(numbers, tensor.constant * scale, rtol=1e-6)
+
+
+def weights_of_bytes() -> TfliteNetwork:
+    """As the converter writes weights by default where it is asked to make them small."""
+    n = TfliteNetwork(9)
+    x = n.tensor((1, 40), name="x")
+    n.inputs = [x]
+    y = n.dense(x, 7)
+    weights = n.tensors[n.operators[0][1][1]]
+    scales = np.abs(weights["data"]).max(axis=1) / 127
+    weights.update(data=np.rint(weights["data"] / scales[:, None]).astype(np.int8), dtype="int8",
+                   scale=scales.astype(np.float32))
+    n.outputs = [y]
+    return n
+
+
+def test_weights_of_bytes_beside_floats_stand_for_numbers_in_the_reference_too(tmp_path):
+    """LiteRT would round what they are multiplied by, which the compiled network does not."""
+    network = weights_of_bytes()
+    model = litert_or_skip(network.save(tmp_path / "net.tflite"))
+    weights, bias = (network.tensors[i] for i in network.operators[0][1][1:])
+    x = np.random.default_rng(3).standard_normal((1, 40)).astype(np.float32)
+    want = x @ (weights["data"] * weights["scale"][:, None]).T + bias["data"]
+    got, = model.run({"x": x})
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_floats_that_were_rounded_last_are_compared_in_steps(tmp_path, command):
+    """Floats outside, whole numbers inside, as the converter writes by default."""
+    n = byte_network()
+    last = n.outputs[1]
+    picture = n.tensor((1, 17, 14, 3), name="floats")
+    n.operators.insert(0, ("QUANTIZE", [picture], n.inputs, None, {}, b"", ""))
+    n.inputs = [picture]
+    n.outputs = [n.add("DEQUANTIZE", [last], [n.tensor((1, 5))]), last]
+    path = n.save(tmp_path / "net.tflite")
+    model = litert_or_skip(path)
+    assert model.steps == [pytest.approx(0.03), None] and model.rounds
+    verification = json.loads(command("compile_model", path, "--out", tmp_path / "out",
+                                      "--json").stdout)["verification"]
+    assert verification["done"] and verification["relative_difference"] < 0.01
