@@ -139,8 +139,9 @@ def read_tflite(path: Path) -> TfliteModel:
 def _step(file: TfliteFile, output: int) -> float | None:
     for operator in file.operators:
         if output in operator.outputs and operator.name == "DEQUANTIZE":
-            scale = scale_of(file.tensors[operator.inputs[0]])
-            return None if scale is None else scale.scale
+            source = file.tensors[operator.inputs[0]]
+            scale = scale_of(source)
+            return scale.scale if scale is not None and source.dtype in ("int8", "uint8") else None
     return None
 
 
