@@ -141,8 +141,8 @@ def _five_axes() -> onnx.ModelProto:
     """Pixels that are written twice each way, as Keras enlarges pictures: what has five axes lies
     in no blocks, whatever its last one is."""
     n = QuantizedNetwork(35)
-    x = n.grid(n.conv(n.grid("x", 0.03), 3, 8), 0.02)
-    channels, (height, width) = 8, n.shape["x"][2:]
+    x = n.grid(n.conv(n.grid("x", 0.03), 3, 6), 0.02)
+    channels, (height, width) = 6, n.shape["x"][2:]
     rows = n.add("Reshape", [n.add("Transpose", [x], perm=[0, 2, 3, 1]),
                              n.weight(np.array([1, height, 1, width, channels]))])
     twice = n.grid(n.add("Tile", [rows, n.weight(np.array([1, 1, 2, 1, 1]))]), 0.02)
