@@ -190,15 +190,35 @@ def test_activations_stay_in_the_layout_of_convolutions(tmp_path):
     assert answer["kernels"]["layout_changes"] == 1
 
 
+def leaky_bytes() -> TfliteNetwork:
+    """Between layers in blocks of channels, an activation of the picture as the file has it."""
+    n = TfliteNetwork(12)
+    x = n.tensor((1, 16, 16, 16), "int8", 1 / 64, 0, name="x")
+    n.inputs = [x]
+    a = n.conv(x, 16, out=(0.02, -7))
+    y = n.add("LEAKY_RELU", [a], [n.like(a, n.tensors[a]["shape"], 0.021, -3)],
+              "LeakyReluOptions", Alpha=0.2)
+    n.outputs = [n.conv(y, 16, depthwise=True, stride=2, out=(0.03, 5))]
+    return n
+
+
+def test_axes_may_be_moved_between_layers_of_bytes(tmp_path):
+    """TVM makes one conversion of those in front of each other, and wants one name for an axis."""
+    gives_what_litert_gives({"leaky": leaky_bytes()}, tmp_path)
+
+
 @pytest.mark.full
 def test_small_networks_give_what_litert_gives(tmp_path):
-    networks = {"slopes": slopes_by_channel((1, 1, 16), 16),
-                "one_slope": slopes_by_channel((1,), 6),
-                "one_channel": slopes_by_channel((1, 1, 1), 1),
-                "slope_of_each": slopes_by_channel((12, 12, 3), 3),
-                "of_any_batch": of_any_batch(), "without_names": without_names(),
-                "half_weights": half_weights(), "signed": byte_network(),
-                "unsigned": byte_network("uint8")}
+    gives_what_litert_gives({
+        "slopes": slopes_by_channel((1, 1, 16), 16), "one_slope": slopes_by_channel((1,), 6),
+        "one_channel": slopes_by_channel((1, 1, 1), 1),
+        "slope_of_each": slopes_by_channel((12, 12, 3), 3),
+        "of_any_batch": of_any_batch(), "without_names": without_names(),
+        "half_weights": half_weights(), "signed": byte_network(),
+        "unsigned": byte_network("uint8")}, tmp_path)
+
+
+def gives_what_litert_gives(networks: dict[str, TfliteNetwork], tmp_path: Path) -> None:
     answers = compile_many(networks, tmp_path)
     for name in networks:
         assert "error" not in answers[name], name
