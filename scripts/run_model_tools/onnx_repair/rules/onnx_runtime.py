@@ -43,7 +43,7 @@ def fused_matmul(walk: Walk, node: Node) -> Value:
     return made if alpha == 1 else walk.graph.op("Mul", made, alpha)
 
 
-@rule("FusedConv", domain=_DOMAIN)
+@rule("FusedConv", domain=_DOMAIN, ignored=("kernel_shape",))
 def fused_conv(walk: Walk, node: Node) -> Value:
     made = convolved(walk, node, node.tensor(0), node.tensor(1), node.get(2))
     other = node.get(3)

@@ -71,7 +71,7 @@ def qlinear_unary(walk: Walk, node: Node) -> Value:
         op, opset, [channels_first(walk, v[0])], 1, **given)))
 
 
-@rule("QLinearConv", domain=_DOMAIN)
+@rule("QLinearConv", domain=_DOMAIN, ignored=("kernel_shape",))
 def qlinear_conv_any_layout(walk: Walk, node: Node) -> Value:
     """ONNX's, whose picture may have its channels last; its weights have them where ONNX has."""
     x = node.tensor(0)
@@ -155,7 +155,8 @@ def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
                            node.get(4))
 
 
-@rule("DynamicQuantizeLSTM", domain=_DOMAIN, ignored=("hidden_size",))
+@rule("DynamicQuantizeLSTM", domain=_DOMAIN, ignored=(
+    "activation_alpha", "activation_beta", "hidden_size"))
 def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
     """Inputs and, at every step, states are quantised by their range; its weights lie transposed,
     with scales and zero points at 8 to 11."""
