@@ -13,8 +13,8 @@ each residual block adds two or three to what is counted here, though most of th
 _INJECTIVE = 2
 _TIMES = {"maximum": 3, "minimum": 3, "tanh": 5, "isfinite": 3, "nn.leaky_relu": 3, "cosh": 2,
           "isinf": 2, "sign": 2, "sinh": 2, "tan": 2}
-"""How often an operator's code has its operand: the first two, of floats, in comparisons that keep a
-NaN (nan_arithmetic.py)."""
+"""How often an operator's code has its operand: of the first two, of floats, in comparisons that
+keep a NaN (nan_arithmetic.py)."""
 
 
 def bounded(tvm, mod):

@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 
 from run_model_tools.inside_tvm import Refusal, tflite_layout, tflite_operators
+from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
 from run_model_tools.tflite.model import input_names
-from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 
 # Operators that only say how numbers are stored: the importer sees numbers.
 _REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")

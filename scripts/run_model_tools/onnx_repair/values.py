@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +96,7 @@ class Attributes(dict):
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
         super().__init__(attributes)
-        self.unread = set(attributes)
+        self.unread: set[object] = set(attributes)
 
     def __getitem__(self, name: str) -> Any:
         from run_model_tools.onnx_repair.refusal import Refused
@@ -107,16 +107,17 @@ class Attributes(dict):
         return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:
-        self.unread.discard(name)  # type: ignore[arg-type]
+        self.unread.discard(name)
         return super().__contains__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
         self.unread.discard(name)
         return super().get(name, default)
 
-    def items(self) -> ItemsView[str, Any]:
+    def but(self, *names: str) -> dict[str, Any]:
+        """All others, to be handed on."""
         self.unread.clear()
-        return super().items()
+        return {name: value for name, value in self.items() if name not in names}
 
 
 @dataclass

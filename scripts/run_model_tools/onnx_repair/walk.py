@@ -231,7 +231,8 @@ def _check_attributes(node: Node) -> None:
         known = set(onnx.defs.get_schema(node.op, node.opset, node.domain).attributes)
     except onnx.defs.SchemaError:
         known = set()
-    strange = sorted(node.attrs.unread - known - rules.IGNORED.get((node.domain, node.op), set()))
+    known |= rules.IGNORED.get((node.domain, node.op), set())
+    strange = sorted(str(name) for name in node.attrs.unread - known)
     if strange:
         raise Refused(f"nothing is known of its attribute '{strange[0]}', which may change what it "
                       "computes")

@@ -17,6 +17,7 @@ from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.setup.pip_site import pip_site
 from run_model_tools.source_model import ModelInput, Scale, SourceModel
+from run_model_tools.tflite.as_compiled import TRANSPOSED, as_compiled
 from run_model_tools.tflite.file import (
     Malformed,
     TfliteFile,
@@ -24,7 +25,6 @@ from run_model_tools.tflite.file import (
     TfliteTensor,
     read_file,
 )
-from run_model_tools.tflite.as_compiled import TRANSPOSED, as_compiled
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
 FOLDER = BUILD_DIR / "litert" / "site"

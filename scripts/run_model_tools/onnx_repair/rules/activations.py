@@ -36,17 +36,14 @@ def hard_swish(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Mul", x, walk.graph.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
 
 
-@rule("Swish")
+@rule("Swish", "SwiGLU")
 def swish(walk: Walk, node: Node) -> Value:
+    """The second one is a gate for another input."""
     x = node.tensor(0)
     alpha = float(node.attrs.get("alpha", 1.0))
     scaled = x if alpha == 1 else walk.graph.op("Mul", x, alpha)
-    return walk.graph.op("Mul", x, walk.graph.op("Sigmoid", scaled))
-
-
-@rule("SwiGLU")
-def swiglu(walk: Walk, node: Node) -> Value:
-    return walk.graph.op("Mul", swish(walk, node), node.tensor(1))
+    y = walk.graph.op("Mul", x, walk.graph.op("Sigmoid", scaled))
+    return y if node.op == "Swish" else walk.graph.op("Mul", y, node.tensor(1))
 
 
 @rule("PRelu")

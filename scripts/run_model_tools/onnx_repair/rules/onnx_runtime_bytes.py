@@ -63,7 +63,7 @@ def qlinear_binary(walk: Walk, node: Node) -> Value:
       "QLinearGlobalAveragePool", domain=_DOMAIN)
 def qlinear_unary(walk: Walk, node: Node) -> Value:
     op = node.op[len("QLinear"):]
-    given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
+    given = node.attrs.but("channels_last", "opset")
     opset = node.attrs.get("opset", 13)
     if not node.attrs.get("channels_last", 0):
         return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
