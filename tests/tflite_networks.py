@@ -9,7 +9,8 @@ import flatbuffers
 import numpy as np
 import tflite
 
-_TYPES = {"float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "int16": 7, "int8": 9}
+_TYPES = {"float32": 0, "float16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7,
+          "complex64": 8, "int8": 9}
 
 
 class TfliteNetwork:
@@ -184,7 +185,8 @@ class TfliteNetwork:
         listed = []
         for code, custom_code in codes:
             number = getattr(tflite.BuiltinOperator, code)
-            listed.append(table("OperatorCode", BuiltinCode=number, Version=1,
+            listed.append(table("OperatorCode", BuiltinCode=number,
+                                Version=2 if code == "BROADCAST_TO" else 1,
                                 DeprecatedBuiltinCode=min(number, 127),
                                 CustomCode=b.CreateString(custom_code) if custom_code else None))
         root = table("Model", Version=3, OperatorCodes=offsets(listed), Subgraphs=offsets([graph]),

@@ -150,7 +150,7 @@ def test_networks_give_what_onnx_runtime_gives(tmp_path, target):
 
 @pytest.mark.parametrize("kernels", ["ours", pytest.param("stock", marks=pytest.mark.full)])
 def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels):
-    models = {name: QUANTIZED[name]() for name in ("constants", "moved_bytes")}
+    models = {name: QUANTIZED[name]() for name in ("constants", "moved_bytes", "five_axes")}
     answers = compile_networks(models, tmp_path, "llvm -mcpu=x86-64-v3", kernels=kernels)
     for answer in answers.values():
         assert "error" not in answer and answer["kernels"]["method"] == kernels
@@ -163,5 +163,7 @@ def test_constants_scales_by_channel_and_bytes_that_are_moved(tmp_path, kernels)
         assert len(np.unique(b)) > 20
         # Two roundings are one step apart where the sum lies between them.
         assert (np.abs(a - b) > 1e-5).mean() < 0.01 and np.abs(a - b).max() < 0.051
+    (large,), (wanted,) = results["five_axes"]
+    assert (np.abs(large - wanted) > 1e-5).mean() < 0.01 and np.abs(large - wanted).max() < 0.021
     if kernels == "ours":
         assert answers["moved_bytes"]["kernels"]["int8_layers"] >= 3  # pooling too

@@ -137,7 +137,22 @@ def _moved_bytes() -> onnx.ModelProto:
     return n.model(n.nodes[-1].output[0], following, out(larger), out(cut), out(padded))
 
 
+def _five_axes() -> onnx.ModelProto:
+    """Pixels that are written twice each way, as Keras enlarges pictures: what has five axes lies
+    in no blocks, whatever its last one is."""
+    n = QuantizedNetwork(35)
+    x = n.grid(n.conv(n.grid("x", 0.03), 3, 6), 0.02)
+    channels, (height, width) = 6, n.shape["x"][2:]
+    rows = n.add("Reshape", [n.add("Transpose", [x], perm=[0, 2, 3, 1]),
+                             n.weight(np.array([1, height, 1, width, channels]))])
+    twice = n.grid(n.add("Tile", [rows, n.weight(np.array([1, 1, 2, 1, 1]))]), 0.02)
+    pixels = n.add("Reshape", [twice, n.weight(np.array([1, 2 * height, width, 1, channels]))])
+    large = n.grid(n.add("Tile", [pixels, n.weight(np.array([1, 1, 1, 2, 1]))]), 0.02)
+    return n.model(n.add("Reshape", [large, n.weight(
+        np.array([1, 2 * height, 2 * width, channels]))]))
+
+
 QUANTIZED: dict[str, Callable[[], onnx.ModelProto]] = {
     "signed": lambda: _layers("int8", True), "unsigned": lambda: _layers("uint8", True),
     "one_scale": lambda: _layers("int8", False), "joined": _joined,
-    "constants": _constants, "moved_bytes": _moved_bytes}
+    "constants": _constants, "moved_bytes": _moved_bytes, "five_axes": _five_axes}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
 from conftest import ROOT, run_command
 
@@ -14,7 +15,7 @@ from run_model_tools.compiling import params_file
 from run_model_tools.compiling.artifact import library_machine
 from run_model_tools.compiling.compile_model import describe_verification
 from run_model_tools.files import sha256_of
-from small_networks import save_classifier, save_two_by_two
+from small_networks import network, save_classifier, save_two_by_two
 
 FLAGS = ("--name", "tiny", "--out", "out", "--preprocessing", "imagenet", "--resize", "8",
          "--crop", "8")
@@ -170,6 +171,23 @@ def test_several_inputs_and_outputs_without_pictures(command, tmp_path):
         {"name": "x", "shape": [2, 3], "dtype": "float32"}]
     assert [o["name"] for o in metadata["outputs"]] == ["sum", "product"]
     assert metadata["preprocessing"] is None and report["verification"]["done"]
+
+
+def test_inputs_may_be_called_as_tvm_calls_constants(command, tmp_path):
+    onnx.save(network("(float[2,3] p0, float[2,3] p1) => (float[2,3] p2) "
+                      "{ sum = Add(p0, p1) p2 = Mul(sum, weight) }",
+                      {"weight": np.arange(6, dtype=np.float32).reshape(2, 3)}, 17),
+              str(tmp_path / "net.onnx"))
+    result = command("compile_model", tmp_path / "net.onnx", "--out", tmp_path / "out", "--json")
+    report = json.loads(result.stdout)
+    assert report["verification"]["done"]
+    assert [one["name"] for one in report["metadata"]["inputs"]] == ["p0", "p1"]
+    graph = json.loads((tmp_path / "out" / "net" / "native" / "model.json").read_text())
+    held = [node["name"] for node in graph["nodes"] if node["op"] == "null"]
+    assert held[:2] == ["p0", "p1"] and len(set(held)) == len(held) == 3
+    result = command("compile_model", tmp_path / "net.onnx", "--out", tmp_path / "out",
+                     "--forms", "single", code=4)
+    assert "called as TVM calls constants" in result.stderr
 
 
 def test_a_batch_that_the_model_leaves_open(command, tmp_path):

@@ -89,3 +89,25 @@ def test_updates_of_a_cache(mode, count, start, axis):
                         mode=mode, axis=axis)
     (have,) = run(repaired(model, inputs), inputs)
     np.testing.assert_array_equal(have, np.moveaxis(want, 1, axis))
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("filled", [None, np.array([2, 5])])
+@pytest.mark.parametrize("left, right", [(1, -1), (-1, 0), (1, 1), (0, 0)])
+def test_windows_of_keys(left, right, filled, causal):
+    """Counted from a query's own place, which is behind what a cache holds already."""
+    q, k, v = operands(4)
+    first = 0 if filled is None else filled[:, None, None, None] - QUERIES
+    place, key = first + np.arange(QUERIES)[:, None], np.arange(KEYS)
+    seen = np.ones_like(place + key, bool)
+    if filled is not None:
+        seen &= key < filled[:, None, None, None]
+    if causal:
+        seen &= key <= place
+    if left >= 0:
+        seen &= key >= place - left
+    if right >= 0:
+        seen &= key <= place + right
+    assert not seen.all() and seen.any()
+    holds([q, k, v, None, None, None, filled], attention(q, k, v, unless(seen)), 25,
+          is_causal=causal, left_window_size=left, right_window_size=right)

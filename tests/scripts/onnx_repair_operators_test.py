@@ -111,6 +111,15 @@ def test_transposed_convolutions(attrs):
         "group", 1))], constants=(1, 2), **attrs)
 
 
+def test_transposed_convolutions_in_groups_along_three_axes():
+    """Each is one of its own, since TVM has none with groups."""
+    model, inputs = one("ConvTranspose", [noise(1, 4, 3, 4, 5), noise(4, 3, 3, 2, 2), noise(6)],
+                        constants=(1, 2), group=2, strides=[2, 1, 2], pads=[1, 0, 0, 0, 1, 0])
+    made = check(model, inputs)
+    assert all(a.i == 1 for node in made.graph.node if node.op_type == "ConvTranspose"
+               for a in node.attribute if a.name == "group")
+
+
 @pytest.mark.parametrize("equation, shapes", [
     ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
     ("ii->i", [(4, 4)]), ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 2)]), ("ij->ji", [(2, 3)]),

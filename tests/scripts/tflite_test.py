@@ -190,15 +190,35 @@ def test_activations_stay_in_the_layout_of_convolutions(tmp_path):
     assert answer["kernels"]["layout_changes"] == 1
 
 
+def leaky_bytes() -> TfliteNetwork:
+    """Between layers in blocks of channels, an activation of the picture as the file has it."""
+    n = TfliteNetwork(12)
+    x = n.tensor((1, 16, 16, 16), "int8", 1 / 64, 0, name="x")
+    n.inputs = [x]
+    a = n.conv(x, 16, out=(0.02, -7))
+    y = n.add("LEAKY_RELU", [a], [n.like(a, n.tensors[a]["shape"], 0.021, -3)],
+              "LeakyReluOptions", Alpha=0.2)
+    n.outputs = [n.conv(y, 16, depthwise=True, stride=2, out=(0.03, 5))]
+    return n
+
+
+def test_axes_may_be_moved_between_layers_of_bytes(tmp_path):
+    """TVM makes one conversion of those in front of each other, and wants one name for an axis."""
+    gives_what_litert_gives({"leaky": leaky_bytes()}, tmp_path)
+
+
 @pytest.mark.full
 def test_small_networks_give_what_litert_gives(tmp_path):
-    networks = {"slopes": slopes_by_channel((1, 1, 16), 16),
-                "one_slope": slopes_by_channel((1,), 6),
-                "one_channel": slopes_by_channel((1, 1, 1), 1),
-                "slope_of_each": slopes_by_channel((12, 12, 3), 3),
-                "of_any_batch": of_any_batch(), "without_names": without_names(),
-                "half_weights": half_weights(), "signed": byte_network(),
-                "unsigned": byte_network("uint8")}
+    gives_what_litert_gives({
+        "slopes": slopes_by_channel((1, 1, 16), 16), "one_slope": slopes_by_channel((1,), 6),
+        "one_channel": slopes_by_channel((1, 1, 1), 1),
+        "slope_of_each": slopes_by_channel((12, 12, 3), 3),
+        "of_any_batch": of_any_batch(), "without_names": without_names(),
+        "half_weights": half_weights(), "signed": byte_network(),
+        "unsigned": byte_network("uint8")}, tmp_path)
+
+
+def gives_what_litert_gives(networks: dict[str, TfliteNetwork], tmp_path: Path) -> None:
     answers = compile_many(networks, tmp_path)
     for name in networks:
         assert "error" not in answers[name], name
@@ -262,3 +282,44 @@ def test_constants_that_are_given_as_tensors_of_bytes(tmp_path):
     numbers = tensor.quantized.to_numbers(tensor.constant)
     scale = tensor.quantized.scales.reshape(-1, 1, 1, 1)
     np.testing.assert_allclose(numbers, tensor.constant * scale, rtol=1e-6)
+
+
+def weights_of_bytes() -> TfliteNetwork:
+    """As the converter writes weights by default where it is asked to make them small."""
+    n = TfliteNetwork(9)
+    x = n.tensor((1, 40), name="x")
+    n.inputs = [x]
+    y = n.dense(x, 7)
+    weights = n.tensors[n.operators[0][1][1]]
+    scales = np.abs(weights["data"]).max(axis=1) / 127
+    weights.update(data=np.rint(weights["data"] / scales[:, None]).astype(np.int8), dtype="int8",
+                   scale=scales.astype(np.float32))
+    n.outputs = [y]
+    return n
+
+
+def test_weights_of_bytes_beside_floats_stand_for_numbers_in_the_reference_too(tmp_path):
+    """LiteRT would round what they are multiplied by, which the compiled network does not."""
+    network = weights_of_bytes()
+    model = litert_or_skip(network.save(tmp_path / "net.tflite"))
+    weights, bias = (network.tensors[i] for i in network.operators[0][1][1:])
+    x = np.random.default_rng(3).standard_normal((1, 40)).astype(np.float32)
+    want = x @ (weights["data"] * weights["scale"][:, None]).T + bias["data"]
+    got, = model.run({"x": x})
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_floats_that_were_rounded_last_are_compared_in_steps(tmp_path, command):
+    """Floats outside, whole numbers inside, as the converter writes by default."""
+    n = byte_network()
+    last = n.outputs[1]
+    picture = n.tensor((1, 17, 14, 3), name="floats")
+    n.operators.insert(0, ("QUANTIZE", [picture], n.inputs, None, {}, b"", ""))
+    n.inputs = [picture]
+    n.outputs = [n.add("DEQUANTIZE", [last], [n.tensor((1, 5))]), last]
+    path = n.save(tmp_path / "net.tflite")
+    model = litert_or_skip(path)
+    assert model.steps == [pytest.approx(0.03), None] and model.rounds
+    verification = json.loads(command("compile_model", path, "--out", tmp_path / "out",
+                                      "--json").stdout)["verification"]
+    assert verification["done"] and verification["relative_difference"] < 0.01

@@ -21,7 +21,7 @@ from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, nati
 from run_model_tools.inside_tvm.devices import generators, placement, products, schedules
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.devices.placement import Placement
-from run_model_tools.inside_tvm.export import export, write_c_source, write_forms
+from run_model_tools.inside_tvm.export import export, names_apart, write_c_source, write_forms
 
 
 def compile_model(tvm, request):
@@ -89,12 +89,13 @@ def compile_model(tvm, request):
     if request.get("keep_text"):
         with open(os.path.join(directory, "kernels.cu"), "w") as file:
             file.write(request["made"].text)
+    graph, params = names_apart(factory, request)
     with open(os.path.join(directory, "model.json"), "w") as file:
-        graph = request["node_names"].annotate(factory.get_graph_json(), read.names)
+        graph = request["node_names"].annotate(graph, read.names)
         file.write(own_kernels.annotate(rewritten, graph))
     save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
-        file.write(save(factory.get_params()))
+        file.write(save(params))
     write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
             "plain_schedules": request["plain_schedules"], "device": device,

@@ -1,5 +1,7 @@
 """A compiled network -> the files that TVM itself writes of it."""
 
+import itertools
+import json
 import os
 
 from run_model_tools.inside_tvm import Refusal
@@ -35,6 +37,30 @@ def write_c_source(factory, directory):
             len(modules), ", ".join(m.type_key for m in modules)))
     with open(os.path.join(directory, "model.c"), "w") as file:
         file.write(library.get_source())
+
+
+def names_apart(factory, request):
+    """(the graph as JSON, its constants by name).
+
+    TVM calls constants p0, p1 ... whatever the inputs are called, which come first.
+    """
+    text, params = factory.get_graph_json(), dict(factory.get_params())
+    graph = json.loads(text)
+    named = [node for node in graph["nodes"] if node["op"] == "null"]
+    taken = {node["name"] for node in named}
+    if len(taken) == len(named):
+        return text, params
+    if request.get("forms") or request.get("single_file"):
+        raise Refusal("model", "inputs of it are called as TVM calls constants (p0, p1 ...), which "
+                               "only artifacts without other forms can have")
+    seen, free = set(), ("constant_%d" % number for number in itertools.count())
+    for node in named:
+        if node["name"] in seen:
+            name = next(name for name in free if name not in taken)
+            params[name] = params.pop(node["name"])
+            node["name"] = name
+        seen.add(node["name"])
+    return json.dumps(graph, indent=2), params
 
 
 def write_forms(factory, linked, request):

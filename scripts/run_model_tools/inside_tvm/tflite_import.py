@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from run_model_tools.inside_tvm import Refusal, tflite_layout
-from run_model_tools.tflite.file import Malformed, read_file
+from run_model_tools.inside_tvm import Refusal, tflite_layout, tflite_operators
+from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
+from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
 from run_model_tools.tflite.model import input_names
-from run_model_tools.tflite.standard_operators import TRANSPOSED, transposed_options
 
 # Operators that only say how numbers are stored: the importer sees numbers.
 _REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")
@@ -144,6 +144,7 @@ class _Seen:
 def _converter_class(relay, frontend):
     import tvm
     from tflite.TensorType import TensorType
+    from tflite.TransposeConvOptions import TransposeConvOptions
 
     numbers = {"float32": TensorType.FLOAT32, "float16": TensorType.FLOAT16,
                "int32": TensorType.INT32, "uint8": TensorType.UINT8, "int64": TensorType.INT64,
@@ -157,6 +158,11 @@ def _converter_class(relay, frontend):
             self.file, self.names = file, names
             self.convert_map["PRELU"] = self.convert_prelu
             self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
+            for name, convert in tflite_operators.converters(relay).items():
+                self.convert_map[name] = partial(convert, self)
+            transposed = self.convert_map["TRANSPOSE_CONV"]
+            self.convert_map["TRANSPOSE_CONV"] = lambda op: tflite_operators.activated(
+                self, op, transposed(op), TransposeConvOptions)
             self.quantize_exprs = {}
 
         def get_op_code_str(self, op):
@@ -183,7 +189,9 @@ def _converter_class(relay, frontend):
                 if operator.name in _REPRESENTATION:
                     result = self.value(operator.inputs[0])
                 else:
-                    result = self.convert_map[self.get_op_code_str(op)](op)
+                    convert = self.convert_map[self.get_op_code_str(op)]
+                    result = (tflite_operators.moved(relay, self, convert, op)
+                              if tflite_operators.moves_complex(self, operator) else convert(op))
                 for number, i in enumerate(operator.outputs):
                     self.keep(i, result if len(operator.outputs) == 1 else result[number])
 
@@ -198,6 +206,12 @@ def _converter_class(relay, frontend):
         def value(self, index):
             """A tensor's numbers."""
             return self.get_tensor_expr(self.get_tensors([index])[0])
+
+        def get_expr(self, index):
+            # Where the importer expects activations, files have constants too.
+            if not self.has_expr(index) and self.file.tensors[int(index)].constant is not None:
+                return self.value(index)
+            return super().get_expr(index)
 
         def known_value(self, index):
             """A tensor's numbers, which depend on shapes only."""
@@ -231,6 +245,8 @@ def _converter_class(relay, frontend):
                     dtype = "float32"
                     if value is not None and value.dtype.kind in "iu":
                         value = tensor.quantized.to_numbers(value)
+                if dtype == COMPLEX:
+                    dtype = "float32"  # of each part
                 if dtype not in numbers:
                     raise Refusal("model", "the tensor %s has a type that is not supported"
                                   % tensor.name)

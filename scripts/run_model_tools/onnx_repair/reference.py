@@ -19,7 +19,8 @@ from run_model_tools.onnx_repair.outputs import with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
-# exist here more types, and no other sense.
+# exist here more types, and another sense only to forms that both refuse before: Mod of floats with
+# the divisor's sign, attributes that are new.
 _NEWEST_OPSET = 21
 _NEWEST_IR = 10
 

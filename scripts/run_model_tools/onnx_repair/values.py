@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,35 @@ class Option:
 Thing = Value | Sequence | Option
 
 
+class Attributes(dict):
+    """A node's attributes by name, which know the ones that nobody has looked at."""
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        super().__init__(attributes)
+        self.unread: set[object] = set(attributes)
+
+    def __getitem__(self, name: str) -> Any:
+        from run_model_tools.onnx_repair.refusal import Refused
+
+        if name not in self:
+            raise Refused(f"it has no attribute '{name}', which its operator needs",
+                          "the model is not valid: look at what exported it.", "invalid")
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.unread.discard(name)
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.unread.discard(name)
+        return super().get(name, default)
+
+    def but(self, *names: str) -> dict[str, Any]:
+        """All others, to be handed on."""
+        self.unread.clear()
+        return {name: value for name, value in self.items() if name not in names}
+
+
 @dataclass
 class Node:
     """A node of the model that is repaired, with what its inputs are now."""
@@ -100,7 +130,7 @@ class Node:
     opset: int
     """Of its domain."""
     inputs: list[Thing | None]
-    attrs: dict[str, Any]
+    attrs: Attributes
     outputs: int
     """How many it has; those at the end that nobody names are not among them."""
     wanted: list[bool]

@@ -16,7 +16,15 @@ from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.open_extents import MOST_EXTENTS, decides_extents, varies
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
-from run_model_tools.onnx_repair.values import COMPUTED, Node, Option, Sequence, Thing, Value
+from run_model_tools.onnx_repair.values import (
+    COMPUTED,
+    Attributes,
+    Node,
+    Option,
+    Sequence,
+    Thing,
+    Value,
+)
 
 # A loop of a thousand turns of a small body is unrolled; more is not a network of layers.
 MOST_NODES = 100_000
@@ -93,7 +101,7 @@ class Walk:
             inputs.pop()
         node = Node(
             op=proto.op_type, domain=domain, name=proto.name, opset=opsets.get(domain, 1),
-            inputs=inputs, attrs={a.name: _attribute(a) for a in proto.attribute},
+            inputs=inputs, attrs=Attributes({a.name: _attribute(a) for a in proto.attribute}),
             outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
             proto=proto)
         node.attrs.pop("consumed_inputs", None)
@@ -113,6 +121,7 @@ class Walk:
                 made = rule(self, node)
             finally:
                 self.graph.kept = False
+            _check_attributes(node)
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
                 made, Sequence) else [made]  # type: ignore[list-item]
         body = _standard_function(node)
@@ -160,7 +169,8 @@ class Walk:
         proto = helper.make_node(op, [], [f"o{i}" for i in range(outputs)], **{
             k: v for k, v in attrs.items() if v is not None})
         node = Node(op=op, domain="", name=self.graph.source, opset=opset, inputs=inputs,
-                    attrs={a.name: _attribute(a) for a in proto.attribute}, outputs=outputs,
+                    attrs=Attributes({a.name: _attribute(a) for a in proto.attribute}),
+                    outputs=outputs,
                     wanted=[True] * outputs, proto=proto)
         made = self.rules["", op](self, node)
         if isinstance(made, (list, tuple)) and not isinstance(made, Sequence):
@@ -212,6 +222,20 @@ class Walk:
             if one is not None:
                 one.varies = varies(values) and node.op not in ("Shape", "Size")
         return list(made)
+
+
+def _check_attributes(node: Node) -> None:
+    """Refuses attributes that the rule has not looked at and that are none of those that ONNX
+    gives the operator here: releases after it may have given it another sense."""
+    try:
+        known = set(onnx.defs.get_schema(node.op, node.opset, node.domain).attributes)
+    except onnx.defs.SchemaError:
+        known = set()
+    known |= rules.IGNORED.get((node.domain, node.op), set())
+    strange = sorted(str(name) for name in node.attrs.unread - known)
+    if strange:
+        raise Refused(f"nothing is known of its attribute '{strange[0]}', which may change what it "
+                      "computes")
 
 
 def _types_of_results(node: Node) -> dict[str, onnx.TypeProto]:

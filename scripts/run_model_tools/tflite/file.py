@@ -21,9 +21,10 @@ class Malformed(Exception):
     """What is wrong with the file."""
 
 
+COMPLEX = "complex64"
 # TensorType of the schema -> how its numbers are stored.
 DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
-          9: "int8", 10: "float64"}
+          8: COMPLEX, 9: "int8", 10: "float64"}
 # What operators are called that people write themselves.
 CUSTOM = "CUSTOM"
 
@@ -111,7 +112,7 @@ def _parse(data: bytes) -> TfliteFile:
         raise Malformed("its graph has no inputs, no outputs or no operators")
     if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of its graph is not among its tensors")
-    if any(tensors[i].dtype == "" for i in (*inputs, *outputs)):
+    if any(tensors[i].dtype in ("", COMPLEX) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of it has a type that no target here has")
     return TfliteFile(model, model.Version(), _with_folded(tensors, operators), operators, inputs,
                       outputs)

@@ -17,8 +17,14 @@ from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
 from run_model_tools.files import sha256_of
 from run_model_tools.setup.pip_site import pip_site
 from run_model_tools.source_model import ModelInput, Scale, SourceModel
-from run_model_tools.tflite.file import Malformed, TfliteFile, TfliteTensor, read_file
-from run_model_tools.tflite.standard_operators import TRANSPOSED, with_standard_operators
+from run_model_tools.tflite.as_compiled import TRANSPOSED, as_compiled
+from run_model_tools.tflite.file import (
+    Malformed,
+    TfliteFile,
+    TfliteOperator,
+    TfliteTensor,
+    read_file,
+)
 
 REQUIREMENTS = DATA_ROOT / "scripts" / "requirements-litert.txt"
 FOLDER = BUILD_DIR / "litert" / "site"
@@ -34,6 +40,12 @@ class TfliteModel(SourceModel):
     custom_operators: list[str]
     shapes: list[tuple[int | None, ...]]
     """Of the outputs."""
+    steps: list[float | None]
+    """Of the outputs that are floats, how far apart they are, where they were rounded last."""
+    rounds: bool
+    """Whether numbers are rounded between layers."""
+    float_weights: dict[int, np.ndarray]
+    """By the numbers of their tensors, weights of bytes beside floats as what they stand for."""
 
     file_format: ClassVar[str] = "tflite"
     reference: ClassVar[str] = "litert"
@@ -66,9 +78,9 @@ class TfliteModel(SourceModel):
             given, got = Path(folder, "inputs.npz"), Path(folder, "outputs.npz")
             np.savez(given, *[inputs[item.name] for item in self.inputs])
             path = self.path
-            if TRANSPOSED in self.custom_operators:
-                path = Path(folder, "standard.tflite")
-                path.write_bytes(with_standard_operators(self.path.read_bytes()))
+            if TRANSPOSED in self.custom_operators or self.float_weights:
+                path = Path(folder, "as_compiled.tflite")
+                path.write_bytes(as_compiled(self.path.read_bytes(), self.float_weights))
             request = json.dumps({"site": str(_site()), "model": str(path),
                                   "inputs": str(given), "outputs": str(got)})
             made = subprocess.run(
@@ -118,7 +130,37 @@ def read_tflite(path: Path) -> TfliteModel:
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
         custom_operators=sorted({o.name for o in file.operators if o.custom}),
-        shapes=[file.tensors[i].shape for i in file.outputs])
+        shapes=[file.tensors[i].shape for i in file.outputs],
+        steps=[_step(file, i) for i in file.outputs],
+        rounds=any(scale_of(file.tensors[i]) for o in file.operators for i in o.outputs),
+        float_weights=_float_weights(file))
+
+
+def _step(file: TfliteFile, output: int) -> float | None:
+    for operator in file.operators:
+        if output in operator.outputs and operator.name == "DEQUANTIZE":
+            source = file.tensors[operator.inputs[0]]
+            scale = scale_of(source)
+            return scale.scale if scale is not None and source.dtype in ("int8", "uint8") else None
+    return None
+
+
+def _float_weights(file: TfliteFile) -> dict[int, np.ndarray]:
+    """Of operators on floats: LiteRT rounds what these are multiplied by, too."""
+    users: dict[int, list[TfliteOperator]] = {}
+    for operator in file.operators:
+        for index in operator.inputs:
+            users.setdefault(index, []).append(operator)
+    found = {}
+    for index, operators in users.items():
+        tensor = file.tensors[index]
+        if (tensor.constant is not None and tensor.quantized is not None
+                and tensor.dtype in ("int8", "uint8")
+                and all(o.name not in ("CAST", "DEQUANTIZE")
+                        and all(file.tensors[i].dtype == "float32" for i in o.outputs)
+                        for o in operators)):
+            found[index] = tensor.quantized.to_numbers(tensor.constant)
+    return found
 
 
 def input_names(file: TfliteFile) -> list[str]:

@@ -13,12 +13,15 @@ def main() -> int:
     request = json.loads(sys.argv[1])
     sys.path.insert(0, request["site"])
     import numpy as np
-    from tflite_runtime.interpreter import Interpreter
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     with np.load(request["inputs"]) as file:
         inputs = [file[f"arr_{i}"] for i in range(len(file.files))]
     try:
-        interpreter = Interpreter(request["model"], num_threads=1)
+        # LiteRT's own kernels: those that it takes by default round whole numbers otherwise.
+        interpreter = Interpreter(
+            request["model"], num_threads=1, experimental_op_resolver_type=(
+                OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES))
         details = interpreter.get_input_details()
         for detail, value in zip(details, inputs):
             if tuple(detail["shape"]) != value.shape:

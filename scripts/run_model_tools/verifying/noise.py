@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.source_model import SourceModel
+from run_model_tools.tflite.model import TfliteModel
 from run_model_tools.verifying.comparison import JITTER
 
 SAMPLES = 6
@@ -52,8 +53,8 @@ def rounds(nodes: Iterable[onnx.NodeProto]) -> bool:
 def output_steps(model: SourceModel) -> list[float | None] | None:
     """Of a network that rounds, for each output how far its numbers are apart, where they were
     rounded last; None for one that does not round."""
-    if model.file_format != "onnx":
-        return None
+    if isinstance(model, TfliteModel):
+        return model.steps if model.rounds else None
     graph = onnx.load(str(model.path), load_external_data=False).graph
     if not rounds(_nodes(graph)):
         return None
@@ -94,8 +95,9 @@ def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[li
             yield from _unoptimized(model, inputs)
         return
     random = np.random.default_rng(22)
+    most = JITTER if output_steps(model) is None else ROUNDED_JITTER
     for _ in range(SAMPLES):
-        yield model.run({name: _jittered(value, random) if value.dtype.kind == "f" else value
+        yield model.run({name: _jittered(value, random, most) if value.dtype.kind == "f" else value
                          for name, value in inputs.items()})
 
 

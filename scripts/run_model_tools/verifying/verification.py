@@ -19,6 +19,7 @@ from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
+from run_model_tools.tflite.model import TfliteModel
 from run_model_tools.verifying import agreement
 from run_model_tools.verifying import inputs as made_inputs
 from run_model_tools.verifying.choices import choice_behind
@@ -82,13 +83,18 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
         for index, (name, want, have, whole) in enumerate(zip(
                 subject.model.outputs, wanted, _as_many(outputs, wanted),
                 subject.model.output_scales)):
-            found = compare_steps(name, want, have) if whole is not None else compare(
-                            name, want, have, tolerance,
-                            lambda index=index, noisy=noisy: [  # type: ignore[misc]
-                                sample[index] for sample in noisy()],
-                            steps is not None, steps[index] if steps else None,
-                            functools.partial(_equally_good, subject.model, inputs, index,
-                                              tolerance))
+            step = steps[index] if steps else None
+            if whole is not None:
+                found = compare_steps(name, want, have)
+            elif step is not None and isinstance(subject.model, TfliteModel):
+                found = compare_steps(name, np.rint(want / step), np.rint(have / step))
+            else:
+                found = compare(
+                    name, want, have, tolerance,
+                    lambda index=index, noisy=noisy: [  # type: ignore[misc]
+                        sample[index] for sample in noisy()],
+                    steps is not None, step,
+                    functools.partial(_equally_good, subject.model, inputs, index, tolerance))
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "

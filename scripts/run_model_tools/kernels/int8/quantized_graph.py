@@ -113,7 +113,7 @@ class _Converter:
         if step.output in self.bytes:
             return  # by the layer that made what it reads
         source = step.inputs[0]
-        if len(source.shape) != 5 or not step.grid.is_bytes:
+        if not self._in_blocks(source) or not step.grid.is_bytes:
             self._keep(step)
         elif self._map(step):
             pass
@@ -233,7 +233,7 @@ class _Converter:
         return True
 
     def _sum(self, step: ByteSumStep) -> bool:
-        if len(step.output.shape) != 5 or any(t not in self.bytes for t in step.inputs):
+        if not self._in_blocks(step.output) or any(t not in self.bytes for t in step.inputs):
             return False
         layer = make_sum(step.output.shape, step.grids, step.grid, step.low, self.isa)
         made = self._layer(layer, [self.bytes[t][0] for t in step.inputs])
@@ -242,11 +242,16 @@ class _Converter:
 
     # Where things lie.
 
+    def _in_blocks(self, tensor: Tensor) -> bool:
+        """What has five axes of its own is not."""
+        return len(tensor.shape) == 5 and tensor.shape[4] == self.isa.lanes
+
     def _writer(self, tensor: Tensor) -> QuantizeStep | None:
         """The step that makes bytes of a blocked tensor, if it is the only one that reads it."""
         readers = self.readers[tensor]
-        if (len(readers) != 1 or not isinstance(readers[0], QuantizeStep) or len(tensor.shape) != 5
-                or tensor in self.plan.outputs or not readers[0].grid.is_bytes):
+        if (len(readers) != 1 or not isinstance(readers[0], QuantizeStep)
+                or not self._in_blocks(tensor) or tensor in self.plan.outputs
+                or not readers[0].grid.is_bytes):
             return None
         return readers[0]
 

@@ -164,7 +164,29 @@ def to_blocked(data: relay.Expr, shape: tuple[int, ...], lanes: int) -> relay.Ex
     missing = -shape[1] % lanes
     if missing:
         data = relay.nn.pad(data, ((0, 0), (0, missing), (0, 0), (0, 0)))
-    return relay.layout_transform(data, "NCHW", f"NCHW{lanes}c")
+    axes = _axes_of(data)
+    return relay.layout_transform(data, axes, f"{axes}{lanes}{axes[1].lower()}")
+
+
+def _axes_of(data: relay.Expr) -> str:
+    """What to call the axes of a picture: of one whose axes were moved since it left blocks, what
+    they were called there.  TVM makes one conversion of several that follow each other, and wants
+    one name for each axis between them."""
+    moves: list[list[int]] = []
+    while isinstance(data, relay.Call) and str(getattr(data.op, "name", "")) in (
+            "transpose", "layout_transform"):
+        attrs = data.attrs
+        if data.op.name == "transpose":
+            moves.append([int(a) for a in attrs.axes or (3, 2, 1, 0)])
+        elif len(attrs.src_layout) == len(attrs.dst_layout):
+            moves.append([attrs.src_layout.index(letter) for letter in attrs.dst_layout])
+        else:
+            axes = str(attrs.dst_layout)
+            for move in reversed(moves):
+                axes = "".join(axes[a] for a in move)
+            return axes
+        data = data.args[0]
+    return "NCHW"
 
 
 def to_planar(value: Blocked, tensors: tuple[relay.Expr, ...]) -> relay.Expr:

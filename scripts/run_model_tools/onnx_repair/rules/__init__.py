@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 Rule = Callable[["Walk", Node], Sequence[Thing | None] | Thing]
 
 RULES: dict[tuple[str, str], Rule] = {}
+IGNORED: dict[tuple[str, str], set[str]] = {}
+"""Attributes that say how something is computed and not what."""
 
 
-def rule(*operators: str, domain: str = "") -> Callable[[Rule], Rule]:
-    """Registers a rule for these operators."""
+def rule(*operators: str, domain: str = "",
+         ignored: Sequence[str] = ()) -> Callable[[Rule], Rule]:
+    """Registers a rule for these operators; ignored: attributes that change nothing here."""
     def register(function: Rule) -> Rule:
         for operator in operators:
             RULES[domain, operator] = function
+            IGNORED[domain, operator] = set(ignored)
         return function
 
     return register

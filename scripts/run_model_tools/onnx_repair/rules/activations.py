@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from onnx import TensorProto
+
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.values import Node, Value
@@ -19,7 +21,8 @@ def parametric(walk: Walk, node: Node) -> Value:
         "Selu": {"alpha": 1.67326319217681884765625 if node.opset >= 6 else 1.6732,
                  "gamma": 1.05070102214813232421875 if node.opset >= 6 else 1.0507}}[node.op]
     given = {key: float(node.attrs.get(key, value)) for key, value in defaults.items()}
-    if node.op == "Celu" and not walk.knows("Celu"):
+    if node.op == "Celu" and not (walk.knows("Celu")
+                                  and node.tensor(0).elem_type == TensorProto.FLOAT):
         graph, alpha = walk.graph, given["alpha"]
         elu = graph.op("Elu", graph.op("Div", node.tensor(0), alpha), alpha=1.0)
         return graph.op("Mul", elu, alpha)
@@ -33,12 +36,14 @@ def hard_swish(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Mul", x, walk.graph.op("HardSigmoid", x, alpha=1 / 6, beta=0.5))
 
 
-@rule("Swish")
+@rule("Swish", "SwiGLU")
 def swish(walk: Walk, node: Node) -> Value:
+    """The second one is a gate for another input."""
     x = node.tensor(0)
     alpha = float(node.attrs.get("alpha", 1.0))
     scaled = x if alpha == 1 else walk.graph.op("Mul", x, alpha)
-    return walk.graph.op("Mul", x, walk.graph.op("Sigmoid", scaled))
+    y = walk.graph.op("Mul", x, walk.graph.op("Sigmoid", scaled))
+    return y if node.op == "Swish" else walk.graph.op("Mul", y, node.tensor(1))
 
 
 @rule("PRelu")

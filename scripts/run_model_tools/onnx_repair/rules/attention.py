@@ -16,7 +16,7 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
-@rule("Attention")
+@rule("Attention", ignored=("qk_matmul_output_mode", "softmax_precision"))
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """A query that may look at no key gives zeros."""
     graph = walk.graph
@@ -87,6 +87,11 @@ def _seen(walk: Walk, node: Node, extents: tuple[int, ...],
         last = graph.op("Add", graph.op("Sub", filled, queries), last)
     if node.attrs.get("is_causal", 0):
         allowed.append(graph.op("LessOrEqual", places, last))
+    left, right = (node.attrs.get(f"{side}_window_size", -1) for side in ("left", "right"))
+    if left >= 0:
+        allowed.append(graph.op("GreaterOrEqual", places, graph.op("Sub", last, left)))
+    if right >= 0:
+        allowed.append(graph.op("LessOrEqual", places, graph.op("Add", last, right)))
     seen: Value | None = None
     for one in allowed:
         seen = one if seen is None else graph.op("And", seen, one)

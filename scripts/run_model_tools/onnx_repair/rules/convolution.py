@@ -9,6 +9,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import padded, sliced
 from run_model_tools.onnx_repair.rules.pooling import window_of
+from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -50,8 +51,15 @@ def conv_transpose(walk: Walk, node: Node) -> Value:
     kernel = list(weight.shape[2:])
     before, after = _cropped(node, x.shape[2:], strides, kernel)
     pads = [max(b, 0) for b in before] + [max(a, 0) for a in after]
-    made = graph.op("ConvTranspose", x, weight, kernel_shape=kernel, strides=strides, pads=pads,
-                    group=node.attrs.get("group", 1))
+    group = node.attrs.get("group", 1)
+    # TVM has no groups along three axes.
+    parts = group if n == 3 else 1
+    size = x.shape[1] // parts
+    made = concatenated(walk, [graph.op(
+        "ConvTranspose", *(sliced(walk, t, {axis: range(i * size, (i + 1) * size)})
+                           for t, axis in ((x, 1), (weight, 0))),
+        kernel_shape=kernel, strides=strides, pads=pads, group=group // parts)
+        for i in range(parts)], 1)
     made = padded(walk, made, {i + 2: (max(-b, 0), max(-a, 0))
                                for i, (b, a) in enumerate(zip(before, after))})
     return made if bias is None else graph.op("Add", made, reshaped(

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
-from run_model_tools.onnx_repair.values import COMPUTED, Node, Value, type_name
+from run_model_tools.onnx_repair.values import COMPUTED, SIGNED, Node, Value, type_name
 from run_model_tools.onnx_repair.walk import Walk
 
 
@@ -63,17 +63,26 @@ def equal(walk: Walk, node: Node) -> Value:
 
 @rule("BitShift")
 def bit_shift(walk: Walk, node: Node) -> Value:
+    if node.tensor(0).elem_type in SIGNED:
+        raise Refused("it shifts numbers that have a sign")
     return walk.graph.op("BitShift", node.tensor(0), node.tensor(1),
                          direction=node.attrs["direction"])
 
 
 @rule("Mod")
 def mod(walk: Walk, node: Node) -> Value:
-    a, b = node.tensor(0), node.tensor(1)
-    if a.is_float or not node.attrs.get("fmod", 0):
-        return walk.graph.op("Mod", a, b, fmod=1 if a.is_float else 0)
-    # Of whole numbers, the remainder with the dividend's sign.
-    return walk.graph.op("Sub", a, walk.graph.op("Mul", walk.graph.op("Div", a, b), b))
+    graph, (a, b) = walk.graph, aligned(walk, node)
+    if not a.is_float:
+        if not node.attrs.get("fmod", 0):
+            return graph.op("Mod", a, b, fmod=0)
+        # Of whole numbers, the remainder with the dividend's sign.
+        return graph.op("Sub", a, graph.op("Mul", graph.op("Div", a, b), b))
+    rest = graph.op("Mod", a, b, fmod=1)
+    if node.attrs.get("fmod", 0) or node.opset < 28:
+        return rest
+    # Since opset 28 with the divisor's sign, by one divisor more, which is exact.
+    other_sign = graph.op("Less", graph.op("Mul", graph.op("Sign", rest), graph.op("Sign", b)), 0)
+    return graph.op("Where", other_sign, graph.op("Add", rest, b), rest)
 
 
 @rule("Pow")
@@ -156,7 +165,7 @@ def cast(walk: Walk, x: Value, to: int) -> Value:
     return walk.graph.op("Cast", x, to=to)
 
 
-@rule("Cast")
+@rule("Cast", ignored=("round_mode",))
 def cast_rule(walk: Walk, node: Node) -> Value:
     to = node.attrs["to"]
     if isinstance(to, str):  # Of opsets before 6.
@@ -164,7 +173,7 @@ def cast_rule(walk: Walk, node: Node) -> Value:
     return cast(walk, node.tensor(0), to)
 
 
-@rule("CastLike")
+@rule("CastLike", ignored=("round_mode",))
 def cast_like(walk: Walk, node: Node) -> Value:
     return cast(walk, node.tensor(0), node.tensor(1).elem_type)
 

@@ -91,7 +91,7 @@ def layer_normalization(walk: Walk, node: Node) -> list[Value]:
     return [y if bias is None else graph.op("Add", y, bias), mean, inverse]
 
 
-@rule("RMSNormalization", "SimplifiedLayerNormalization")
+@rule("RMSNormalization", "SimplifiedLayerNormalization", ignored=("stash_type",))
 def rms_normalization(walk: Walk, node: Node) -> Value:
     graph = walk.graph
     x, scale = node.tensor(0), node.tensor(1)

@@ -43,7 +43,7 @@ def fused_matmul(walk: Walk, node: Node) -> Value:
     return made if alpha == 1 else walk.graph.op("Mul", made, alpha)
 
 
-@rule("FusedConv", domain=_DOMAIN)
+@rule("FusedConv", domain=_DOMAIN, ignored=("kernel_shape",))
 def fused_conv(walk: Walk, node: Node) -> Value:
     made = convolved(walk, node, node.tensor(0), node.tensor(1), node.get(2))
     other = node.get(3)
@@ -82,9 +82,10 @@ def channels_last(walk: Walk, x: Value) -> Value:
 
 @rule("NhwcMaxPool", domain=_DOMAIN)
 def nhwc_max_pool(walk: Walk, node: Node) -> Value:
-    attrs = {key: value for key, value in node.attrs.items() if key in (
-        "auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")}
-    made = walk.node_in("MaxPool", 12, [channels_first(walk, node.tensor(0))], 1, **attrs)
+    made = walk.node_in("MaxPool", 12, [channels_first(walk, node.tensor(0))], 1,
+                        **{key: node.attrs.get(key) for key in (
+                            "auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads",
+                            "strides")})
     return channels_last(walk, made)
 
 

@@ -19,11 +19,13 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "com.microsoft"
+WITHOUT_CACHE = ("past_present_share_buffer", "rotary_embedding_dim")
+"""Attributes of a cache and of turned queries, both of which are refused."""
 _UNSEEN = -10000.0
 """What is added to scores of places that the mask leaves out, unless the node says."""
 
 
-@rule("EmbedLayerNormalization", domain=_DOMAIN)
+@rule("EmbedLayerNormalization", domain=_DOMAIN, ignored=("mask_index_type",))
 def embed_layer_normalization(walk: Walk, node: Node) -> list[Value | None]:
     return embedded(walk, node, node.get(8), lambda tensor, _: tensor)
 
@@ -54,7 +56,7 @@ def embedded(walk: Walk, node: Node, places: Value | None,
     return [y, lengths, total][:max(node.outputs, 1)]
 
 
-@rule("Attention", domain=_DOMAIN)
+@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_CACHE)
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """Queries, keys and values by one product with the weights of all three."""
     made = product(walk, node.tensor(0), node.tensor(1))

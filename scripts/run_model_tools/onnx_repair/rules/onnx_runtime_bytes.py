@@ -17,7 +17,11 @@ from run_model_tools.onnx_repair.rules import RULES, rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
 from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
-from run_model_tools.onnx_repair.rules.onnx_runtime_attention import attended_to_itself, embedded
+from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
+    WITHOUT_CACHE,
+    attended_to_itself,
+    embedded,
+)
 from run_model_tools.onnx_repair.rules.quantisation import (
     centred,
     convolved_bytes,
@@ -59,7 +63,7 @@ def qlinear_binary(walk: Walk, node: Node) -> Value:
       "QLinearGlobalAveragePool", domain=_DOMAIN)
 def qlinear_unary(walk: Walk, node: Node) -> Value:
     op = node.op[len("QLinear"):]
-    given = {k: v for k, v in node.attrs.items() if k not in ("channels_last", "opset")}
+    given = node.attrs.but("channels_last", "opset")
     opset = node.attrs.get("opset", 13)
     if not node.attrs.get("channels_last", 0):
         return _in_floats(walk, node, 3, lambda v: walk.node_in(op, opset, list(v), 1, **given))
@@ -67,7 +71,7 @@ def qlinear_unary(walk: Walk, node: Node) -> Value:
         op, opset, [channels_first(walk, v[0])], 1, **given)))
 
 
-@rule("QLinearConv", domain=_DOMAIN)
+@rule("QLinearConv", domain=_DOMAIN, ignored=("kernel_shape",))
 def qlinear_conv_any_layout(walk: Walk, node: Node) -> Value:
     """ONNX's, whose picture may have its channels last; its weights have them where ONNX has."""
     x = node.tensor(0)
@@ -151,7 +155,8 @@ def dynamic_quantize_matmul(walk: Walk, node: Node) -> Value:
                            node.get(4))
 
 
-@rule("DynamicQuantizeLSTM", domain=_DOMAIN)
+@rule("DynamicQuantizeLSTM", domain=_DOMAIN, ignored=(
+    "activation_alpha", "activation_beta", "hidden_size"))
 def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
     """Inputs and, at every step, states are quantised by their range; its weights lie transposed,
     with scales and zero points at 8 to 11."""
@@ -196,7 +201,7 @@ def _is_plain_lstm(walk: Walk, node: Node) -> bool:
             and all(w is None or w.is_constant for w in weights))
 
 
-@rule("QAttention", domain=_DOMAIN)
+@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_CACHE)
 def quantised_attention(walk: Walk, node: Node) -> list[Value | None]:
     packed = _scaled_product(walk, node.tensor(0), node.tensor(3), node.get(6), node.tensor(1),
                              node.tensor(4), node.get(7), node.get(2))
@@ -210,7 +215,7 @@ def quantised_embed_layer_normalization(walk: Walk, node: Node) -> list[Value | 
         walk, tensor, node.tensor(8 + index), node.get(13 + index)))
 
 
-@rule("MatMulNBits", domain=_DOMAIN)
+@rule("MatMulNBits", domain=_DOMAIN, ignored=("accuracy_level",))
 def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
     """Weights of 4 or 8 bits, in blocks along the sum with a scale each, as float32."""
     bits, block = node.attrs.get("bits", 4), node.attrs["block_size"]
@@ -219,6 +224,8 @@ def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
         raise Refused(f"its weights have {bits} bits", "quantise it to 4 or 8 bits.")
     if node.get(4) is not None:
         raise Refused("its weights are in another order (g_idx)")
+    if node.attrs.get("weight_prepacked", 0):
+        raise Refused("its weights lie as one kind of CPU wants them (weight_prepacked)")
     packed = node.constant(1, "its weights")
     scales = node.constant(2, "its scales")
     zeros = node.constant(3, "its zero points")

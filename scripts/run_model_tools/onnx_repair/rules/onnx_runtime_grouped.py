@@ -17,7 +17,8 @@ from run_model_tools.onnx_repair.walk import Walk
 _DOMAIN = "com.microsoft"
 
 
-@rule("GroupQueryAttention", domain=_DOMAIN)
+@rule("GroupQueryAttention", domain=_DOMAIN, ignored=(
+    "k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon"))
 def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """A query sees the keys up to its own place, which begins after those of earlier steps.
 
@@ -30,6 +31,11 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
         raise Refused("it has places, a bias or sinks of its own")
     if attrs.get("smooth_softmax", 0):
         raise Refused("its softmax has one term more (smooth_softmax)")
+    if attrs.get("kv_cache_bit_width", 0) or any(
+            attrs.get(f"{of}_quant_type", "NONE") != "NONE" for of in "kv"):
+        raise Refused("its cache is quantised")
+    if not attrs.get("causal", 1) or attrs.get("qk_output", 0):
+        raise Refused("its queries see keys behind their places, or its products are an output")
     q, k, v = _queries_keys_values(walk, node, heads, of_keys)
     batch, _, new, size = q.shape
     total = node.ints(6, "total_sequence_length")

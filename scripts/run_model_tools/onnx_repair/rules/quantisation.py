@@ -18,7 +18,7 @@ from run_model_tools.onnx_repair.walk import Walk
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 
 
-@rule("QuantizeLinear")
+@rule("QuantizeLinear", ignored=("precision",))
 def quantize_rule(walk: Walk, node: Node) -> Value:
     x, scale, zero = node.tensor(0), node.tensor(1), node.get(2)
     to = zero.elem_type if zero is not None else (
@@ -51,8 +51,9 @@ def quantize(walk: Walk, x: Value, scale: Value, zero: Value | None, to: int, ax
 
 @rule("DequantizeLinear")
 def dequantize_rule(walk: Walk, node: Node) -> Value:
-    return dequantize(walk, node.tensor(0), node.tensor(1), node.get(2), node.attrs.get("axis", 1),
+    made = dequantize(walk, node.tensor(0), node.tensor(1), node.get(2), node.attrs.get("axis", 1),
                       node.attrs.get("block_size", 0))
+    return cast(walk, made, node.attrs.get("output_dtype", 0) or made.elem_type)
 
 
 def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int = 1,

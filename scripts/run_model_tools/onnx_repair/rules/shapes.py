@@ -213,7 +213,8 @@ def depth_to_space(walk: Walk, node: Node) -> Value:
 def space_to_depth(walk: Walk, node: Node) -> Value:
     n, c, h, w = (x := node.tensor(0)).shape
     b = node.attrs["blocksize"]
-    moved = transposed(walk, reshaped(walk, x, (n, c, h // b, b, w // b, b)), [0, 3, 5, 1, 2, 4])
+    perm = [0, 3, 5, 1, 2, 4] if node.attrs.get("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    moved = transposed(walk, reshaped(walk, x, (n, c, h // b, b, w // b, b)), perm)
     return reshaped(walk, moved, (n, c * b * b, h // b, w // b))
 
 
@@ -250,7 +251,7 @@ def _open_triangle(walk: Walk, x: Value, upper: int, k: int) -> Value:
     return graph.op("Where", mask, x, graph.like(0, x))
 
 
-@rule("Range")
+@rule("Range", ignored=("stash_type",))
 def range_rule(walk: Walk, node: Node) -> Value:
     start, limit, step = (node.constant(index, "a bound") for index in range(3))
     if not walk.graph.kept or start is None or limit is None or step is None or not step:

@@ -1,7 +1,8 @@
-"""A .tflite file with MediaPipe's transposed convolution as the schema's own, for LiteRT to run.
+"""A .tflite file for LiteRT to run that is what the compiler makes of it.
 
-LiteRT knows a transposed convolution with a bias, and MediaPipe's Convolution2DTransposeBias is the
-same but for where the size of its output is said: here by the output itself, there by a constant.
+MediaPipe's Convolution2DTransposeBias is given as the schema's own transposed convolution with a
+bias, which is the same but for where the size of its output is said: there by the output itself,
+here by a constant.  Weights of bytes beside floats are given as what they stand for.
 
 Offsets in a flatbuffer lead forwards only, so the tables that change go in front of the file, and
 refer to what they keep of it behind them.
@@ -9,6 +10,7 @@ refer to what they keep of it behind them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import flatbuffers
@@ -16,6 +18,7 @@ import numpy as np
 
 TRANSPOSED = "Convolution2DTransposeBias"
 _ALIGNMENT = 64
+_ALIGNMENT_OF_DATA = 16
 _SAME = 1
 """Of TfLitePadding, as MediaPipe's operator has it."""
 
@@ -28,8 +31,9 @@ def transposed_options(options: bytes) -> tuple[bool, int, int]:
     return bool(padding == _SAME), int(stride_x), int(stride_y)
 
 
-def with_standard_operators(data: bytes) -> bytes:
-    """The same network with operators that LiteRT has in its main graph; other ones stay.
+def as_compiled(data: bytes, float_weights: Mapping[int, np.ndarray]) -> bytes:
+    """The same network with operators that LiteRT has in its main graph, and with tensors of it,
+    by their numbers, as these float32 constants; other operators and tensors stay.
 
     `data` is a file that file.read_file takes.
     """
@@ -39,14 +43,15 @@ def with_standard_operators(data: bytes) -> bytes:
     graph = model.Subgraphs(0)
     codes = [(model.OperatorCodes(i).CustomCode() or b"").decode("utf-8", "replace")
              for i in range(model.OperatorCodesLength())]
-    if TRANSPOSED not in codes:
-        return data
     front = _Front(model, graph)
-    front.code = front.add_code()
-    for index in range(graph.OperatorsLength()):
-        operator = graph.Operators(index)
-        if codes[operator.OpcodeIndex()] == TRANSPOSED:
-            front.replace(index, operator)
+    if TRANSPOSED in codes:
+        front.code = front.add_code()
+        for index in range(graph.OperatorsLength()):
+            operator = graph.Operators(index)
+            if codes[operator.OpcodeIndex()] == TRANSPOSED:
+                front.replace(index, operator)
+    for index, values in float_weights.items():
+        front.replace_tensor(index, values)
     return front.finish(data)
 
 
@@ -104,23 +109,34 @@ class _Front:
         tflite.OperatorAddBuiltinOptions(b, options)
         self._operators[index] = (tflite.OperatorEnd(b),)
 
+    def replace_tensor(self, index: int, values: np.ndarray) -> None:
+        """Puts constants in the place of the graph's tensor of this number."""
+        self._tensors[index] = self._stored(values, self._graph.Tensors(index).Name() or b"")
+
     def _constant(self, values: np.ndarray) -> int:
-        """The number of a new tensor of whole numbers."""
+        """The number of a new tensor."""
+        self._tensors.append(self._stored(values, b""))
+        return len(self._tensors) - 1
+
+    def _stored(self, values: np.ndarray, name: bytes) -> tuple[int]:
         import tflite
 
-        b = self._builder
-        stored = b.CreateByteVector(values.tobytes())
+        b, content = self._builder, values.tobytes()
+        b.StartVector(1, len(content), _ALIGNMENT_OF_DATA)
+        b.head -= len(content)
+        b.Bytes[b.Head():b.Head() + len(content)] = content
+        stored = b.EndVector()
         tflite.BufferStart(b)
         tflite.BufferAddData(b, stored)
         self._buffers.append((tflite.BufferEnd(b),))
-        shape, name = b.CreateNumpyVector(np.array(values.shape, np.int32)), b.CreateString("")
+        shape, named = b.CreateNumpyVector(np.array(values.shape, np.int32)), b.CreateString(name)
         tflite.TensorStart(b)
         tflite.TensorAddShape(b, shape)
-        tflite.TensorAddType(b, tflite.TensorType.INT32)
+        tflite.TensorAddType(b, tflite.TensorType.FLOAT32 if values.dtype == np.float32
+                             else tflite.TensorType.INT32)
         tflite.TensorAddBuffer(b, len(self._buffers) - 1)
-        tflite.TensorAddName(b, name)
-        self._tensors.append((tflite.TensorEnd(b),))
-        return len(self._tensors) - 1
+        tflite.TensorAddName(b, named)
+        return (tflite.TensorEnd(b),)
 
     def finish(self, data: bytes) -> bytes:
         """The tables, and the file behind them."""

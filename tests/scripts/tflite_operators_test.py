@@ -1,0 +1,123 @@
+"""Operators of TensorFlow Lite that TVM's importer lacks or takes only in part, held to LiteRT."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tflite_test import compile_many, litert_or_skip, outputs_of
+
+from tflite_networks import TfliteNetwork
+
+
+class Operators(TfliteNetwork):
+    """One operator after the other on the same inputs."""
+
+    def __init__(self) -> None:
+        super().__init__(11)
+        self.x = self.tensor((1, 6, 10), name="x")
+        self.y = self.tensor((1, 6, 10), name="y")
+        self.inputs = [self.x, self.y]
+
+    def gives(self, code, inputs, shape, dtype="float32", options=None, **fields) -> int:
+        result = self.add(code, inputs, [self.tensor(shape, dtype)], options, **fields)
+        self.outputs.append(result)
+        return result
+
+    def whole(self, *values) -> int:
+        return self.constant(np.array(values, np.int32))
+
+
+def elementwise() -> Operators:
+    n = Operators()
+    zero, shape = n.constant(np.zeros((1, 1, 1), np.float32)), (1, 6, 10)
+    n.gives("SIGN", [n.x], shape)
+    n.gives("ATAN2", [n.x, n.y], shape)
+    n.gives("ATAN2", [n.x, n.gives("RELU", [n.y], shape)], shape)
+    n.gives("RELU_0_TO_1", [n.x], shape)
+    positive = n.add("GREATER", [n.x, zero], [n.tensor(shape, "bool")])
+    n.gives("SELECT_V2", [positive, n.y, zero], shape)
+    rows = n.constant(np.array([True, False, True, True, False, False]))
+    a, b = (n.gives("RESHAPE", [v, n.whole(6, 10)], (6, 10)) for v in (n.x, n.y))
+    n.gives("SELECT", [rows, a, b], (6, 10))
+    return n
+
+
+def along_axes() -> Operators:
+    n = Operators()
+    for exclusive in (False, True):
+        for reverse in (False, True):
+            n.gives("CUMSUM", [n.x, n.constant(np.int32(1))], (1, 6, 10), options="CumsumOptions",
+                    Exclusive=exclusive, Reverse=reverse)
+    row = n.gives("SUM", [n.x, n.whole(1)], (1, 10), options="ReducerOptions", KeepDims=False)
+    n.gives("BROADCAST_TO", [row, n.whole(3, 10)], (3, 10))
+    largest = n.tensor((1, 6, 3)), n.tensor((1, 6, 3), "int32")
+    # Of equal numbers, the first ones.
+    n.add("TOPK_V2", [n.gives("RELU", [n.x], (1, 6, 10)), n.constant(np.int32(3))], largest)
+    n.outputs += largest
+    table = n.constant(n.random.standard_normal((7, 4)).astype(np.float32))
+    n.gives("EMBEDDING_LOOKUP", [n.whole(3, 0, 6), table], (3, 4))
+    places = n.whole(1, 3)
+    n.gives("ONE_HOT", [places, n.constant(np.int32(5)), n.constant(np.float32(2)),
+                        n.constant(np.float32(-1))], (2, 5), options="OneHotOptions", Axis=-1)
+    return n
+
+
+def spectra() -> Operators:
+    """Of lengths that cut and fill up, and of two axes."""
+    n = Operators()
+    for rows, columns in ((1, 8), (1, 16), (4, 16), (8, 8)):
+        half = columns // 2 + 1
+        x = n.gives("RESHAPE", [n.x, n.whole(1, 6, 1, 10)], (1, 6, 1, 10)) if rows == 1 else n.x
+        shape = (1, 6, 1, half) if rows == 1 else (1, rows, half)
+        found = n.add("RFFT2D", [x, n.whole(rows, columns)], [n.tensor(shape, "complex64")])
+        flat = (1, 6 if rows == 1 else rows, half)
+        moved = n.add("RESHAPE", [found, n.whole(*flat)], [n.tensor(flat, "complex64")])
+        for code in ("REAL", "IMAG", "COMPLEX_ABS"):
+            n.gives(code, [moved], flat)
+    return n
+
+
+def convolutions() -> Operators:
+    n = Operators()
+    picture = n.gives("RESHAPE", [n.x, n.whole(1, 5, 4, 3)], (1, 5, 4, 3))
+    weights = n.constant(n.random.standard_normal((2, 3, 3, 3)).astype(np.float32))
+    bias = n.constant(np.array([0.5, -1], np.float32))
+    for activation in (0, 1, 3):
+        n.gives("TRANSPOSE_CONV", [n.whole(1, 7, 9, 2), weights, picture, bias], (1, 7, 9, 2),
+                options="TransposeConvOptions", Padding=1, StrideH=1, StrideW=2,
+                FusedActivationFunction=activation)
+    cube = n.gives("RESHAPE", [n.y, n.whole(1, 3, 5, 2, 2)], (1, 3, 5, 2, 2))
+    weights = n.constant(n.random.standard_normal((2, 3, 1, 2, 4)).astype(np.float32))
+    bias = n.constant(n.random.standard_normal(4).astype(np.float32))
+    n.gives("CONV_3D", [cube, weights, bias], (1, 2, 3, 2, 4), options="Conv3DOptions", Padding=0,
+            StrideD=2, StrideH=2, StrideW=1, DilationDFactor=1, DilationHFactor=1,
+            DilationWFactor=1, FusedActivationFunction=1)
+    return n
+
+
+NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "spectra": spectra,
+            "convolutions": convolutions}
+
+
+def test_they_give_what_litert_gives(tmp_path):
+    networks = {name: make() for name, make in NETWORKS.items()}
+    answers = compile_many(networks, tmp_path)
+    assert not {name: a["error"] for name, a in answers.items() if "error" in a}
+    random = np.random.default_rng(2)
+    inputs = {name: random.standard_normal((1, 6, 10)).astype(np.float32) for name in "xy"}
+    for name in networks:
+        model = litert_or_skip(tmp_path / name / "net.tflite")
+        for index, (ours, theirs) in enumerate(zip(outputs_of(tmp_path / name, inputs),
+                                                   model.run(inputs))):
+            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, (name, index)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5,
+                                       err_msg=f"{name} {index}")
+
+
+@pytest.mark.parametrize("code", ["WHILE", "UNIQUE"])
+def test_what_is_not_there_is_named(tmp_path, command, code):
+    n = Operators()
+    n.gives(code, [n.x], (1, 6, 10))
+    result = command("compile_model", n.save(tmp_path / "m.tflite"), "--out", tmp_path / "out",
+                     code=4)
+    assert f"operators that are not supported: {code}" in result.stderr
