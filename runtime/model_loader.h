@@ -1,6 +1,7 @@
 // Brings the pieces of a compiled model together and checks them against each other.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct LoadedModel {
   TensorConvention convention;
   std::shared_ptr<RelaxSource> relax;             // what it was made of; null for graphs
   std::shared_ptr<RelaxInterpreter> interpreter;  // null unless it is interpreted
+  std::exception_ptr failure{};  // why it cannot run inputs of these shapes; null where it can
   GraphDevices devices{};                         // that the graph places entries on
 };
 

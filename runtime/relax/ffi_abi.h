@@ -22,6 +22,8 @@ enum FfiType : std::int32_t {
   kFfiTensorPointer = 7,  // DLTensor*
   kFfiRawText = 8,        // const char*
   kFfiSmallText = 11,     // up to 7 bytes in the value itself
+  // Of this runtime: what a function would give that a tracer only notes down.
+  kFfiUntraced = 63,
   kFfiObjects = 64,
   kFfiText = 65,
   kFfiFunction = 68,
