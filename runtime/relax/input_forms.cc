@@ -106,10 +106,11 @@ std::optional<std::string_view> tuple_items(std::string_view annotation) {
   return items ? items : arguments_in(annotation, "T.Tuple");
 }
 
-// The type of a number, "R.Prim("int64")", since 0.27 "T.int64".
+// The type of a number, "R.Prim("int64")", since 0.27 "T.int64". "R.Prim(value=n)" is a symbol.
 std::optional<DLDataType> number_type(std::string_view annotation) {
   std::string_view name = trimmed(annotation);
   if (const auto arguments = arguments_in(name, "R.Prim")) {
+    if (arguments->starts_with("value=")) return kNumberType;
     const auto dtype = enclosed(*arguments, "\"", "\"");
     if (!dtype) return std::nullopt;
     name = *dtype;
