@@ -27,7 +27,7 @@ struct LoadedModel {
   std::shared_ptr<RelaxSource> relax;             // what it was made of; null for graphs
   std::shared_ptr<RelaxInterpreter> interpreter;  // null unless it is interpreted
   std::exception_ptr failure{};  // why it cannot run inputs of these shapes; null where it can
-  GraphDevices devices{};                         // that the graph places entries on
+  GraphDevices devices{};        // that the graph places entries on
 };
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.

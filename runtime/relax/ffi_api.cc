@@ -33,20 +33,13 @@ constexpr FfiTypeInfo object_type(FfiType type, std::string_view name) {
 }
 
 constexpr FfiTypeInfo kTypes[] = {
-    plain_type(kFfiNone, "None"),
-    plain_type(kFfiInt, "int"),
-    plain_type(kFfiBool, "bool"),
-    plain_type(kFfiFloat, "float"),
-    plain_type(kFfiPointer, "void*"),
-    plain_type(kFfiDataType, "DataType"),
-    plain_type(kFfiDevice, "Device"),
-    plain_type(kFfiTensorPointer, "DLTensor*"),
-    plain_type(kFfiRawText, "const char*"),
-    plain_type(kFfiSmallText, "ffi.SmallStr"),
-    object_type(kFfiText, "ffi.String"),
-    object_type(kFfiFunction, "ffi.Function"),
-    object_type(kFfiShape, "ffi.Shape"),
-    object_type(kFfiTensor, "ffi.Tensor"),
+    plain_type(kFfiNone, "None"),           plain_type(kFfiInt, "int"),
+    plain_type(kFfiBool, "bool"),           plain_type(kFfiFloat, "float"),
+    plain_type(kFfiPointer, "void*"),       plain_type(kFfiDataType, "DataType"),
+    plain_type(kFfiDevice, "Device"),       plain_type(kFfiTensorPointer, "DLTensor*"),
+    plain_type(kFfiRawText, "const char*"), plain_type(kFfiSmallText, "ffi.SmallStr"),
+    object_type(kFfiText, "ffi.String"),    object_type(kFfiFunction, "ffi.Function"),
+    object_type(kFfiShape, "ffi.Shape"),    object_type(kFfiTensor, "ffi.Tensor"),
     object_type(kFfiArray, "ffi.Array"),
 };
 
