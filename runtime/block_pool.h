@@ -26,18 +26,20 @@ class BlockPool {
     unused_.reserve(lent_.size() + unused_.size() + 1);
   }
 
-  // Lends the smallest unused block of at least that size; null where there is none.
+  // Lends the smallest unused block of at least that size, of several the one that was in use last;
+  // null where there is none.
   void* lend(std::size_t bytes) noexcept {
-    auto best = unused_.end();
-    for (auto block = unused_.begin(); block != unused_.end(); ++block) {
-      if (block->bytes >= bytes && (best == unused_.end() || is_smaller(*block, *best))) {
+    auto best = unused_.rend();
+    for (auto block = unused_.rbegin(); block != unused_.rend(); ++block) {
+      if (block->bytes >= bytes && (best == unused_.rend() || is_smaller(*block, *best))) {
         best = block;
+        if (block->bytes == bytes) break;
       }
     }
-    if (best == unused_.end()) return nullptr;
+    if (best == unused_.rend()) return nullptr;
     void* memory = best->memory;
     lent_.push_back(*best);
-    unused_.erase(best);
+    unused_.erase(std::next(best).base());
     return memory;
   }
 

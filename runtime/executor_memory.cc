@@ -116,6 +116,7 @@ void GraphExecutor::Impl::set_input_zero_copy(std::size_t index, const DeviceTen
 }
 
 void GraphExecutor::Impl::require_graph_outputs() const {
+  if (now_->model.failure != nullptr) std::rethrow_exception(now_->model.failure);
   if (now_->model.interpreter == nullptr) return;
   throw Error(ErrorKind::kMismatch, "the memory of an interpreted model's outputs cannot be chosen",
               "copy them with output()");

@@ -236,6 +236,7 @@ void GraphExecutor::Impl::set_argument(std::size_t index, const Tensor& tensor) 
 
 Tensor GraphExecutor::Impl::output(std::size_t index) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
+  if (now_->model.failure != nullptr) std::rethrow_exception(now_->model.failure);
   if (now_->model.interpreter != nullptr) return now_->model.interpreter->outputs().at(index);
   const std::size_t entry = now_->model.graph.outputs.at(index);
   return on_device(entry) ? now_->sides.to_read(entry) : now_->entries.tensor(entry);

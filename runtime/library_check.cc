@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "runtime/backend_api.h"
 #include "runtime/elf/loadable.h"
+#include "runtime/relax/library_blob.h"
 
 namespace run_model {
 namespace {
@@ -132,17 +133,23 @@ void check_slots(const ElfFile& file) {
 // What a library registers its functions with that is to be linked into a program.
 constexpr std::string_view kRegisterSystemLibrary = "TVMFFIEnvModRegisterSystemLibSymbol";
 
+// Libraries that are loaded have it too, where the code was not optimized, but their modules are
+// where they are looked for.
+void check_system_library(const ElfFile& file) {
+  const bool registers =
+      any_symbol(file, [](const ElfSymbol& s) { return s.name == kRegisterSystemLibrary; });
+  if (!registers || file.find(kRelaxBlob) != nullptr) return;
+  throw Error(ErrorKind::kIncompatible,
+              file.source() + " is a system library of TVM's, which is to be linked into a "
+                              "program that has TVM's runtime, and not to be loaded",
+              "compile it without system_lib=True and without the attribute system_lib_prefix");
+}
+
 void check_host_symbols(const ElfFile& file, const Host& host) {
   constexpr std::size_t kShown = 5;
   const auto missing = missing_symbols(file, host);
   if (missing.empty()) {
     return;
-  }
-  if (std::find(missing.begin(), missing.end(), kRegisterSystemLibrary) != missing.end()) {
-    throw Error(ErrorKind::kIncompatible,
-                file.source() + " is a system library of TVM's, which is to be linked into a "
-                                "program that has TVM's runtime, and not to be loaded",
-                "compile it without system_lib=True and without the attribute system_lib_prefix");
   }
   std::string list;
   for (std::size_t i = 0; i < std::min(kShown, missing.size()); ++i) {
@@ -235,6 +242,7 @@ void check_library(const ElfFile& file, const Host& host) {
   check_glibc(file, host);
   check_needed_libraries(file);
   check_slots(file);
+  check_system_library(file);
   check_host_symbols(file, host);
 }
 

@@ -66,7 +66,8 @@ void refuse_gpu_library(const Module& library) {
 LoadedModel load_relax(std::shared_ptr<Module> library, const std::vector<NamedArray>& arrays,
                        const ExecutorOptions& options) {
   refuse_gpu_library(*library);
-  const auto source = std::make_shared<RelaxSource>(std::move(library), options.function, arrays);
+  const auto source = std::make_shared<RelaxSource>(std::move(library), options.function, arrays,
+                                                    options.given_inputs);
   if (options.on_loaded) options.on_loaded();
   return source->model_for(source->least_shapes());
 }

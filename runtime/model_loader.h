@@ -1,6 +1,7 @@
 // Brings the pieces of a compiled model together and checks them against each other.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,8 @@ struct LoadedModel {
   TensorConvention convention;
   std::shared_ptr<RelaxSource> relax;             // what it was made of; null for graphs
   std::shared_ptr<RelaxInterpreter> interpreter;  // null unless it is interpreted
-  GraphDevices devices{};                         // that the graph places entries on
+  std::exception_ptr failure{};  // why it cannot run inputs of these shapes; null where it can
+  GraphDevices devices{};        // that the graph places entries on
 };
 
 // Reads the graph and the parameters from their files, or from the library where no file is named.

@@ -1,6 +1,7 @@
 #include "runtime/node_calls.h"
 
 #include <cstring>
+#include <exception>
 #include <string>
 #include <type_traits>
 
@@ -183,6 +184,7 @@ void NodeCalls::execute_now(const Call& call) {
 }
 
 void NodeCalls::interpret(const GraphNode& node) {
+  if (model_.failure != nullptr) std::rethrow_exception(model_.failure);
   std::vector<Tensor> inputs;
   inputs.reserve(node.inputs.size());
   for (const std::size_t entry : node.inputs) inputs.push_back(entries_.tensor(entry));

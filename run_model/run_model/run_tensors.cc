@@ -39,6 +39,16 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
   return {{inputs.front().name, read_npy(path)}};
 }
 
+// What an .npz file has.
+std::vector<TensorInfo> forms_in(const std::filesystem::path& path) {
+  std::vector<TensorInfo> forms;
+  if (path.extension() == ".npy") return forms;
+  for (const NamedTensor& named : read_npz(path)) {
+    forms.push_back({named.name, named.tensor.shape(), named.tensor.dtype(), {}});
+  }
+  return forms;
+}
+
 void check_tensor(const Tensor& tensor, const TensorInfo& input, const std::string& file) {
   // Shapes that are not fixed are the executor's to judge.
   const bool same_shape = !input.symbols.empty() || tensor.shape() == input.shape;
@@ -99,8 +109,9 @@ void set_inputs(GraphExecutor& executor, const Settings& settings) {
 }  // namespace
 
 TensorsReport run_tensors(const Settings& settings) {
-  LoadedPackage loaded =
-      load_package(package_request(settings), settings.threading, load_options(settings));
+  LoadOptions load = load_options(settings);
+  if (!settings.inputs.empty()) load.given_inputs = [&] { return forms_in(settings.inputs); };
+  LoadedPackage loaded = load_package(package_request(settings), settings.threading, load);
   GraphExecutor& executor = loaded.executor;
   set_inputs(executor, settings);
 

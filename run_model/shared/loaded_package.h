@@ -1,7 +1,9 @@
 // An artifact that is ready to run.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <run_model/debug_executor.h>
 #include <run_model/package.h>
@@ -24,6 +26,7 @@ struct LoadOptions {
   bool plan_memory = true;          // as in ExecutorOptions
   std::string function{};           // likewise
   std::vector<DLDevice> devices{};  // likewise
+  std::function<std::vector<TensorInfo>()> given_inputs{};  // likewise
 };
 
 // Finds, checks and loads an artifact, to run on threads that are started as make_thread_plan() has

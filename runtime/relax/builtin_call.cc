@@ -16,6 +16,7 @@ const FfiAny& RelaxCall::at(std::size_t index) const {
   if (index >= args.size()) {
     fail("with " + std::to_string(args.size()) + " arguments, expected more");
   }
+  expect_traced(args[index]);
   return args[index];
 }
 

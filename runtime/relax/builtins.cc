@@ -91,7 +91,17 @@ std::int64_t made(const RelaxCall& call, const ShapeHeap& heap, std::size_t code
 
 void null_value(RelaxCall& call) { call.result = FfiValue(); }
 
-void copy_value(RelaxCall& call) { call.result = FfiValue(call.at(0)); }
+// What it is given may be what nothing is done with.
+void copy_value(RelaxCall& call) {
+  if (call.args.empty()) call.fail("without an argument");
+  call.result = FfiValue(call.args[0]);
+}
+
+// (tensor, kind of device, its number[, scope])
+void to_device(RelaxCall& call) {
+  if (call.integer(1) != kDLCPU) call.fail("for a device that is not the CPU");
+  call.result = FfiValue(call.at(0));
+}
 
 void alloc_shape_heap(RelaxCall& call) {
   const auto size = static_cast<std::int64_t>(call.count(call.args.size() - 1));
@@ -377,6 +387,7 @@ struct NamedBuiltin {
 constexpr NamedBuiltin kBuiltins[] = {
     {"vm.builtin.null_value", null_value},
     {"vm.builtin.copy", copy_value},
+    {"vm.builtin.to_device", to_device},
     {"vm.builtin.alloc_shape_heap", alloc_shape_heap},
     {"vm.builtin.alloc_storage", alloc_storage},
     {"vm.builtin.alloc_tensor", alloc_tensor},
@@ -423,7 +434,6 @@ constexpr LeftOut kLeftOut[] = {
     {"vm.builtin.tensor_cache", "it reads parameters from files of its own; give them as inputs"},
     {"vm.builtin.param_", "it reads parameters from files of its own; give them as inputs"},
     {"vm.builtin.cuda_graph", "there is the CPU only"},
-    {"vm.builtin.to_device", "there is the CPU only"},
     {"vm.builtin.memory_manager", "run_model has a memory management of its own"},
     {"vm.builtin.call_py_func", "it calls Python"},
     {"vm.builtin.get_py_func", "it calls Python"},

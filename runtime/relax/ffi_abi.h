@@ -22,6 +22,8 @@ enum FfiType : std::int32_t {
   kFfiTensorPointer = 7,  // DLTensor*
   kFfiRawText = 8,        // const char*
   kFfiSmallText = 11,     // up to 7 bytes in the value itself
+  // Of this runtime: what a function would give that a tracer only notes down.
+  kFfiUntraced = 63,
   kFfiObjects = 64,
   kFfiText = 65,
   kFfiFunction = 68,
@@ -60,6 +62,32 @@ struct FfiAny {
   };
 };
 static_assert(sizeof(FfiAny) == 16);
+
+struct FfiBytes {
+  const char* data = nullptr;
+  std::size_t size = 0;
+};
+
+// The beginning of an error object.
+struct FfiErrorObject : FfiObject {
+  FfiBytes kind;
+  FfiBytes message;
+};
+
+// What there is to know about a type, without its fields and methods. `ancestors` are the types
+// that it is derived from, the first of all first.
+struct FfiTypeInfo {
+  std::int32_t type = kFfiNone;
+  std::int32_t depth = 0;
+  FfiBytes name;
+  const FfiTypeInfo* const* ancestors = nullptr;
+  std::uint64_t name_hash = 0;
+  std::int32_t num_fields = 0;
+  std::int32_t num_methods = 0;
+  const void* fields = nullptr;
+  const void* methods = nullptr;
+  const void* metadata = nullptr;
+};
 
 // `self` is the function object that is called, null for functions called by their address.
 // Returns 0 on success; otherwise last_packed_error() has the reason.

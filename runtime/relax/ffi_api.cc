@@ -1,8 +1,11 @@
 #include "runtime/relax/ffi_api.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/call_context.h"
@@ -15,6 +18,30 @@ namespace {
 std::string kind_of_error(const char* kind) {
   return std::string(kind != nullptr ? kind : "Error");
 }
+
+// Names as tvm-ffi's.
+constexpr FfiTypeInfo plain_type(FfiType type, std::string_view name) {
+  return {type, 0, {name.data(), name.size()}};
+}
+
+constexpr FfiTypeInfo kObjectType = plain_type(kFfiObjects, "ffi.Object");
+constexpr FfiTypeInfo kOtherType = plain_type(kFfiUntraced, "nothing known");
+constexpr const FfiTypeInfo* kObjectAncestors[] = {&kObjectType};
+
+constexpr FfiTypeInfo object_type(FfiType type, std::string_view name) {
+  return {type, 1, {name.data(), name.size()}, kObjectAncestors};
+}
+
+constexpr FfiTypeInfo kTypes[] = {
+    plain_type(kFfiNone, "None"),           plain_type(kFfiInt, "int"),
+    plain_type(kFfiBool, "bool"),           plain_type(kFfiFloat, "float"),
+    plain_type(kFfiPointer, "void*"),       plain_type(kFfiDataType, "DataType"),
+    plain_type(kFfiDevice, "Device"),       plain_type(kFfiTensorPointer, "DLTensor*"),
+    plain_type(kFfiRawText, "const char*"), plain_type(kFfiSmallText, "ffi.SmallStr"),
+    object_type(kFfiText, "ffi.String"),    object_type(kFfiFunction, "ffi.Function"),
+    object_type(kFfiShape, "ffi.Shape"),    object_type(kFfiTensor, "ffi.Tensor"),
+    object_type(kFfiArray, "ffi.Array"),
+};
 
 }  // namespace
 }  // namespace run_model
@@ -43,6 +70,32 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts,
     clear_last_packed_error();
   }
 }
+
+void TVMFFIErrorSetRaised(void* error) {
+  using namespace run_model;
+  try {
+    const auto& object = *static_cast<const FfiErrorObject*>(static_cast<FfiObject*>(error));
+    set_last_packed_error(kind_of_error(object.kind.data) + ": " +
+                          std::string(object.message.data, object.message.size));
+  } catch (...) {
+    clear_last_packed_error();
+  }
+}
+
+const run_model::FfiBytes* TVMFFIBacktrace(const char* /*file*/, int /*line*/,
+                                           const char* /*function*/, int /*across*/) {
+  static constexpr run_model::FfiBytes kNothing{"", 0};
+  return &kNothing;
+}
+
+const run_model::FfiTypeInfo* TVMFFIGetTypeInfo(std::int32_t type) {
+  using namespace run_model;
+  const auto found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                  [&](const FfiTypeInfo& info) { return info.type == type; });
+  return found != std::end(kTypes) ? &*found : type < kFfiObjects ? &kOtherType : &kObjectType;
+}
+
+int TVMFFIEnvModRegisterSystemLibSymbol(const char* /*name*/, void* /*symbol*/) { return 0; }
 
 int TVMFFIFunctionCall(void* function, run_model::FfiAny* args, std::int32_t num_args,
                        run_model::FfiAny* result) {

@@ -17,6 +17,18 @@ RUN_MODEL_EXPORT void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char*
 RUN_MODEL_EXPORT void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts,
                                                         std::int32_t num_parts);
 
+// What C++ functions call that were linked to a model (nn.ExternModule) and compiled with tvm-ffi's
+// headers. `error` stays the caller's; there are no backtraces; types are those that values of this
+// runtime have.
+RUN_MODEL_EXPORT void TVMFFIErrorSetRaised(void* error);
+RUN_MODEL_EXPORT const run_model::FfiBytes* TVMFFIBacktrace(const char* file, int line,
+                                                            const char* function, int across);
+RUN_MODEL_EXPORT const run_model::FfiTypeInfo* TVMFFIGetTypeInfo(std::int32_t type);
+
+// Libraries that LLVM compiled without optimization call it when they are loaded, whatever they
+// are. Does nothing, since the functions are found by their names.
+RUN_MODEL_EXPORT int TVMFFIEnvModRegisterSystemLibSymbol(const char* name, void* symbol);
+
 RUN_MODEL_EXPORT int TVMFFIFunctionCall(void* function, run_model::FfiAny* args,
                                         std::int32_t num_args, run_model::FfiAny* result);
 

@@ -106,10 +106,11 @@ std::optional<std::string_view> tuple_items(std::string_view annotation) {
   return items ? items : arguments_in(annotation, "T.Tuple");
 }
 
-// The type of a number, "R.Prim("int64")", since 0.27 "T.int64".
+// The type of a number, "R.Prim("int64")", since 0.27 "T.int64". "R.Prim(value=n)" is a symbol.
 std::optional<DLDataType> number_type(std::string_view annotation) {
   std::string_view name = trimmed(annotation);
   if (const auto arguments = arguments_in(name, "R.Prim")) {
+    if (arguments->starts_with("value=")) return kNumberType;
     const auto dtype = enclosed(*arguments, "\"", "\"");
     if (!dtype) return std::nullopt;
     name = *dtype;
@@ -231,7 +232,7 @@ class FormReader {
   // (value, dimensions, context)
   void read_shape_check(const RelaxInstruction& call, Place& place) {
     const std::optional<std::int64_t> ndim = integer(call, 1);
-    if (!ndim || *ndim < 0 || *ndim > kMostInputDimensions) return;
+    if (!ndim || *ndim < -1 || *ndim > kMostInputDimensions) return;
     fill_shape(place.form, *ndim);
   }
 
@@ -298,6 +299,7 @@ class FormReader {
     }
   }
 
+  // A shape of -1 dimensions is one of any number of them.
   static void fill_shape(RelaxInput& form, std::int64_t ndim) {
     form.kind = RelaxInputKind::kShape;
     form.dtype = kNumberType;
@@ -329,10 +331,15 @@ class FormReader {
         }
       }
       form.known = true;
-    } else if (const auto shape = arguments_in(annotation, "R.Shape");
-               shape && shape->starts_with('[') && shape->ends_with(']')) {
-      const auto numbers = items_of(shape->substr(1, shape->size() - 2));
-      fill_shape(form, static_cast<std::int64_t>(numbers.size()));
+    } else if (const auto shape = arguments_in(annotation, "R.Shape")) {
+      if (shape->starts_with('[') && shape->ends_with(']')) {
+        const auto numbers = items_of(shape->substr(1, shape->size() - 2));
+        fill_shape(form, static_cast<std::int64_t>(numbers.size()));
+      } else if (shape->starts_with("ndim=")) {
+        const auto ndim =
+            whole_number<std::int64_t>(shape->substr(std::string_view("ndim=").size()));
+        fill_shape(form, ndim && *ndim >= 0 && *ndim <= kMostInputDimensions ? *ndim : -1);
+      }
     } else if (const auto number = number_type(annotation)) {
       fill_number(form, *number);
     } else if (const auto items = tuple_items(annotation);
@@ -373,6 +380,11 @@ FfiValue assembled(const Place& place, std::vector<FfiValue>& values) {
 bool RelaxInput::is_static() const {
   return std::all_of(dims.begin(), dims.end(),
                      [](const RelaxDimension& dim) { return dim.number >= 0; });
+}
+
+bool all_static(std::span<const RelaxInput> inputs) {
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const RelaxInput& input) { return input.is_static(); });
 }
 
 std::vector<RelaxInput> input_forms(const RelaxExecutable& executable,

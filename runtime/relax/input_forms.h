@@ -35,6 +35,8 @@ struct RelaxInput {
   bool is_static() const;
 };
 
+bool all_static(std::span<const RelaxInput> inputs);
+
 // All that the function takes, tuples as the tensors in them.
 std::vector<RelaxInput> input_forms(const RelaxExecutable& executable,
                                     const RelaxFunction& function);

@@ -14,8 +14,9 @@
 namespace run_model {
 namespace {
 
-// Executables of models call a few functions in each other; more is a circle.
-constexpr std::size_t kDeepestCall = 100;
+// Executables of models call a few functions in each other, or one itself for each step of a
+// sequence; more is a circle.
+constexpr std::size_t kDeepestCall = 1000;
 
 constexpr char kCompiledPrefix[] = "__vmtir__";
 
@@ -37,7 +38,8 @@ class Deeper {
  public:
   explicit Deeper(std::size_t& depth) : depth_(depth) {
     if (depth_ >= kDeepestCall) {
-      throw Error(ErrorKind::kModel, "the model's functions call each other without end");
+      throw Error(ErrorKind::kModel, "the model's functions call each other more than " +
+                                         std::to_string(kDeepestCall) + " deep");
     }
     ++depth_;
   }
@@ -48,6 +50,14 @@ class Deeper {
  private:
   std::size_t& depth_;
 };
+
+// Of compiled functions that call each other the innermost is named.
+Error failure_of(const std::string& function) {
+  const std::string reason = last_packed_error();
+  const bool named = reason.starts_with("function '") && reason.find("' failed: ") != reason.npos;
+  return Error(last_packed_error_kind(),
+               (named ? "" : "function " + in_quotes(function) + " failed: ") + reason);
+}
 
 // How compiled code calls one of our functions.
 int call_from_compiled(void* self, const FfiAny* args, std::int32_t count, FfiAny* result) {
@@ -72,6 +82,12 @@ int call_from_compiled(void* self, const FfiAny* args, std::int32_t count, FfiAn
 }
 
 }  // namespace
+
+void expect_traced(const FfiAny& value) {
+  if (value.type == kFfiUntraced) {
+    throw NotTraceable("its course depends on what a compiled function gives");
+  }
+}
 
 FfiValue make_relax_function(const ModelLibrary& library, const std::string& name) {
   FfiValue value = make_function(call_from_compiled, name);
@@ -198,18 +214,20 @@ FfiValue RelaxMachine::call_compiled(const FfiFunctionObject& function,
                                      std::span<const FfiAny> arguments) {
   if (tracer_ != nullptr) {
     for (const FfiAny& argument : arguments) {
+      expect_traced(argument);
       const FfiTensorObject* tensor = as_tensor(argument);
       if (tensor == nullptr || tensor->has_values()) continue;
       tracer_->call(function.name, arguments);
-      return {};
+      FfiValue untraced;
+      untraced.type = kFfiUntraced;
+      return untraced;
     }
   }
   FfiAny result;
   clear_last_packed_error();
   if (function.compiled(nullptr, arguments.data(), static_cast<std::int32_t>(arguments.size()),
                         &result) != 0) {
-    throw Error(last_packed_error_kind(),
-                "function " + in_quotes(function.name) + " failed: " + last_packed_error());
+    throw failure_of(function.name);
   }
   return FfiValue::adopt(result);
 }
@@ -269,6 +287,7 @@ FfiValue RelaxMachine::run(const RelaxFunction& function, std::span<const FfiAny
         break;
       case RelaxOpcode::kIf: {
         const FfiValue& condition = registers[static_cast<std::size_t>(instruction.target)];
+        expect_traced(condition);
         if (condition.type != kFfiInt && condition.type != kFfiBool) {
           throw Error(ErrorKind::kFormat, "function " + in_quotes(function.name) + " decides by " +
                                               std::string(ffi_type_name(condition)) +
@@ -300,8 +319,7 @@ FfiValue RelaxMachine::run_compiled(const RelaxFunction& function,
   FfiAny result;
   clear_last_packed_error();
   if (as_function(functions_[index])->compiled(nullptr, pointers, 4, &result) != 0) {
-    throw Error(last_packed_error_kind(),
-                "function " + in_quotes(function.name) + " failed: " + last_packed_error());
+    throw failure_of(function.name);
   }
   return std::move(registers[function.parameters]);
 }

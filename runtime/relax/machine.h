@@ -27,6 +27,9 @@ class NotTraceable : public Error {
   explicit NotTraceable(const std::string& what) : Error(ErrorKind::kIncompatible, what) {}
 };
 
+// Throws NotTraceable for what a function would give that was not called.
+void expect_traced(const FfiAny& value);
+
 // Not safe to use from two threads at once.
 class RelaxMachine {
  public:

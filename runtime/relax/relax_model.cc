@@ -135,8 +135,10 @@ RelaxDescription describe_function(const RelaxExecutable& executable, const std:
     }
   } catch (const NotTraceable&) {
   } catch (const Error& error) {
-    // Shapes that the library's functions compute need its code.
-    if (error.kind() != ErrorKind::kModel) throw;
+    // Shapes that the library's functions compute need its code, and those that are taken for
+    // unknown ones need not fit each other.
+    const bool taken = !all_static(description.inputs) && error.kind() != ErrorKind::kIncompatible;
+    if (error.kind() != ErrorKind::kModel && !taken) throw;
   }
   description.graph = graph_of_call(function, description.inputs, shapes);
   return description;

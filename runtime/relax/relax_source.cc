@@ -1,6 +1,7 @@
 #include "runtime/relax/relax_source.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,8 @@ std::optional<std::size_t> number_of_array(const std::string& name) {
 }  // namespace
 
 RelaxSource::RelaxSource(std::shared_ptr<Module> library, const std::string& function,
-                         const std::vector<NamedArray>& arrays)
+                         const std::vector<NamedArray>& arrays,
+                         const std::function<std::vector<TensorInfo>()>& given_inputs)
     : module_(std::move(library)),
       library_(*as_model_library(*module_)),
       executable_(library_.relax_executable()),
@@ -29,15 +31,34 @@ RelaxSource::RelaxSource(std::shared_ptr<Module> library, const std::string& fun
       function_(choose_function(*executable_, function, source_)),
       inputs_(input_forms(*executable_, function_)) {
   take_arrays(arrays);
-  for (const RelaxInput& input : inputs_) {
+  std::vector<TensorInfo> given;
+  const bool known = std::all_of(inputs_.begin(), inputs_.end(),
+                                 [](const RelaxInput& input) { return input.known; });
+  if (!known && given_inputs) given = given_inputs();
+  for (RelaxInput& input : inputs_) {
     if (input.known) continue;
+    const auto found = std::find_if(given.begin(), given.end(), [&](const TensorInfo& info) {
+      return info.name == input.name;
+    });
+    if (found != given.end()) {
+      take_form(input, found->dtype, std::vector<RelaxDimension>(found->shape.size()));
+      continue;
+    }
     throw Error(ErrorKind::kIncompatible,
                 source_ + ": function " + in_quotes(function_.name) + " takes " +
                     in_quotes(input.name) + ", and nothing tells of what type and shape",
-                "if it is a parameter, put the file with the parameters (model_params.npz for "
-                "model.so) beside the library; caches that one function makes for another are "
-                "handed on by --calls FILE");
+                "give it in --inputs; if it is a parameter, put the file with the parameters "
+                "(model_params.npz for model.so) beside the library; caches that one function "
+                "makes for another are handed on by --calls FILE");
   }
+}
+
+void RelaxSource::take_form(RelaxInput& input, DLDataType dtype,
+                            std::vector<RelaxDimension> dims) const {
+  const bool is_bool = same_dtype(dtype, kPlainBoolType) && executable_->bool_is_a_type;
+  input.dtype = is_bool ? kFfiBoolType : dtype;
+  input.dims = std::move(dims);
+  input.known = true;
 }
 
 void RelaxSource::take_arrays(const std::vector<NamedArray>& arrays) {
@@ -59,12 +80,9 @@ void RelaxSource::take_arrays(const std::vector<NamedArray>& arrays) {
     const std::vector<std::int64_t>& shape = array.tensor.shape();
     const DLDataType dtype = array.tensor.dtype();
     if (!found->known) {
-      found->known = true;
-      found->dtype = dtype;
-      if (same_dtype(dtype, kPlainBoolType) && executable_->bool_is_a_type) {
-        found->dtype = kFfiBoolType;
-      }
-      for (const std::int64_t dim : shape) found->dims.push_back({dim, ""});
+      std::vector<RelaxDimension> dims;
+      for (const std::int64_t dim : shape) dims.push_back({dim, ""});
+      take_form(*found, dtype, std::move(dims));
     }
     const std::string problem = misfit_of_input(*found, dtype, shape);
     if (!problem.empty()) throw Error(ErrorKind::kMismatch, "the parameters' file: " + problem);
@@ -124,6 +142,11 @@ LoadedModel RelaxSource::model_for(const std::vector<std::vector<std::int64_t>>&
     }
     model.graph = graph_of_call(function_, inputs_, shapes);
     model.interpreter = interpreter_;
+  } catch (const Error& error) {
+    // What an input has before the others are given, or before anything is, need not fit them.
+    if (all_static(inputs_) || error.kind() == ErrorKind::kIncompatible) throw;
+    model.graph = graph_of_call(function_, inputs_, shapes);
+    model.failure = std::current_exception();
   }
   model.plan = plan_storage(model.graph, source_);
   bind_constants(model, constants);

@@ -23,9 +23,11 @@ class RelaxSource : public std::enable_shared_from_this<RelaxSource> {
   // `library` holds an executable. `function` is the name of one of its functions; empty for
   // "main". `arrays` are parameters that were kept apart: by the names of the function's
   // parameters, or as p_0, p_1 … the last of them. Throws Error(kMismatch) for a function or an
-  // array that there is not, Error(kIncompatible) for one that takes what is no tensor.
+  // array that there is not, Error(kIncompatible) where nothing tells what an input is, neither the
+  // function nor `given_inputs`, as in ExecutorOptions.
   RelaxSource(std::shared_ptr<Module> library, const std::string& function,
-              const std::vector<NamedArray>& arrays);
+              const std::vector<NamedArray>& arrays,
+              const std::function<std::vector<TensorInfo>()>& given_inputs = {});
 
   // All that the function takes, parameters among them, in its order.
   const std::vector<RelaxInput>& inputs() const { return inputs_; }
@@ -36,11 +38,13 @@ class RelaxSource : public std::enable_shared_from_this<RelaxSource> {
   // Empty where the shapes fit the inputs and each other; otherwise a sentence.
   std::string misfit(const std::vector<std::vector<std::int64_t>>& shapes) const;
 
-  // The model for inputs of these shapes, which fit. Throws as trace_function() does, but that what
-  // is not traceable is interpreted.
+  // The model for inputs of these shapes, which fit. Throws as trace_function() does, but what is
+  // not traceable is interpreted, and where shapes may vary, those that the function itself does
+  // not take are the model's failure.
   LoadedModel model_for(const std::vector<std::vector<std::int64_t>>& shapes);
 
  private:
+  void take_form(RelaxInput& input, DLDataType dtype, std::vector<RelaxDimension> dims) const;
   void take_arrays(const std::vector<NamedArray>& arrays);
   void bind_constants(LoadedModel& model, const std::vector<Param>& constants);
   void bind_arrays(LoadedModel& model) const;

@@ -187,6 +187,36 @@ void sort_values(const RuntimeCall& call, bool want_indices) {
 void sort(const RuntimeCall& call) { sort_values(call, false); }
 void argsort(const RuntimeCall& call) { sort_values(call, true); }
 
+// (input, numbers, output, axis, ascending): where the first so many of each line were, in order;
+// the others stay where they are.
+void argsort_first(const RuntimeCall& call) {
+  const DLTensor& input = call.tensor(0);
+  const DLTensor& numbers = call.tensor(1);
+  const DLTensor& output = call.tensor(2);
+  const Lines lines(call, input, call.integer(3));
+  const bool ascending = call.integer(4) != 0;
+  check_same_form(call, numbers, elements_of(numbers), lines.count);
+  check_same_form(call, output, elements_of(output), elements_of(input));
+  if (!same_dtype(numbers.dtype, {kDLInt, 32, 1})) call.fail("its numbers are no int32");
+  const IndexWriter writer(call, output);
+  const SortKeys keys(view_of(input));
+  for (std::int64_t line = 0; line < lines.count; ++line) {
+    std::int32_t number = 0;
+    std::memcpy(&number, static_cast<const std::int32_t*>(data_of(numbers)) + line, sizeof(number));
+    if (number > lines.length) {
+      call.fail(std::to_string(number) + " of " + std::to_string(lines.length) +
+                " are to be sorted");
+    }
+    const std::int64_t start = lines.start(line, lines.length);
+    const std::vector<std::int64_t> order =
+        keys.order(start, lines.stride, std::max(number, 0), ascending);
+    for (std::int64_t i = 0; i < lines.length; ++i) {
+      const bool sorted = i < number;
+      writer.write(start + i * lines.stride, sorted ? order[static_cast<std::size_t>(i)] : i);
+    }
+  }
+}
+
 // (input, values and/or indices, k, axis, "both" | "values" | "indices", ascending)
 void topk(const RuntimeCall& call) {
   const DLTensor& input = call.tensor(0);
@@ -228,6 +258,7 @@ struct RuntimeFunction {
 constexpr RuntimeFunction kRuntimeFunctions[] = {
     {"tvm.contrib.sort.sort", run_guarded<sort>},
     {"tvm.contrib.sort.argsort", run_guarded<argsort>},
+    {"tvm.contrib.sort.argsort_nms", run_guarded<argsort_first>},
     {"tvm.contrib.sort.topk", run_guarded<topk>},
 };
 

@@ -346,6 +346,46 @@ def four_bits():
     return Case(_FourBits, {"x": x}, [True], modes=("bytecode", "compiled"))
 
 
+_KERNEL = np.random.RandomState(7).randint(-3, 4, (2, 2, 3, 3)).astype("float32")
+
+
+@I.ir_module
+class _Sizes:
+    @R.function
+    def main(x: R.Tensor((1, 2, "h", "w"), "float32"), y: R.Tensor(("h * 2 + 1", 3), "float32")):
+        inner = R.nn.conv2d(x, R.const(_KERNEL, "float32"))
+        return (inner, R.add(y, y))
+
+
+def sizes():
+    """A size that follows from another input's, and results smaller than the input by a border, so
+    that there are none for the smallest sizes."""
+    random = np.random.RandomState(8)
+    return Case(_Sizes, {"x": random.randn(1, 2, 5, 6).astype("float32"),
+                         "y": random.randn(11, 3).astype("float32")}, [True] * 2,
+                modes=("bytecode", "compiled"))
+
+
+_BOXES = np.array([[[0, 0.9, 0, 0, 2, 2], [0, 0.8, 0, 0.5, 2, 2], [1, 0.7, 0, 0, 2, 2],
+                    [-1, 0.99, 4, 4, 6, 6], [0, 0.8, 3, 3, 5, 5], [0, 0.1, 7, 7, 8, 8]]], "float32")
+
+
+@I.ir_module
+class _Suppressed:
+    @R.function
+    def main(boxes: R.Tensor((1, 6, 6), "float32")):
+        valid = R.vision.get_valid_counts(boxes, 0.2, id_index=0, score_index=1)
+        return R.vision.non_max_suppression(
+            valid[1], valid[0], valid[2], iou_threshold=0.5, coord_start=2, score_index=1,
+            id_index=0, return_indices=True)
+
+
+def suppressed():
+    """Boxes that others of their class cover, by an order that TVM's runtime finds."""
+    return Case(_Suppressed, {"boxes": _BOXES}, [True] * 2)
+
+
 CASES = {make.__name__: make for make in (
     mlp, mlp_dynamic, mlp_params, cnn, transformer, transformer_dynamic, topk, several, branch,
-    branch_else, functions, functions_double, closure, repeated, distinct, four_bits)}
+    branch_else, functions, functions_double, closure, repeated, distinct, four_bits, sizes,
+    suppressed)}

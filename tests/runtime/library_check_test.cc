@@ -152,6 +152,13 @@ TEST(ElfCheckTest, SystemLibrariesAreNotLoaded) {
   builder.symbols.push_back({"TVMFFIEnvModRegisterSystemLibSymbol", STT_NOTYPE, false, false});
   expect_refused(builder, aarch64(), ErrorKind::kIncompatible,
                  {"is a system library of TVM's", "system_lib_prefix"});
+  // Code that was not optimized names the function too.
+  builder.symbols.push_back({"__tvm_ffi__library_bin", STT_OBJECT});
+  Host host = aarch64();
+  host.find_symbol = [](const std::string&, std::span<const std::string_view>) {
+    return SymbolSearch::kFound;
+  };
+  EXPECT_NO_THROW(check(builder, host));
 }
 
 TEST(ElfCheckTest, ProgramWithoutTheExportsIsToldHowToLink) {

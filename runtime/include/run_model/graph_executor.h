@@ -53,6 +53,9 @@ struct ExecutorOptions {
   bool require_inputs = true;
   // Which function of a library of TVM 0.21 and later. Empty: "main".
   std::string function{};
+  // Asked, where that function does not say of all its inputs what they are, for what those will be
+  // that are given. Unset: such a function is refused.
+  std::function<std::vector<TensorInfo>()> given_inputs{};
   // Which GPU for a model that was compiled for that kind of them: the device_id of each
   // device_type, 0 where none is given.
   std::vector<DLDevice> devices{};

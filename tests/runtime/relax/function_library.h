@@ -36,6 +36,34 @@ inline int twice(void* /*self*/, const FfiAny* args, std::int32_t /*count*/, Ffi
   return 0;
 }
 
+// The third number of a shape heap becomes two less than the first.
+inline int two_fewer(void* /*self*/, const FfiAny* args, std::int32_t /*count*/,
+                     FfiAny* /*result*/) {
+  auto* numbers = static_cast<std::int64_t*>(as_tensor(args[0])->data());
+  numbers[2] = numbers[0] - 2;
+  return 0;
+}
+
+// out = the last elements of a + b, as many as it has.
+inline int add_last(void* self, const FfiAny* args, std::int32_t count, FfiAny* result) {
+  FfiAny parts[3] = {args[0], args[1], args[2]};
+  DLTensor tensors[3] = {tensor_in(args[0]), tensor_in(args[1]), tensor_in(args[2])};
+  const std::int64_t skipped = tensors[0].shape[0] - tensors[2].shape[0];
+  for (int i = 0; i < 3; ++i) {
+    if (i < 2) tensors[i].data = static_cast<float*>(tensors[i].data) + skipped;
+    tensors[i].shape = tensors[2].shape;
+    parts[i].type = kFfiTensorPointer;
+    parts[i].pointer = &tensors[i];
+  }
+  return add(self, parts, count, result);
+}
+
+// How many dimensions a tensor has.
+inline int rank(void* /*self*/, const FfiAny* args, std::int32_t /*count*/, FfiAny* result) {
+  *result = FfiValue::of_integer(tensor_in(args[0]).ndim);
+  return 0;
+}
+
 class FunctionLibrary : public ModelLibrary {
  public:
   FunctionLibrary() = default;
@@ -51,6 +79,9 @@ class FunctionLibrary : public ModelLibrary {
   bool speaks_ffi() const override { return true; }
   FfiFunction find_ffi(const std::string& name) const override {
     if (name == "add") return add;
+    if (name == "rank") return rank;
+    if (name == "two_fewer") return two_fewer;
+    if (name == "add_last") return add_last;
     return name == "twice" ? twice : nullptr;
   }
 

@@ -205,6 +205,116 @@ TEST(RelaxExecutorTest, SizesChooseAmongFunctionsWhenItIsPlanned) {
   EXPECT_TRUE(executor.graph().functions.empty());
 }
 
+// main(x, y) = x + x, where y has twice as many elements as x, and the sum two fewer than x: for no
+// x of one element.
+ExecutableBuilder computing_executable() {
+  ExecutableBuilder builder;
+  const std::int64_t context = con(builder.text("ErrorContext(fn=main)"));
+  builder.begin("main", {"x", "y"}, 6);
+  builder.call(2, "vm.builtin.alloc_shape_heap", {reg(kRelaxMachine), imm(3)});
+  builder.check_numbers(0, false, "ErrorContext(fn=main, loc=param[0], param=x)");
+  builder.check_numbers(1, false, "ErrorContext(fn=main, loc=param[1], param=y)");
+  const auto match = [&](std::int64_t input, std::int64_t code, std::int64_t number) {
+    builder.call(kRelaxVoid, "vm.builtin.match_shape",
+                 {reg(input), reg(2), imm(1), imm(code), imm(number), context});
+  };
+  match(0, 1, 0);
+  builder.call(kRelaxVoid, "twice", {reg(2)});
+  match(1, 3, 1);
+  builder.call(kRelaxVoid, "two_fewer", {reg(2)});
+  builder.call(3, "vm.builtin.make_shape", {reg(2), imm(1), imm(1), imm(2)});
+  builder.call(4, "vm.builtin.alloc_storage",
+               {reg(kRelaxMachine), reg(3), imm(0), con(builder.float32())});
+  builder.call(5, "vm.builtin.alloc_tensor", {reg(4), imm(0), reg(3), con(builder.float32())});
+  builder.call(kRelaxVoid, "add_last", {reg(0), reg(0), reg(5)});
+  builder.ret(5);
+  return builder;
+}
+
+TEST(RelaxExecutorTest, WaitsForInputsThatItCanRun) {
+  DebugExecutor executor = executor_of(computing_executable());
+  EXPECT_TRUE(executor.outputs().empty());
+  for (const std::size_t size : {3, 5, 4, 3}) {
+    executor.set_input("x", floats(std::vector<float>(size, 1)));
+    executor.set_input("y", floats(std::vector<float>(2 * size, 1)));
+    executor.run();
+    ASSERT_EQ(executor.outputs().size(), 1u);
+    EXPECT_EQ(floats_of(executor.output(0)), std::vector<float>(size - 2, 2));
+  }
+  executor.set_input("y", floats({1, 2, 3, 4, 5}));
+  const auto run = [&] { executor.run(); };
+  EXPECT_TRUE(throws_error(run, ErrorKind::kMismatch, {"[5] is 5, but 6 elsewhere"}));
+  EXPECT_TRUE(throws_error([&] { executor.output(0); }, ErrorKind::kMismatch, "6 elsewhere"));
+  executor.set_input("x", floats({1}));
+  executor.set_input("y", floats({1, 2}));
+  EXPECT_TRUE(throws_error(run, ErrorKind::kFormat, "negative"));
+}
+
+// main(x, y) = x + y; of y nothing is said.
+ExecutableBuilder silent_executable() {
+  ExecutableBuilder builder;
+  builder.begin("main", {"x", "y"}, 4);
+  builder.check_numbers(0, true, "ErrorContext(fn=main, loc=param[0], param=x)");
+  builder.new_pair(3);
+  builder.call(kRelaxVoid, "add", {reg(0), reg(1), reg(3)});
+  builder.ret(3);
+  return builder;
+}
+
+TEST(RelaxExecutorTest, IsToldWhatTheFunctionDoesNotSay) {
+  EXPECT_TRUE(throws_error([] { executor_of(silent_executable()); }, ErrorKind::kIncompatible,
+                           {"'y'", "nothing tells", "--inputs"}));
+  ExecutorOptions options;
+  options.given_inputs = [] {
+    return std::vector<TensorInfo>{{"other", {}, {kDLInt, 8, 1}, {}},
+                                   {"y", {2}, {kDLFloat, 32, 1}, {}}};
+  };
+  DebugExecutor executor = executor_of(silent_executable(), options);
+  EXPECT_TRUE(has_elements(executor.inputs()[1].symbols, {"?"}));
+  executor.set_input("x", floats({1, 2}));
+  executor.set_input("y", floats({10, 20}));
+  executor.run();
+  EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {11, 22}));
+}
+
+// main(x) = x where a compiled function gives a number that is not zero for it.
+TEST(RelaxExecutorTest, UsesWhatCompiledFunctionsGive) {
+  ExecutableBuilder builder;
+  builder.begin("main", {"x"}, 4);
+  builder.check_numbers(0, true, "ErrorContext(fn=main, loc=param[0], param=x)");
+  builder.call(1, "rank", {reg(0)});
+  builder.call(2, "vm.builtin.copy", {reg(1)});
+  builder.call(3, "vm.builtin.make_tuple", {reg(0), reg(2)});
+  builder.ret(3);
+  DebugExecutor executor = executor_of(builder);
+  executor.set_input("x", floats({1, 2}));
+  executor.run();
+  ASSERT_EQ(executor.outputs().size(), 2u);
+  EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {1, 2}));
+  EXPECT_EQ(executor.output(1).elements<std::int64_t>()[0], 1);
+}
+
+TEST(RelaxExecutorTest, LeavesTensorsOnTheCpu) {
+  for (const std::int64_t device : {1, 2}) {
+    ExecutableBuilder builder;
+    builder.begin("main", {"x"}, 4);
+    builder.check_numbers(0, true, "ErrorContext(fn=main, loc=param[0], param=x)");
+    builder.call(1, "vm.builtin.to_device", {reg(0), imm(device), imm(0)});
+    builder.new_pair(3);
+    builder.call(kRelaxVoid, "add", {reg(1), reg(1), reg(3)});
+    builder.ret(3);
+    if (device != kDLCPU) {
+      EXPECT_TRUE(throws_error([&] { executor_of(builder); }, ErrorKind::kFormat,
+                               {"to_device", "not the CPU"}));
+      continue;
+    }
+    DebugExecutor executor = executor_of(builder);
+    executor.set_input("x", floats({1, 2}));
+    executor.run();
+    EXPECT_TRUE(has_elements(floats_of(executor.output(0)), {2, 4}));
+  }
+}
+
 TEST(RelaxSourceTest, TakesParametersThatAreKeptApart) {
   const auto library = std::make_shared<FunctionLibrary>(dynamic_executable().bytes());
   for (const char* name : {"p_0", "y"}) {

@@ -228,18 +228,22 @@ TEST(RelaxSessionTest, ReadsAnnotationsOfCompiledFunctions) {
   builder.text("ErrorContext(fn=main, loc=param[2], param=p, annotation=T.int64) ");
   builder.text("ErrorContext(fn=main, loc=param[3], param=any, annotation=R.Tensor(dtype=\"int8\", "
                "ndim=2)) ");
+  builder.text("ErrorContext(fn=main, loc=param[4], param=q, annotation=R.Prim(value=n)) ");
+  builder.text("ErrorContext(fn=main, loc=param[5], param=r, annotation=R.Shape(ndim=3)) ");
+  builder.text("ErrorContext(fn=main, loc=param[6], param=t, annotation=R.Shape(ndim=-1)) ");
   RelaxExecutable executable = testing_relax::parse(builder.bytes());
   RelaxFunction function;
   function.kind = RelaxFunctionKind::kCompiled;
   function.name = "main";
-  function.parameters = 4;
-  function.parameter_names = {"pair", "s", "p", "any"};
+  function.parameters = 7;
+  function.parameter_names = {"pair", "s", "p", "any", "q", "r", "t"};
   std::vector<std::string> forms;
   for (const RelaxInput& form : input_forms(executable, function)) {
     forms.push_back(form.name + ": " + form_name(form));
   }
   EXPECT_THAT(forms, testing::ElementsAre("pair.0: float32 [2, n]", "pair.1.0: bool []",
-                                          "s: int64 [2]", "p: int64 []", "any: int8 [?, ?]"));
+                                          "s: int64 [2]", "p: int64 []", "any: int8 [?, ?]",
+                                          "q: int64 []", "r: int64 [3]", "t: int64 [?]"));
 }
 
 }  // namespace

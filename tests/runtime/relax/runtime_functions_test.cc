@@ -51,6 +51,35 @@ TEST(RuntimeFunctionsTest, SortsEveryTypeToItsEnds) {
   EXPECT_TRUE(has_elements(argsort(halves, {kDLFloat, 16, 1}, true), {1, 0, 2}));
 }
 
+// As tvm.contrib.sort.argsort_nms of TVM 0.27 gave it.
+TEST(RuntimeFunctionsTest, SortsTheFirstOfEachLine) {
+  float scores[] = {0.1F, 0.9F, 0.5F, 0.9F, 3, 1, 2, 4};
+  std::int32_t numbers[] = {3, 4};
+  std::int32_t order[8];
+  std::int64_t shape[] = {2, 4}, lines[] = {2};
+  constexpr DLDataType kInt32{kDLInt, 32, 1};
+  DLTensor tensors[] = {{scores, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 0},
+                        {numbers, {kDLCPU, 0}, 1, kInt32, lines, nullptr, 0},
+                        {order, {kDLCPU, 0}, 2, kInt32, shape, nullptr, 0}};
+  FfiAny arguments[5];
+  for (int i = 0; i < 3; ++i) {
+    arguments[i].type = kFfiTensorPointer;
+    arguments[i].pointer = &tensors[i];
+  }
+  arguments[3].type = kFfiInt;
+  arguments[3].integer = -1;
+  arguments[4].type = kFfiBool;
+  FfiAny result;
+  const FfiFunction function = find_runtime_function("tvm.contrib.sort.argsort_nms");
+  ASSERT_EQ(function(nullptr, arguments, 5, &result), 0);
+  EXPECT_TRUE(has_elements(std::vector(order, order + 8), {1, 2, 0, 3, 3, 0, 2, 1}));
+  numbers[0] = -1;
+  ASSERT_EQ(function(nullptr, arguments, 5, &result), 0);
+  EXPECT_TRUE(has_elements(std::vector(order, order + 4), {0, 1, 2, 3}));
+  numbers[0] = 5;
+  EXPECT_NE(function(nullptr, arguments, 5, &result), 0);
+}
+
 TEST(RuntimeFunctionsTest, ZerosAreEqualAndInfinitiesTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values{0.0F, -0.0F, infinity, -infinity, 0.0F};
