@@ -53,7 +53,7 @@ class Deeper {
 
 // Of compiled functions that call each other the innermost is named.
 Error failure_of(const std::string& function) {
-  const std::string reason = last_packed_error();
+  const std::string& reason = last_packed_error();
   const bool named = reason.starts_with("function '") && reason.find("' failed: ") != reason.npos;
   return Error(last_packed_error_kind(),
                (named ? "" : "function " + in_quotes(function) + " failed: ") + reason);
