@@ -239,7 +239,9 @@ void check_tables(const jpeg_decompress_struct& info, const std::string& what) {
   }
   for (int i = 0; i < info.comps_in_scan; ++i) {
     const jpeg_component_info& component = *info.cur_comp_info[i];
-    if (info.dc_huff_tbl_ptrs[component.dc_tbl_no] == nullptr ||
+    const bool numbered =
+        component.dc_tbl_no < NUM_HUFF_TBLS && component.ac_tbl_no < NUM_HUFF_TBLS;
+    if (!numbered || info.dc_huff_tbl_ptrs[component.dc_tbl_no] == nullptr ||
         info.ac_huff_tbl_ptrs[component.ac_tbl_no] == nullptr) {
       damaged_jpeg(what, "its header has bytes that are of no segment, and lacks a Huffman table");
     }

@@ -20,10 +20,10 @@ std::string kind_of_error(const char* kind) {
 }
 
 // Names as tvm-ffi's.
-constexpr FfiBytes bytes_of(std::string_view text) { return {text.begin(), text.size()}; }
+constexpr FfiBytes type_name_bytes(std::string_view text) { return {text.begin(), text.size()}; }
 
 constexpr FfiTypeInfo plain_type(FfiType type, std::string_view name) {
-  return {type, 0, bytes_of(name)};
+  return {type, 0, type_name_bytes(name)};
 }
 
 constexpr FfiTypeInfo kObjectType = plain_type(kFfiObjects, "ffi.Object");
@@ -31,7 +31,7 @@ constexpr FfiTypeInfo kOtherType = plain_type(kFfiUntraced, "nothing known");
 constexpr const FfiTypeInfo* kObjectAncestors[] = {&kObjectType};
 
 constexpr FfiTypeInfo object_type(FfiType type, std::string_view name) {
-  return {type, 1, bytes_of(name), kObjectAncestors};
+  return {type, 1, type_name_bytes(name), kObjectAncestors};
 }
 
 constexpr FfiTypeInfo kTypes[] = {
