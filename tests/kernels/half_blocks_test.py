@@ -12,7 +12,6 @@ from resampling_test import random_elementwise, random_gather, random_resampling
 from run_model_tools.kernels import elementwise, pooling
 from run_model_tools.kernels.elementwise import Elementwise, Source
 from run_model_tools.kernels.expressions import Builder, Operand
-from run_model_tools.kernels.half.casts import make_cast
 from run_model_tools.kernels.isa import NEON64_HALF
 
 UNIT = 2.0 ** -11
@@ -50,7 +49,8 @@ def test_moved_and_single_numbers_equal_the_definition(tmp_path, toolchain):
 def test_casts_round_to_even_and_make_no_infinities(tmp_path):
     x = np.array([1 + 2.0 ** -11, 1 + 3 * 2.0 ** -11, 65504, 65519, 65520, -1e9, 2.0 ** -25, -0.0],
                  np.float32).reshape(1, 1, 1, 1, 8)
-    to, back = (make_cast(x.shape, kind, NEON64_HALF) for kind in ("float16", "float32"))
+    to, back = (elementwise.make_cast(x.shape, kind, NEON64_HALF)
+                for kind in ("float16", "float32"))
     [halves] = run_layers([(to, [x])], tmp_path, AARCH64_HALF)
     wanted = [1, 1 + 2.0 ** -9, 65504, 65504, np.nan, np.nan, 0, -0.0]
     np.testing.assert_array_equal(halves.ravel(), np.array(wanted, np.float16))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 from layer_runner import AARCH64_HALF, in_half_precision, run_cases, run_layers
-from random_convolutions import LIPSCHITZ, choose, random_conv
+from random_convolutions import LIPSCHITZ, absolute_sums, choose, random_conv
 
 from run_model_tools.kernels import dense, depthwise, direct, grouped, planar, pointwise, winograd
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
@@ -49,16 +49,7 @@ def blocked_residual(conv: Convolution, tensors: list[np.ndarray]) -> list[np.nd
     if not (conv.residual and conv.depthwise):
         return tensors
     channels = used_channels(conv, tensors[-1])
-    lanes = tensors[-1].shape[-1]
-    padded = np.pad(channels, [(0, -len(channels) % lanes), (0, 0), (0, 0)])
-    return [*tensors[:-1], np.moveaxis(padded.reshape(-1, lanes, *padded.shape[1:]), 1, -1)[None]]
-
-
-def sizes(conv: Convolution, tensors: list[np.ndarray]) -> np.ndarray:
-    """The sum of |w||x| at each output, with the bias and the residual."""
-    absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
-                                   low=-math.inf, high=math.inf, expression=None)
-    return reference.convolve(absolute, [abs(t) for t in tensors], NEON64_HALF.lanes)
+    return [*tensors[:-1], reference.blocked(channels, tensors[-1].shape[-1])]
 
 
 @in_half_precision
@@ -75,7 +66,8 @@ def test_equals_the_definition(tmp_path, toolchain, kind):
         assert output.dtype == np.float16
         assert np.isfinite(output).all(), "lanes without a channel must be finite"
         tensors = blocked_residual(conv, tensors)
-        want, size = reference.convolve(conv, tensors, isa.lanes), sizes(conv, tensors)
+        want = reference.convolve(conv, tensors, isa.lanes)
+        size = absolute_sums(conv, tensors, isa.lanes)
         error = abs(used_channels(conv, output).astype(np.float64) - want)
         what = (conv.without_data(), parameters)
         if kind in TYPICAL_ERROR:

@@ -85,14 +85,8 @@ def expected(block: InvertedResidual, tensors: list[np.ndarray], lanes: int):
             error = bound_after_epilogue(error, size)
         else:
             value = np.clip(sum(residuals, value), conv.low, conv.high)
-        inputs, bounds = [blocked(value, lanes)], [blocked(error, lanes)]
+        inputs, bounds = [reference.blocked(value, lanes)], [reference.blocked(error, lanes)]
     return value, error * (1 + 1e-6) + 1e-30
-
-
-def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
-    """(channels, height, width) -> [1][blocks][height][width][lanes], with zeros at the end."""
-    padded = np.pad(planes, [(0, -planes.shape[0] % lanes), (0, 0), (0, 0)])
-    return np.moveaxis(padded.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
 
 
 @on_machines_with_vectors

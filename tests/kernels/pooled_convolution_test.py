@@ -59,9 +59,8 @@ def test_equals_the_definition(tmp_path, machine):
 
 def pooled(pool: Pooling, planes: np.ndarray, lanes: int) -> np.ndarray:
     """(channels, height, width) -> the same of the pooling's result."""
-    blocked = np.pad(planes, [(0, -len(planes) % lanes), (0, 0), (0, 0)])
-    blocked = np.moveaxis(blocked.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
-    return reference.unblocked(expected_pooling(pool, [blocked])[0], len(planes))
+    made, _ = expected_pooling(pool, [reference.blocked(planes, lanes)])
+    return reference.unblocked(made, len(planes))
 
 
 def stem(rows: int = 112, **pooling) -> PooledConvolution:

@@ -126,11 +126,16 @@ def bound_after_epilogue(bound: np.ndarray, size: np.ndarray) -> np.ndarray:
     return LIPSCHITZ * bound + 16 * EPS * (size + 1)
 
 
-def error_bound(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
-    """What rounding of every product and sum can do to reference.convolve()'s result."""
+def absolute_sums(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
+    """The sum of |w||x| at each output, with the bias and the residual."""
     absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
                                    low=-math.inf, high=math.inf, expression=None)
-    size = reference.convolve(absolute, [abs(t) for t in tensors], lanes)
+    return reference.convolve(absolute, [abs(t) for t in tensors], lanes)
+
+
+def error_bound(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
+    """What rounding of every product and sum can do to reference.convolve()'s result."""
+    size = absolute_sums(conv, tensors, lanes)
     bound = (math.prod(conv.weight.shape[1:]) + 3) * EPS * size
     return bound_after_epilogue(bound, size) if conv.expression else bound
 

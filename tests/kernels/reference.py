@@ -53,6 +53,12 @@ def convolve(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.nda
     return np.clip(sum(residual, out), conv.low, conv.high)
 
 
+def blocked(planes: np.ndarray, lanes: int) -> np.ndarray:
+    """(channels, height, width) -> [1][blocks][height][width][lanes], with zeros at the end."""
+    padded = np.pad(planes, [(0, -len(planes) % lanes), (0, 0), (0, 0)])
+    return np.moveaxis(padded.reshape(-1, lanes, *planes.shape[1:]), 1, -1)[None]
+
+
 def unblocked(tensor: np.ndarray, channels: int) -> np.ndarray:
     """[1][blocks][height][width][lanes] -> (channels, height, width)."""
     _, blocks, height, width, lanes = tensor.shape

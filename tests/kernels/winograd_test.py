@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 import reference
 from layer_runner import on_every_machine, run_cases
-from random_convolutions import EPS, Case, bound_after_epilogue, random_conv
+from random_convolutions import EPS, Case, absolute_sums, bound_after_epilogue, random_conv
 
 from run_model_tools.kernels import winograd, winograd_cost, winograd_points
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
@@ -58,13 +57,6 @@ def rounding_bound(conv: Convolution, tensors: list[np.ndarray], tile: int) -> n
     return bound_after_epilogue(bound, size) if conv.expression else bound
 
 
-def weight_of_terms(conv: Convolution, tensors: list[np.ndarray], lanes: int) -> np.ndarray:
-    """The sum of |w||x| at each output."""
-    absolute = dataclasses.replace(conv, weight=abs(conv.weight), bias=abs(conv.bias),
-                                   low=-math.inf, high=math.inf, expression=None)
-    return reference.convolve(absolute, [abs(t) for t in tensors], lanes)
-
-
 @on_every_machine
 def test_equals_the_definition(tmp_path, machine):
     rng = machine.rng()
@@ -78,7 +70,7 @@ def test_equals_the_definition(tmp_path, machine):
         assert (error <= rounding_bound(conv, tensors, parameters["tile"])).all(), what
         if conv.expression:
             continue
-        relative = error / weight_of_terms(conv, tensors, isa.lanes)
+        relative = error / absolute_sums(conv, tensors, isa.lanes)
         assert np.sqrt(np.mean(relative ** 2)) <= TYPICAL_ERROR[parameters["tile"]], what
 
 

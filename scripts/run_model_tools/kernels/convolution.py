@@ -155,6 +155,12 @@ def plain_lanes(channels: int, lanes: int, tensor: int = 0) -> tuple[Lanes, ...]
                  for block in range(-(-channels // lanes)))
 
 
+def all_in_order(pieces: tuple[Lanes, ...], blocks: int) -> bool:
+    """Whether they are all blocks of one tensor in their order."""
+    return [(p.tensor, p.block, p.first) for p in pieces] == [
+        (0, block, 0) for block in range(blocks)]
+
+
 def positions(size: int, window: int, stride: int, dilation: int, before: int, after: int,
               round_up: bool = False) -> int:
     """How often a window fits into `size` numbers with padding before and after them.

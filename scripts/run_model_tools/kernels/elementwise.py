@@ -13,6 +13,8 @@ from run_model_tools.kernels.layer import Layer, Phase
 
 _TASK_VECTORS = 4_000
 """Vectors times functions that a core does in about 5 us."""
+_CAST_VECTORS = 8_000
+"""Vectors that it casts in that time."""
 
 
 @dataclass(frozen=True)
@@ -127,3 +129,19 @@ def make_gather(gather: Gather, isa: Isa, dtype: str | None = None) -> Layer:
         output_shape=(1, gather.blocks, height, width, lanes), output_dtype=dtype,
         variant=isa.variant(),
         note={"kernel": "gather", "tasks": tasks})
+
+
+def make_cast(shape: tuple[int, ...], to: str, isa: Isa) -> Layer:
+    """The layer (c/f32-f16-cast.c.in) that makes `to`, "float16" or "float32", of a tensor in
+    blocks of the other."""
+    vectors = math.prod(shape) // isa.lanes
+    tasks = max(1, min(16, vectors // _CAST_VECTORS))
+    defines: dict[str, object] = {"LANES": isa.lanes, "VECTORS": vectors, "TASKS": tasks}
+    if to == "float32":
+        defines["TO_FLOAT"] = 1
+    return Layer(
+        kind=f"cast_to_{to}", template="f32-f16-cast.c.in", defines=defines,
+        phases=(Phase("half_cast", tasks),),
+        inputs=((tuple(shape), "float16" if to == "float32" else "float32"),), constants=(),
+        output_shape=tuple(shape), output_dtype=to, variant=isa.variant(),
+        note={"kernel": "half_cast", "tasks": tasks})

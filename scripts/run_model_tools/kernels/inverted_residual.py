@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.kernels import depthwise as depthwise_kernel
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolution import Convolution, all_in_order
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.tiles import channel_runs, even, run_defines
-from run_model_tools.kernels.window import group_widths
+from run_model_tools.kernels.window import group_widths, rows_of_parts
 
 _RING_BYTES = 24 << 10
 """Of the first-level cache, what the rows of an expanded block may take."""
@@ -178,8 +178,7 @@ def make(block: InvertedResidual, isa: Isa, parts: int, columns: int, project: l
 
 def _whole(conv: Convolution) -> bool:
     """Whether a convolution reads one tensor's blocks in order, from the first to the last."""
-    return [(p.tensor, p.block, p.first) for p in conv.input_lanes] == [
-        (0, block, 0) for block in range(conv.input_shapes[0][1])]
+    return all_in_order(conv.input_lanes, conv.input_shapes[0][1])
 
 
 def _pixels(total: int, vectors: int, isa: Isa) -> int:
@@ -187,19 +186,13 @@ def _pixels(total: int, vectors: int, isa: Isa) -> int:
     most = min(28, (isa.registers - (1 if vectors == 1 else vectors + 1)) // vectors)
     if isa.lanes == 4:  # See tile.h: an input register a pixel.
         most = min(most, (isa.registers - vectors) // (vectors + 1))
-    tiles = even(total, most)
-    return tiles.size + bool(tiles.larger)
+    return even(total, most).largest
 
 
 def _expanded_rows(conv: Convolution, parts: int) -> list[int]:
     """Rows of the input that each part of the output's rows reads."""
-    height, rows = conv.output_size[0], []
-    for part in range(parts):
-        begin, end = part * height // parts, (part + 1) * height // parts
-        top = max(0, begin * conv.strides[0] - conv.padding[0])
-        rows.append(min(conv.input_size[0],
-                        (end - 1) * conv.strides[0] - conv.padding[0] + conv.kernel[0]) - top)
-    return rows
+    return rows_of_parts(parts, (conv.input_size[0], conv.output_size[0]), conv.kernel[0],
+                         conv.strides[0], conv.padding[0])
 
 
 def _epilogue(stage: str, conv: Convolution, inputs: int = 1) -> dict[str, object]:

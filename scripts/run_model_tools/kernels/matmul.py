@@ -121,7 +121,7 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     defines["GROUP"] = group
     scratch = 0
     if "LEFT_STRIDE" not in defines:
-        scratch = (row_tiles.size + bool(row_tiles.larger)) * depth
+        scratch = row_tiles.largest * depth
         scratch = -(-scratch // lanes) * lanes
     constants = list(sources.constants)
     if isinstance(product.right, View):

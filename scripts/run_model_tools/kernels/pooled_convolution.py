@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from run_model_tools.kernels import planar, pooling, tiles
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolution import Convolution, all_in_order
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.pooling import Pooling
-from run_model_tools.kernels.tiles import even
+from run_model_tools.kernels.window import rows_of_parts
 
 _MOST_ROWS = 1.15
 """Rows of the convolution that all tasks together may compute, of those there are."""
@@ -46,8 +46,7 @@ def options(block: PooledConvolution, isa: Isa) -> list[dict]:
     conv, pool = block.convolution, block.pooling
     if (conv.residual or pool.kind != "max" or pool.planar or pool.dilation != (1, 1) or isa.half
             or pool.input_shapes != (conv.output_shape(isa.lanes),)
-            or [(p.tensor, p.block, p.first) for p in pool.input_lanes] != [
-                (0, block, 0) for block in range(pool.input_shapes[0][1])]
+            or not all_in_order(pool.input_lanes, pool.input_shapes[0][1])
             or not pooling.options(pool, isa)):
         return []
     shapes = list(dict.fromkeys(tuple(option["tile"]) for option in planar.options(conv, isa)))
@@ -63,8 +62,7 @@ def make(block: PooledConvolution, isa: Isa, tile: list[int], parts: int) -> Lay
     layer = planar.make(block.convolution, isa, tile, parts, most_rows=max(_rows(block, parts)))
     stored = layer.output_shape[3] * isa.lanes * isa.number_bytes
     # The vectors of the largest tile, and a row.
-    vectors = max(map(len, even(tiles.vectors(block.convolution.output_channels, isa),
-                                tile[1]).ranges()))
+    vectors = tiles.even(tiles.vectors(block.convolution.output_channels, isa), tile[1]).largest
     return replace(
         layer, kind="conv2d_planar_max_pool2d",
         defines={**layer.defines, "MAX_POOL": 1,
@@ -79,11 +77,6 @@ def make(block: PooledConvolution, isa: Isa, tile: list[int], parts: int) -> Lay
 
 def _rows(block: PooledConvolution, parts: int) -> list[int]:
     """Rows of the convolution that each part of the result's rows needs."""
-    pool, rows = block.pooling, []
-    height, there = pool.output_size[0], block.convolution.output_size[0]
-    for part in range(parts):
-        begin, end = part * height // parts, (part + 1) * height // parts
-        top = max(0, begin * pool.strides[0] - pool.padding[0])
-        rows.append(min(there, (end - 1) * pool.strides[0] - pool.padding[0] + pool.window[0])
-                    - top)
-    return rows
+    pool = block.pooling
+    return rows_of_parts(parts, (block.convolution.output_size[0], pool.output_size[0]),
+                         pool.window[0], pool.strides[0], pool.padding[0])

@@ -90,7 +90,7 @@ def make(layer: Recurrent, isa: Isa) -> Layer:
     # See tile.h: rows x gates sums, the weights of all gates, and inputs.
     most = {16: 6, 8: 2}.get(lanes, 5 if isa.registers >= 32 else 2)
     tiles = even(layer.batch, most)
-    rows = tiles.size + bool(tiles.larger)
+    rows = tiles.largest
     vectors = -(-hidden // lanes)
     tasks, kept_rows = (1, layer.batch) if layer.weight_steps is not None else (tiles.tiles, rows)
     weight = layer.weight.reshape(layer.directions, gates, hidden, hidden)

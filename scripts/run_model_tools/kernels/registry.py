@@ -24,30 +24,29 @@ from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.pooled_convolution import PooledConvolution
 from run_model_tools.kernels.programs import Program
 
-# In the order of preference where nothing was measured.
-_ONE: dict[str, ModuleType] = {
-    "planar": planar, "pointwise": pointwise, "depthwise": depthwise, "winograd": winograd,
-    "direct": direct, "grouped": grouped}
-_SEVERAL: dict[str, ModuleType] = {"inverted_residual": inverted_residual}
-_POOLED: dict[str, ModuleType] = {"planar_max_pool": pooled_convolution}
+# By what they compute, in the order of preference where nothing was measured.
+_KERNELS: dict[type[Work], dict[str, ModuleType]] = {
+    Convolution: {"planar": planar, "pointwise": pointwise, "depthwise": depthwise,
+                  "winograd": winograd, "direct": direct, "grouped": grouped},
+    InvertedResidual: {"inverted_residual": inverted_residual},
+    PooledConvolution: {"planar_max_pool": pooled_convolution}}
 
-KERNELS = {**_ONE, **_SEVERAL, **_POOLED}
+KERNELS = {name: kernel for kernels in _KERNELS.values() for name, kernel in kernels.items()}
 """All that compute a convolution, or several layers together, by their names."""
 
 
 def options(work: Work, isa: Isa) -> list[Kernel]:
     """All that can compute a convolution, or several layers together, best guess first."""
-    kernels = (_ONE if isinstance(work, Convolution) else
-               _SEVERAL if isinstance(work, InvertedResidual) else _POOLED)
-    return [(name, parameters) for name, kernel in kernels.items()
+    return [(name, parameters) for name, kernel in _KERNELS[type(work)].items()
             for parameters in kernel.options(work, isa)]
 
 
 def can_convolve(conv: Convolution, isa: Isa) -> bool:
     """Whether there is a kernel for it."""
-    return any(kernel.options(conv, isa) for kernel in _ONE.values())
+    return any(kernel.options(conv, isa) for kernel in _KERNELS[Convolution].values())
 
 
 def can_pool(pool: pooling.Pooling, isa: Isa) -> bool:

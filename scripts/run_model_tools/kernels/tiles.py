@@ -27,6 +27,11 @@ class Even:
     def larger(self) -> int:
         return self.total % self.tiles
 
+    @property
+    def largest(self) -> int:
+        """How many things the largest tile has."""
+        return self.size + bool(self.larger)
+
     def ranges(self) -> list[range]:
         """What each tile has of 0 ... total."""
         starts = [t * self.size + min(t, self.larger) for t in range(self.tiles + 1)]

@@ -29,6 +29,21 @@ def group_widths(width: int, in_width: int, taps: int, stride: int, dilation: in
                   key=lambda columns: -(-width // columns) * (columns + 1))
 
 
+def rows_of_parts(parts: int, heights: tuple[int, int], taps: int, stride: int, padding: int
+                  ) -> list[int]:
+    """Rows of the input that each of equal parts of the output's rows reads.
+
+    `heights`: of the input and the output; `taps`, `stride`, `padding` (at the top): downwards.
+    """
+    there, height = heights
+    rows = []
+    for part in range(parts):
+        begin, end = part * height // parts, (part + 1) * height // parts
+        top = max(0, begin * stride - padding)
+        rows.append(min(there, (end - 1) * stride - padding + taps) - top)
+    return rows
+
+
 def cuts(blocks: int, height: int, operations: int) -> list[tuple[int, int]]:
     """(strips of a block's rows, tasks) for a layer of so many output blocks and rows: those that
     give 4 threads equal work come first, of these the ones with about 4 strips.

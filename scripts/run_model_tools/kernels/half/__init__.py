@@ -1,1 +1,1 @@
-"""Networks in half precision: which layers of a float32 plan are float16, and the casts between."""
+"""Networks in half precision: which layers of a float32 plan are float16, and their weights."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 import tvm
 
 from run_model_tools.kernels import elementwise, layers_of_plan, registry
-from run_model_tools.kernels.half.casts import make_cast
 from run_model_tools.kernels.isa import NEON64, NEON64_HALF, NEON64_PAIRS, Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
@@ -122,7 +121,7 @@ class _Halver:
         return self.floats[tensor]
 
     def _cast(self, source: Tensor, to: str) -> Tensor:
-        layer = make_cast(source.shape, to, NEON64_HALF)
+        layer = elementwise.make_cast(source.shape, to, NEON64_HALF)
         output = Tensor(source.shape, to)
         self.counts["cast"] += 1
         self.result.steps.append(LayerStep([source], output, layer))

@@ -27,24 +27,25 @@ def scaled(conv: Convolution, isa: Isa) -> tuple[Convolution, np.ndarray | None]
     multiplied by; as it is, and None, where nothing is in half precision."""
     if not isa.half:
         return conv, None
-    scales = powers(conv.weight.reshape(len(conv.weight), -1))
-    return replace(conv, weight=conv.weight / scales[:, None, None, None],
-                   bias=conv.bias / scales), scales
+    return _divided(conv, powers(conv.weight.reshape(len(conv.weight), -1)))
 
 
 def scaled_with_bias(conv: Convolution, isa: Isa) -> tuple[Convolution, np.ndarray | None]:
     """The same where the bias is a part of the run."""
     if not isa.half:
         return conv, None
-    scales = np.maximum(powers(_with_bias(conv)), _LEAST_HALF)
+    return _divided(conv, np.maximum(powers(_with_bias(conv)), _LEAST_HALF))
+
+
+def _divided(conv: Convolution, scales: np.ndarray) -> tuple[Convolution, np.ndarray]:
     return replace(conv, weight=conv.weight / scales[:, None, None, None],
                    bias=conv.bias / scales), scales
 
 
 def fits_one_run(conv: Convolution) -> bool:
     """Whether a layer whose sums are one run, with their bias in it, can be in half precision."""
-    return (_with_bias(conv).shape[1] <= RUN_PRODUCTS
-            and bool(powers(_with_bias(conv)).max() <= _LARGEST_HALF))
+    run = _with_bias(conv)
+    return run.shape[1] <= RUN_PRODUCTS and bool(powers(run).max() <= _LARGEST_HALF)
 
 
 def _with_bias(conv: Convolution) -> np.ndarray:
