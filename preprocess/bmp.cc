@@ -63,19 +63,16 @@ class BmpReader {
   RawPicture decode() {
     read_header();
     RawPicture picture{Image(width_, height_), has_alpha_ ? 4 : 3};
-    if (has_runs()) {
-      const std::vector<std::uint8_t> indices = unpack_runs();
-      for (int y = 0; y < height_; ++y) {
-        const std::uint8_t* from = indices.data() + std::size_t(y) * std::size_t(width_);
-        std::uint8_t* to = picture.image.row(row_of(y));
-        for (int x = 0; x < width_; ++x) {
-          to = std::copy_n(palette_[from[x]].begin(), kImageChannels, to);
-        }
-      }
-      return picture;
-    }
+    const auto width = static_cast<std::size_t>(width_);
+    const std::vector<std::uint8_t> indices =
+        has_runs() ? unpack_runs() : std::vector<std::uint8_t>();
     for (int y = 0; y < height_; ++y) {
-      read_row(reader_.octets(row_bytes_), picture.image.row(row_of(y)));
+      std::uint8_t* to = picture.image.row(top_down_ ? y : height_ - 1 - y);
+      if (has_runs()) {
+        read_row(Bytes(indices).subspan(static_cast<std::size_t>(y) * width, width), 8, to);
+      } else {
+        read_row(reader_.octets(row_bytes_), bits_, to);
+      }
     }
     return picture;
   }
@@ -116,7 +113,7 @@ class BmpReader {
     // Masks are a part of the header since that has 52 bytes, and before that follow it.
     std::uint64_t end = kFileHeader + header;
     if (bits_ == 16 || bits_ == 32) {
-      end = std::max(end, read_masks());
+      end = std::max(end, read_masks(header));
     }
     if (bits_ <= 8) {
       end = read_palette(end, header, pixels, colors);
@@ -168,7 +165,7 @@ class BmpReader {
   }
 
   // Returns where the masks end; 0 where there are none.
-  std::uint64_t read_masks() {
+  std::uint64_t read_masks(std::uint32_t header) {
     if (compression_ == kNone) {
       const bool small = bits_ == 16;  // five bits each
       channels_ = {Channel(small ? 0x7C00 : 0xFF0000, what_),
@@ -179,9 +176,9 @@ class BmpReader {
     for (Channel& channel : channels_) {
       channel = Channel(reader_.u32(), what_);
     }
-    has_alpha_ = compression_ == kAlphaMasks ? reader_.u32() != 0
-                                             : reader_.number(kFileHeader, 4) >= 56 &&
-                                                   reader_.number(reader_.position(), 4) != 0;
+    has_alpha_ = compression_ == kAlphaMasks
+                     ? reader_.u32() != 0
+                     : header >= 56 && reader_.number(reader_.position(), 4) != 0;
     return reader_.position();
   }
 
@@ -202,21 +199,19 @@ class BmpReader {
     return begin + count * entry_bytes;
   }
 
-  int row_of(int y) const { return top_down_ ? y : height_ - 1 - y; }
-
-  void read_row(Bytes from, std::uint8_t* to) const {
+  void read_row(Bytes from, std::size_t bits, std::uint8_t* to) const {
     for (std::size_t x = 0; x < static_cast<std::size_t>(width_); ++x) {
-      if (bits_ <= 8) {
-        const std::size_t first = x * bits_;
-        const int index = from[first / 8] >> (8 - bits_ - first % 8) & ((1 << bits_) - 1);
+      if (bits <= 8) {
+        const std::size_t first = x * bits;
+        const int index = from[first / 8] >> (8 - bits - first % 8) & ((1 << bits) - 1);
         to = std::copy_n(palette_[static_cast<std::size_t>(index)].begin(), kImageChannels, to);
-      } else if (bits_ == 24) {
+      } else if (bits == 24) {
         const std::uint8_t* bgr = from.data() + 3 * x;
         *to++ = bgr[2], *to++ = bgr[1], *to++ = bgr[0];
       } else {
-        const std::uint8_t* at = from.data() + x * bits_ / 8;
+        const std::uint8_t* at = from.data() + x * bits / 8;
         std::uint32_t pixel = at[0] | std::uint32_t{at[1]} << 8;
-        if (bits_ == 32) {
+        if (bits == 32) {
           pixel |= std::uint32_t{at[2]} << 16 | std::uint32_t{at[3]} << 24;
         }
         for (const Channel& channel : channels_) {

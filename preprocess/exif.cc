@@ -1,5 +1,6 @@
 #include "preprocess/exif.h"
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 #include <string_view>
@@ -72,6 +73,14 @@ int in_xmp(std::string_view packet) {
 }
 
 }  // namespace
+
+std::optional<std::span<const std::uint8_t>> behind_mark(std::span<const std::uint8_t> bytes,
+                                                         std::string_view mark) {
+  if (bytes.size() < mark.size() || !std::equal(mark.begin(), mark.end(), bytes.begin())) {
+    return std::nullopt;
+  }
+  return bytes.subspan(mark.size());
+}
 
 int orientation_of(std::span<const std::uint8_t> exif, std::span<const std::uint8_t> xmp) {
   return in_exif(exif).value_or(in_xmp({reinterpret_cast<const char*>(xmp.data()), xmp.size()}));

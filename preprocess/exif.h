@@ -4,16 +4,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 namespace run_model {
 
 inline constexpr int kOrientationNormal = 1;
 
-// The orientation 1..8 in `exif`, the TIFF structure of an EXIF block (the bytes after "Exif\0\0"
-// in JPEG, the body of PNG's eXIf chunk), or where that has none, in the packet `xmp`. Metadata
-// that is damaged, has no orientation or another value gives kOrientationNormal, as in Pillow: it
-// never makes a picture unreadable.
+// What an EXIF block begins with, but in PNG's eXIf chunk.
+inline constexpr std::string_view kExifMark("Exif\0\0", 6);
+
+// What follows `mark` where `bytes` begin with it.
+std::optional<std::span<const std::uint8_t>> behind_mark(std::span<const std::uint8_t> bytes,
+                                                         std::string_view mark);
+
+// The orientation 1..8 in `exif`, the TIFF structure of an EXIF block (the bytes behind kExifMark,
+// the body of PNG's eXIf chunk), or where that has none, in the packet `xmp`. Metadata that is
+// damaged, has no orientation or another value gives kOrientationNormal, as in Pillow: it never
+// makes a picture unreadable.
 int orientation_of(std::span<const std::uint8_t> exif, std::span<const std::uint8_t> xmp = {});
 
 }  // namespace run_model

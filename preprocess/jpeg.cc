@@ -212,19 +212,15 @@ void check_complete(const jpeg_decompress_struct& info, const std::string& what)
 
 // Pillow's getexif() joins the EXIF segments before the first scan, and takes the last XMP packet.
 int orientation_in(const jpeg_decompress_struct& info) {
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  constexpr std::string_view kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
-  const auto begins = [](Bytes body, std::string_view with) {
-    return body.size() >= with.size() && std::equal(with.begin(), with.end(), body.begin());
-  };
+  constexpr std::string_view kXmpMark("http://ns.adobe.com/xap/1.0/\0", 29);
   std::vector<std::uint8_t> tiff;
   Bytes xmp;
   for (jpeg_saved_marker_ptr marker = info.marker_list; marker != nullptr; marker = marker->next) {
     const Bytes body(marker->data, marker->data_length);
-    if (begins(body, kExif)) {
-      tiff.insert(tiff.end(), body.begin() + kExif.size(), body.end());
-    } else if (begins(body, kXmp)) {
-      xmp = body.subspan(kXmp.size());
+    if (const auto exif = behind_mark(body, kExifMark)) {
+      tiff.insert(tiff.end(), exif->begin(), exif->end());
+    } else if (const auto packet = behind_mark(body, kXmpMark)) {
+      xmp = *packet;
     }
   }
   return orientation_of(tiff, xmp);

@@ -84,7 +84,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
   info.color = fields.u8();
   fields.skip(2);  // the methods of compression and filtering, of which there is one each
   info.interlaced = fields.u8() != 0;
-  std::vector<std::uint8_t> exif;
+  Bytes exif;
   std::vector<std::uint8_t> exif_text;
   std::vector<std::uint8_t> xmp;
   for (;;) {
@@ -94,7 +94,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
     } else if (chunk.type == "IDAT") {
       info.data.push_back(chunk.body);
     } else if (chunk.type == "eXIf") {
-      exif.assign(chunk.body.begin(), chunk.body.end());
+      exif = chunk.body;
     } else if (chunk.type == "IEND") {
       break;
     } else if (auto found = exif_in_text(chunk.type, chunk.body); !found.empty()) {
@@ -103,7 +103,7 @@ PngInfo check_png(Bytes file, const std::string& what) {
       xmp = std::move(found);
     }
   }
-  info.orientation = orientation_of(exif.empty() ? exif_text : exif, xmp);
+  info.orientation = orientation_of(exif.empty() ? Bytes(exif_text) : exif, xmp);
   if (info.data.empty()) {
     damaged(what, "it has no IDAT chunk");
   }

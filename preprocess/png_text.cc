@@ -4,7 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
+#include <string>
+
+#include "base/text.h"
+#include "preprocess/exif.h"
 
 namespace run_model {
 namespace {
@@ -36,10 +41,6 @@ std::vector<std::uint8_t> text_of(Bytes stored, bool packed) {
   return text;
 }
 
-int hex_digit(std::uint8_t c) {
-  return std::isdigit(c) != 0 ? c - '0' : std::tolower(c) - 'a' + 10;
-}
-
 }  // namespace
 
 std::vector<std::uint8_t> exif_in_text(std::string_view chunk, Bytes body) {
@@ -55,19 +56,15 @@ std::vector<std::uint8_t> exif_in_text(std::string_view chunk, Bytes body) {
     at = std::find(at, text.end(), '\n');
     at += at != text.end() ? 1 : 0;
   }
-  std::vector<std::uint8_t> digits;
+  std::string digits;
   std::copy_if(at, text.end(), std::back_inserter(digits),
                [](std::uint8_t c) { return std::isxdigit(c) != 0; });
   std::vector<std::uint8_t> profile;
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    profile.push_back(
-        static_cast<std::uint8_t>(hex_digit(digits[i]) << 4 | hex_digit(digits[i + 1])));
+    profile.push_back(static_cast<std::uint8_t>(hex_number(digits.substr(i, 2)).value_or(0)));
   }
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  if (profile.size() >= kExif.size() && std::equal(kExif.begin(), kExif.end(), profile.begin())) {
-    profile.erase(profile.begin(), profile.begin() + kExif.size());
-  }
-  return profile;
+  const auto tiff = behind_mark(profile, kExifMark);
+  return tiff ? std::vector<std::uint8_t>(tiff->begin(), tiff->end()) : profile;
 }
 
 std::vector<std::uint8_t> xmp_in_text(std::string_view chunk, Bytes body) {
