@@ -53,11 +53,6 @@ class PendingFile {
   bool temporary_;
 };
 
-bool exists_as_special_file(const fs::path& path) {
-  struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-}
-
 // The file that a symbolic link stands for, so that the rename replaces the file and not the link.
 fs::path resolve(const fs::path& path) {
   std::error_code error;
@@ -94,6 +89,11 @@ void write_file(const fs::path& path, std::span<const std::span<const std::byte>
     if (!file.write(piece)) fail_to_write(path, errno);
   }
   if (!file.close() || (!direct && !file.rename_to(target))) fail_to_write(path, errno);
+}
+
+bool exists_as_special_file(const fs::path& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
 void check_can_write(const fs::path& path) {

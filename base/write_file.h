@@ -20,6 +20,9 @@ inline void write_file(const std::filesystem::path& path,
   write_file(path, std::span(pieces.begin(), pieces.size()));
 }
 
+// Whether the path is such a one.
+bool exists_as_special_file(const std::filesystem::path& path);
+
 // Throws what write_file() would, where that can be known before there is anything to write. Leaves
 // the file as it is.
 void check_can_write(const std::filesystem::path& path);

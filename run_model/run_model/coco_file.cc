@@ -69,6 +69,10 @@ Json points_annotation(const LandmarksResult& found) {
   return json;
 }
 
+Json class_category(std::size_t index, const std::string& label) {
+  return Json::object({{"name", label.empty() ? std::to_string(index) : label}});
+}
+
 // COCO counts a skeleton's points from 1.
 Json landmarks_category(const Task& task) {
   Json names = Json::array(), lines = Json::array();
@@ -139,10 +143,9 @@ Json detection_annotation(const Detection& found, const PreprocessReport& pictur
 
 }  // namespace
 
-void CocoFile::add_category(std::size_t task, std::size_t index, const std::string& label) {
+void CocoFile::add_category(std::size_t task, std::size_t index, const Json& category) {
   if (categories_.size() <= task) categories_.resize(task + 1);
-  const std::string name = label.empty() ? std::to_string(index) : label;
-  categories_[task].try_emplace(index, Json::object({{"name", name}}));
+  categories_[task].try_emplace(index, category);
 }
 
 void CocoFile::add_result(std::size_t number, const PictureReport& report, std::size_t index,
@@ -150,29 +153,30 @@ void CocoFile::add_result(std::size_t number, const PictureReport& report, std::
   const Task& task = report.tasks[index];
   const TaskResult& result = report.results[index];
   if (const auto* points = std::get_if<LandmarksResult>(&result)) {
-    if (categories_.size() <= number) categories_.resize(number + 1);
-    categories_[number].try_emplace(0, landmarks_category(task));
+    add_category(number, 0, landmarks_category(task));
     if (points->present) picture.annotations.push_back({number, 0, points_annotation(*points)});
     return;
   }
-  const auto* found = std::get_if<DetectionResult>(&result);
-  const auto* map = std::get_if<SegmentationResult>(&result);
-  if (found == nullptr && map == nullptr) return;
-  if (found != nullptr) {
-    for (std::size_t c = 0; c < task.labels.size(); ++c) add_category(number, c, task.labels[c]);
+  if (const auto* found = std::get_if<DetectionResult>(&result)) {
+    for (std::size_t c = 0; c < task.labels.size(); ++c) {
+      add_category(number, c, class_category(c, task.labels[c]));
+    }
     for (const Detection& detection : found->detections) {
-      add_category(number, detection.class_index, detection.label);
+      add_category(number, detection.class_index,
+                   class_category(detection.class_index, detection.label));
       picture.annotations.push_back(
           {number, detection.class_index, detection_annotation(detection, report.sides)});
     }
     return;
   }
+  const auto* map = std::get_if<SegmentationResult>(&result);
+  if (map == nullptr) return;
   const std::vector<std::string> lengths = coco_run_lengths(*map);
   const std::vector<Area> areas = areas_of(*map);
   for (std::size_t c = 0; c < lengths.size(); ++c) {
     if (is_rest_of_mask(task, c)) continue;
     const std::string label = segment_label(task, c);
-    if (!label.empty() || !lengths[c].empty()) add_category(number, c, label);
+    if (!label.empty() || !lengths[c].empty()) add_category(number, c, class_category(c, label));
     if (lengths[c].empty()) continue;
     picture.annotations.push_back({number, c, area_annotation(*map, areas[c], lengths[c])});
   }

@@ -60,7 +60,7 @@ class CocoFile {
     std::vector<Annotation> annotations;
   };
 
-  void add_category(std::size_t task, std::size_t index, const std::string& label);
+  void add_category(std::size_t task, std::size_t index, const Json& category);
   void add_result(std::size_t number, const PictureReport& report, std::size_t index,
                   Picture& picture);
 

@@ -24,13 +24,6 @@ struct Written {
   fs::path path;
 };
 
-// What nothing can be lost of: /dev/null, /dev/stdout, a pipe.
-bool is_special(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error) && !fs::is_regular_file(path, error) &&
-         !fs::is_directory(path, error);
-}
-
 // Of many pictures, files of the same names go into each folder.
 bool mixes(const Settings& settings, const Written& one, const Written& other) {
   if (settings.action != Action::kRunPictures || settings.map_png) return true;
@@ -57,8 +50,9 @@ std::vector<Written> written_files(const Settings& settings) {
                                {"draw", settings.draw},
                                {"save_mask", settings.save_mask},
                                {"save_map", settings.save_map}};
-  std::erase_if(written,
-                [](const Written& file) { return file.path.empty() || is_special(file.path); });
+  std::erase_if(written, [](const Written& file) {
+    return file.path.empty() || exists_as_special_file(file.path);  // nothing of it can be lost
+  });
   return written;
 }
 
