@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from run_model_tools.onnx_repair.refusal import Refused
+
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
 UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
@@ -99,8 +101,6 @@ class Attributes(dict):
         self.unread: set[object] = set(attributes)
 
     def __getitem__(self, name: str) -> Any:
-        from run_model_tools.onnx_repair.refusal import Refused
-
         if name not in self:
             raise Refused(f"it has no attribute '{name}', which its operator needs",
                           "the model is not valid: look at what exported it.", "invalid")
@@ -141,8 +141,6 @@ class Node:
 
     def get(self, index: int) -> Value | None:
         """The tensor that is input `index`, None where it is left out."""
-        from run_model_tools.onnx_repair.refusal import Refused
-
         item = self.inputs[index] if index < len(self.inputs) else None
         if item is None or isinstance(item, Value):
             return item
@@ -151,8 +149,6 @@ class Node:
         raise Refused("one of its inputs is a sequence or an optional, where a tensor is expected")
 
     def tensor(self, index: int) -> Value:
-        from run_model_tools.onnx_repair.refusal import Refused
-
         item = self.get(index)
         if item is None:
             raise Refused(f"its input {index} is missing")
