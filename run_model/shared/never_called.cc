@@ -23,9 +23,9 @@ bool IsFailureSignalHandlerInstalled() { return false; }
 
 }  // namespace google
 
-// Of libjpeg-turbo, for a decoder: colour maps and quick upsampling, which have to be asked for,
-// and on x86-64 the vector code of the encoder, whose tables alone would take 100 KB of each
-// program.
+// Of libjpeg-turbo, for a decoder: colour maps, quick upsampling, pictures made smaller and other
+// inverse DCTs than the exact one, which have to be asked for, and on x86-64 the vector code of
+// those and of the encoder, whose tables alone would take 100 KB of each program.
 
 // C functions are linked by name; nothing looks at their parameters.
 #define RUN_MODEL_NEVER_CALLED(name) \
@@ -35,6 +35,11 @@ bool IsFailureSignalHandlerInstalled() { return false; }
 RUN_MODEL_NEVER_CALLED(jinit_1pass_quantizer)
 RUN_MODEL_NEVER_CALLED(jinit_2pass_quantizer)
 RUN_MODEL_NEVER_CALLED(jinit_merged_upsampler)
+RUN_MODEL_NEVER_CALLED(jpeg_idct_ifast)
+RUN_MODEL_NEVER_CALLED(jpeg_idct_float)
+RUN_MODEL_NEVER_CALLED(jpeg_idct_1x1)
+RUN_MODEL_NEVER_CALLED(jpeg_idct_2x2)
+RUN_MODEL_NEVER_CALLED(jpeg_idct_4x4)
 
 #ifdef __x86_64__
 #define RUN_MODEL_NO_TABLE(name) \
@@ -72,6 +77,36 @@ RUN_MODEL_NO_UPSAMPLING(h2v2, avx2)
 RUN_MODEL_NO_TABLE(jconst_merged_upsample_sse2)
 RUN_MODEL_NO_TABLE(jconst_merged_upsample_avx2)
 
+RUN_MODEL_NEVER_CALLED(jsimd_idct_ifast_sse2)
+RUN_MODEL_NO_TABLE(jconst_idct_ifast_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_idct_float_sse2)
+RUN_MODEL_NO_TABLE(jconst_idct_float_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_idct_2x2_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_idct_4x4_sse2)
+RUN_MODEL_NO_TABLE(jconst_idct_red_sse2)
+
+#define RUN_MODEL_NO_FORWARD_DCT(name)      \
+  RUN_MODEL_NEVER_CALLED(jsimd_fdct_##name) \
+  RUN_MODEL_NO_TABLE(jconst_fdct_##name)
+
+RUN_MODEL_NO_FORWARD_DCT(islow_sse2)
+RUN_MODEL_NO_FORWARD_DCT(islow_avx2)
+RUN_MODEL_NO_FORWARD_DCT(ifast_sse2)
+RUN_MODEL_NO_FORWARD_DCT(float_sse)
+
+RUN_MODEL_NEVER_CALLED(jsimd_convsamp_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_convsamp_avx2)
+RUN_MODEL_NEVER_CALLED(jsimd_convsamp_float_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_quantize_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_quantize_avx2)
+RUN_MODEL_NEVER_CALLED(jsimd_quantize_float_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_h2v1_downsample_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_h2v1_downsample_avx2)
+RUN_MODEL_NEVER_CALLED(jsimd_h2v2_downsample_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_h2v2_downsample_avx2)
+
+RUN_MODEL_NEVER_CALLED(jsimd_encode_mcu_AC_first_prepare_sse2)
+RUN_MODEL_NEVER_CALLED(jsimd_encode_mcu_AC_refine_prepare_sse2)
 RUN_MODEL_NEVER_CALLED(jsimd_huff_encode_one_block_sse2)
 RUN_MODEL_NO_TABLE(jconst_huff_encode_one_block)
 #endif
