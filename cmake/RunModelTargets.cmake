@@ -17,12 +17,13 @@ if(RUN_MODEL_SANITIZE)
 endif()
 
 # Functions of which a program has several, alike to the byte, become one: templates of C++ make many.
-# "safe" leaves those alone whose address is taken. The usual linker cannot.
+# "safe" leaves those alone whose address is taken, -O2 lets texts share their ends. The usual linker
+# cannot do the former.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   include(CheckLinkerFlag)
-  check_linker_flag(CXX "-fuse-ld=gold;LINKER:--icf=safe" RUN_MODEL_CAN_FOLD)
+  check_linker_flag(CXX "-fuse-ld=gold;LINKER:--icf=safe,-O2" RUN_MODEL_CAN_FOLD)
 endif()
-set(RUN_MODEL_FOLDING $<$<BOOL:${RUN_MODEL_CAN_FOLD}>:-fuse-ld=gold;LINKER:--icf=safe>)
+set(RUN_MODEL_FOLDING $<$<BOOL:${RUN_MODEL_CAN_FOLD}>:-fuse-ld=gold;LINKER:--icf=safe,-O2>)
 
 function(run_model_configure_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
