@@ -22,6 +22,7 @@
 #include "run_model/rpc_server/flags.h"
 #include "run_model/rpc_server/settings.h"
 #include "run_model/shared/program.h"
+#include "run_model/shared/stop_signals.h"
 
 namespace run_model {
 namespace {
@@ -41,17 +42,7 @@ int watch_stop_signals() {
     throw Error(ErrorKind::kInternal, std::string("cannot make a pipe: ") + std::strerror(errno));
   }
   g_write_end = ends[1];
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
-  // As when a terminal is closed, which nohup keeps from what it starts.
-  struct sigaction before{};
-  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
-    ::sigaction(SIGHUP, &action, nullptr);
-  }
+  handle_stop_signals(on_signal, SA_RESTART);
   return ends[0];
 }
 

@@ -1,5 +1,7 @@
 #include "run_model/run_model/runs.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -22,6 +24,7 @@
 #include "run_model/run_model/written_files.h"
 #include "run_model/shared/manual.h"
 #include "run_model/shared/program.h"
+#include "run_model/shared/stop_signals.h"
 
 namespace run_model {
 namespace {
@@ -221,8 +224,10 @@ int run_pictures(const Settings& settings) {
   OutputFolder maps(settings.save_map, settings.map_png ? ".png" : ".npy");
   PlannedStarts starts(settings.measure.fps);
   CocoFile coco;
+  // The one file that is written at the end, which an early end of the work does not take along.
+  if (!settings.coco.empty()) note_stop_signals();
   std::size_t done = 0, failed = 0;
-  for (fs::path path; pictures.next(path);) {
+  for (fs::path path; noted_stop_signal() == 0 && pictures.next(path);) {
     if (settings.measure.fps > 0) starts.wait(PlannedStarts::Clock::now());
     ++done;
     Picture picture;
@@ -250,6 +255,11 @@ int run_pictures(const Settings& settings) {
   if (!settings.coco.empty()) write_text_file(settings.coco, coco.text());
   if (failed > 0) {
     std::fprintf(stderr, "run_model: %zu of %zu pictures could not be looked at\n", failed, done);
+  }
+  if (const int signal = noted_stop_signal()) {
+    std::fprintf(stderr, "run_model: stopped by a signal; %s holds the pictures before it\n",
+                 path_in_quotes(settings.coco).c_str());
+    ::raise(signal);
   }
   return failed > 0 ? kExitSomeFailed : 0;
 }

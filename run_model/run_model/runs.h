@@ -16,7 +16,8 @@ PictureReport run_picture(const Settings& settings);
 
 // The same for a folder, or paths from standard input. Says of each picture on standard output what
 // was found, or why it could not be looked at, as soon as it is known; the others are done all the
-// same. Returns the exit code: 0, or kExitSomeFailed. Throws as run_picture does where the artifact
+// same. Returns the exit code: 0, or kExitSomeFailed. With --coco, a signal that asks for the end
+// is followed after the picture at hand and the file. Throws as run_picture does where the artifact
 // or what is written is the problem.
 int run_pictures(const Settings& settings);
 

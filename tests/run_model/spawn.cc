@@ -36,7 +36,8 @@ std::vector<std::string> emulator() {
 }  // namespace
 
 ProgramResult spawn(const std::string& program, const std::vector<std::string>& args,
-                    const std::string& out_file) {
+                    const std::string& out_file, const std::string& in_file,
+                    const std::function<void(pid_t)>& meanwhile) {
   const TemporaryFolder folder;
   const std::string out = out_file.empty() ? (folder / "out").string() : out_file;
   const std::string err = (folder / "err").string();
@@ -50,12 +51,13 @@ ProgramResult spawn(const std::string& program, const std::vector<std::string>& 
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
-    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(in_file.c_str(), O_RDONLY, STDIN_FILENO);
     redirect(out.c_str(), O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err.c_str(), O_WRONLY | O_CREAT, STDERR_FILENO);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
+  if (meanwhile) meanwhile(child);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) throw std::runtime_error("cannot wait for " + program);

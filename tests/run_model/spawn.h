@@ -1,6 +1,9 @@
 // Runs a program and collects what it leaves.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,9 +15,11 @@ struct ProgramResult {
   std::string err;
 };
 
-// Runs `program` with `args`; standard input is empty. A standard output other than a collected one
-// is the file `out_file`.
+// Runs `program` with `args`; standard input is empty, or the file `in_file`. A standard output
+// other than a collected one is the file `out_file`. Calls `meanwhile` with the process's number
+// while it runs.
 ProgramResult spawn(const std::string& program, const std::vector<std::string>& args,
-                    const std::string& out_file = "");
+                    const std::string& out_file = "", const std::string& in_file = "/dev/null",
+                    const std::function<void(pid_t)>& meanwhile = nullptr);
 
 }  // namespace run_model

@@ -1,6 +1,9 @@
 // Tasks, drawings and folders of pictures, with the built program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -14,6 +17,7 @@
 #include <run_model/npz.h>
 #include "tests/run_model/picture_artifact.h"
 #include "tests/run_model/spawn.h"
+#include "tests/temporary_folder.h"
 
 namespace run_model {
 namespace {
@@ -228,6 +232,31 @@ TEST_F(PicturesProgramTest, AFolderIsDoneButForWhatIsNoPicture) {
   EXPECT_EQ(landmarks.at("keypoints"), json({point.at(0), point.at(1), 2}));
   EXPECT_EQ(landmarks.at("bbox"), json({point.at(0), point.at(1), 0, 0}));
   EXPECT_EQ(landmarks.at("num_keypoints"), 1);
+}
+
+// Paths come through a pipe that stays open, so that only the signal ends the program.
+TEST_F(PicturesProgramTest, AStoppedRunKeepsWhatItHasFound) {
+  artifact_.folder().write("landmarks.json", R"({"kind": "landmarks",
+    "output": 0, "columns": ["x", "y", "other"], "units": "normalized"})");
+  artifact_.folder().write("out", "");
+  ASSERT_EQ(::mkfifo(path("paths").c_str(), 0600), 0);
+  std::ofstream paths;
+  const ProgramResult result =
+      spawn(RUN_MODEL_PROGRAM,
+            {"net", artifact_.folder().path().string(), "-", "--task", path("landmarks.json"),
+             "--coco", path("coco.json")},
+            path("out"), path("paths"), [&](pid_t program) {
+              paths.open(path("paths"));
+              paths << path("red.ppm") << std::endl;
+              while (TemporaryFolder::read(path("out")).find('\n') == std::string::npos)
+                ::usleep(1000);
+              ::kill(program, SIGTERM);
+            });
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(result.err, HasSubstr("stopped by a signal; '" + path("coco.json") + "' holds"));
+  const json coco = json::parse(std::ifstream(path("coco.json")));
+  EXPECT_EQ(coco.at("images").size(), 1U);
+  EXPECT_EQ(coco.at("annotations").size(), 1U);
 }
 
 // By the name it is a picture, so leaving it out without a word would be wrong.
