@@ -32,6 +32,7 @@ from run_model_tools.kernels.relay.readers import (
     matrices,
     moves,
     places,
+    planes,
     pooling,
     programs,
 )
@@ -40,7 +41,7 @@ from run_model_tools.kernels.tensors import Blocked, Tensor
 from run_model_tools.kernels.views import View
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS, **places.READERS}
+    **pooling.READERS, **planes.READERS, **channels.READERS, **places.READERS}
 """By operator, of values in blocks.  None from a reader: it is not one for it."""
 
 VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
