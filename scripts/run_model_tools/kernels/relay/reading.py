@@ -157,6 +157,10 @@ def _value(net: Network, expr: relay.Expr) -> Value:
             if isinstance(net.values[argument], View):
                 net.values[argument] = _for_layers(net, net.values[argument])
         value = QUANTIZATION_READERS[name](net, expr)
+    if name in pooling.WINDOWS and len(shape_of(expr)) == 4 and (
+            shape_of(expr)[1] >= net.isa.lanes and not _in_blocks(net.values[expr.args[0]])):
+        net.values[expr.args[0]] = net.blocked(net.values[expr.args[0]]) or (
+            net.values[expr.args[0]])
     # The last reshape of a channel shuffle is told by what lies two moves before it.
     if value is None and name in READERS and (
             name == "reshape" or any(_in_blocks(net.values[a]) for a in expr.args)):

@@ -167,11 +167,16 @@ def _plainly(op: str) -> Callable[[Program, list[int], int], None]:
 
 def _softmax(net: Network, expr: relay.Call) -> Value:
     views, shape = _views(net, expr), shape_of(expr)
-    if views is None or int(expr.attrs.axis) % len(shape) != len(shape) - 1:
+    if views is None:
         return None
-    program = Program(shape, [])
-    softmax(program, program.add_input(views[0]), operator(expr) == "nn.log_softmax")
-    return _add_with_columns(net, program)
+    axis, order = int(expr.attrs.axis) % len(shape), list(range(len(shape)))
+    # The axis changes places with the last one, and so back.
+    order[axis], order[-1] = order[-1], order[axis]
+    rows_last = views[0].transpose(order)
+    program = Program(rows_last.shape, [])
+    softmax(program, program.add_input(rows_last), operator(expr) == "nn.log_softmax")
+    made = _add_with_columns(net, program)
+    return None if made is None else made.transpose(order)
 
 
 def _layer_norm(net: Network, expr: relay.Call) -> Value:
