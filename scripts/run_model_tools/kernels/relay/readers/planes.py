@@ -76,7 +76,9 @@ def _plainly(kind: str) -> Callable[[Network, relay.Call], Value]:
 
 
 def _variance(net: Network, expr: relay.Call) -> Value:
-    """Of the numbers and their means by channel."""
+    """Of the numbers and their means by channel, which Relax's operator does not take."""
+    if len(expr.args) != 2:
+        return None
     data, shape = net.values[expr.args[0]], shape_of(expr.args[0])
     if (not isinstance(data, Blocked) or not data.is_float or not is_of_planes(expr)
             or bool(getattr(expr.attrs, "unbiased", False))

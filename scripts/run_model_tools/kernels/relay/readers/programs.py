@@ -150,7 +150,7 @@ def _mean(program: Program, nodes: list[int], count: int) -> None:
 
 
 def _variance(net: Network, expr: relay.Call) -> Value:
-    if bool(getattr(expr.attrs, "unbiased", False)):
+    if len(expr.args) != 2 or bool(getattr(expr.attrs, "unbiased", False)):
         return None
 
     def build(program: Program, nodes: list[int], count: int) -> None:
