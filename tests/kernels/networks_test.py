@@ -85,6 +85,9 @@ FOUND = {
     "activations": {"left_to_tvm": {}},
     "transposed_convolutions": {"left_to_tvm": {}},
     "one_row": {"left_to_tvm": {}},
+    "rows_cut_and_joined": {"left_to_tvm": {}},
+    # Two pictures of one channel each are in no blocks.
+    "numbers_of_planes": {"left_to_tvm": {"concatenate": 1}},
     "explicit_padding": {"left_to_tvm": {}},
     "channels_that_are_there_twice": {"left_to_tvm": {}},
     "layers_left_to_the_compiler": {"method": "ours", "left_to_tvm": {"add": 1}},

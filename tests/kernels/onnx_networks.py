@@ -302,6 +302,59 @@ def one_row() -> onnx.ModelProto:
     return n.model(y, n.add("GlobalAveragePool", [y]), x)
 
 
+def rows_cut_and_joined() -> onnx.ModelProto:
+    """Along one axis: gates of a split, channels taken and joined, a normalisation of all numbers,
+    one number of each row, a transposed convolution with overlap."""
+    n = Network(26, channels=5, size=(61,))
+
+    def conv(x: str, inputs: int, outputs: int, kernel: int = 1, **attributes) -> str:
+        return n.add("Conv", [x, n.numbers(outputs, inputs, kernel, scale=0.3),
+                              n.numbers(outputs)], **attributes)
+    x = conv("x", 5, 24)
+    left, right = n.split(conv(x, 24, 48, 3, dilations=[4], pads=[4, 4]), 24, 24)
+    x = n.add("Add", [x, n.add("Mul", [n.add("Tanh", [left]), n.add("Sigmoid", [right])])])
+    some = n.add("Slice", [x, *(n.weight(np.array([i], np.int64)) for i in (3, 24, 1, 2))])
+    x = conv(n.concat(x, some), 35, 16)
+    shape = n.weight(np.array([1, 1, -1], np.int64))
+    flat = n.add("InstanceNormalization", [n.add("Reshape", [x, shape]), n.numbers(1),
+                                           n.numbers(1)])
+    back = n.add("Reshape", [flat, n.weight(np.array([1, 16, 61], np.int64))])
+    x = n.relu(conv(n.add("Mul", [back, n.numbers(16, 1)]), 16, 20, 3))
+    normal = n.add("InstanceNormalization", [x, n.numbers(20), n.numbers(20)])
+    mean = n.add("ReduceMean", [normal], axes=[2], keepdims=1)
+    most = n.add("ReduceMax", [normal], axes=[2], keepdims=0)
+    up = n.add("ConvTranspose", [n.add("Mul", [normal, mean]), n.numbers(20, 6, 7, scale=0.2),
+                                 n.numbers(6)], strides=[3], pads=[2, 1], output_padding=[1])
+    return n.model(n.relu(up), most)
+
+
+def numbers_of_planes() -> onnx.ModelProto:
+    """Of each channel: lengths of vectors, largest and smallest numbers, means and variances; along
+    channels and rows too."""
+    n = Network(27)
+    x = n.relu(n.conv("x", 3, 21, 3))
+    length = n.add("ReduceL2", [x], axes=[2, 3], keepdims=1)
+    scaled = n.add("Mul", [x, n.add("Div", [length, n.add("ReduceMean", [length], axes=[1],
+                                                          keepdims=1)])])
+    normal = n.add("InstanceNormalization", [n.conv(scaled, 21, 21), n.numbers(21), n.numbers(21)])
+    most = n.add("ReduceMax", [normal], axes=[2, 3], keepdims=1)
+    least = n.add("ReduceMin", [normal], axes=[3, 2], keepdims=1)
+    apart = n.add("Sigmoid", [n.add("Add", [n.add("GlobalMaxPool", [scaled]),
+                                            n.add("Sub", [most, least])])])
+    x = n.conv(n.add("Mul", [normal, apart]), 21, 24)
+    there = n.add("Sigmoid", [n.conv(n.concat(n.add("ReduceMax", [x], axes=[1], keepdims=1),
+                                              n.add("ReduceMean", [x], axes=[1], keepdims=1)),
+                                     2, 1, 3)])
+    x = n.conv(n.add("Mul", [x, there]), 24, 16)
+    squares = n.add("ReduceMean", [n.add("Mul", [x, x])], axes=[2, 3], keepdims=0)
+    # As torch.nn.functional.normalize is exported.
+    tokens = n.add("Reshape", [x, n.weight(np.array([1, 4, 4, 238], np.int64))])
+    lengths = n.add("Expand", [n.add("ReduceL2", [tokens], axes=[-1], keepdims=1),
+                               n.weight(np.array([1, 4, 4, 238], np.int64))])
+    along_rows = n.add("ReduceSum", [x, n.weight(np.array([3], np.int64))], keepdims=0)
+    return n.model(x, squares, n.add("Div", [tokens, lengths]), along_rows)
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -340,5 +393,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         residual_of_two_convolutions, residual_of_concatenated_channels,
         channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
         pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
-        batch_of_three, one_row, pools_of_every_kind, pre_activation_and_slices,
-        layers_left_to_the_compiler)}
+        batch_of_three, one_row, rows_cut_and_joined, numbers_of_planes, pools_of_every_kind,
+        pre_activation_and_slices, layers_left_to_the_compiler)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from layer_runner import on_every_machine
 from random_convolutions import Case, check, choose, random_conv
 
 from run_model_tools.kernels import pointwise
-from run_model_tools.kernels.convolution import Convolution, Lanes
+from run_model_tools.kernels.convolution import Convolution, Lanes, plain_lanes
 from run_model_tools.kernels.isa import AVX2, Isa
 
 
@@ -28,6 +30,28 @@ def draw(rng: np.random.Generator, isas: tuple[Isa, ...], count: int) -> list[Ca
 def test_equals_the_definition(tmp_path, machine):
     cases = draw(machine.rng(), machine.isas, machine.count(4))
     check(pointwise, cases, tmp_path, machine.toolchain)
+
+
+@on_every_machine
+def test_parts_of_the_input_channels_add_up(tmp_path, machine):
+    rng, cases = machine.rng(), []
+    for isa in machine.isas:
+        for blocks, depth in ((4, 2), (5, 3), (3, 3)):
+            conv = random_conv(rng, isa.lanes, kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0),
+                               channels=[blocks * isa.lanes], scattered=False)
+            parameters = pointwise.options(conv, isa)[0]
+            cases.append((conv, isa, {**parameters, "outside": "channels", "depth": depth}))
+    check(pointwise, cases, tmp_path, machine.toolchain)
+
+
+def test_many_weights_are_read_in_parts():
+    conv = Convolution(np.ones((768, 3072, 1, 1), np.float32), np.zeros(768, np.float32),
+                       ((1, 384, 7, 7, 8),), plain_lanes(3072, 8))
+    guess = pointwise.options(conv, AVX2)[0]
+    # 16 output channels' weights of a part in half of 32 KiB.
+    assert guess["depth"] == 3072 * 8 * guess["tile"][1] * 4 / 16384
+    few = replace(conv, weight=conv.weight[:192])
+    assert all("depth" not in parameters for parameters in pointwise.options(few, AVX2))
 
 
 def test_shuffled_channels_are_read_in_runs():

@@ -8,7 +8,7 @@ from program_reference import evaluate, numbers_of
 from random_convolutions import choose
 
 from run_model_tools.kernels import rows
-from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.isa import AVX2, Isa
 from run_model_tools.kernels.programs import Program, copy_of
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import View, constant_tensor, whole
@@ -150,3 +150,67 @@ def test_views_are_what_numpy_makes():
                     view, want = seen, want[tuple(at)]
         assert view.shape == want.shape
         np.testing.assert_array_equal(numbers_of(view, {tensor: array}), want)
+
+
+def test_views_through_views_are_what_numpy_makes():
+    rng = np.random.default_rng(5)
+    seen = 0
+    for _ in range(100):
+        shape = tuple(int(n) for n in rng.choice([1, 2, 3, 4, 6, 8], 4))
+        inner = draw_view(rng, shape)
+        middle = Tensor(shape)
+        outer = whole(middle)
+        for _ in range(2):
+            sizes = [(shape[0] * shape[1], *shape[2:]), (*shape[:3], 2, -1), shape]
+            size = np.zeros(outer.shape)
+            try:
+                outer = outer.reshape(size.reshape(sizes[rng.integers(3)]).shape) or outer
+            except ValueError:
+                continue
+            outer = outer.transpose(rng.permutation(len(outer.axes)).tolist())
+        composed = inner.seen_through(outer)
+        if composed is None:
+            continue
+        seen += 1
+        arrays = {inner.tensor: rng.standard_normal(inner.tensor.shape)}
+        want = numbers_of(outer, {middle: numbers_of(inner, arrays)})
+        np.testing.assert_array_equal(numbers_of(composed, arrays), want)
+    assert seen > 60
+    cut = whole(Tensor((4, 6))).cut(1, 1, 5)
+    assert whole(Tensor((4, 6))).seen_through(cut) is None
+    assert whole(Tensor((4, 6))).seen_through(whole(Tensor((4, 1))).broadcast((4, 6))) is None
+
+
+def test_an_order_of_reading_becomes_that_of_computing():
+    """Sums with a picture in blocks, stored as channels after channels and brought back."""
+    blocks, other, made = Tensor((4, 5, 7, 8)), Tensor((32, 1, 1)), Tensor((32, 5, 7))
+    channels = whole(blocks).transpose([0, 3, 1, 2]).reshape(made.shape)
+    assert channels is not None
+    first = Program(made.shape, [])
+    first.add("add", first.add_input(channels), first.add_input(whole(other).broadcast(made.shape)))
+    back = whole(made).reshape((4, 8, 5, 7))
+    assert back is not None
+    second = copy_of(back.transpose([0, 2, 3, 1]))
+    joined = second.taking_in(first, made)
+    assert joined is not None and joined.inputs[0].is_whole
+    rng = np.random.default_rng(6)
+    arrays = {t: rng.standard_normal(t.shape) for t in (blocks, other)}
+    want = evaluate(second, {made: evaluate(first, arrays)})
+    np.testing.assert_array_equal(evaluate(joined, arrays), want)
+
+
+def test_rows_that_are_only_summed_up_are_read_as_they_lie(tmp_path):
+    """Pictures in blocks of eight, whose channels are groups of two blocks."""
+    blocks = Tensor((4, 5, 7, 8))
+    groups = whole(blocks).transpose([0, 3, 1, 2]).reshape((2, 16 * 5 * 7))
+    assert groups is not None
+    program = Program(groups.shape, [])
+    x = program.add_input(groups)
+    program.add("multiply", program.add("sum", x),
+                program.add("max", program.add("multiply", x, x)))
+    layer = rows.make(program, AVX2, 2)
+    # In vectors, not one by one.
+    assert "v_[lane]" not in str(layer.defines)
+    numbers = np.random.default_rng(3).standard_normal(blocks.shape).astype(np.float32)
+    (output,) = run_layers([(layer, [numbers])], tmp_path)
+    np.testing.assert_allclose(output, evaluate(program, {blocks: numbers}), rtol=1e-4, atol=1e-3)

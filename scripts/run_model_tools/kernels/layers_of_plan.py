@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from run_model_tools.kernels import elementwise, registry, resampling
+from run_model_tools.kernels import elementwise, plane_reduction, registry, resampling
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
@@ -16,6 +16,7 @@ from run_model_tools.kernels.plan import (
     GatherStep,
     LayerStep,
     Plan,
+    PlaneReductionStep,
     PoolingStep,
     ProductStep,
     ProgramStep,
@@ -44,6 +45,8 @@ def of_one(step: Step, isa: Isa) -> Layer:
         return registry.make_convolution(step.block, isa)
     if isinstance(step, PoolingStep):
         return registry.make_pooling(step.pooling, isa)
+    if isinstance(step, PlaneReductionStep):
+        return plane_reduction.make(step.reduction, isa)
     if isinstance(step, DenseStep):
         return registry.make_dense(step.dense, isa)
     if isinstance(step, ElementwiseStep):

@@ -35,6 +35,13 @@ class PoolingStep(Step):
 
 
 @dataclass(eq=False)
+class PlaneReductionStep(Step):
+    """One number of each channel's plane (plane_reduction.PlaneReduction)."""
+
+    reduction: Any
+
+
+@dataclass(eq=False)
 class DenseStep(Step):
     """A fully connected layer on a vector (dense.Dense)."""
 

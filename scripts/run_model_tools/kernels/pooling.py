@@ -1,4 +1,4 @@
-"""Maximum, average and global average pooling (kernels/c/f32-pool.c.in, f32-gavgpool.c.in)."""
+"""Maximum, average and global average pooling (kernels/c/f32-pool.c.in, and as a sum of planes)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from run_model_tools.kernels.convolution import Lanes, positions
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.plane_reduction import PlaneReduction, best_tasks, layer_of
 from run_model_tools.kernels.window import cuts, group_widths
 
 
@@ -70,8 +71,7 @@ def options(pool: Pooling, isa: Isa) -> list[dict]:
     if pool.planar:
         whole = (pool.window == pool.input_size and pool.output_size == (1, 1)
                  and not any(pool.padding))
-        # Four pieces at least a task: there may be very few.
-        tasks = min(cuts(pieces, 1, operations)[0][1], -(-pieces // 4))
+        tasks = best_tasks(pieces, math.prod(pool.input_size), isa)
         return [{"tasks": tasks}] if whole and pool.kind == "average" else []
     if any(piece.first for piece in pool.input_lanes) or not _windows_touch_picture(pool):
         return []
@@ -115,23 +115,9 @@ def make(pool: Pooling, isa: Isa, tasks: int, columns: int = 0, strips: int = 1)
 
 
 def _global_average(pool: Pooling, isa: Isa, tasks: int) -> Layer:
-    pieces = pool.input_lanes
-    defines = {
-        **isa.defines(), "PIECES": len(pieces),
-        "PIECE_TENSOR": [piece.tensor for piece in pieces],
-        "PIECE_BLOCK": [piece.block for piece in pieces],
-        "PIECE_FIRST": [piece.first for piece in pieces],
-        "PIECE_COUNT": [piece.count for piece in pieces],
-        "PIECE_CHANNEL": [sum(p.count for p in pieces[:i]) for i in range(len(pieces))],
-        "PIXELS": math.prod(pool.input_size), "TASKS": tasks,
-    }
-    return Layer(
-        kind="global_avg_pool2d", template="f32-gavgpool.c.in", defines=defines,
-        phases=(Phase("global_average", tasks),),
-        inputs=tuple((tuple(shape), isa.number) for shape in pool.input_shapes), constants=(),
-        output_shape=pool.output_shape(isa.lanes),
-        variant=isa.variant(),
-        note={"kernel": "global_average", "tasks": tasks})
+    mean = PlaneReduction("sum", pool.input_shapes, pool.input_lanes,
+                          1 / math.prod(pool.input_size))
+    return layer_of(mean, isa, tasks, "global_average", "global_avg_pool2d")
 
 
 def _windows_touch_picture(pool: Pooling) -> bool:

@@ -137,7 +137,8 @@ class Program:
                             moved.nodes)
         elif not other.gives_rows:
             if not all(view.is_whole for view in readings):
-                return None
+                moved = other.read_by(readings)
+                return None if moved is None else self._joined_with(moved, tensor)
             moved = other.reshaped(self.shape)
             if moved is None:
                 mine = self.reshaped(other.shape)
@@ -153,7 +154,27 @@ class Program:
             moved = other.reshaped(self.shape)
             if moved is None:
                 return None
-        joined, source = Program(self.shape, []), moved
+        return self._joined_with(moved, tensor)
+
+    def read_by(self, readings: list[View]) -> Program | None:
+        """The program in the order in which all of these read its result; None where it is another
+        one for each, where rows would not stay whole, or where more than one input would no longer
+        be read in vectors."""
+        first = readings[0]
+        if self.reduces or any(view.axes != first.axes for view in readings):
+            return None
+        inputs = [view.seen_through(first) for view in self.inputs]
+        if any(view is None for view in inputs):
+            return None
+        moved = Program(first.shape, [view for view in inputs if view is not None],
+                        list(self.nodes))
+        apart = [view for view in moved.inputs
+                 if view.axes[-1] and view.axes[-1][-1][1] not in (0, 1)]
+        return moved if len(apart) <= 1 else None
+
+    def _joined_with(self, source: Program, tensor: Tensor) -> Program:
+        """This program with another of its shape in the place of what reads `tensor`."""
+        joined = Program(self.shape, [])
         of_other: list[int] = []
 
         def read(view: View) -> int:

@@ -74,8 +74,15 @@ def _domain(program: Program) -> tuple[Factors, Factors] | None:
     if not program.inputs:
         found = [[(size, ())] for size in program.shape]
     if program.reduces:
-        return joined_factors([f for axis in found[:-1] for f in axis]), found[-1]
+        columns = _as_they_lie(found[-1]) if program.gives_rows else found[-1]
+        return joined_factors([f for axis in found[:-1] for f in axis]), columns
     return joined_factors([f for axis in found for f in axis]), []
+
+
+def _as_they_lie(columns: Factors) -> Factors:
+    """Columns in the order in which the inputs have them in memory.  Where a row is only summed up
+    or the like, any order will do, and numbers in blocks are in a row in that of memory only."""
+    return joined_factors(sorted(columns, key=lambda factor: -sum(map(abs, factor[1]))))
 
 
 def _shared_out(domain: tuple[Factors, Factors], program: Program, isa: Isa

@@ -90,6 +90,29 @@ class View:
         return replace(self, axes=tuple(
             axis if extent(axis) == size else ((size, 0),) for axis, size in zip(axes, shape)))
 
+    def seen_through(self, other: View) -> View | None:
+        """What `other` shows of a tensor that has these numbers in a row; None where that is not
+        each of them once, or where no strides say it."""
+        expected = 1
+        for count, stride in sorted((f for axis in other.axes for f in axis if f[0] != 1),
+                                    key=lambda factor: factor[1]):
+            if stride != expected:
+                return None
+            expected *= count
+        flat = self.reshape((expected,)) if expected == math.prod(self.shape) else None
+        if flat is None or other.offset or other.scale != 1:
+            return None
+        axes: list[Axis] = []
+        for axis in other.axes:
+            seen: list[Factor] = []
+            for count, stride in axis:
+                inner = _factors_of(flat.axes[0], count, stride)
+                if inner is None:
+                    return None
+                seen += inner
+            axes.append(tuple(seen))
+        return replace(self, axes=tuple(axes))
+
     def times(self, number: float) -> View:
         """Each number multiplied."""
         return replace(self, scale=self.scale * number)
@@ -168,6 +191,22 @@ def _stride_at(axis: Axis, inner: int) -> int:
             return stride * (inner // below)
         below *= count
     raise ValueError("the axis has no such number")
+
+
+def _factors_of(axis: Axis, count: int, stride: int) -> list[Factor] | None:
+    """Of an axis' numbers `count`, each `stride` after the one before, from the first one on."""
+    below = 1
+    found: list[Factor] = []
+    for extent_, step in reversed(axis):
+        if count > 1 and below <= stride < below * extent_:
+            most = below * extent_ // stride
+            here = min(count, most)
+            if stride % below or below * extent_ % stride or count % here:
+                return None
+            found.insert(0, (here, step * (stride // below)))
+            count, stride = count // here, stride * here
+        below *= extent_
+    return found if count == 1 else None
 
 
 def _cut(axis: Axis, begin: int, count: int, step: int) -> tuple[Axis, int] | None:

@@ -10,8 +10,11 @@ from tvm import relay
 
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
 from run_model_tools.kernels.relay.graph import operator, shape_of
+from run_model_tools.kernels.relay.readers.channels import slice_indices
 
 _SCALES = ("multiply", "divide")
+_REDUCTIONS = {"mean": relay.mean, "sum": relay.sum, "max": relay.max, "min": relay.min,
+               "variance": relay.variance}
 
 
 def keep_scales(mod: tvm.IRModule, fold: Callable[[tvm.IRModule], tvm.IRModule]) -> tvm.IRModule:
@@ -77,20 +80,41 @@ class _OneRow(relay.ExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.rows: dict[relay.Expr, relay.Expr] = {}
+        self.splits: dict[relay.Expr, relay.Expr] = {}
 
     def visit_call(self, call: relay.Call) -> relay.Expr:
         new = super().visit_call(call)
         name, shape = operator(call), shape_of(call) if hasattr(call, "checked_type") else ()
         made: relay.Expr | None = None
+        if name in _REDUCTIONS and call.args and new.args[0] in self.rows:
+            return self._reduced(name, call, new)
         if len(shape) == 3 and -1 not in shape:
             if name in ("nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d"):
                 made = self._window(name, new)
+            elif name == "nn.conv1d_transpose":
+                made = self._transposed(new)
+            elif name == "concatenate" and int(new.attrs.axis) % 3 == 1:
+                made = self._concatenated(new)
+            elif name == "strided_slice" and new.args[0] in self.rows:
+                made = self._slice(call, new)
             elif name == "nn.adaptive_avg_pool1d" and shape[2] == 1:
                 made = relay.nn.global_avg_pool2d(self._row(new.args[0]))
             elif is_elementwise(call) and any(a in self.rows for a in new.args):
                 made = self._elementwise(call, new)
-        if made is None:
+        return new if made is None else self._of_row(made)
+
+    def visit_tuple_getitem(self, item: relay.TupleGetItem) -> relay.Expr:
+        new = super().visit_tuple_getitem(item)
+        split = new.tuple_value
+        if (operator(split) != "split" or int(split.attrs.axis) % 3 != 1
+                or split.args[0] not in self.rows):
             return new
+        if split not in self.splits:
+            self.splits[split] = relay.split(
+                self.rows[split.args[0]], split.attrs.indices_or_sections, 1).astuple()
+        return self._of_row(relay.TupleGetItem(self.splits[split], new.index))
+
+    def _of_row(self, made: relay.Expr) -> relay.Expr:
         result = relay.squeeze(made, axis=[2])
         self.rows[result] = made
         return result
@@ -121,6 +145,52 @@ class _OneRow(relay.ExprMutator):
         return relay.nn.avg_pool2d(self._row(call.args[0]), **common,
                                    count_include_pad=bool(attrs.count_include_pad))
 
+    def _transposed(self, call: relay.Call) -> relay.Expr | None:
+        attrs, weight = call.attrs, call.args[1]
+        if (str(attrs.data_layout) != "NCW" or str(attrs.kernel_layout) != "IOW"
+                or not isinstance(weight, relay.Constant)):
+            return None
+        before, after = (int(p) for p in attrs.padding)
+        kernel = weight.data.numpy()[:, :, None, :]
+        return relay.nn.conv2d_transpose(
+            self._row(call.args[0]), relay.const(kernel), strides=(1, int(attrs.strides[0])),
+            padding=(0, before, 0, after), dilation=(1, int(attrs.dilation[0])),
+            channels=kernel.shape[1] * int(attrs.groups), kernel_size=kernel.shape[2:],
+            groups=int(attrs.groups), output_padding=(0, int(attrs.output_padding[0])))
+
+    def _concatenated(self, call: relay.Call) -> relay.Expr | None:
+        fields = call.args[0].fields if isinstance(call.args[0], relay.Tuple) else []
+        if not any(field in self.rows for field in fields):
+            return None
+        return relay.concatenate([self._row(field) for field in fields], 1)
+
+    def _slice(self, call: relay.Call, new: relay.Call) -> relay.Expr | None:
+        """Of channels; there is all of the rest."""
+        source, shape = shape_of(call.args[0]), shape_of(call)
+        taken = slice_indices(call.attrs, source, shape)
+        if taken is None or source[::2] != shape[::2]:
+            return None
+        first, *others = taken[1].tolist()
+        step = others[0] - first if others else 1
+        if step < 1:
+            return None
+        return relay.strided_slice(self._row(new.args[0]), [first], [first + step * len(taken[1])],
+                                   [step], axes=[1])
+
+    def _reduced(self, name: str, call: relay.Call, new: relay.Call) -> relay.Expr:
+        """Along rows: a reduction of planes."""
+        attrs = call.attrs
+        axes = [int(a) % 3 for a in attrs.axis] if attrs.axis is not None else []
+        if len(shape_of(call.args[0])) != 3 or axes != [2] or bool(attrs.exclude):
+            return new
+        options: dict[str, object] = {}
+        if name == "variance":
+            if shape_of(call.args[1]) != (*shape_of(call.args[0])[:2], 1):
+                return new
+            options = {"unbiased": bool(attrs.unbiased), "with_mean": self._row(new.args[1])}
+        made = _REDUCTIONS[name](self.rows[new.args[0]], [2, 3], bool(attrs.keepdims), **options)
+        return self._of_row(made) if bool(attrs.keepdims) else made
+
     def _elementwise(self, call: relay.Call, new: relay.Call) -> relay.Expr | None:
         arguments = []
         for old, argument in zip(call.args, new.args):
@@ -129,7 +199,7 @@ class _OneRow(relay.ExprMutator):
                 if value.ndim > 1:
                     value = value.reshape((1,) * (3 - value.ndim) + value.shape)[:, :, None, :]
                 arguments.append(relay.const(value))
-            elif shape_of(old) == shape_of(call):
+            elif shape_of(old) in (shape_of(call), (*shape_of(call)[:2], 1)):
                 arguments.append(self._row(argument))
             else:
                 return None

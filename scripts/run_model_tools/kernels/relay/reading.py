@@ -32,6 +32,7 @@ from run_model_tools.kernels.relay.readers import (
     matrices,
     moves,
     places,
+    planes,
     pooling,
     programs,
 )
@@ -40,7 +41,7 @@ from run_model_tools.kernels.tensors import Blocked, Tensor
 from run_model_tools.kernels.views import View
 
 READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **pooling.READERS, **channels.READERS, **places.READERS}
+    **pooling.READERS, **planes.READERS, **channels.READERS, **places.READERS}
 """By operator, of values in blocks.  None from a reader: it is not one for it."""
 
 VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
@@ -156,6 +157,10 @@ def _value(net: Network, expr: relay.Expr) -> Value:
             if isinstance(net.values[argument], View):
                 net.values[argument] = _for_layers(net, net.values[argument])
         value = QUANTIZATION_READERS[name](net, expr)
+    if name in pooling.WINDOWS and len(shape_of(expr)) == 4 and (
+            shape_of(expr)[1] >= net.isa.lanes and not _in_blocks(net.values[expr.args[0]])):
+        net.values[expr.args[0]] = net.blocked(net.values[expr.args[0]]) or (
+            net.values[expr.args[0]])
     # The last reshape of a channel shuffle is told by what lies two moves before it.
     if value is None and name in READERS and (
             name == "reshape" or any(_in_blocks(net.values[a]) for a in expr.args)):

@@ -23,6 +23,8 @@ from run_model_tools.kernels.tensors import Blocked, Tensor
 
 _MOST_VECTORS = 8
 """For which a fully connected layer's weights are read again."""
+_MOST_PLANES = 8
+"""Channels of a picture that is read as it is; more are cheaper to bring into blocks."""
 
 
 def _convolution(net: Network, epilogue: Epilogue) -> Value:
@@ -52,7 +54,7 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
 
 def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
     """A convolution that sums over channels: any order of them will do within a group."""
-    if isinstance(data, Tensor):
+    if isinstance(data, Tensor) and data.shape[1] <= _MOST_PLANES:
         planar = replace(conv, input_shapes=_of_one([data]))
         if conv.groups == 1 and can_convolve(planar, net.isa):
             return _add_convolution(net, planar, [data], epilogue)

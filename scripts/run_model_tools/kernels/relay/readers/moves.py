@@ -4,6 +4,7 @@ order, and nothing is moved before something needs it moved."""
 from __future__ import annotations
 
 from run_model_tools.kernels.relay import nodes as relay
+from run_model_tools.kernels.relay.arithmetic import is_elementwise
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, Tensor
@@ -101,6 +102,17 @@ def _take(net: Network, expr: relay.Call) -> Value:
     return None if cut is None else cut.reshape(shape_of(expr))
 
 
-READERS = {**dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn.batch_flatten"), _reshape),
+def _broadcast_to(net: Network, expr: relay.Call) -> Value:
+    """Where arithmetic reads it, which broadcasts what it reads anyway."""
+    value, shape = net.values[expr.args[0]], shape_of(expr)
+    view = None if isinstance(value, relay.Constant) else view_of(net, value)
+    if (view is None or min(shape) < 1 or len(view.axes) > len(shape)
+            or not all(is_elementwise(user) for user in net.users[expr])):
+        return None
+    return view.broadcast(shape)
+
+
+READERS = {"broadcast_to": _broadcast_to,
+           **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn.batch_flatten"), _reshape),
            "transpose": _transpose, "strided_slice": _strided_slice, "split": _split,
            "take": _take}

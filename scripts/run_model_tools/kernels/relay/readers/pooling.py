@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from run_model_tools.kernels.plan import PoolingStep
@@ -9,6 +11,7 @@ from run_model_tools.kernels.pooling import Pooling
 from run_model_tools.kernels.registry import can_pool
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
+from run_model_tools.kernels.relay.readers import planes
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
@@ -53,9 +56,11 @@ def _adaptive_average_pool(net: Network, expr: relay.Expr) -> Value:
 
 
 def _mean(net: Network, expr: relay.Expr) -> Value:
-    axes = sorted(int(a) % 4 for a in expr.attrs.axis) if expr.attrs.axis is not None else []
-    if axes != [2, 3] or bool(expr.attrs.exclude) or len(shape_of(expr.args[0])) != 4:
+    if not planes.is_of_planes(expr):
         return None
+    if planes.reads_alone(net, expr):
+        size = shape_of(expr.args[0])[2:]
+        return planes.reduced(net, expr, "sum", 1 / math.prod(size))
     return _global_average(net, expr, net.values[expr.args[0]])
 
 
@@ -70,6 +75,9 @@ def _global_average(net: Network, expr: relay.Expr, data: Value) -> Value:
     net.plan.steps.append(PoolingStep(list(data.tensors), output, pooling))
     return net.reshaped(output, shape_of(expr))
 
+
+WINDOWS = ("nn.max_pool2d", "nn.avg_pool2d")
+"""Those for which values are brought into blocks."""
 
 READERS = {"nn.max_pool2d": _max_pool, "nn.avg_pool2d": _average_pool,
            "nn.global_avg_pool2d": _global_average_pool,

@@ -38,13 +38,14 @@ def _add_with_columns(net: Network, program: Program) -> View | None:
     return None if column is None else column.broadcast(program.shape)
 
 
-def _views(net: Network, expr: relay.Call) -> list[View] | None:
-    """Of a float32 operator's arguments; None where it is not one for views."""
+def _views(net: Network, expr: relay.Call, of_blocks: bool = False) -> list[View] | None:
+    """Of a float32 operator's arguments; None where it is not one for views.  `of_blocks`: values
+    in blocks too."""
     shape = shape_of(expr)
     if not shape or min(shape) < 1 or str(expr.checked_type.dtype) != "float32":
         return None
     values = [net.values[a] for a in expr.args]
-    if any(isinstance(v, (Blocked, list)) for v in values):
+    if any(isinstance(v, list) or isinstance(v, Blocked) and not of_blocks for v in values):
         return None
     views = [view_of(net, v) for v in values]
     if any(v is None for v in views) or all(isinstance(v.tensor, ConstantTensor)
@@ -115,7 +116,8 @@ def _reduction(build: Callable[[Program, list[int], int], None]
     """A reader of what makes one number of the last axes; `build` gets the nodes of the operands
     and how many numbers are in a row."""
     def read(net: Network, expr: relay.Call) -> Value:
-        views = _views(net, expr)
+        in_blocks = isinstance(net.values[expr.args[0]], Blocked)
+        views = _views(net, expr, of_blocks=True) if shape_of(expr) else None
         if views is None:
             return None
         shape = shape_of(expr.args[0])
@@ -127,11 +129,13 @@ def _reduction(build: Callable[[Program, list[int], int], None]
         else:
             axes = sorted({a % len(shape) for a in integers(
                 range(len(shape)) if expr.attrs.axis is None else expr.attrs.axis)})
-        first = len(shape) - len(axes)
-        if axes != list(range(first, len(shape))) or not axes:
+        kept = [axis for axis in range(len(shape)) if axis not in axes]
+        # Down the columns of what lies in rows TVM's schedules go on vectors; here numbers are
+        # taken one by one, which what is in blocks costs elsewhere too.
+        if not axes or not in_blocks and any(shape[a] > 1 for a in kept if a > axes[0]):
             return None
-        flat = (*shape[:first], math.prod(shape[first:]))
-        seen = [view.broadcast(shape).reshape(flat) for view in views]
+        flat = (*(shape[axis] for axis in kept), math.prod(shape[axis] for axis in axes))
+        seen = [view.broadcast(shape).transpose([*kept, *axes]).reshape(flat) for view in views]
         if any(view is None for view in seen):
             return None
         program = Program(flat, [])
@@ -146,7 +150,7 @@ def _mean(program: Program, nodes: list[int], count: int) -> None:
 
 
 def _variance(net: Network, expr: relay.Call) -> Value:
-    if bool(getattr(expr.attrs, "unbiased", False)):
+    if len(expr.args) != 2 or bool(getattr(expr.attrs, "unbiased", False)):
         return None
 
     def build(program: Program, nodes: list[int], count: int) -> None:
@@ -163,11 +167,16 @@ def _plainly(op: str) -> Callable[[Program, list[int], int], None]:
 
 def _softmax(net: Network, expr: relay.Call) -> Value:
     views, shape = _views(net, expr), shape_of(expr)
-    if views is None or int(expr.attrs.axis) % len(shape) != len(shape) - 1:
+    if views is None:
         return None
-    program = Program(shape, [])
-    softmax(program, program.add_input(views[0]), operator(expr) == "nn.log_softmax")
-    return _add_with_columns(net, program)
+    axis, order = int(expr.attrs.axis) % len(shape), list(range(len(shape)))
+    # The axis changes places with the last one, and so back.
+    order[axis], order[-1] = order[-1], order[axis]
+    rows_last = views[0].transpose(order)
+    program = Program(rows_last.shape, [])
+    softmax(program, program.add_input(rows_last), operator(expr) == "nn.log_softmax")
+    made = _add_with_columns(net, program)
+    return None if made is None else made.transpose(order)
 
 
 def _layer_norm(net: Network, expr: relay.Call) -> Value:
