@@ -118,9 +118,6 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                    "wq": np.arange(576).reshape(8, 8, 3, 3).astype(np.int8),
                    "ws": np.array(0.01, np.float32), "wz": np.array(0, np.int8),
                    "s2": np.array(0.1, np.float32)}),
-    # One number for each of many pixels: more groups than Vulkan promises, and, of 64 threads that
-    # compute one each, too.
-    "classes": ("i = ArgMax<axis=1>(x) y = Cast<to=1>(i)", (1, 2, 2100, 2100), {}),
     "moved": ("t = Transpose<perm=[0,2,3,1]>(x) y = Relu(t)", (1, 6, 7, 5), {}),
 }
 
