@@ -1,8 +1,8 @@
 """Functions that GLSL lacks, or has with less of a promise than networks need.
 
 GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
-0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11 of
-sin() and cos() within half a turn, and nothing beyond.
+0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11
+of sin() and cos() within half a turn, and nothing beyond.
 """
 
 CALLS = {
