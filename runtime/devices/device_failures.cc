@@ -1,6 +1,37 @@
 #include "runtime/devices/device_failures.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 namespace run_model {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// As short kernels take is looked without a pause; later, pauses are a small part of what went by.
+void pause_after(Clock::duration waited) {
+  constexpr std::chrono::microseconds kShort{100};
+  constexpr std::chrono::milliseconds kLongestPause{1};
+  constexpr int kPauseShare = 32;
+  if (waited < kShort) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::min<Clock::duration>(waited / kPauseShare, kLongestPause));
+  }
+}
+
+}  // namespace
+
+bool is_true_in_time(std::uint64_t nanoseconds, const std::function<bool()>& is_true) {
+  const Clock::time_point start = Clock::now();
+  while (!is_true()) {
+    const Clock::duration waited = Clock::now() - start;
+    if (waited > std::chrono::nanoseconds(nanoseconds)) return false;
+    pause_after(waited);
+  }
+  return true;
+}
 
 void DeviceFailures::fail(DeviceFault fault, const std::string& doing, const std::string& said) {
   require_alive();

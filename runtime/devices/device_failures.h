@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ inline constexpr std::uint64_t kEndlessPatience = std::numeric_limits<std::uint6
 constexpr std::uint64_t patience_nanoseconds_with(bool software) {
   return software ? kEndlessPatience : 300'000'000'000;
 }
+
+// For drivers whose own waits have no end: asks again and again, for so long. False where the last
+// answer was false.
+bool is_true_in_time(std::uint64_t nanoseconds, const std::function<bool()>& is_true);
 
 // Called under the lock that the device is called under.
 class DeviceFailures {

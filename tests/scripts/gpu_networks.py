@@ -60,6 +60,9 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "index": ("i = ArgMax<axis=1>(x) y = Cast<to=1>(i)", (2, 21, 6, 6), {}),
     "functions": ("""a = Tanh(x) b = Erf(x) c = Sigmoid(x)
                      d = Add(a, b) e = Exp(c) y = Mul(d, e)""", (3, 41), {}),
+    # Angles of many turns, as positions in a text have.
+    "angles": ("m = Mul(x, w) s = Sin(m) c = Cos(m) y = Sub(s, c)", (3, 341),
+               {"w": np.array(300, np.float32)}),
     "enlarged": ("""y = Resize<mode="linear">(x, , s)""", (1, 3, 8, 9),
                  {"s": np.array([1, 1, 2, 2], np.float32)}),
     "not_a_number": ("a = Relu(x) b = Max(a, w) c = Min(w, b) d = IsNaN(c) y = Cast<to=1>(d)",

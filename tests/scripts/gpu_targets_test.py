@@ -4,7 +4,9 @@ within the targets' limits, and what cannot be done refused by a sentence."""
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import subprocess
 
 import numpy as np
@@ -42,6 +44,29 @@ def test_layers_keep_to_the_limits(compiled, name, target):
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
+
+
+def test_more_groups_than_vulkan_promises(tmp_path, monkeypatch):
+    # Of 64 threads that compute a number each there would be too many, too.
+    monkeypatch.setitem(NETWORKS, "classes", (
+        "i = ArgMax<axis=1>(x) y = Cast<to=1>(i)", (1, 2, 2100, 2100), {}))
+    compile_all(tmp_path, [("classes", "vulkan")])
+    check_limits(tmp_path, "classes", "vulkan")
+    made = json.loads((tmp_path / "vulkan" / "classes" / "made.json").read_text())
+    [replaced] = made["plain_schedules"]
+    assert replaced["operator"] == "argmax" and "groups, and 65535 x" in replaced["because"]
+    check_numbers(tmp_path, "classes", "vulkan")
+
+
+def test_kernels_of_opencl_say_the_size_of_their_groups(compiled):
+    made = json.loads((compiled / "opencl" / "softmax" / "made.json").read_text())
+    code = (compiled / "opencl" / "softmax" / "model.so").read_bytes()
+    kernels = re.findall(rb"\n__kernel (.*)void (\w+)\(.* \{", code)
+    assert len({name for _, name in kernels}) == len(kernels) > 0
+    threads = [math.prod(map(int, re.findall(rb"\d+", words))) for words, _ in kernels
+               if words.startswith(b"__attribute__((reqd_work_group_size(")]
+    assert len(threads) == len(kernels)
+    assert max(threads) == made["device"]["threads_per_group"]
 
 
 def run_model(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ void find_all(DriverLibrary& library, Api& api) {
   library.find(api.context_pop, "cuCtxPopCurrent_v2");
   library.find(api.stream_create, "cuStreamCreate");
   library.find(api.stream_destroy, "cuStreamDestroy_v2");
-  library.find(api.stream_wait, "cuStreamSynchronize");
+  library.find(api.stream_query, "cuStreamQuery");
   library.find(api.capture_begin, "cuStreamBeginCapture_v2");
   library.find(api.capture_end, "cuStreamEndCapture");
   library.find(api.allocate, "cuMemAlloc_v2");
@@ -44,7 +44,6 @@ void find_all(DriverLibrary& library, Api& api) {
   library.find(api.event_create, "cuEventCreate");
   library.find(api.event_destroy, "cuEventDestroy_v2");
   library.find(api.event_record, "cuEventRecord");
-  library.find(api.event_wait, "cuEventSynchronize");
   library.find(api.event_elapsed, "cuEventElapsedTime");
   library.find_optional(api.graph_instantiate, "cuGraphInstantiateWithFlags");
   library.find(api.graph_launch, "cuGraphLaunch");

@@ -29,6 +29,7 @@ inline constexpr Result kNoBinaryForGpu = 209;
 inline constexpr Result kInvalidPtx = 218;
 inline constexpr Result kUnsupportedPtx = 222;
 inline constexpr Result kNotFound = 500;
+inline constexpr Result kNotReady = 600;
 
 // CUdevice_attribute.
 enum class DeviceAttribute : int {
@@ -86,7 +87,7 @@ struct Api {
 
   Result (*stream_create)(Stream* stream, unsigned flags);
   Result (*stream_destroy)(Stream stream);
-  Result (*stream_wait)(Stream stream);
+  Result (*stream_query)(Stream stream);
   Result (*capture_begin)(Stream stream, int mode);
   Result (*capture_end)(Stream stream, Graph* graph);
 
@@ -114,7 +115,6 @@ struct Api {
   Result (*event_create)(Event* event, unsigned flags);
   Result (*event_destroy)(Event event);
   Result (*event_record)(Event event, Stream stream);
-  Result (*event_wait)(Event event);
   Result (*event_elapsed)(float* milliseconds, Event first, Event second);
 
   // Since CUDA 11.4; null before, and then nothing is recorded.

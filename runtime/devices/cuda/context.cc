@@ -17,8 +17,9 @@ constexpr Result kLaunchTimeout = 702;
 
 }  // namespace
 
-GpuContext::GpuContext(const Api& api, DeviceNumber device, std::string label)
-    : api_(api), device_(device), failures_(std::move(label)) {
+GpuContext::GpuContext(const Api& api, DeviceNumber device, std::string label,
+                       std::uint64_t patience_nanoseconds)
+    : api_(api), device_(device), failures_(std::move(label)), patience_(patience_nanoseconds) {
   check(api_.context_retain(&context_, device_), "being opened");
   try {
     const CurrentContext current(*this);
@@ -30,6 +31,7 @@ GpuContext::GpuContext(const Api& api, DeviceNumber device, std::string label)
 }
 
 GpuContext::~GpuContext() {
+  if (stuck_) return;
   if (api_.context_push(context_) == kSuccess) {
     api_.stream_destroy(stream_);
     Context popped = nullptr;
@@ -47,7 +49,20 @@ void GpuContext::fail(Result result, const std::string& doing) {
   failures_.fail(fault, doing, result_text(api_, result));
 }
 
-void GpuContext::wait() { check(api_.stream_wait(stream_), "running kernels"); }
+void GpuContext::wait() {
+  constexpr char kDoing[] = "running kernels";
+  require_alive();
+  Result result = kNotReady;
+  const bool ended = is_true_in_time(patience_, [&] {
+    result = api_.stream_query(stream_);
+    return result != kNotReady;
+  });
+  if (!ended) {
+    stuck_ = true;
+    failures_.fail_waiting(kDoing, result_text(api_, result), patience_);
+  }
+  check(result, kDoing);
+}
 
 CurrentContext::CurrentContext(GpuContext& gpu) : api_(gpu.api_) {
   gpu.require_alive();

@@ -1,6 +1,7 @@
 // A GPU as it is in use: its primary context, one stream, and what becomes of failures.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/devices/cuda/api.h"
@@ -11,7 +12,8 @@ namespace run_model::cuda {
 class GpuContext {
  public:
   // `label` is what sentences call the device: "cuda:0 (NVIDIA H100 80GB HBM3)".
-  GpuContext(const Api& api, DeviceNumber device, std::string label);
+  GpuContext(const Api& api, DeviceNumber device, std::string label,
+             std::uint64_t patience_nanoseconds);
   GpuContext(const GpuContext&) = delete;
   GpuContext& operator=(const GpuContext&) = delete;
   ~GpuContext();
@@ -31,13 +33,17 @@ class GpuContext {
 
   void require_alive() const { failures_.require_alive(); }
 
-  // Until the stream is empty.
+  // Until the stream is empty, or longer than patience allows: the device is lost then. To be
+  // called before what waits for the stream by itself, for how long nobody can say.
   void wait();
 
  private:
   const Api& api_;
   DeviceNumber device_;
   DeviceFailures failures_;
+  const std::uint64_t patience_;  // nanoseconds
+  // The stream did not end in time: the driver would wait for it, and it uses what is freed.
+  bool stuck_ = false;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
 

@@ -27,7 +27,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     try {
       const CurrentContext current(*gpu_);
-      gpu_->api().stream_wait(gpu_->stream());
+      gpu_->wait();
       marks_.destroy();
       programs_.unload();
       memory_.free_all();
@@ -75,10 +75,11 @@ class CudaDevice final : public Device {
   }
 
   // Both wait: from pinned memory the GPU reads, and to all memory it writes, some time after the
-  // call.
+  // call; and before it, because what is not pinned the driver copies itself, in its turn.
   void upload(void* to, std::size_t to_offset, const void* from, std::size_t bytes) override {
     if (bytes == 0) return;
     const CurrentContext current(*gpu_);
+    gpu_->wait();
     gpu_->check(gpu_->api().upload(Memory::address(to, to_offset), from, bytes, gpu_->stream()),
                 "copying to it");
     gpu_->wait();
@@ -86,6 +87,7 @@ class CudaDevice final : public Device {
   void download(const void* from, std::size_t from_offset, void* to, std::size_t bytes) override {
     if (bytes == 0) return;
     const CurrentContext current(*gpu_);
+    gpu_->wait();
     gpu_->check(gpu_->api().download(to, Memory::address(from, from_offset), bytes, gpu_->stream()),
                 "copying from it");
     gpu_->wait();
@@ -139,9 +141,9 @@ class CudaDevice final : public Device {
 }  // namespace
 
 std::unique_ptr<Device> open_device(const Api& api, DeviceNumber device, int index,
-                                    const DeviceInfo& info) {
+                                    const DeviceInfo& info, std::uint64_t patience_nanoseconds) {
   const std::string label = "cuda:" + std::to_string(index) + " (" + info.name + ")";
-  auto gpu = std::make_shared<GpuContext>(api, device, label);
+  auto gpu = std::make_shared<GpuContext>(api, device, label, patience_nanoseconds);
   return std::make_unique<CudaDevice>(std::move(gpu), index, info);
 }
 

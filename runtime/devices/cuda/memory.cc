@@ -58,8 +58,8 @@ void* Memory::adopt(const NativeMemory& memory, std::size_t bytes, int device) {
   return handle;
 }
 
-void Memory::free(void* memory) noexcept {
-  gpu_->api().stream_wait(gpu_->stream());
+void Memory::free(void* memory) {
+  gpu_->wait();
   // Parts are freed before what they are of.
   const auto part = parts_.find(memory);
   if (part != parts_.end()) {

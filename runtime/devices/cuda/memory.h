@@ -24,7 +24,8 @@ class Memory {
   void* part(void* memory, std::size_t offset, std::size_t bytes);
   // Memory of the application on the device of this number; see Device::adopt.
   void* adopt(const NativeMemory& memory, std::size_t bytes, int device);
-  void free(void* memory) noexcept;
+  // Waits for what uses it.
+  void free(void* memory);
   // Gives back what was not freed.
   void free_all() noexcept;
   std::size_t allocated_bytes() const { return allocated_; }

@@ -24,6 +24,14 @@ class OpenClKernel final : public DeviceKernel {
 
   void launch(std::span<const PackedValue> arguments, const LaunchSize& size) override {
     queue_->require_alive();
+    const std::uint64_t threads = size.threads[0] * size.threads[1] * size.threads[2];
+    if (most_threads_ != 0 && threads > most_threads_) {
+      throw Error(ErrorKind::kIncompatible,
+                  "kernel " + in_quotes(info_.name) + " is launched with " +
+                      std::to_string(threads) + " threads a group, but by its registers device " +
+                      queue_->name + " can have " + std::to_string(most_threads_),
+                  "compile the model with other schedules, or for this device");
+    }
     for (std::size_t i = 0; i < arguments.size(); ++i) set_argument(i, arguments[i]);
     std::array<std::size_t, 3> global{};
     std::array<std::size_t, 3> local{};
@@ -43,14 +51,10 @@ class OpenClKernel final : public DeviceKernel {
   }
 
   // What the compiled kernel needs is known only now.
-  void check_needs(const DeviceInfo& device) const {
-    cl_ulong local = 0;
-    const cl_int status = queue_->api.clGetKernelWorkGroupInfo(
-        kernel_, queue_->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof(local), &local, nullptr);
-    if (status != CL_SUCCESS || device.shared_memory_bytes == 0 ||
-        local <= device.shared_memory_bytes) {
-      return;
-    }
+  void check_needs(const DeviceInfo& device) {
+    most_threads_ = asked<std::size_t>(CL_KERNEL_WORK_GROUP_SIZE);
+    const auto local = asked<cl_ulong>(CL_KERNEL_LOCAL_MEM_SIZE);
+    if (device.shared_memory_bytes == 0 || local <= device.shared_memory_bytes) return;
     throw Error(ErrorKind::kIncompatible,
                 "kernel " + in_quotes(info_.name) + " needs " + std::to_string(local) +
                     " bytes of shared memory, but device " + queue_->name + " has " +
@@ -59,6 +63,15 @@ class OpenClKernel final : public DeviceKernel {
   }
 
  private:
+  // 0 where the driver does not say.
+  template <typename Number>
+  Number asked(cl_kernel_work_group_info what) const {
+    Number number = 0;
+    const cl_int status = queue_->api.clGetKernelWorkGroupInfo(kernel_, queue_->device, what,
+                                                               sizeof(number), &number, nullptr);
+    return status == CL_SUCCESS ? number : 0;
+  }
+
   void set_argument(std::size_t index, const PackedValue& value) {
     const DLDataType type = info_.argument_types[index];
     cl_int status = CL_SUCCESS;
@@ -81,6 +94,7 @@ class OpenClKernel final : public DeviceKernel {
   std::shared_ptr<const DeviceCode> code_;
   const KernelInfo& info_;  // in code_
   cl_kernel kernel_;
+  std::size_t most_threads_ = 0;  // of a group; 0 where the driver does not say
 };
 
 }  // namespace

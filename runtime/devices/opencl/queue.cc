@@ -1,9 +1,5 @@
 #include "runtime/devices/opencl/queue.h"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
-
 namespace run_model {
 namespace {
 
@@ -25,20 +21,6 @@ DeviceFault fault_of(cl_int status) {
       return DeviceFault::kLost;
     default:
       return DeviceFault::kOther;
-  }
-}
-
-using Clock = std::chrono::steady_clock;
-
-// As short kernels take is looked without a pause; later, pauses are a small part of what went by.
-void pause_after(Clock::duration waited) {
-  constexpr std::chrono::microseconds kShort{100};
-  constexpr std::chrono::milliseconds kLongestPause{1};
-  constexpr int kPauseShare = 32;
-  if (waited < kShort) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(std::min<Clock::duration>(waited / kPauseShare, kLongestPause));
   }
 }
 
@@ -90,17 +72,16 @@ void OpenClQueue::await_marker() const {
   check_wait(api.clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), kDoing);
   cl_int progress = CL_QUEUED;
   cl_int status = api.clFlush(queue_);
-  const Clock::time_point start = Clock::now();
-  while (status == CL_SUCCESS) {
-    status = api.clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(progress),
-                                &progress, nullptr);
-    if (status != CL_SUCCESS || progress <= CL_COMPLETE) break;
-    const Clock::duration waited = Clock::now() - start;
-    if (waited > std::chrono::nanoseconds(patience_)) {
-      stuck_ = true;
-      failures_.fail_waiting(kDoing, progress_name(progress), patience_);
+  const bool ended = is_true_in_time(patience_, [&] {
+    if (status == CL_SUCCESS) {
+      status = api.clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(progress),
+                                  &progress, nullptr);
     }
-    pause_after(waited);
+    return status != CL_SUCCESS || progress <= CL_COMPLETE;
+  });
+  if (!ended) {
+    stuck_ = true;
+    failures_.fail_waiting(kDoing, progress_name(progress), patience_);
   }
   api.clReleaseEvent(marker);
   check_wait(status, kDoing);

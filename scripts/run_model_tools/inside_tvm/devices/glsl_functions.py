@@ -1,12 +1,13 @@
 """Functions that GLSL lacks, or has with less of a promise than networks need.
 
 GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
-0, round() may go either way at a half, and tanh() overflows on some drivers.
+0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11
+of sin() and cos() within half a turn, and nothing beyond.
 """
 
 CALLS = {
     "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "sqrt": "sqrt",
-    "rsqrt": "inversesqrt", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin",
+    "rsqrt": "inversesqrt", "sin": "sin_", "cos": "cos_", "tan": "tan", "asin": "asin",
     "acos": "acos", "atan": "atan", "atan2": "atan", "sinh": "sinh", "cosh": "cosh",
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "nearbyint": "roundEven", "fabs": "abs", "isnan": "isnan", "isinf": "isinf",
@@ -57,6 +58,30 @@ float erf_(float x) {
       t * (-0.18628806 + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t *
       (-0.82215223 + t * 0.17087277)))))))));
   return isnan(x) ? x : x < 0.0 ? c - 1.0 : 1.0 - c;
+}
+""",
+    # Multiples of pi are taken away in three parts (Cephes' of pi / 4), of which the products with
+    # so few turns are exact or nearly; SLEEF's polynomial of sin() between -pi / 2 and pi / 2.
+    "sin_": """\
+float sin_(float x) {
+  if (abs(x) > 30000.0) return sin(x);
+  float k = roundEven(x * 0.31830989);
+  float r = x - k * 3.140625 - k * 0.00096750259 - k * 1.5099580e-7;
+  float s = r * r;
+  float y = r + r * s * (-0.16666660 + s * (0.0083330786 + s * (-0.00019810691 + s *
+      2.6083160e-6)));
+  return (int(k) & 1) != 0 ? -y : y;
+}
+""",
+    "cos_": """\
+float cos_(float x) {
+  if (abs(x) > 30000.0) return cos(x);
+  float k = 2.0 * roundEven(x * 0.31830989 - 0.5) + 1.0;
+  float r = x - k * 1.5703125 - k * 0.00048375130 - k * 7.5497900e-8;
+  float s = r * r;
+  float y = r + r * s * (-0.16666660 + s * (0.0083330786 + s * (-0.00019810691 + s *
+      2.6083160e-6)));
+  return (int(k) & 2) != 0 ? y : -y;
 }
 """,
     "fmod_": "float fmod_(float x, float y) { return x - y * trunc(x / y); }\n",

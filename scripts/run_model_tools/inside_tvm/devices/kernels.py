@@ -1,5 +1,6 @@
 """What the kernels of a network need of a GPU, seen on their way to TVM's code generator."""
 
+import math
 import os
 import re
 import tempfile
@@ -8,19 +9,29 @@ from contextlib import contextmanager
 from run_model_tools.inside_tvm import Refusal
 
 KINDS = ("opencl", "vulkan", "cuda")
+MOST_GROUPS = {"opencl": None, "vulkan": (65535, 65535, 65535),
+               "cuda": (2 ** 31 - 1, 65535, 65535)}
+"""In each dimension: what Vulkan promises (maxComputeWorkGroupCount), and all of NVIDIA's GPUs
+have.  OpenCL counts threads, in numbers of 64 bits."""
 _SHARED = ("shared", "shared.dyn")
 _DECLARATION = re.compile(r"^__kernel void \w+\([^;{]*\);\n", re.MULTILINE)
+_DEFINITION = re.compile(r"^__kernel void (?=(\w+)\()", re.MULTILINE)
 _MANY = 4096
 """Numbers that one thread may work on where there are fewer threads than a subgroup has; beyond
 this, a kernel is counted as one that leaves the GPU idle."""
 
 
 class Needs:
-    """Of all kernels together: threads of a group, bytes of shared memory, types of numbers."""
+    """Of all kernels together: threads of a group, groups, bytes of shared memory, types of
+    numbers."""
 
     def __init__(self):
         self.kernels = 0
         self.threads = 1
+        self.groups = [1, 1, 1]
+        """Of the kernel that has most, in each dimension."""
+        self.group_sizes = {}
+        """{kernel: threads of its groups in each dimension}"""
         self.shared_bytes = 0
         self.types = set()
         self.idle = []
@@ -51,17 +62,16 @@ class Needs:
                 self.types.add(str(tvm.DataType(str(node.buffer.dtype))))
 
         tvm.tir.stmt_functor.post_order_visit(function.body, visit)
-        threads = groups = 1
-        for tag, extent in extents.items():
-            if tag.startswith("threadIdx"):
-                threads *= extent
-            else:
-                groups *= extent
+        size, grid = ([extents.get("%s.%s" % (word, axis), 1) for axis in "xyz"]
+                      for word in ("threadIdx", "blockIdx"))
+        threads, groups = math.prod(size), math.prod(grid)
         steps = steps_of_a_thread(tvm, function.body)
         if steps > self.longest["steps"]:
             self.longest = {"kernel": name, "steps": steps}
         self.kernels += 1
         self.threads = max(self.threads, threads)
+        self.groups = [max(pair) for pair in zip(self.groups, grid)]
+        self.group_sizes[name] = size
         self.shared_bytes = max(self.shared_bytes, shared)
         if threads == 1 and (groups > 1 or work > _MANY):
             self.idle.append(name)
@@ -102,20 +112,27 @@ def _with_exact_choices(tir, function):
         function.body, None, chosen, ["tir.Max", "tir.Min"]))
 
 
-def _without_declarations(tvm, module):
+def _ready_for_drivers(tvm, module, group_sizes):
     """The module of OpenCL C without TVM's declarations of all kernels before each of them, none of
     which calls another: of a recurrent network's 268 kernels they are 12 of 13 MB, which a driver
-    would read at every kernel."""
+    would read at every kernel.  Each says what size its groups have: a driver that does not know
+    may give a thread registers of which the GPU has too few for so many threads."""
     load = tvm.get_global_func("runtime.module.loadfile_cl", allow_missing=True)
-    if load is None or not _DECLARATION.search(module.get_source()):
+    if load is None:
         return module
+
+    def sized(match):
+        size = group_sizes.get(match[1])
+        return match[0] if size is None else (
+            "__kernel __attribute__((reqd_work_group_size(%d, %d, %d))) void " % tuple(size))
+
     with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
         path = os.path.join(folder, "kernels.cl")
         module.save(path)
         with open(path, encoding="utf-8") as file:
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
-            file.write(_DECLARATION.sub("", text))
+            file.write(_DEFINITION.sub(sized, _DECLARATION.sub("", text)))
         return load(path, "cl")
 
 
@@ -140,7 +157,7 @@ def seen(tvm, target):
             module = tvm.IRModule({variable: _with_exact_choices(tvm.tir, function)
                                    for variable, function in module.functions.items()},
                                   attrs=module.attrs)
-            return _without_declarations(tvm, original(module, of_target))
+            return _ready_for_drivers(tvm, original(module, of_target), needs.group_sizes)
         return original(module, of_target)
 
     tvm.register_func(name, build, override=True)

@@ -16,6 +16,8 @@ _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_tran
           "conv1d_ncw.")
 """What the implementations are called whose schedules these replace."""
 _GROUP = 64
+_MOST_GROUPS = 65535
+"""What GPUs of all kinds take (kernels.py)."""
 
 
 def with_means(tvm, module):
@@ -107,6 +109,24 @@ def _sum_of(te, final):
         return None
 
 
+def bind_each(te, stage):
+    """Gives each number of a stage a thread, which computes several where there are more groups
+    than every GPU takes.  Returns the innermost axis."""
+    every = stage.fuse(*stage.op.axis)
+    count = 1
+    for axis in stage.op.axis:
+        count *= int(axis.dom.extent)
+    rounds = None
+    if count > _GROUP * _MOST_GROUPS:
+        rounds, every = stage.split(every, factor=_GROUP * _MOST_GROUPS)
+    block, thread = stage.split(every, factor=_GROUP)
+    if rounds is not None:
+        stage.reorder(block, thread, rounds)
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    return thread if rounds is None else rounds
+
+
 def _schedule(te, final, op, extents, best):
     schedule = te.create_schedule(final.op)
     for stage in schedule.stages:
@@ -169,8 +189,5 @@ def _schedule(te, final, op, extents, best):
         load.bind(lane, te.thread_axis("threadIdx.x"))
 
     if output.op != final.op and output != final:
-        rest = schedule[final]
-        block, lane = rest.split(rest.fuse(*rest.op.axis), factor=_GROUP)
-        rest.bind(block, te.thread_axis("blockIdx.x"))
-        rest.bind(lane, te.thread_axis("threadIdx.x"))
+        bind_each(te, schedule[final])
     return schedule

@@ -1,20 +1,21 @@
 """Keeps every kernel within its GPU's limits, and none of them to one thread.
 
-TVM's schedules are looked at before they are taken: one whose groups have more threads or shared
-memory than the target allows, a single thread where there is work for many, or threads that sum up
-whole rows by themselves, is replaced by a plain one, in which a thread computes one number and a
-group of them each long sum.  Sums of products get tiles (products.py) where TVM has none.
+TVM's schedules are looked at before they are taken: one with more groups, or groups with more
+threads or shared memory than the target allows, a single thread where there is work for many, or
+threads that sum up whole rows by themselves, is replaced by a plain one, in which a thread computes
+one number and a group of them each long sum.  Sums of products get tiles (products.py) where TVM
+has none.
 """
 
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import bounded_code
 from run_model_tools.inside_tvm.devices import products, tiles
-from run_model_tools.inside_tvm.devices.kernels import KINDS, Needs, steps_of_a_thread
+from run_model_tools.inside_tvm.devices.kernels import KINDS, MOST_GROUPS, Needs, steps_of_a_thread
 
 _GROUP = 64
 _FEW = 4096
-_FEW_ROWS = 65536
+_FEW_ROWS = 65535
 """Sums that a group each is worth: of numbers that lie apart fewer than of those side by side,
 which threads of their own would read from as many places at once."""
 _SMALL = 64
@@ -123,6 +124,10 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
             if needs.shared_bytes > shared:
                 return "%d bytes of shared memory, and %d are allowed" % (
                     needs.shared_bytes, shared)
+            allowed = MOST_GROUPS[target.kind.name]
+            if allowed and any(a > b for a, b in zip(needs.groups, allowed)):
+                return "%s groups, and %s are allowed" % tuple(
+                    " x ".join(map(str, count)) for count in (needs.groups, allowed))
             if measured:
                 continue
             if needs.threads == 1 and _numbers(outs) > _SMALL:
@@ -213,9 +218,7 @@ def plain_schedule(tvm, outs):
         if not op.axis:
             raise ValueError("a result without axes")
         stage = schedule[op]
-        outer, inner = stage.split(stage.fuse(*op.axis), factor=_GROUP)
-        stage.bind(outer, te.thread_axis("blockIdx.x"))
-        stage.bind(inner, te.thread_axis("threadIdx.x"))
+        inner = products.bind_each(te, stage)
         if in_threads:
             schedule[sums[0]].set_scope("local")
             schedule[sums[0]].compute_at(stage, inner)

@@ -10,6 +10,7 @@
 
 #include "runtime/devices/code_reader.h"
 #include "runtime/devices/cuda/code_needs.h"
+#include "runtime/devices/cuda/device.h"
 #include "runtime/devices/drivers.h"
 #include "tests/runtime/devices/cuda/stand_in.h"
 #include "tests/runtime/devices/test_code.h"
@@ -295,7 +296,7 @@ TEST_F(CudaDeviceTest, LostDevicesStayLost) {
   lost_ = true;
   const auto device = cuda_driver().open(0);
   void* memory = device->allocate(64);
-  stand_in().fail("cuStreamSynchronize", 700);
+  stand_in().fail("cuStreamQuery", 700);
   std::string said;
   try {
     device->wait();
@@ -315,10 +316,43 @@ TEST_F(CudaDeviceTest, LostDevicesStayLost) {
 TEST_F(CudaDeviceTest, TimeOutsAreSaid) {
   lost_ = true;
   const auto device = cuda_driver().open(0);
-  stand_in().fail("cuStreamSynchronize", 702);
+  stand_in().fail("cuStreamQuery", 702);
   EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel,
                            {"did not end in time while running kernels", "draws the screen"}));
   EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel, "did not end in time"));
+}
+
+TEST_F(CudaDeviceTest, KernelsThatHangAreGivenUp) {
+  lost_ = true;
+  std::string reason;
+  const cuda::Api* const api = cuda::open_api(reason);
+  ASSERT_NE(api, nullptr) << reason;
+  auto device = cuda::open_device(*api, 0, 0, cuda_driver().info(0), 1);
+  void* memory = device->allocate(sizeof(kValues));
+  std::array<float, 4> back{};
+  stand_in().fail("cuStreamQuery", cuda::kNotReady);
+  const auto download = [&] { device->download(memory, 0, back.data(), sizeof(back)); };
+  EXPECT_TRUE(
+      throws_error(download, ErrorKind::kModel,
+                   {"device cuda:0 (Stand-in GPU) did not end in time while running kernels", "600",
+                    "after 0 seconds"}));
+  // Nothing that waits for the kernel is called any more.
+  const std::string log = stand_in().log();
+  EXPECT_TRUE(throws_error(download, ErrorKind::kModel, "did not end in time"));
+  EXPECT_TRUE(throws_error([&] { device->wait(); }, ErrorKind::kModel, "did not end in time"));
+  device->free(memory);
+  device.reset();
+  EXPECT_EQ(stand_in().log(), log);
+}
+
+TEST_F(CudaDeviceTest, WaitsUntilTheStreamIsReady) {
+  const auto device = cuda_driver().open(0);
+  void* memory = device->allocate(sizeof(kValues));
+  device->upload(memory, 0, kValues.data(), sizeof(kValues));
+  stand_in().fail("cuStreamQuery", cuda::kNotReady);
+  std::array<float, 4> back{};
+  device->download(memory, 0, back.data(), sizeof(back));
+  EXPECT_EQ(back, kValues);
 }
 
 TEST_F(CudaDeviceTest, OpeningThatFailsGivesTheContextBack) {

@@ -1,4 +1,4 @@
-// Streams, graphs and events: nothing is done before somebody waits.
+// Streams, graphs and events: nothing is done before somebody asks whether it is.
 #include "tests/runtime/devices/cuda/stand_in_state.h"
 
 namespace stand_in {
@@ -17,11 +17,11 @@ EXPORTED int cuStreamDestroy_v2(Stream* stream) {
   return kOk;
 }
 
-EXPORTED int cuStreamSynchronize(Stream* stream) {
-  const int result = enter_context("cuStreamSynchronize");
+EXPORTED int cuStreamQuery(Stream* stream) {
+  const int result = enter_context("cuStreamQuery");
   if (result != kOk) return result;
-  if (!state().streams.contains(stream)) return reject("cuStreamSynchronize", "no such stream");
-  if (stream->capturing) return reject("cuStreamSynchronize", "the stream is capturing", 900);
+  if (!state().streams.contains(stream)) return reject("cuStreamQuery", "no such stream");
+  if (stream->capturing) return reject("cuStreamQuery", "the stream is capturing", 900);
   drain(stream);
   return kOk;
 }
@@ -105,16 +105,6 @@ EXPORTED int cuEventRecord(EventState* event, Stream* stream) {
     event->passed = true;
     event->at = state().clock;
   });
-}
-
-EXPORTED int cuEventSynchronize(EventState* event) {
-  const int result = enter_context("cuEventSynchronize");
-  if (result != kOk) return result;
-  if (!state().events.contains(event) || !event->recorded) {
-    return reject("cuEventSynchronize", "no such event");
-  }
-  for (Stream* stream : state().streams) drain(stream);
-  return kOk;
 }
 
 EXPORTED int cuEventElapsedTime(float* milliseconds, EventState* first, EventState* second) {

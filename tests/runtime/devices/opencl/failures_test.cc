@@ -165,6 +165,28 @@ TEST_F(OpenClFailuresTest, KernelsThatHangAreGivenUp) {
   EXPECT_EQ(frees, 0) << "the kernel may still use it";
 }
 
+cl_int few_threads(cl_kernel, cl_device_id, cl_kernel_work_group_info what, std::size_t size,
+                   void* value, std::size_t*) {
+  constexpr std::size_t kThreads = 32;
+  std::memset(value, 0, size);
+  if (what == CL_KERNEL_WORK_GROUP_SIZE) std::memcpy(value, &kThreads, sizeof(kThreads));
+  return CL_SUCCESS;
+}
+
+TEST_F(OpenClFailuresTest, TooManyThreadsForTheRegisters) {
+  const auto device = opencl_driver().open(0);
+  auto code = std::make_shared<DeviceCode>();
+  code->format = "cl";
+  code->data = "// Function: idle\n__kernel void idle() {}\n";
+  code->kernels.push_back({.name = "idle"});
+  const Replaced needs(&OpenClApi::clGetKernelWorkGroupInfo, &few_threads);
+  const auto kernel = device->kernel(code, "idle");
+  kernel->launch({}, {{3, 1, 1}, {8, 4, 1}, 0});
+  EXPECT_TRUE(throws_error(
+      [&] { kernel->launch({}, {{1, 1, 1}, {8, 4, 2}, 0}); }, ErrorKind::kIncompatible,
+      {"kernel 'idle' is launched with 64 threads a group", "device opencl:0 (", "can have 32"}));
+}
+
 TEST_F(OpenClFailuresTest, MissingExtensionsAreNamed) {
   const auto device = opencl_driver().open(0);
   auto code = std::make_shared<DeviceCode>();
