@@ -267,7 +267,9 @@ STEPS = [np.array(0.02, np.float32), np.array(120, np.uint8)]
 def near(op, arrays, fixed, **attrs):
     """That both give the same but for how numbers between two steps are rounded."""
     model, inputs = one(op, arrays, domain=MICROSOFT, constants=fixed, **attrs)
-    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    # Where its sums are exact on every CPU.
+    (want,) = onnxruntime_process.run(model.SerializeToString(), inputs)
+    (have,) = run(repaired(model, inputs), inputs)
     assert want.dtype == have.dtype and want.shape == have.shape and want.std() > 20
     apart = np.abs(want.astype(int) - have)
     assert apart.max() <= 1 and apart.mean() < 0.01
@@ -275,8 +277,9 @@ def near(op, arrays, fixed, **attrs):
 
 @pytest.mark.parametrize("last", [0, 1])
 def test_convolutions_of_bytes_with_their_channels_last(last):
+    """With small weights, since ONNX Runtime's own form of it adds up to 32767 on some CPUs."""
     arrays = [of_bytes(np.uint8, *((1, 6, 5, 4) if last else (1, 4, 6, 5))), *STEPS,
-              of_bytes(np.int8, 8, 2, 3, 3), np.array(0.01, np.float32), np.array(0, np.int8),
+              of_bytes(np.int8, 8, 2, 3, 3) // 2, np.array(0.02, np.float32), np.array(0, np.int8),
               np.array(0.06, np.float32), np.array(100, np.uint8),
               of_bytes(np.int16, 8).astype(np.int32)]
     near("QLinearConv", arrays, range(1, 9), group=2, pads=[1] * 4, channels_last=last)
@@ -301,7 +304,11 @@ def test_attention_of_bytes(columns, mask):
     scale = np.linspace(0.001, 0.004, 24, dtype=np.float32) if columns else np.float32(0.002)
     arrays = [of_bytes(np.uint8, 2, 5, 8), of_bytes(np.int8, 8, 24), B, STEPS[0],
               np.asarray(scale), mask, STEPS[1], np.zeros(columns, np.int8)]
-    matches("QAttention", arrays, domain=MICROSOFT, constants=(1, 2, 3, 4, 6, 7), num_heads=2)
+    model, inputs = one("QAttention", arrays, domain=MICROSOFT, constants=(1, 2, 3, 4, 6, 7),
+                        num_heads=2)
+    (want,) = onnxruntime_process.run(model.SerializeToString(), inputs)
+    (have,) = run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("direction, columns, lengths", [

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.bfloat16 import as_float32
@@ -119,10 +120,12 @@ def _may_count_too_much(attrs: dict[str, Any]) -> bool:
 
 def _made_plainer(model: onnx.ModelProto) -> bool:
     """Writes the newest known versions over newer ones, and float32 over bfloat16, for which
-    ONNX Runtime has few operators and NumPy has no type; drops outputs without a name at the end,
-    and names Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
+    ONNX Runtime has few operators and NumPy has no type; uint8 over int8 of the weights of
+    ConvInteger, which it has of the former; drops outputs without a name at the end, and names
+    Split's others, on both of which ONNX Runtime crashes.  Says whether there were any.
     """
     changed = as_float32(model) or model.ir_version > _NEWEST_IR
+    changed = _with_unsigned_weights(model) or changed
     model.ir_version = min(model.ir_version, _NEWEST_IR)
     for imported in model.opset_import:
         if imported.domain in ("", "ai.onnx") and imported.version > _NEWEST_OPSET:
@@ -136,6 +139,37 @@ def _made_plainer(model: onnx.ModelProto) -> bool:
                               for index, name in enumerate(node.output)]
             changed = True
     return changed
+
+
+def _with_unsigned_weights(model: onnx.ModelProto) -> bool:
+    """Has ConvInteger take constant weights, and their zero points, 128 higher in uint8."""
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    made: set[str] = set()
+
+    def higher(name: str, array: np.ndarray) -> str:
+        name = f"{name}:uint8"
+        if name not in made:
+            made.add(name)
+            model.graph.initializer.append(numpy_helper.from_array(
+                (array.astype(np.int16) + 128).astype(np.uint8), name))
+        return name
+
+    for node in model.graph.node:
+        if node.op_type != "ConvInteger":
+            continue
+        weights = node.input[1]
+        zero = node.input[3] if len(node.input) > 3 else ""
+        if weights not in tensors or tensors[weights].data_type != onnx.TensorProto.INT8 or (
+                zero and zero not in tensors):
+            continue
+        node.input.extend([""] * (4 - len(node.input)))
+        if not node.input[2]:
+            # It takes the second one only beside the first.
+            node.input[2] = higher("run_model:none", np.full((), -128, np.int8))
+        node.input[1] = higher(weights, numpy_helper.to_array(tensors[weights]))
+        node.input[3] = higher(zero or f"{weights}:zero", numpy_helper.to_array(tensors[zero])
+                               if zero else np.zeros((), np.int8))
+    return bool(made)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Runs models in ONNX Runtime for onnxruntime_process.py, request after request.
 
-A request is {"model": path or bytes, "inputs", "optimized"}, an answer {"outputs"} or {"error"},
-both pickled.  Nothing of run_model_tools is imported, so that its path needs not be known.
+A request is {"model": path or bytes, "inputs", "optimized", "exact"}, an answer {"outputs"} or
+{"error"}, both pickled.  Nothing of run_model_tools is imported, so that its path needs not be
+known.
 """
 
 from __future__ import annotations
@@ -14,20 +15,34 @@ from typing import Any, BinaryIO
 # Of release 1.20: a pooling gets the pads of a Pad before it, as pads that do not count, in the
 # place of zeros; a product of three axes becomes a Gemm, which takes two.
 _MISTAKEN = ["Pad_Fusion", "MatMul_BatchNormalization_Fusion"]
+# Without it, sums of two products of uint8 with int8 end at 32767 where the CPU has no VNNI. An
+# optimisation: it makes uint8 of constant weights.
+_EXACT_SUMS = "session.x64quantprecision"
 
 
-def session(model: str | bytes, optimized: bool) -> Any:
+def session(model: str | bytes, optimized: bool, exact: bool) -> Any:
     """On one thread, so that sums are added in one order, and silent, since what goes wrong is
-    raised."""
+    raised.  exact: with _EXACT_SUMS, where it has the products that this needs."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    if not optimized:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"],
-                                        disabled_optimizers=_MISTAKEN)
+    def opened(exact: bool) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        if not optimized:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if exact:
+            options.add_session_config_entry(_EXACT_SUMS, "1")
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"],
+                                            disabled_optimizers=_MISTAKEN)
+
+    try:
+        return opened(exact)
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        # It has no products of int8 with the uint8 that this makes of weights.
+        if not exact:
+            raise
+        return opened(False)
 
 
 class Sessions:
@@ -37,20 +52,20 @@ class Sessions:
         self._key: object = None
         self._session: Any = None
 
-    def of(self, model: str | bytes, optimized: bool) -> Any:
+    def of(self, model: str | bytes, optimized: bool, exact: bool) -> Any:
         if isinstance(model, bytes):
-            return session(model, optimized)
+            return session(model, optimized, exact)
         status = os.stat(model)
-        key = (model, optimized, status.st_ino, status.st_size, status.st_mtime_ns)
+        key = (model, optimized, exact, status.st_ino, status.st_size, status.st_mtime_ns)
         if key != self._key:
             self._key, self._session = None, None  # Two large ones need not be there at once.
-            self._session, self._key = session(model, optimized), key
+            self._session, self._key = session(model, optimized, exact), key
         return self._session
 
 
 def answer(sessions: Sessions, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        opened = sessions.of(request["model"], request["optimized"])
+        opened = sessions.of(request["model"], request["optimized"], request["exact"])
         known = {item.name for item in opened.get_inputs()}
         known.update(item.name for item in opened.get_overridable_initializers())
         given = {name: array for name, array in request["inputs"].items() if name in known}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +44,7 @@ class Value:
     def array(self) -> np.ndarray | None:
         """Read-only, and None of what is known at run time only."""
         if self._array is None and self.tensor is not None:
-            self._array = numpy_helper.to_array(self.tensor)
+            self._array = _array_of(self.tensor)
         return self._array
 
     @property
@@ -73,6 +73,19 @@ class Value:
 
     def type_proto(self) -> onnx.TypeProto:
         return helper.make_tensor_type_proto(self.elem_type, self.shape)
+
+
+def _array_of(tensor: TensorProto) -> np.ndarray:
+    """The numbers of a tensor; ONNX calls Python for each of 4 bits."""
+    if tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4) or not tensor.raw_data:
+        return numpy_helper.to_array(tensor)
+    packed = np.frombuffer(tensor.raw_data, np.uint8)
+    whole = np.stack([packed & 15, packed >> 4], -1).reshape(-1)
+    if tensor.data_type == TensorProto.INT4:
+        whole = (whole ^ 8).astype(np.int8) - np.int8(8)
+    count = int(np.prod(tensor.dims, dtype=np.int64))
+    return whole[:count].reshape(tensor.dims).astype(
+        helper.tensor_dtype_to_np_dtype(tensor.data_type))
 
 
 class Sequence(list):
@@ -118,6 +131,27 @@ class Attributes(dict):
         """All others, to be handed on."""
         self.unread.clear()
         return {name: value for name, value in self.items() if name not in names}
+
+
+class Inputs(list):
+    """A node's inputs, which know the ones that nobody has looked at."""
+
+    def __init__(self, inputs: Iterable[Thing | None]) -> None:
+        given = list(inputs)
+        super().__init__(given)
+        self.unread = {index for index, item in enumerate(given) if item is not None}
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            self.unread.difference_update(range(*index.indices(len(self))))
+        else:
+            self.unread.discard(index % len(self) if self else index)
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Handed on as a whole."""
+        self.unread.clear()
+        return super().__iter__()
 
 
 @dataclass

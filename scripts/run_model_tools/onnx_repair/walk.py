@@ -19,6 +19,7 @@ from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.values import (
     COMPUTED,
     Attributes,
+    Inputs,
     Node,
     Option,
     Sequence,
@@ -31,8 +32,10 @@ MOST_NODES = 100_000
 
 _RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
            "RandomUniform", "RandomUniformLike")
-# 8-bit weights stay as they are, for kernels that compute with them.
-_KEPT = ("QuantizeLinear", "DequantizeLinear")
+# 8-bit weights stay as they are, for kernels that compute with them; and sums of products of bytes
+# may end at 32767 in ONNX Runtime (serve_onnxruntime.py).
+_KEPT = ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger",
+         "MatMulIntegerToFloat", "QGemm", "QLinearConv", "QLinearMatMul")
 # Results of whole nodes are computed beforehand up to this size; operators that they are made of
 # have their own measure (graph.py).
 _FOLDED_BYTES = 1 << 20
@@ -117,11 +120,13 @@ class Walk:
         rule = self.rules.get((domain, proto.op_type))
         if rule is not None:
             self.graph.kept = self.is_open and varies(node.inputs)
+            node.inputs = given = Inputs(node.inputs)
             try:
                 made = rule(self, node)
             finally:
                 self.graph.kept = False
             _check_attributes(node)
+            _check_inputs(node, given)
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
                 made, Sequence) else [made]  # type: ignore[list-item]
         body = _standard_function(node)
@@ -235,6 +240,18 @@ def _check_attributes(node: Node) -> None:
     strange = sorted(str(name) for name in node.attrs.unread - known)
     if strange:
         raise Refused(f"nothing is known of its attribute '{strange[0]}', which may change what it "
+                      "computes")
+
+
+def _check_inputs(node: Node, given: Inputs) -> None:
+    """The same of inputs: one that ONNX does not give the operator may change what it computes."""
+    try:
+        known = onnx.defs.get_schema(node.op, node.opset, node.domain).max_input
+    except onnx.defs.SchemaError:
+        known = 0
+    strange = sorted(index for index in given.unread if index >= known)
+    if strange:
+        raise Refused(f"nothing is known of its input {strange[0]}, which may change what it "
                       "computes")
 
 

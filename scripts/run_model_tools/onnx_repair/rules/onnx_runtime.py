@@ -27,7 +27,7 @@ def gelus(walk: Walk, node: Node) -> Value:
     return gelu(walk, x, node.op == "FastGelu")
 
 
-@rule("FusedMatMul", domain=_DOMAIN)
+@rule("FusedMatMul", "TransposeMatMul", domain=_DOMAIN)
 def fused_matmul(walk: Walk, node: Node) -> Value:
     values = []
     for value, key in ((node.tensor(0), "A"), (node.tensor(1), "B")):

@@ -19,8 +19,8 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "com.microsoft"
-WITHOUT_CACHE = ("past_present_share_buffer", "rotary_embedding_dim")
-"""Attributes of a cache and of turned queries, both of which are refused."""
+WITHOUT_TURNS = ("rotary_embedding_dim",)
+"""Attributes of turned queries, which are refused."""
 _UNSEEN = -10000.0
 """What is added to scores of places that the mask leaves out, unless the node says."""
 
@@ -56,7 +56,7 @@ def embedded(walk: Walk, node: Node, places: Value | None,
     return [y, lengths, total][:max(node.outputs, 1)]
 
 
-@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_CACHE)
+@rule("Attention", domain=_DOMAIN, ignored=WITHOUT_TURNS)
 def attention(walk: Walk, node: Node) -> list[Value | None]:
     """Queries, keys and values by one product with the weights of all three."""
     made = product(walk, node.tensor(0), node.tensor(1))
@@ -68,15 +68,23 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
 
 def attended_to_itself(walk: Walk, node: Node, packed: Value, mask: Value | None,
                        past: Value | None, added: Value | None) -> list[Value | None]:
-    """Of queries, keys and values side by side."""
-    if past is not None or any(node.wanted[1:]):
-        raise Refused("it has keys and values of earlier steps")
+    """Of queries, keys and values side by side; past: [2, batch, heads, length, size] of the keys
+    and values of earlier steps."""
+    graph = walk.graph
+    if node.attrs.get("past_present_share_buffer", 0):
+        raise Refused("its keys and values of all steps share their memory")
     if node.attrs.get("do_rotary", 0):
         raise Refused("it turns queries and keys by their places")
     sizes = node.attrs.get("qkv_hidden_sizes") or [packed.shape[2] // 3] * 3
-    q, k, v = (in_heads(walk, part, node.attrs["num_heads"]) for part in walk.graph.ops(
+    q, k, v = (in_heads(walk, part, node.attrs["num_heads"]) for part in graph.ops(
         "Split", [packed, np.array(sizes)], 3, axis=2))
-    return [_attended(walk, node, q, k, v, mask, added)]
+    if past is not None:
+        k, v = (concatenated(walk, [graph.op("Gather", past, index, axis=0), new], 2)
+                for index, new in ((graph.constant(0), k), (graph.constant(1), v)))
+    results: list[Value | None] = [_attended(walk, node, q, k, v, mask, added)]
+    if any(node.wanted[1:]):
+        results.append(concatenated(walk, [reshaped(walk, t, (1, *t.shape)) for t in (k, v)], 0))
+    return results
 
 
 @rule("MultiHeadAttention", domain=_DOMAIN)
@@ -85,6 +93,8 @@ def multi_head_attention(walk: Walk, node: Node) -> list[Value | None]:
     q, k, v, bias = node.tensor(0), node.get(1), node.get(2), node.get(3)
     past_k, past_v = node.get(6), node.get(7)
     heads = node.attrs["num_heads"]
+    if any(node.wanted[3:]):
+        raise Refused("its output of products before the softmax is used")
     if k is None or v is None or q.rank != 3:
         raise Refused("its queries, keys and values are packed into one")
     if bias is not None:

@@ -18,7 +18,7 @@ from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.matmul import product
 from run_model_tools.onnx_repair.rules.onnx_runtime import channels_first, channels_last
 from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
-    WITHOUT_CACHE,
+    WITHOUT_TURNS,
     attended_to_itself,
     embedded,
 )
@@ -201,7 +201,7 @@ def _is_plain_lstm(walk: Walk, node: Node) -> bool:
             and all(w is None or w.is_constant for w in weights))
 
 
-@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_CACHE)
+@rule("QAttention", domain=_DOMAIN, ignored=WITHOUT_TURNS)
 def quantised_attention(walk: Walk, node: Node) -> list[Value | None]:
     packed = _scaled_product(walk, node.tensor(0), node.tensor(3), node.get(6), node.tensor(1),
                              node.tensor(4), node.get(7), node.get(2))
@@ -217,11 +217,11 @@ def quantised_embed_layer_normalization(walk: Walk, node: Node) -> list[Value | 
 
 @rule("MatMulNBits", domain=_DOMAIN, ignored=("accuracy_level",))
 def matmul_of_few_bits(walk: Walk, node: Node) -> Value:
-    """Weights of 4 or 8 bits, in blocks along the sum with a scale each, as float32."""
+    """Weights of 2, 4 or 8 bits, in blocks along the sum with a scale each, as float32."""
     bits, block = node.attrs.get("bits", 4), node.attrs["block_size"]
     depth, columns = node.attrs["K"], node.attrs["N"]
-    if bits not in (4, 8):
-        raise Refused(f"its weights have {bits} bits", "quantise it to 4 or 8 bits.")
+    if bits not in (2, 4, 8):
+        raise Refused(f"its weights have {bits} bits", "quantise it to 2, 4 or 8 bits.")
     if node.get(4) is not None:
         raise Refused("its weights are in another order (g_idx)")
     if node.attrs.get("weight_prepacked", 0):
@@ -282,7 +282,6 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
 
 
 def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
-    """Of bytes, along the last axis, the lower half first."""
-    if bits == 8:
-        return data
-    return np.stack([data & 15, data >> 4], -1).reshape(*data.shape[:-1], -1)
+    """Of bytes, along the last axis, the lowest bits first."""
+    parts = [data >> low & (1 << bits) - 1 for low in range(0, 8, bits)]
+    return np.stack(parts, -1).reshape(*data.shape[:-1], -1)
