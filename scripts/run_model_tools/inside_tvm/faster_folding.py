@@ -15,6 +15,11 @@ from run_model_tools.inside_tvm import bounded_fusion
 
 SUPPORTED_RELEASE = "0.18."
 
+# Operators on whole numbers, and on flags, that NumPy has under the same names.
+_OF_NUMBERS = ("add", "subtract", "multiply", "maximum", "minimum", "less", "less_equal", "greater",
+               "greater_equal", "equal", "not_equal")
+_OF_FLAGS = ("logical_and", "logical_or", "equal", "not_equal")
+
 
 def prepare_environment():
     """To be called before tvm is imported.
@@ -154,6 +159,16 @@ def _remember_built_modules(tvm):
     tvm.register_func("relay.backend.build", build_once, override=True)
 
 
+def fold(tvm, mod):
+    """FoldConstant of a module with types, outside a build."""
+    from tvm import relay
+
+    if str(tvm.__version__).startswith(SUPPORTED_RELEASE):
+        remember(tvm)
+        mod = fold_with_numpy(relay, mod)
+    return relay.transform.FoldConstant()(mod)
+
+
 def fold_with_numpy(relay, mod):
     """Replaces calls on constants that NumPy evaluates exactly, in the function main.
 
@@ -277,11 +292,12 @@ def _evaluate_whole_numbers(name, attrs, args):
         return np.take(args[0], args[1], axis) if inside and not int(attrs.batch_dims) else None
     if name == "strided_slice":
         return _slice(attrs, args[0])
-    if len(args) != 2 or args[0].dtype != args[1].dtype or args[0].dtype.kind != "i":
+    if len(args) != 2 or args[0].dtype != args[1].dtype:
         return None
-    functions = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply,
-                 "maximum": np.maximum, "minimum": np.minimum}
-    return np.asarray(functions[name](*args)) if name in functions else None
+    functions = _OF_FLAGS if args[0].dtype.kind == "b" else _OF_NUMBERS
+    if name not in functions or args[0].dtype.kind == "u":
+        return None
+    return np.asarray(getattr(np, name)(*args))
 
 
 def _slice(attrs, array):
