@@ -75,7 +75,23 @@ def _first_passes(tvm):
     """(name, pass) of those that relay.build itself would run first, taken out of TVM."""
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
     # In a sequence they look at the optimisation level.
-    return [(str(item.info.name), tvm.transform.Sequential([item])) for item in passes]
+    return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
+             else tvm.transform.Sequential([item]))
+            for name, item in ((str(item.info.name), item) for item in passes)]
+
+
+def _parts_in_turn(tvm, sequence):
+    """A sequence of passes that folds constants itself, with NumPy first."""
+    from tvm import relay
+
+    def run(mod):
+        for part in sequence.passes:
+            if str(part.info.name) == "FoldConstant":
+                mod = fold_with_numpy(relay, mod)
+            mod = tvm.transform.Sequential([part])(mod)
+        return mod
+
+    return run
 
 
 def _run_passes(tvm, relay, mod, target, passes):
