@@ -103,6 +103,13 @@ def options() -> Operators:
     places = n.constant(np.array([[9], [0], [3], [3], [7], [1]], np.int32))
     rows = n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10))
     n.gives("GATHER", [rows, places], (6, 1), options="GatherOptions", Axis=1, BatchDims=1)
+    flags = n.add("CAST", [n.add("CAST", [n.x], [n.tensor(shape, "int32")])],
+                  [n.tensor(shape, "bool")])
+    n.gives("SELECT_V2", [flags, n.x, n.y], shape)
+    left, right = (n.gives("RESHAPE", [v, n.whole(*extents)], extents)
+                   for v, extents in ((n.x, (2, 1, 5, 6)), (n.y, (1, 2, 5, 6))))
+    n.gives("BATCH_MATMUL", [left, right], (2, 2, 5, 5), options="BatchMatMulOptions", AdjY=True)
+    n.gives("SQUEEZE", [n.x], (6, 10), options="SqueezeOptions")
     corner = n.gives("SLICE", [n.y, n.whole(0, 2, 3), n.whole(1, 2, -1)], (1, 2, 7),
                      options="SliceOptions")
     for place in ((0, 1, 2), (0, 9, -4)):

@@ -33,6 +33,7 @@ def converters(relay):
         "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
         "SOFTMAX": lambda converter, op: _softmax(relay, converter, op),
         "GELU": lambda converter, op: _gelu(relay, converter, op),
+        "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
         "CAST": lambda converter, op: _cast(relay, converter, op),
         "BATCH_MATMUL": lambda converter, op: _batch_matmul(relay, converter, op),
         "GATHER": lambda converter, op: _gather(relay, converter, op),
@@ -91,6 +92,15 @@ def _softmax(relay, converter, op):
 
     x, beta = _inputs(converter, op)[0], np.float32(options_of(op, SoftmaxOptions).Beta())
     return relay.nn.softmax(x if beta == 1 else relay.multiply(x, relay.const(beta)))
+
+
+def _squeeze(relay, converter, op):
+    from tflite.SqueezeOptions import SqueezeOptions
+
+    options, x = options_of(op, SqueezeOptions), _inputs(converter, op)[0]
+    # Without a list it is all axes of extent 1.
+    axes = options.SqueezeDimsAsNumpy() if options.SqueezeDimsLength() else None
+    return relay.squeeze(x, axis=None if axes is None else [int(axis) for axis in axes])
 
 
 def _gelu(relay, converter, op):
