@@ -22,11 +22,15 @@ class TfliteNetwork:
         self.operators: list[tuple] = []
         self.inputs: list[int] = []
         self.outputs: list[int] = []
+        self.graphs: list[TfliteNetwork] = []
+        """Those that operators call, by numbers from 1 on."""
 
     def tensor(self, shape, dtype="float32", scale=None, zero=0, data=None, name=None,
-               axis=0) -> int:
+               axis=0, signature=None) -> int:
+        """signature: the shape with -1 for what is known at run time only."""
         self.tensors.append(dict(shape=tuple(shape), dtype=dtype, scale=scale, zero=zero, data=data,
-                                 name=f"t{len(self.tensors)}" if name is None else name, axis=axis))
+                                 name=f"t{len(self.tensors)}" if name is None else name, axis=axis,
+                                 signature=signature))
         return len(self.tensors) - 1
 
     def constant(self, values, **options) -> int:
@@ -152,8 +156,23 @@ class TfliteNetwork:
                 b.PrependUOffsetTRelative(value)
             return b.EndVector()
 
-        codes = sorted({(o[0], o[6]) for o in self.operators})
+        codes = sorted({(o[0], o[6]) for n in (self, *self.graphs) for o in n.operators})
         buffers = [table("Buffer")]
+        graphs = [n._graph(b, table, ints, offsets, codes, buffers) for n in (self, *self.graphs)]
+        listed = []
+        for code, custom_code in codes:
+            number = getattr(tflite.BuiltinOperator, code)
+            listed.append(table("OperatorCode", BuiltinCode=number,
+                                Version=2 if code == "BROADCAST_TO" else 1,
+                                DeprecatedBuiltinCode=min(number, 127),
+                                CustomCode=b.CreateString(custom_code) if custom_code else None))
+        root = table("Model", Version=3, OperatorCodes=offsets(listed), Subgraphs=offsets(graphs),
+                     Buffers=offsets(buffers), Description=b.CreateString("test"))
+        b.Finish(root, b"TFL3")
+        return bytes(b.Output())
+
+    def _graph(self, b, table, ints, offsets, codes, buffers) -> int:
+        """Writes a graph; adds to the buffers of the file."""
         tensors = []
         for t in self.tensors:
             buffer = 0
@@ -168,9 +187,10 @@ class TfliteNetwork:
                     "QuantizationParameters", Scale=b.CreateNumpyVector(scales),
                     ZeroPoint=b.CreateNumpyVector(np.full(len(scales), t["zero"], np.int64)),
                     QuantizedDimension=t["axis"])
+            signature = ints(t["signature"]) if t["signature"] is not None else None
             tensors.append(table("Tensor", Name=b.CreateString(t["name"]), Shape=ints(t["shape"]),
                                  Type=_TYPES[t["dtype"]], Buffer=buffer,
-                                 Quantization=quantization))
+                                 Quantization=quantization, ShapeSignature=signature))
         operators = []
         for code, inputs, outputs, options, fields, custom, custom_code in self.operators:
             made = table(options, **fields) if options else None
@@ -180,19 +200,8 @@ class TfliteNetwork:
                 BuiltinOptionsType=getattr(tflite.BuiltinOptions, options) if options else None,
                 CustomOptions=b.CreateNumpyVector(np.frombuffer(custom, np.uint8))
                 if custom else None))
-        graph = table("SubGraph", Tensors=offsets(tensors), Inputs=ints(self.inputs),
-                      Outputs=ints(self.outputs), Operators=offsets(operators))
-        listed = []
-        for code, custom_code in codes:
-            number = getattr(tflite.BuiltinOperator, code)
-            listed.append(table("OperatorCode", BuiltinCode=number,
-                                Version=2 if code == "BROADCAST_TO" else 1,
-                                DeprecatedBuiltinCode=min(number, 127),
-                                CustomCode=b.CreateString(custom_code) if custom_code else None))
-        root = table("Model", Version=3, OperatorCodes=offsets(listed), Subgraphs=offsets([graph]),
-                     Buffers=offsets(buffers), Description=b.CreateString("test"))
-        b.Finish(root, b"TFL3")
-        return bytes(b.Output())
+        return table("SubGraph", Tensors=offsets(tensors), Inputs=ints(self.inputs),
+                     Outputs=ints(self.outputs), Operators=offsets(operators))
 
 
 def float_network() -> TfliteNetwork:

@@ -91,3 +91,14 @@ def test_only_what_rounds_alike_is_evaluated():
     assert evaluate("add", None, [a, a.astype(np.float64)]) is None
     attrs = SimpleNamespace(axis=-1, num_newaxis=2)
     assert evaluate("expand_dims", attrs, [a]).shape == (2, 1, 1)
+
+
+def test_conditions_of_loops_are_evaluated():
+    """Of whole numbers and flags; floats are left to TVM, whose NaNs are its own."""
+    a, b = np.array([1, 2, 3], np.int32), np.array([2, 2, 2], np.int32)
+    below = evaluate("less", None, [a, b])
+    assert below.dtype == np.bool_ and below.tolist() == [True, False, False]
+    assert evaluate("equal", None, [a, b]).tolist() == [False, True, False]
+    assert evaluate("logical_and", None, [below, ~below]).tolist() == [False] * 3
+    assert evaluate("logical_and", None, [a, b]) is None
+    assert evaluate("less", None, [a.astype(np.float32), b.astype(np.float32)]) is None

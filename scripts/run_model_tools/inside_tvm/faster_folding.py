@@ -15,6 +15,11 @@ from run_model_tools.inside_tvm import bounded_fusion
 
 SUPPORTED_RELEASE = "0.18."
 
+# Operators on whole numbers, and on flags, that NumPy has under the same names.
+_OF_NUMBERS = ("add", "subtract", "multiply", "maximum", "minimum", "less", "less_equal", "greater",
+               "greater_equal", "equal", "not_equal")
+_OF_FLAGS = ("logical_and", "logical_or", "equal", "not_equal")
+
 
 def prepare_environment():
     """To be called before tvm is imported.
@@ -70,7 +75,23 @@ def _first_passes(tvm):
     """(name, pass) of those that relay.build itself would run first, taken out of TVM."""
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
     # In a sequence they look at the optimisation level.
-    return [(str(item.info.name), tvm.transform.Sequential([item])) for item in passes]
+    return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
+             else tvm.transform.Sequential([item]))
+            for name, item in ((str(item.info.name), item) for item in passes)]
+
+
+def _parts_in_turn(tvm, sequence):
+    """A sequence of passes that folds constants itself, with NumPy first."""
+    from tvm import relay
+
+    def run(mod):
+        for part in sequence.passes:
+            if str(part.info.name) == "FoldConstant":
+                mod = fold_with_numpy(relay, mod)
+            mod = tvm.transform.Sequential([part])(mod)
+        return mod
+
+    return run
 
 
 def _run_passes(tvm, relay, mod, target, passes):
@@ -152,6 +173,16 @@ def _remember_built_modules(tvm):
         return built
 
     tvm.register_func("relay.backend.build", build_once, override=True)
+
+
+def fold(tvm, mod):
+    """FoldConstant of a module with types, outside a build."""
+    from tvm import relay
+
+    if str(tvm.__version__).startswith(SUPPORTED_RELEASE):
+        remember(tvm)
+        mod = fold_with_numpy(relay, mod)
+    return relay.transform.FoldConstant()(mod)
 
 
 def fold_with_numpy(relay, mod):
@@ -277,11 +308,12 @@ def _evaluate_whole_numbers(name, attrs, args):
         return np.take(args[0], args[1], axis) if inside and not int(attrs.batch_dims) else None
     if name == "strided_slice":
         return _slice(attrs, args[0])
-    if len(args) != 2 or args[0].dtype != args[1].dtype or args[0].dtype.kind != "i":
+    if len(args) != 2 or args[0].dtype != args[1].dtype:
         return None
-    functions = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply,
-                 "maximum": np.maximum, "minimum": np.minimum}
-    return np.asarray(functions[name](*args)) if name in functions else None
+    functions = _OF_FLAGS if args[0].dtype.kind == "b" else _OF_NUMBERS
+    if name not in functions or args[0].dtype.kind == "u":
+        return None
+    return np.asarray(getattr(np, name)(*args))
 
 
 def _slice(attrs, array):

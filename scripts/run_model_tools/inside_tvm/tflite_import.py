@@ -6,17 +6,25 @@ read (kernels/int8).  Everything else rounds where the file says, and computes i
 """
 
 from functools import partial
+from hashlib import sha256
+from itertools import count
 
 import numpy as np
 
-from run_model_tools.inside_tvm import Refusal, tflite_layout, tflite_operators
+from run_model_tools.inside_tvm import (
+    Refusal,
+    faster_folding,
+    tflite_control_flow,
+    tflite_layout,
+    tflite_operators,
+    tflite_pieces,
+)
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
 from run_model_tools.tflite.model import input_names
 
 # Operators that only say how numbers are stored: the importer sees numbers.
 _REPRESENTATION = ("QUANTIZE", "DEQUANTIZE", "DENSIFY")
-_WHOLE = ("int8", "uint8", "int16")
 
 
 def read_tflite(tvm, path, shapes):
@@ -51,13 +59,13 @@ def _convert(relay, file, shapes):
     known = {}
     for index, var in inputs.items():
         known[names[index]] = _dequantized(relay, var, file.tensors[index])
-    table = frontend.ExprTable()
+    table = _table(frontend)
     for name, expr in known.items():
         table.set_expr(name, expr)
-    converter = _converter_class(relay, frontend)(file, names, table)
+    converter = _converter_class(relay, frontend)(file, file, names, table)
     # The importer knows tensors by their names, which need not differ in a file.
     original = frontend.get_tensor_name
-    frontend.get_tensor_name = lambda subgraph, index: names[index]
+    frontend.get_tensor_name = lambda subgraph, index: subgraph.names[index]
     try:
         converter.check_unsupported_ops()
         converter.convert_op_to_relay()
@@ -68,19 +76,32 @@ def _convert(relay, file, shapes):
     return _with_weights(relay, body, table), [inputs[i] for i in file.inputs]
 
 
+def _table(frontend):
+    class Table(frontend.ExprTable):
+        """Expressions by names, with equal constants once: a loop's body has them in each turn."""
+
+        def __init__(self):
+            super().__init__()
+            self.constants = {}
+
+        def new_const(self, value, shape=None, dtype="float32", source_name=None):
+            array = np.ascontiguousarray(value)
+            key = (str(dtype), array.dtype.str, array.shape, sha256(array).digest())
+            if key not in self.constants:
+                self.constants[key] = super().new_const(value, shape, dtype, source_name)
+            return self.constants[key]
+
+    return Table()
+
+
 def _with_weights(relay, body, table):
-    weights = {name: relay.const(np.array(value)) for name, value in table.params.items()}
-    return relay.bind(body, {var: weights[var.name_hint] for var in relay.analysis.free_vars(body)
-                             if var.name_hint in weights})
-
-
-def _is_whole(tensor):
-    """Whether a tensor holds whole numbers that stand for others."""
-    return tensor.quantized is not None and tensor.dtype in _WHOLE
+    found = [var for var in relay.analysis.free_vars(body) if var.name_hint in table.params]
+    return relay.bind(body, {var: relay.const(np.array(table.params[var.name_hint]))
+                             for var in found})
 
 
 def _dequantized(relay, expr, tensor):
-    if not _is_whole(tensor):
+    if not tensor.is_whole:
         return expr
     return relay.qnn.op.dequantize(expr, *_parameters(relay, tensor))
 
@@ -143,6 +164,7 @@ class _Seen:
 
 def _converter_class(relay, frontend):
     import tvm
+    from tflite.SubGraph import SubGraph
     from tflite.TensorType import TensorType
     from tflite.TransposeConvOptions import TransposeConvOptions
 
@@ -150,15 +172,27 @@ def _converter_class(relay, frontend):
                "int32": TensorType.INT32, "uint8": TensorType.UINT8, "int64": TensorType.INT64,
                "bool": TensorType.BOOL, "int16": TensorType.INT16, "int8": TensorType.INT8}
 
-    class Converter(frontend.OperatorConverter):
-        """The importer's own but for how tensors are stored."""
+    pieces, calls = tflite_pieces.Pieces(relay), count()
 
-        def __init__(self, file, names, table):
-            super().__init__(file.model, file.model.Subgraphs(0), table)
-            self.file, self.names = file, names
+    class Named(SubGraph):
+        """A graph, with names of its tensors."""
+
+    class Converter(frontend.OperatorConverter):
+        """The importer's own but for how tensors are stored, of one graph of the file."""
+
+        def __init__(self, file, graph, names, table):
+            named, stored = Named(), file.model.Subgraphs(graph.number)
+            named.Init(stored._tab.Bytes, stored._tab.Pos)
+            named.names = names
+            super().__init__(file.model, named, table)
+            self.file, self.graph, self.names = file, graph, names
+            self.found_shapes = {}
+            """Of tensors whose shapes are computed; one with an extent of 0 is none of TVM's, and
+            another expression stands for it."""
             self.convert_map["PRELU"] = self.convert_prelu
             self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
-            for name, convert in tflite_operators.converters(relay).items():
+            for name, convert in {**tflite_operators.converters(relay),
+                                  **tflite_pieces.converters(relay, pieces)}.items():
                 self.convert_map[name] = partial(convert, self)
             transposed = self.convert_map["TRANSPOSE_CONV"]
             self.convert_map["TRANSPOSE_CONV"] = lambda op: tflite_operators.activated(
@@ -174,18 +208,43 @@ def _converter_class(relay, frontend):
             return super().get_op_code_str(op)
 
         def check_unsupported_ops(self):
-            missing = sorted({o.name for o in self.file.operators
-                              if o.name not in self.convert_map
+            missing = sorted({o.name for graph in self._called_graphs() for o in graph.operators
+                              if o.name not in self.convert_map and not o.graphs
                               and o.name != "TFLite_Detection_PostProcess"})
             if missing:
                 raise Refusal("model", "it has operators that are not supported: "
                                        + ", ".join(missing))
 
+        def _called_graphs(self):
+            """This one, and those that its operators call."""
+            numbers = [self.graph.number]
+            for number in numbers:
+                numbers += {called for o in self.file.graphs[number].operators
+                            for called in o.graphs}.difference(numbers)
+            return [self.file.graphs[number] for number in numbers]
+
+        def called(self, graph, values):
+            """What another graph of the file gives of these expressions, one for each input."""
+            call = next(calls)
+            names = ["call_%d_%d" % (call, i) for i in range(len(graph.tensors))]
+            for index, value in zip(graph.inputs, values):
+                self.exp_tab.set_expr(names[index], value)
+            inner = Converter(self.file, graph, names, self.exp_tab)
+            inner.convert_op_to_relay()
+            return [inner.value(index) for index in graph.outputs]
+
         def convert_op_to_relay(self):
-            for index, operator in enumerate(self.file.operators):
-                if all(self.file.tensors[i].constant is not None for i in operator.outputs):
+            for index, operator in enumerate(self.graph.operators):
+                if all(self.graph.tensors[i].constant is not None for i in operator.outputs):
                     continue
                 op = self.subgraph.Operators(index)
+                if operator.graphs:
+                    made = (tflite_control_flow.while_loop(self, operator)
+                            if operator.name == "WHILE"
+                            else tflite_control_flow.branches(relay, self, operator))
+                    for i, expr in zip(operator.outputs, made):
+                        self.exp_tab.set_expr(self.names[i], expr)
+                    continue
                 if operator.name in _REPRESENTATION:
                     result = self.value(operator.inputs[0])
                 else:
@@ -197,8 +256,8 @@ def _converter_class(relay, frontend):
 
         def keep(self, index, expr):
             """Takes the importer's expression for a tensor, rounded as the file says."""
-            tensor = self.file.tensors[index]
-            if _is_whole(tensor):
+            tensor = self.graph.tensors[index]
+            if tensor.is_whole:
                 self.quantize_exprs[index] = _quantized(relay, expr, tensor)
                 expr = _dequantized(relay, self.quantize_exprs[index], tensor)
             self.exp_tab.set_expr(self.names[index], expr)
@@ -209,27 +268,55 @@ def _converter_class(relay, frontend):
 
         def get_expr(self, index):
             # Where the importer expects activations, files have constants too.
-            if not self.has_expr(index) and self.file.tensors[int(index)].constant is not None:
+            if not self.has_expr(index) and self.graph.tensors[int(index)].constant is not None:
                 return self.value(index)
             return super().get_expr(index)
 
+        def known(self, expr):
+            """The constant that an expression is, or None where it depends on inputs' values."""
+            body = _with_weights(relay, expr, self.exp_tab)
+            if isinstance(body, relay.Constant):
+                return body
+            mod = relay.transform.InferType()(tvm.IRModule.from_expr(body))
+            body = faster_folding.fold(tvm, mod)["main"].body
+            return body if isinstance(body, relay.Constant) else None
+
         def known_value(self, index):
             """A tensor's numbers, which depend on shapes only."""
-            body = _with_weights(relay, self.value(index), self.exp_tab)
-            mod = relay.transform.InferType()(tvm.IRModule.from_expr(body))
-            body = relay.transform.FoldConstant()(mod)["main"].body
-            if not isinstance(body, relay.Constant):
+            body = self.known(self.value(index))
+            if body is None:
                 raise Refusal("model", "the tensor %s, which has to be known beforehand, depends "
-                              "on the values of inputs" % self.file.tensors[index].name)
-            return body.data.numpy().astype(self.file.tensors[index].dtype)
+                              "on the values of inputs" % self.graph.tensors[index].name)
+            return body.data.numpy().astype(self.graph.tensors[index].dtype)
+
+        def known_numbers(self, index):
+            """known_value() of a list of whole numbers."""
+            return [int(n) for n in np.ravel(self.known_value(index))]
+
+        def shape_of(self, index):
+            """Of a tensor: as was found, as the file has it, or as it is where that leaves it
+            open."""
+            index = int(index)
+            shape = self.graph.tensors[index].shape
+            if index in self.found_shapes:
+                shape = self.found_shapes[index]
+            elif not shape or None in shape:
+                shape = frontend._infer_shape(self.value(index))
+            return [int(extent) for extent in shape]
+
+        def get_tensor_shape(self, tensor_wrapper):
+            index = int(tensor_wrapper.tensor_idx)
+            if index in self.found_shapes or None in self.graph.tensors[index].shape:
+                return np.array(self.shape_of(index))
+            return super().get_tensor_shape(tensor_wrapper)
 
         def output(self, index):
             """A tensor as the file stores it."""
-            tensor = self.file.tensors[index]
+            tensor = self.graph.tensors[index]
             if index in self.quantize_exprs:
                 return self.quantize_exprs[index]
             expr = self.value(index)
-            return _quantized(relay, expr, tensor) if _is_whole(tensor) else expr
+            return _quantized(relay, expr, tensor) if tensor.is_whole else expr
 
         def get_tensors(self, tensors_idx_list):
             result = []
@@ -237,9 +324,9 @@ def _converter_class(relay, frontend):
                 if index < 0:
                     result.append(frontend.TensorWrapper(index, 0, 0))
                     continue
-                tensor = self.file.tensors[index]
+                tensor = self.graph.tensors[index]
                 value, dtype = tensor.constant, tensor.dtype
-                if _is_whole(tensor) or (tensor.quantized is not None and value is not None
+                if tensor.is_whole or (tensor.quantized is not None and value is not None
                                          and dtype in ("int32", "int64")):
                     # Biases are whole numbers with scales too.
                     dtype = "float32"
@@ -263,8 +350,8 @@ def _converter_class(relay, frontend):
 
         def convert_prelu(self, op):
             data, slopes = self.get_input_tensors(op)
-            shape = [int(d) for d in self.file.tensors[data.tensor_idx].shape]
-            if self.file.tensors[slopes.tensor_idx].constant is None:
+            shape = [int(d) for d in self.graph.tensors[data.tensor_idx].shape]
+            if self.graph.tensors[slopes.tensor_idx].constant is None:
                 return super().convert_prelu(op)
             made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
                                        self.get_tensor_value(slopes))
@@ -276,7 +363,7 @@ def _converter_class(relay, frontend):
                 np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes())
             filters = self.get_tensor_value(weight)
             outputs, height, width, _ = filters.shape
-            shape = [int(d) for d in self.file.tensors[op.Outputs(0)].shape]
+            shape = [int(d) for d in self.graph.tensors[op.Outputs(0)].shape]
             pads = (0, 0, 0, 0)
             if same:
                 y = frontend.get_pad_value(shape[1], height, stride_y)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from run_model_tools.inside_tvm import faster_folding
+
 _CHANNELS_FIRST = {
     "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
     "nn.max_pool2d": ["NCHW"], "nn.avg_pool2d": ["NCHW"], "nn.global_avg_pool2d": ["NCHW"],
@@ -16,8 +18,8 @@ def channels_first(tvm, function):
     mod = relay.transform.InferType()(mod)
     with tvm.transform.PassContext(opt_level=3):
         mod = tvm.transform.Sequential([
-            relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType(),
-            relay.transform.FoldConstant(), relay.transform.InferType()])(mod)
+            relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType()])(mod)
+        mod = relay.transform.InferType()(faster_folding.fold(tvm, mod))
     mod = tvm.IRModule.from_expr(_with_prelu(relay, mod["main"]))
     return relay.transform.InferType()(mod)
 

@@ -31,9 +31,15 @@ def converters(relay):
         "SELECT_V2": binary(relay.where), "BITWISE_XOR": binary(relay.bitwise_xor),
         "RIGHT_SHIFT": binary(relay.right_shift),
         "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
+        "SOFTMAX": lambda converter, op: _softmax(relay, converter, op),
+        "GELU": lambda converter, op: _gelu(relay, converter, op),
+        "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
+        "CAST": lambda converter, op: _cast(relay, converter, op),
+        "BATCH_MATMUL": lambda converter, op: _batch_matmul(relay, converter, op),
+        "GATHER": lambda converter, op: _gather(relay, converter, op),
         "SELECT": lambda converter, op: _select(relay, converter, op),
         "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
-            _inputs(converter, op)[0], _known(converter, op, 1)),
+            _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
         "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
         "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
@@ -48,31 +54,16 @@ def converters(relay):
 def activated(converter, op, expr, options):
     """An operator's result behind the activation that its options name."""
     return converter.convert_fused_activation_function(
-        expr, _options(op, options).FusedActivationFunction())
+        expr, options_of(op, options).FusedActivationFunction())
 
 
 def _inputs(converter, op):
     return [converter.value(index) for index in op.InputsAsNumpy()]
 
 
-def _known(converter, op, number):
-    """The whole numbers of an input that has to be known beforehand."""
-    index = int(op.Inputs(number))
-    return [int(n) for n in np.ravel(converter.known_value(index))]
-
-
-def _shape(converter, index):
-    """Of a tensor, without open extents."""
-    shape = converter.file.tensors[int(index)].shape
-    if any(extent is None for extent in shape):
-        raise Refusal("model", "the tensor %s has an open shape, which its operator cannot have"
-                      % converter.file.tensors[int(index)].name)
-    return [int(extent) for extent in shape]
-
-
-def _options(op, kind):
-    found = kind()
-    table = op.BuiltinOptions()
+def options_of(op, kind):
+    """The options of an operator, as the schema's table of this kind."""
+    found, table = kind(), op.BuiltinOptions()
     found.Init(table.Bytes, table.Pos)
     return found
 
@@ -90,17 +81,110 @@ def _atan2(relay, y, x):
 def _select(relay, converter, op):
     """A condition of one axis chooses rows."""
     condition, x, y = _inputs(converter, op)
-    rows, shape = (_shape(converter, op.Inputs(number)) for number in (0, 1))
+    rows, shape = (converter.shape_of(op.Inputs(number)) for number in (0, 1))
     if len(rows) == 1 and len(shape) > 1:
         condition = relay.reshape(condition, (*rows, *[1] * (len(shape) - 1)))
     return relay.where(condition, x, y)
 
 
+def _softmax(relay, converter, op):
+    from tflite.SoftmaxOptions import SoftmaxOptions
+
+    x, beta = _inputs(converter, op)[0], np.float32(options_of(op, SoftmaxOptions).Beta())
+    return relay.nn.softmax(x if beta == 1 else relay.multiply(x, relay.const(beta)))
+
+
+def _squeeze(relay, converter, op):
+    from tflite.SqueezeOptions import SqueezeOptions
+
+    options, x = options_of(op, SqueezeOptions), _inputs(converter, op)[0]
+    # Without a list it is all axes of extent 1.
+    axes = options.SqueezeDimsAsNumpy() if options.SqueezeDimsLength() else None
+    return relay.squeeze(x, axis=None if axes is None else [int(axis) for axis in axes])
+
+
+def _gelu(relay, converter, op):
+    from tflite.GeluOptions import GeluOptions
+
+    x, half = _inputs(converter, op)[0], relay.const(np.float32(0.5))
+    if options_of(op, GeluOptions).Approximate():
+        cube = relay.multiply(relay.multiply(x, x), x)
+        inner = relay.add(x, relay.multiply(cube, relay.const(np.float32(0.044715))))
+        bent = relay.tanh(relay.multiply(inner, relay.const(np.float32((2 / np.pi) ** 0.5))))
+    else:
+        bent = relay.erf(relay.multiply(x, relay.const(np.float32(0.5 ** 0.5))))
+    return relay.multiply(x, relay.add(half, relay.multiply(bent, half)))
+
+
+def _gather(relay, converter, op):
+    from tflite.GatherOptions import GatherOptions
+
+    options = options_of(op, GatherOptions)
+    data, places = (int(index) for index in op.InputsAsNumpy())
+    shape, batches = converter.shape_of(data), options.BatchDims()
+    axis = options.Axis() % len(shape)
+    if batches < 0:
+        batches += len(converter.shape_of(places))
+    known = converter.graph.tensors[places].constant
+    if known is not None and ((known < 0) | (known >= shape[axis])).any():
+        raise Refusal("model", "it gathers places that the tensor %s does not have"
+                      % converter.graph.tensors[data].name)
+    table, numbers = converter.value(data), relay.cast(converter.value(places), "int32")
+    # Other places are the caller's, who may not read beyond a tensor.
+    mode = "fast" if known is not None else "clip"
+    if not batches:
+        return relay.take(table, numbers, axis, mode=mode)
+    if axis != batches:
+        raise Refusal("model", "it gathers (GATHER) along the axis %d of %d batches of the tensor "
+                      "%s, and only the first axis of each is supported"
+                      % (axis, batches, converter.graph.tensors[data].name))
+    # The batches' rows one behind the other; topi's own batch_dims of take is wrong.
+    count = int(np.prod(shape[:axis]))
+    where = converter.shape_of(places)
+    if mode == "clip":
+        numbers = relay.clip(numbers, 0, shape[axis] - 1)
+    first = np.arange(count, dtype=np.int32).reshape(
+        *shape[:axis], *[1] * (len(where) - axis)) * shape[axis]
+    rows = relay.reshape(table, (count * shape[axis], *shape[axis + 1:]))
+    return relay.take(rows, relay.add(numbers, relay.const(first.astype(np.int32))), 0, mode="fast")
+
+
+def _cast(relay, converter, op):
+    """LiteRT casts the whole numbers of a quantized tensor, and not what they stand for."""
+    source, target = (converter.graph.tensors[int(i)] for i in (op.Inputs(0), op.Outputs(0)))
+    x, kind = _inputs(converter, op)[0], target.dtype
+    if source.is_whole or target.is_whole:
+        raise Refusal("model", "it casts (CAST) the quantized tensor %s; use QUANTIZE or DEQUANTIZE"
+                      % (source if source.is_whole else target).name)
+    if kind == "bool":
+        # A byte that is neither 0 nor 1 is no flag.
+        return relay.not_equal(x, relay.const(0, source.dtype))
+    return relay.cast(x, kind)
+
+
+def _batch_matmul(relay, converter, op):
+    """The importer's own, where it knows how to repeat the batches of one factor for the other."""
+    from tflite.BatchMatMulOptions import BatchMatMulOptions
+
+    shapes = [converter.shape_of(index) for index in op.InputsAsNumpy()]
+    batches = [shape[:-2] for shape in shapes]
+    wanted = list(np.broadcast_shapes(*batches))
+    if wanted in batches:
+        return converter.convert_batch_matmul(op)
+    options = options_of(op, BatchMatMulOptions)
+    a, b = (relay.reshape(relay.broadcast_to(x, [*wanted, *shape[-2:]]), (-1, *shape[-2:]))
+            for x, shape in zip(_inputs(converter, op), shapes))
+    made = relay.nn.batch_matmul(a, b, transpose_a=bool(options.AdjX()),
+                                 transpose_b=bool(options.AdjY()))
+    return relay.reshape(made, (*wanted, shapes[0][-1 if options.AdjX() else -2],
+                                shapes[1][-2 if options.AdjY() else -1]))
+
+
 def _cumsum(relay, converter, op):
     from tflite.CumsumOptions import CumsumOptions
 
-    options = _options(op, CumsumOptions)
-    x, (axis,) = _inputs(converter, op)[0], _known(converter, op, 1)
+    options = options_of(op, CumsumOptions)
+    x, (axis,) = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
     if options.Reverse():
         x = relay.reverse(x, axis)
     total = relay.cumsum(x, axis=axis, exclusive=bool(options.Exclusive()))
@@ -110,8 +194,8 @@ def _cumsum(relay, converter, op):
 def _topk(relay, converter, op):
     """(the largest numbers of rows, where they are) by each one's rank: how many others go before
     it, of equal ones those that come first."""
-    x, (k,) = _inputs(converter, op)[0], _known(converter, op, 1)
-    shape = _shape(converter, op.Inputs(0))
+    x, (k,) = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
+    shape = converter.shape_of(op.Inputs(0))
     count, axis = shape[-1], len(shape)
     if int(np.prod(shape)) * count > _MOST_COMPARED:
         raise Refusal("model", "it sorts %d values in rows of %d, which is more than compiled code "
@@ -133,9 +217,9 @@ def _conv3d(relay, converter, op):
     from tflite.Padding import Padding
     from tvm.relay.frontend.tflite import get_pad_value
 
-    options = _options(op, Conv3DOptions)
+    options = options_of(op, Conv3DOptions)
     values = _inputs(converter, op)
-    size, kernel = (_shape(converter, op.Inputs(number)) for number in (0, 1))
+    size, kernel = (converter.shape_of(op.Inputs(number)) for number in (0, 1))
     strides = [options.StrideD(), options.StrideH(), options.StrideW()]
     dilation = [options.DilationDFactor(), options.DilationHFactor(), options.DilationWFactor()]
     pads = [(0, 0)] * 3
@@ -154,8 +238,8 @@ def _conv3d(relay, converter, op):
 
 def _rfft2d(relay, converter, op):
     """(real, imaginary) parts, by products with the waves; the input is cut or filled up."""
-    x, lengths = _inputs(converter, op)[0], _known(converter, op, 1)
-    shape = _shape(converter, op.Inputs(0))
+    x, lengths = _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))
+    shape = converter.shape_of(op.Inputs(0))
     extents = [min(have, length) for have, length in zip(shape[-2:], lengths)]
     if extents != shape[-2:]:
         x = relay.strided_slice(
@@ -193,7 +277,7 @@ def _parts(converter, op):
 
 def moves_complex(converter, operator):
     """Whether an operator gives complex numbers that it was given."""
-    tensors = converter.file.tensors
+    tensors = converter.graph.tensors
     return (operator.name != "RFFT2D" and len(operator.outputs) == 1
             and all(tensors[i].dtype == COMPLEX for i in (*operator.inputs[:1], *operator.outputs)))
 

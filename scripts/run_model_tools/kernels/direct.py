@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     return options_of_tiles(conv, isa, best_tiles(isa, conv.output_size[1], count))
 
 
-def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
+def options_of_tiles(conv: Convolution, isa: Isa, tiles: Sequence[tuple[int, int]]) -> list[dict]:
     """The same for these register tiles only."""
     return [{"tile": list(tile), "parts": list(parts), "outside": outside} for tile in tiles
             for parts in _parts(conv, isa, tile)[:3] for outside in ("channels", "rows")]

@@ -11,6 +11,9 @@ from run_model_tools.kernels.tiles import Even, even, tile_cost
 Units = list[tuple[int, ...]]
 """What pixels are shared out by: the pixels of each register tile of each unit."""
 
+_Cuts = tuple[tuple[int, tuple], ...]
+"""(number of parts, what is cut in them) ..."""
+
 _TASK = 500_000
 """Multiply-adds that a core does in about 5 us, below which a task is not worth its start."""
 _WEIGHTS = 1.5
@@ -33,10 +36,17 @@ def best_parts(isa: Isa, multiply_adds: int, units: dict[int, Units], vectors: d
     loop over tasks is cut into as many ranges as there are threads, with all pixels of one part of
     the channels after the other.
     """
+    return list(_best_parts(isa, multiply_adds, tuple((n, tuple(u)) for n, u in units.items()),
+                            tuple((n, tuple(v)) for n, v in vectors.items())))
+
+
+@cache
+def _best_parts(isa: Isa, multiply_adds: int, units: _Cuts, vectors: _Cuts
+                ) -> list[tuple[int, int]]:
+    """Layers of one shape ask more than once each, and a network has many of them."""
     # Whatever is alike is counted, since a large picture has thousands of tiles.
-    units_of = {(n, p): Counter(_part(all_, p, n)) for n, all_ in units.items() for p in range(n)}
-    vectors_of = {(n, c): Counter(_part(all_, c, n))
-                  for n, all_ in vectors.items() for c in range(n)}
+    units_of = {(n, p): Counter(_part(all_, p, n)) for n, all_ in units for p in range(n)}
+    vectors_of = {(n, c): Counter(_part(all_, c, n)) for n, all_ in vectors for c in range(n)}
 
     @cache
     def cost(unit: tuple[int, ...], count: int) -> float:
@@ -60,7 +70,7 @@ def best_parts(isa: Isa, multiply_adds: int, units: dict[int, Units], vectors: d
         return max(times) * threads
 
     most = max(1, multiply_adds // _TASK)
-    found = [(p, c) for p in units for c in vectors if p * c <= min(most, 16)]
+    found = [(p, c) for p, _ in units for c, _ in vectors if p * c <= min(most, 16)]
     scores = {parts: slowest(*parts, 1) + 2 * slowest(*parts, 2) + slowest(*parts, 4)
               for parts in found}
     # Of equals, more and smaller tasks: an interrupted thread keeps the others waiting for less.
@@ -68,5 +78,5 @@ def best_parts(isa: Isa, multiply_adds: int, units: dict[int, Units], vectors: d
                                             -parts[0] * parts[1]))
 
 
-def _part(things: list, part: int, parts: int) -> list:
+def _part(things: tuple, part: int, parts: int) -> tuple:
     return things[part * len(things) // parts:(part + 1) * len(things) // parts]

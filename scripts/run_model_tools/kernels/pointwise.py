@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def options(conv: Convolution, isa: Isa) -> list[dict]:
     return options_of_tiles(conv, isa, best_tiles(isa, pixels, count))
 
 
-def options_of_tiles(conv: Convolution, isa: Isa, tiles: list[tuple[int, int]]) -> list[dict]:
+def options_of_tiles(conv: Convolution, isa: Isa, tiles: Sequence[tuple[int, int]]) -> list[dict]:
     """The same for these register tiles only."""
     found: list[dict] = []
     for tile in tiles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -85,16 +86,17 @@ def tile_cost(isa: Isa, pixels: int, count: int) -> float:
     return max(pixels * count, inputs + count, 8) + 0.05 * inputs + 0.25 * count
 
 
-def best_tiles(isa: Isa, pixels: int, count: int) -> list[tuple[int, int]]:
+@cache
+def best_tiles(isa: Isa, pixels: int, count: int) -> tuple[tuple[int, int], ...]:
     """Register tiles for `pixels` pixels x `count` vectors, the best first; no hopeless ones."""
     def cost(tile: tuple[int, int]) -> float:
         return sum(tile_cost(isa, len(p), len(v)) for p in even(pixels, tile[0]).ranges()
                    for v in even(count, tile[1]).ranges())
     costs = {tile: cost(tile) for tile in register_tiles(isa) if tile[1] <= count}
     if not costs:
-        return [isa.tile]
+        return (isa.tile,)
     least = min(costs.values())
-    return sorted((t for t in costs if costs[t] <= 1.25 * least), key=lambda t: costs[t])
+    return tuple(sorted((t for t in costs if costs[t] <= 1.25 * least), key=lambda t: costs[t]))
 
 
 _OF_LANES = {16: (8, 3), 8: (4, 3)}

@@ -31,46 +31,55 @@ def transposed_options(options: bytes) -> tuple[bool, int, int]:
     return bool(padding == _SAME), int(stride_x), int(stride_y)
 
 
-def as_compiled(data: bytes, float_weights: Mapping[int, np.ndarray]) -> bytes:
-    """The same network with operators that LiteRT has in its main graph, and with tensors of it,
-    by their numbers, as these float32 constants; other operators and tensors stay.
+def as_compiled(data: bytes, float_weights: Mapping[tuple[int, int], np.ndarray]) -> bytes:
+    """The same network with operators that LiteRT has, and with tensors, by the numbers of their
+    graphs and their own, as these float32 constants; other operators and tensors stay.
 
     `data` is a file that file.read_file takes.
     """
     import tflite
 
     model = tflite.Model.GetRootAs(data, 0)
-    graph = model.Subgraphs(0)
     codes = [(model.OperatorCodes(i).CustomCode() or b"").decode("utf-8", "replace")
              for i in range(model.OperatorCodesLength())]
-    front = _Front(model, graph)
+    front = _Front(model)
     if TRANSPOSED in codes:
         front.code = front.add_code()
-        for index in range(graph.OperatorsLength()):
-            operator = graph.Operators(index)
-            if codes[operator.OpcodeIndex()] == TRANSPOSED:
-                front.replace(index, operator)
-    for index, values in float_weights.items():
-        front.replace_tensor(index, values)
+        for graph in front.graphs:
+            for index in range(graph.table.OperatorsLength()):
+                operator = graph.table.Operators(index)
+                if codes[operator.OpcodeIndex()] == TRANSPOSED:
+                    front.replace(graph, index, operator)
+    for (number, index), values in float_weights.items():
+        front.replace_tensor(front.graphs[number], index, values)
     return front.finish(data)
+
+
+# Of each element: its place in the file, or (the builder's offset,) where it is new.
+_Places = list["int | tuple[int]"]
+
+
+class _Graph:
+    """What a graph of the file consists of."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.tensors: _Places = [table.Tensors(i)._tab.Pos for i in range(table.TensorsLength())]
+        self.operators: _Places = [
+            table.Operators(i)._tab.Pos for i in range(table.OperatorsLength())]
 
 
 class _Front:
     """The tables before the file: what is kept has its place in the file, what is new in here."""
 
-    def __init__(self, model: Any, graph: Any) -> None:
-        self._model, self._graph = model, graph
+    def __init__(self, model: Any) -> None:
+        self._model = model
         self._builder = flatbuffers.Builder(1 << 16)
         self.code = -1
-        # Of each element: its place in the file, or (the builder's offset,) where it is new.
-        self._codes: list[int | tuple[int]] = [
+        self._codes: _Places = [
             model.OperatorCodes(i)._tab.Pos for i in range(model.OperatorCodesLength())]
-        self._buffers: list[int | tuple[int]] = [
-            model.Buffers(i)._tab.Pos for i in range(model.BuffersLength())]
-        self._tensors: list[int | tuple[int]] = [
-            graph.Tensors(i)._tab.Pos for i in range(graph.TensorsLength())]
-        self._operators: list[int | tuple[int]] = [
-            graph.Operators(i)._tab.Pos for i in range(graph.OperatorsLength())]
+        self._buffers: _Places = [model.Buffers(i)._tab.Pos for i in range(model.BuffersLength())]
+        self.graphs = [_Graph(model.Subgraphs(i)) for i in range(model.SubgraphsLength())]
 
     def add_code(self) -> int:
         import tflite
@@ -83,7 +92,7 @@ class _Front:
         self._codes.append((tflite.OperatorCodeEnd(b),))
         return len(self._codes) - 1
 
-    def replace(self, index: int, operator: Any) -> None:
+    def replace(self, graph: _Graph, index: int, operator: Any) -> None:
         """Puts the standard operator in the place of the graph's one of this number."""
         import tflite
 
@@ -97,9 +106,10 @@ class _Front:
         tflite.TransposeConvOptionsAddStrideH(b, stride_y)
         options = tflite.TransposeConvOptionsEnd(b)
         data, weights, bias = (operator.Inputs(i) for i in range(3))
-        shape = self._graph.Tensors(operator.Outputs(0)).ShapeAsNumpy()
+        shape = graph.table.Tensors(operator.Outputs(0)).ShapeAsNumpy()
         inputs = b.CreateNumpyVector(
-            np.array([self._constant(np.asarray(shape, np.int32)), weights, data, bias], np.int32))
+            np.array([self._constant(graph, np.asarray(shape, np.int32)), weights, data, bias],
+                     np.int32))
         outputs = b.CreateNumpyVector(np.array([operator.Outputs(0)], np.int32))
         tflite.OperatorStart(b)
         tflite.OperatorAddOpcodeIndex(b, self.code)
@@ -107,16 +117,16 @@ class _Front:
         tflite.OperatorAddOutputs(b, outputs)
         tflite.OperatorAddBuiltinOptionsType(b, tflite.BuiltinOptions.TransposeConvOptions)
         tflite.OperatorAddBuiltinOptions(b, options)
-        self._operators[index] = (tflite.OperatorEnd(b),)
+        graph.operators[index] = (tflite.OperatorEnd(b),)
 
-    def replace_tensor(self, index: int, values: np.ndarray) -> None:
+    def replace_tensor(self, graph: _Graph, index: int, values: np.ndarray) -> None:
         """Puts constants in the place of the graph's tensor of this number."""
-        self._tensors[index] = self._stored(values, self._graph.Tensors(index).Name() or b"")
+        graph.tensors[index] = self._stored(values, graph.table.Tensors(index).Name() or b"")
 
-    def _constant(self, values: np.ndarray) -> int:
+    def _constant(self, graph: _Graph, values: np.ndarray) -> int:
         """The number of a new tensor."""
-        self._tensors.append(self._stored(values, b""))
-        return len(self._tensors) - 1
+        graph.tensors.append(self._stored(values, b""))
+        return len(graph.tensors) - 1
 
     def _stored(self, values: np.ndarray, name: bytes) -> tuple[int]:
         import tflite
@@ -143,19 +153,23 @@ class _Front:
         import tflite
 
         b = self._builder
-        lists = [(elements, self._reserve(elements)) for elements in (
-            self._codes, self._buffers, self._tensors, self._operators)]
-        codes, buffers, tensors, operators = (place for _, place in lists)
-        inputs = b.CreateNumpyVector(np.asarray(self._graph.InputsAsNumpy(), np.int32))
-        outputs = b.CreateNumpyVector(np.asarray(self._graph.OutputsAsNumpy(), np.int32))
-        tflite.SubGraphStart(b)
-        tflite.SubGraphAddTensors(b, tensors)
-        tflite.SubGraphAddInputs(b, inputs)
-        tflite.SubGraphAddOutputs(b, outputs)
-        tflite.SubGraphAddOperators(b, operators)
-        places: list[int | tuple[int]] = [(tflite.SubGraphEnd(b),)]
-        places += [self._model.Subgraphs(i)._tab.Pos
-                   for i in range(1, self._model.SubgraphsLength())]
+        lists = [(elements, self._reserve(elements)) for elements in (self._codes, self._buffers)]
+        (_, codes), (_, buffers) = lists
+        places: _Places = []
+        for graph in self.graphs:
+            kept = [(elements, self._reserve(elements))
+                    for elements in (graph.tensors, graph.operators)]
+            lists += kept
+            ends = [b.CreateNumpyVector(np.asarray(indices if length else [], np.int32))
+                    for indices, length in (
+                        (graph.table.InputsAsNumpy(), graph.table.InputsLength()),
+                        (graph.table.OutputsAsNumpy(), graph.table.OutputsLength()))]
+            tflite.SubGraphStart(b)
+            tflite.SubGraphAddTensors(b, kept[0][1])
+            tflite.SubGraphAddInputs(b, ends[0])
+            tflite.SubGraphAddOutputs(b, ends[1])
+            tflite.SubGraphAddOperators(b, kept[1][1])
+            places.append((tflite.SubGraphEnd(b),))
         graphs = self._reserve(places)
         lists.append((places, graphs))
         tflite.ModelStart(b)
@@ -177,6 +191,6 @@ class _Front:
                 front[place:place + 4] = (target - place).to_bytes(4, "little")
         return bytes(front) + data
 
-    def _reserve(self, elements: list[int | tuple[int]]) -> int:
+    def _reserve(self, elements: _Places) -> int:
         """A vector of as many offsets, which finish() writes when all places are known."""
         return self._builder.CreateNumpyVector(np.zeros(len(elements), np.uint32))

@@ -56,6 +56,11 @@ class TfliteTensor:
     quantized: Quantized | None
     constant: np.ndarray | None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds whole numbers that stand for others."""
+        return self.quantized is not None and self.dtype in ("int8", "uint8", "int16")
+
 
 @dataclass(frozen=True)
 class TfliteOperator:
@@ -66,19 +71,31 @@ class TfliteOperator:
     inputs: tuple[int, ...]
     """Indices of tensors; -1 for an optional input that is left out."""
     outputs: tuple[int, ...]
+    graphs: tuple[int, ...] = ()
+    """Numbers of the graphs that it calls: of WHILE the condition's and the body's, of IF those of
+    both branches."""
 
 
 @dataclass(frozen=True)
-class TfliteFile:
-    """The main graph."""
+class TfliteGraph:
+    """Operators in the order in which they are computed; tensors go by their indices."""
 
-    model: Any
-    """tflite.Model, for TVM."""
-    version: int
+    number: int
     tensors: list[TfliteTensor]
     operators: list[TfliteOperator]
     inputs: list[int]
     outputs: list[int]
+
+
+@dataclass(frozen=True)
+class TfliteFile(TfliteGraph):
+    """The main graph, which has the number 0, and all that the file has."""
+
+    model: Any
+    """tflite.Model, for TVM."""
+    version: int
+    graphs: list[TfliteGraph]
+    """By their numbers."""
 
 
 def read_file(path: Path) -> TfliteFile:
@@ -102,20 +119,51 @@ def _parse(data: bytes) -> TfliteFile:
     model = tflite.Model.GetRootAs(data, 0)
     if model.SubgraphsLength() < 1:
         raise Malformed("it has no graph")
-    graph = model.Subgraphs(0)
+    graphs = [_graph(model, number, data)
+              for number in range(_count(model.SubgraphsLength(), data))]
+    main = graphs[0]
+    if not main.inputs or not main.outputs or not main.operators:
+        raise Malformed("its graph has no inputs, no outputs or no operators")
+    if any(main.tensors[i].dtype in ("", COMPLEX) for i in (*main.inputs, *main.outputs)):
+        raise Malformed("an input or output of it has a type that no target here has")
+    _check_calls(graphs)
+    return TfliteFile(0, main.tensors, main.operators, main.inputs, main.outputs, model,
+                      model.Version(), graphs)
+
+
+def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
+    graph = model.Subgraphs(number)
     tensors = [_tensor(model, graph.Tensors(i), i) for i in range(_count(graph.TensorsLength(),
                                                                          data))]
     operators = [_operator(model, graph.Operators(i), len(tensors))
                  for i in range(_count(graph.OperatorsLength(), data))]
     inputs, outputs = _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy())
-    if not inputs or not outputs or not operators:
-        raise Malformed("its graph has no inputs, no outputs or no operators")
     if not all(0 <= i < len(tensors) for i in (*inputs, *outputs)):
         raise Malformed("an input or output of its graph is not among its tensors")
-    if any(tensors[i].dtype in ("", COMPLEX) for i in (*inputs, *outputs)):
-        raise Malformed("an input or output of it has a type that no target here has")
-    return TfliteFile(model, model.Version(), _with_folded(tensors, operators), operators, inputs,
-                      outputs)
+    return TfliteGraph(number, _with_folded(tensors, operators), operators, inputs, outputs)
+
+
+def _check_calls(graphs: list[TfliteGraph]) -> None:
+    """That operators call graphs that are there, with as many tensors as those have, and none that
+    leads back to the graph of the operator."""
+    called: dict[int, set[int]] = {g.number: set() for g in graphs}
+    for graph in graphs:
+        for operator in graph.operators:
+            called[graph.number] |= set(operator.graphs)
+            given = len(operator.inputs) - (operator.name == "IF")
+            for position, number in enumerate(operator.graphs):
+                if not 0 < number < len(graphs):
+                    raise Malformed(f"an operator {operator.name} calls a graph that is not there")
+                gives = 1 if operator.name == "WHILE" and not position else len(operator.outputs)
+                if (len(graphs[number].inputs), len(graphs[number].outputs)) != (given, gives):
+                    raise Malformed(f"an operator {operator.name} calls a graph that has another "
+                                    "number of inputs or outputs")
+    done: set[int] = set()
+    while len(done) < len(graphs):
+        ready = {n for n, others in called.items() if n not in done and others <= done}
+        if not ready:
+            raise Malformed("graphs of it call each other in a circle")
+        done |= ready
 
 
 def _count(length: int, data: bytes) -> int:
@@ -194,7 +242,22 @@ def _operator(model: Any, operator: Any, tensors: int) -> TfliteOperator:
     if not all(-1 <= i < tensors for i in inputs) or not all(0 <= i < tensors for i in outputs):
         raise Malformed(f"the operator {name} reads or writes a tensor that is not there")
     return TfliteOperator(name, number == tflite.BuiltinOperator.CUSTOM, tuple(inputs),
-                          tuple(outputs))
+                          tuple(outputs), _called(operator, name))
+
+
+def _called(operator: Any, name: str) -> tuple[int, ...]:
+    import tflite
+
+    if name not in ("WHILE", "IF"):
+        return ()
+    options = tflite.WhileOptions() if name == "WHILE" else tflite.IfOptions()
+    table = operator.BuiltinOptions()
+    if table is None:
+        raise Malformed(f"an operator {name} does not say which graphs it calls")
+    options.Init(table.Bytes, table.Pos)
+    if isinstance(options, tflite.WhileOptions):
+        return options.CondSubgraphIndex(), options.BodySubgraphIndex()
+    return options.ThenSubgraphIndex(), options.ElseSubgraphIndex()
 
 
 _NAMES: dict[int, str] = {}

@@ -21,6 +21,7 @@ from run_model_tools.tflite.as_compiled import TRANSPOSED, as_compiled
 from run_model_tools.tflite.file import (
     Malformed,
     TfliteFile,
+    TfliteGraph,
     TfliteOperator,
     TfliteTensor,
     read_file,
@@ -44,8 +45,9 @@ class TfliteModel(SourceModel):
     """Of the outputs that are floats, how far apart they are, where they were rounded last."""
     rounds: bool
     """Whether numbers are rounded between layers."""
-    float_weights: dict[int, np.ndarray]
-    """By the numbers of their tensors, weights of bytes beside floats as what they stand for."""
+    float_weights: dict[tuple[int, int], np.ndarray]
+    """By the numbers of their graphs and tensors, weights of bytes beside floats as what they
+    stand for."""
 
     file_format: ClassVar[str] = "tflite"
     reference: ClassVar[str] = "litert"
@@ -129,11 +131,13 @@ def read_tflite(path: Path) -> TfliteModel:
     return TfliteModel(
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
-        custom_operators=sorted({o.name for o in file.operators if o.custom}),
+        custom_operators=sorted({o.name for g in file.graphs for o in g.operators if o.custom}),
         shapes=[file.tensors[i].shape for i in file.outputs],
         steps=[_step(file, i) for i in file.outputs],
-        rounds=any(scale_of(file.tensors[i]) for o in file.operators for i in o.outputs),
-        float_weights=_float_weights(file))
+        rounds=any(scale_of(g.tensors[i]) for g in file.graphs for o in g.operators
+                   for i in o.outputs),
+        float_weights={(g.number, index): values for g in file.graphs
+                       for index, values in _float_weights(g).items()})
 
 
 def _step(file: TfliteFile, output: int) -> float | None:
@@ -145,19 +149,19 @@ def _step(file: TfliteFile, output: int) -> float | None:
     return None
 
 
-def _float_weights(file: TfliteFile) -> dict[int, np.ndarray]:
+def _float_weights(graph: TfliteGraph) -> dict[int, np.ndarray]:
     """Of operators on floats: LiteRT rounds what these are multiplied by, too."""
     users: dict[int, list[TfliteOperator]] = {}
-    for operator in file.operators:
+    for operator in graph.operators:
         for index in operator.inputs:
             users.setdefault(index, []).append(operator)
     found = {}
     for index, operators in users.items():
-        tensor = file.tensors[index]
+        tensor = graph.tensors[index]
         if (tensor.constant is not None and tensor.quantized is not None
                 and tensor.dtype in ("int8", "uint8")
                 and all(o.name not in ("CAST", "DEQUANTIZE")
-                        and all(file.tensors[i].dtype == "float32" for i in o.outputs)
+                        and all(graph.tensors[i].dtype == "float32" for i in o.outputs)
                         for o in operators)):
             found[index] = tensor.quantized.to_numbers(tensor.constant)
     return found

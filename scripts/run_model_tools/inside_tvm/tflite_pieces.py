@@ -1,0 +1,110 @@
+"""SLICE, CONCATENATION and DYNAMIC_UPDATE_SLICE of TensorFlow Lite.
+
+Loops write row by row into a tensor by joining what lies before the row, the row and what lies
+behind it.  What was joined is remembered, so that a part of it is the piece that it came from: of a
+loop that is unrolled the rows are joined once, at its end.
+"""
+
+from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.tflite_operators import options_of
+
+
+class Pieces:
+    """What expressions were joined of."""
+
+    def __init__(self, relay):
+        self._relay = relay
+        self._joined = {}
+        """By expression: (axis, [(piece, extent along the axis)])."""
+
+    def join(self, pieces, axis):
+        """[(expression, extent)] one behind the other."""
+        flat = []
+        for piece, extent in pieces:
+            known = self._joined.get(piece)
+            flat += known[1] if known is not None and known[0] == axis else [(piece, extent)]
+        if len(flat) == 1:
+            return flat[0][0]
+        made = self._relay.concatenate([piece for piece, _ in flat], axis)
+        self._joined[made] = (axis, flat)
+        return made
+
+    def part(self, expr, shape, begin, end):
+        """expr, which has the shape, from begin up to end; None where nothing lies there."""
+        if any(first >= last for first, last in zip(begin, end)):
+            return None
+        cut = [axis for axis, extent in enumerate(shape)
+               if (begin[axis], end[axis]) != (0, extent)]
+        if not cut:
+            return expr
+        known = self._joined.get(expr)
+        if known is None or cut != [known[0]]:
+            return self._relay.strided_slice(expr, begin, end)
+        axis, found, start = known[0], [], 0
+        for piece, extent in known[1]:
+            first, last = max(begin[axis] - start, 0), min(end[axis] - start, extent)
+            if first < last:
+                whole = (first, last) == (0, extent)
+                found.append((piece if whole else self._relay.strided_slice(
+                    piece, [first], [last], axes=[axis]), last - first))
+            start += extent
+        return self.join(found, axis)
+
+
+def converters(relay, pieces):
+    """By the operators' names."""
+    return {
+        "SLICE": lambda converter, op: _slice(converter, op, pieces),
+        "CONCATENATION": lambda converter, op: _concatenation(converter, op, pieces),
+        "DYNAMIC_UPDATE_SLICE": lambda converter, op: _update(converter, op, pieces)}
+
+
+def _slice(converter, op, pieces):
+    data, first, size = (int(index) for index in op.InputsAsNumpy())
+    begin, sizes = converter.known_numbers(first), converter.known_numbers(size)
+    shape = converter.shape_of(data)
+    end = [extent if count == -1 else start + count
+           for start, count, extent in zip(begin, sizes, shape)]
+    if any(not 0 <= start <= stop <= extent for start, stop, extent in zip(begin, end, shape)):
+        raise Refusal("model", "it takes a part of the tensor %s that reaches out of it"
+                      % converter.graph.tensors[data].name)
+    converter.found_shapes[int(op.Outputs(0))] = [b - a for a, b in zip(begin, end)]
+    part = pieces.part(converter.value(data), shape, begin, end)
+    return converter.value(data) if part is None else part
+
+
+def _concatenation(converter, op, pieces):
+    from tflite.ConcatenationOptions import ConcatenationOptions
+
+    options = options_of(op, ConcatenationOptions)
+    indices = [int(index) for index in op.InputsAsNumpy()]
+    shapes = [converter.shape_of(index) for index in indices]
+    axis = options.Axis() % len(shapes[0])
+    whole = list(shapes[0])
+    whole[axis] = sum(shape[axis] for shape in shapes)
+    converter.found_shapes[int(op.Outputs(0))] = whole
+    there = [(converter.value(index), shape[axis]) for index, shape in zip(indices, shapes)
+             if 0 not in shape]
+    made = pieces.join(there, axis) if there else converter.value(indices[0])
+    return converter.convert_fused_activation_function(made, options.FusedActivationFunction())
+
+
+def _update(converter, op, pieces):
+    """The first input with the second one in it from the place on that the third one says, or as
+    near to it as there is room."""
+    whole, update, places = (int(index) for index in op.InputsAsNumpy())
+    shape, extents = converter.shape_of(whole), converter.shape_of(update)
+    begin = [max(0, min(place, extent - length)) for place, extent, length in zip(
+        converter.known_numbers(places), shape, extents)]
+    made = converter.value(update)
+    # Axis by axis, what lies before and behind it in the tensor is put around it.
+    for axis in reversed(range(len(shape))):
+        if extents[axis] == shape[axis]:
+            continue
+        around = []
+        for first, last in ((0, begin[axis]), (begin[axis] + extents[axis], shape[axis])):
+            start = [*begin[:axis], first, *[0] * (len(shape) - axis - 1)]
+            stop = [b + e for b, e in zip(begin[:axis], extents[:axis])] + [last, *shape[axis + 1:]]
+            around.append((pieces.part(converter.value(whole), shape, start, stop), last - first))
+        made = pieces.join([p for p in (around[0], (made, extents[axis]), around[1]) if p[1]], axis)
+    return made
