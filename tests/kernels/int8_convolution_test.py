@@ -171,3 +171,16 @@ def test_refuses_sums_that_overflow():
                        plain_lanes(70000, 16))
     with pytest.raises(ValueError, match="32 bits"):
         QuantizedConvolution(conv, (Quantization(1.0, 0),), None).check()
+
+
+@pytest.mark.parametrize("groups, vectors", [(1, 2), (2, 2), (3, 1)])
+def test_small_groups_get_tiles_of_one_vector(groups, vectors):
+    """Of 60 channels in three groups, most pairs of vectors of 16 have channels of two groups or of
+    three, of which each channel reads one; of 128 in two, none has."""
+    rng = np.random.default_rng(groups)
+    outputs = {1: 60, 2: 128, 3: 60}[groups]
+    conv = random_case(rng, AVX512_VNNI, kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0),
+                       size=(14, 14), groups=groups, channels=[96], outputs=outputs)
+    chosen = convolution.options(quantized_of(conv, rng), AVX512_VNNI)[0]
+    assert chosen["vectors"] == vectors
+    assert math.prod(chosen["tile"]) * vectors <= 28
