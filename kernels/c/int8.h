@@ -20,6 +20,7 @@
 #ifndef RUN_MODEL_KERNELS_INT8_H_
 #define RUN_MODEL_KERNELS_INT8_H_
 
+#include "packing.h"
 #include "vector.h"
 
 typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
@@ -153,13 +154,29 @@ KERNEL lane_bytes bytes_above(vec value, int zero) {
  * RESIDUAL_INPUT   which input is the residual, of bytes, if there is one
  */
 #if defined(OUTPUT_FLOAT) || defined(BYTE_LOW)
-/* `at` counts the output's elements; `residual` is a tensor of the output's shape or unused. */
-KERNEL void store_result(void* output, long at, ivec sums, vec scale, vec bias,
-                         const unsigned char* residual, vec residual_scale) {
+#ifdef PACKS_FOUR
+#define STORED_TOGETHER 4
+#else
+#define STORED_TOGETHER 1
+#endif
+#ifdef BYTE_ZERO
+#define ADDED_ZERO BYTE_ZERO
+#else
+#define ADDED_ZERO 0
+#endif
+
+/* The result of sums before it is rounded and clamped; `at` counts the output's elements;
+ * `residual` is a tensor of the output's shape or unused. */
+KERNEL vec result_of(long at, ivec sums, vec scale, vec bias, const unsigned char* residual,
+                     vec residual_scale) {
   vec value = fused(floats(sums), scale, bias);
 #ifdef RESIDUAL_INPUT
   value = fused(floats_of_bytes(load_bytes(residual + at)), residual_scale, value);
 #endif
+  return value;
+}
+
+KERNEL void store_result(void* output, long at, vec value) {
 #ifdef OUTPUT_FLOAT
   value = clamped(value);
 #ifdef OUTPUT_COUNT
@@ -172,12 +189,39 @@ KERNEL void store_result(void* output, long at, ivec sums, vec scale, vec bias,
   store((float*)output + at, value);
 #else
   value = minimum(maximum(value, splat(BYTE_LOW)), splat(BYTE_HIGH));
-#ifdef BYTE_ZERO
-  store_bytes((unsigned char*)output + at, bytes_above(value, BYTE_ZERO));
-#else
-  store_bytes((unsigned char*)output + at, rounded_bytes(value));
+  store_bytes((unsigned char*)output + at, bytes_above(value, ADDED_ZERO));
 #endif
+}
+
+/* The results of `count` neighbouring pixels of a block, from element `at` on: of sums[0],
+ * sums[step], sums[2 * step] ...  count is a constant at every call. */
+KERNEL void store_results(void* output, long at, int count, const ivec* sums, int step, vec scale,
+                          vec bias, const unsigned char* residual, vec residual_scale) {
+  UNROLL for (int first = 0; first < count; first += STORED_TOGETHER) {
+    const int together = count - first < STORED_TOGETHER ? count - first : STORED_TOGETHER;
+    vec values[STORED_TOGETHER];
+    UNROLL for (int i = 0; i < STORED_TOGETHER; i++) {
+      const int here = i < together ? first + i : first;
+      values[i] =
+          result_of(at + here * LANES, sums[here * step], scale, bias, residual, residual_scale);
+    }
+#if defined(PACKS_FOUR) && !defined(OUTPUT_FLOAT)
+    if (together > 1) {
+      /* Rounding and clamping can change places, as rounding keeps the order of numbers. */
+      const vec high = splat(BYTE_HIGH);
+      packed_bytes bytes =
+          packed_four(minimum(values[0], high), minimum(values[1], high), minimum(values[2], high),
+                      minimum(values[3], high), ADDED_ZERO);
+      const int low = (int)((BYTE_LOW) + 12582912.0f - 12582912.0f) + ADDED_ZERO;
+      if (low > 0) bytes = at_least(bytes, (unsigned char)low);
+      __builtin_memcpy((unsigned char*)output + at + first * LANES, &bytes, together * LANES);
+      continue;
+    }
 #endif
+    UNROLL for (int i = 0; i < together; i++) {
+      store_result(output, at + (first + i) * LANES, values[i]);
+    }
+  }
 }
 #endif /* OUTPUT_FLOAT || BYTE_LOW */
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import int8_reference
 import numpy as np
@@ -129,8 +130,10 @@ def test_equals_whole_number_arithmetic(isa, tmp_path):
     check(isa, tmp_path, Toolchain(), seed=isa.lanes)
 
 
-@pytest.mark.parametrize("isa, toolchain", [(AVX512_VNNI, WIDE_NO_VNNI), (AVX2, NO_VNNI)],
-                         ids=["avx512", "avx2"])
+@pytest.mark.parametrize("isa, toolchain", [
+    pytest.param(AVX512_VNNI, WIDE_NO_VNNI, id="avx512", marks=pytest.mark.skipif(
+        "avx512bw" not in Path("/proc/cpuinfo").read_text(), reason="this CPU has no AVX-512")),
+    pytest.param(AVX2, NO_VNNI, id="avx2")])
 def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
     check(isa, tmp_path, toolchain, seed=5, few=True)
 
@@ -171,3 +174,16 @@ def test_refuses_sums_that_overflow():
                        plain_lanes(70000, 16))
     with pytest.raises(ValueError, match="32 bits"):
         QuantizedConvolution(conv, (Quantization(1.0, 0),), None).check()
+
+
+@pytest.mark.parametrize("groups, vectors", [(1, 2), (2, 2), (3, 1)])
+def test_small_groups_get_tiles_of_one_vector(groups, vectors):
+    """Of 60 channels in three groups, most pairs of vectors of 16 have channels of two groups or of
+    three, of which each channel reads one; of 128 in two, none has."""
+    rng = np.random.default_rng(groups)
+    outputs = {1: 60, 2: 128, 3: 60}[groups]
+    conv = random_case(rng, AVX512_VNNI, kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0),
+                       size=(14, 14), groups=groups, channels=[96], outputs=outputs)
+    chosen = convolution.options(quantized_of(conv, rng), AVX512_VNNI)[0]
+    assert chosen["vectors"] == vectors
+    assert math.prod(chosen["tile"]) * vectors <= 28

@@ -24,6 +24,7 @@ SHAPES = [dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(14, 19))
           dict(taps=(3, 3), strides=(1, 1), padding=(2, 3, 1, 3), dilation=(2, 3), size=(9, 11)),
           dict(taps=(2, 4), strides=(1, 3), padding=(0, 0, 1, 0), size=(8, 12)),
           dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(1, 2)),
+          dict(taps=(1, 1), strides=(1, 1), padding=(0, 6, 0, 6), size=(3, 5)),
           dict(taps=(1, 7), strides=(1, 1), padding=(0, 3, 0, 3), size=(6, 9))]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
@@ -17,6 +18,10 @@ from run_model_tools.kernels.layer import Layer, Phase
 _NEAR_BYTES = 256 * 1024
 # What a task should compute at least, in multiply-adds: about 5 microseconds of VNNI.
 _LEAST_TASK = 1 << 20
+# What reading an input word for a pixel costs, in products of it with a vector of weights.  Of x86,
+# which spreads a word while it loads it, by what ShuffleNet v1's layers of three groups took with
+# tiles of one and of two vectors (Zen 3); elsewhere it is an instruction, as a product is.
+_X86_WORD_COST, _WORD_COST = 0.3, 1.0
 
 
 def largest_tile(isa: Isa) -> tuple[int, int]:
@@ -34,9 +39,9 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
     if conv.planar and (conv.residual or conv.groups != 1
                         or conv.weight.shape[1] > 4 and not _is_vector(quantized)):
         return []
-    pixels, vectors = largest_tile(isa)
     if math.prod(conv.output_size) == 1:
         return [{"tile": [1, 1], "vectors": 8 if isa.registers >= 32 else 4}]
+    pixels, vectors = _best_tile(quantized, isa)
     height, width = _plane(quantized)
     if width >= pixels or height == 1:
         rows, columns = 1, -(-width // -(-width // pixels))
@@ -44,6 +49,38 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, Any]]:
         columns = width
         rows = min(max(1, pixels // width), height)
     return [{"tile": [rows, columns], "vectors": vectors}]
+
+
+def _best_tile(quantized: QuantizedConvolution, isa: Isa) -> tuple[int, int]:
+    """(pixels, vectors) of the register tile.  A chunk of channels multiplies the inputs of all
+    groups that it has channels of, most of them by zeros: few vectors make fewer such products."""
+    conv = quantized.convolution
+    pixels, vectors = largest_tile(isa)
+    if conv.groups == 1:
+        return pixels, vectors
+
+    def cost(tile: tuple[int, int]) -> float:
+        chunks = range(0, conv.output_channels, tile[1] * isa.lanes)
+        words = sum(len(_words_of(conv, range(first, min(first + chunks.step,
+                                                         conv.output_channels))))
+                    for first in chunks)
+        return words * (tile[1] + (_X86_WORD_COST if isa.lanes >= 8 else _WORD_COST))
+    return min([(pixels, vectors), (pixels * vectors, 1)], key=cost)
+
+
+def _words_of(conv: Convolution, channels: range) -> list[tuple[int, int, int]]:
+    """(tensor, block, word of the block) that some output channels need, in order."""
+    per_group, depth = conv.output_channels // conv.groups, conv.weight.shape[1]
+    wanted = range(channels[0] // per_group * depth, (channels[-1] // per_group + 1) * depth)
+    where = _places_of(conv)
+    return sorted({(tensor, block, lane // 4) for tensor, block, lane in map(where.__getitem__,
+                                                                             wanted)})
+
+
+def _places_of(conv: Convolution) -> list[tuple[int, int, int]]:
+    """(tensor, block, lane) of each input channel."""
+    return [(p.tensor, p.block, lane) for p in conv.input_lanes
+            for lane in range(p.first, p.first + p.count)]
 
 
 def _is_vector(quantized: QuantizedConvolution) -> bool:
@@ -230,12 +267,8 @@ class _Bytes:
         per_group = conv.output_channels // conv.groups
         depth = weight.shape[1]
         groups = range(channels[0] // per_group, channels[-1] // per_group + 1)
-        where = [(p.tensor, p.block, lane) for p in conv.input_lanes
-                 for lane in range(p.first, p.first + p.count)]
-        wanted = range(groups[0] * depth, (groups[-1] + 1) * depth)
-        index: dict[tuple[int, int, int], int] = {}
-        for key in sorted({(t, b, lane // 4) for t, b, lane in (where[i] for i in wanted)}):
-            index[key] = len(index)
+        where = _places_of(conv)
+        index = {key: i for i, key in enumerate(_words_of(conv, channels))}
         packed = np.zeros((len(self.taps), len(index), len(channels), 4), np.int8)
         for group in groups:
             rows = [c for c in channels if c // per_group == group]

@@ -6,9 +6,13 @@ import math
 
 import numpy as np
 
+from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+
+# Outputs of a row that int8.h makes bytes of at once.
+_STORED_TOGETHER = 4
 
 
 def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]]:
@@ -18,23 +22,18 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
         return []
     if math.prod(conv.kernel) > 49:
         return []
-    rows = min(_rows_in_words(conv.kernel[0], conv.strides[0], conv.dilation[0]),
-               conv.output_size[0])
-    columns = max(1, min((8 if isa.registers >= 32 else 4) // rows, conv.output_size[1]))
-    return [{"rows": rows, "columns": columns}]
+    group = _word_group(conv)[0]
+    columns = -(-min(_STORED_TOGETHER, conv.output_size[1]) // group) * group
+    sums = 16 if isa.registers >= 32 else 8
+    return [{"rows": max(1, min(sums // columns, conv.output_size[0])), "columns": columns}]
 
 
-def _rows_in_words(taps: int, stride: int, dilation: int) -> int:
-    """How many output rows make best use of words of four input rows."""
-    def cost(rows: int) -> float:
-        reach = (taps - 1) * dilation + 1
-        inputs = (rows - 1) * stride + reach
-        words = -(-inputs // 4)
-        dots = sum(not (r * stride > 4 * w + 3 or r * stride + reach - 1 < 4 * w)
-                   for r in range(rows) for w in range(words))
-        # Interleaving costs about four shuffles and loads a word, a dot product one a column.
-        return (words * 6 + dots * taps) / rows
-    return min(range(1, 5), key=cost)
+def _word_group(conv: Convolution) -> tuple[int, int]:
+    """(outputs, words): how many neighbouring outputs of a row find all their taps in so many
+    words of four columns."""
+    reach = (conv.kernel[1] - 1) * conv.dilation[1] + 1
+    words = -(-reach // 4)
+    return (4 * words - reach) // conv.strides[1] + 1, words
 
 
 def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> Layer:
@@ -44,13 +43,18 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
     blocks = len(conv.input_lanes)
     places = quantized.output_lanes
     height, width = conv.kernel
-    words = -(-((rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1) // 4)
-    packed = np.zeros((blocks * lanes, rows, width, words * 4), np.int8)
-    for row in range(rows):
-        for tap in range(height):
-            packed[places, row, :, row * conv.strides[0] + tap * conv.dilation[0]] = (
-                quantized.weight[:, 0, tap])
-    packed = packed.reshape(blocks, lanes, rows, width, words, 4).transpose(0, 2, 3, 4, 1, 5)
+    group, words = _word_group(conv)
+    packed = np.zeros((blocks * lanes, height, group, words * 4), np.int8)
+    for output in range(group):
+        for tap in range(width):
+            packed[places, :, output, output * conv.strides[1] + tap * conv.dilation[1]] = (
+                quantized.weight[:, 0, :, tap])
+    packed = packed.reshape(blocks, lanes, height, group, words, 4).transpose(0, 2, 3, 4, 1, 5)
+    input_rows = (rows - 1) * conv.strides[0] + (height - 1) * conv.dilation[0] + 1
+    copied = (columns - group) * conv.strides[1] + 4 * words
+    narrow = conv.output_size[1] <= 2 * columns
+    if narrow:
+        copied += max(0, conv.output_size[1] - columns) * conv.strides[1]
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
     per_channel = []
     start = (quantized.start + start_offset(isa) * weight_sum).astype(np.int32)
@@ -72,14 +76,15 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         "PAD_TOP": conv.padding[0], "PAD_LEFT": conv.padding[1],
         "IN_HEIGHT": conv.input_size[0], "IN_WIDTH": conv.input_size[1],
         "OUT_HEIGHT": out_height, "OUT_WIDTH": out_width,
-        "ROWS": rows, "COLUMNS": columns, "TASK_STEPS": task_steps}
+        "ROWS": rows, "COLUMNS": columns, "GROUP": group, "WORDS": words,
+        "TASK_STEPS": task_steps} | ({"NARROW": 1} if narrow else {})
     return Layer(
         kind="depthwise_int8", template="u8s8-dwconv.c.in", defines=defines,
         phases=(Phase("int8_depthwise", blocks * -(-steps // task_steps)),),
         inputs=quantized.layer_inputs(lanes),
         constants=(np.ascontiguousarray(packed).reshape(-1), *per_channel),
         output_shape=(1, blocks, out_height, out_width, lanes), output_dtype=quantized.output_dtype,
-        scratch_bytes=conv.input_size[1] * lanes,
+        scratch_bytes=(conv.input_size[1] + input_rows * copied) * lanes,
         variant=isa.variant_of_bytes(rows, columns),
         note={"kernel": "int8_depthwise", "rows": rows, "columns": columns,
               "multiply_adds": conv.multiply_adds})
