@@ -35,7 +35,7 @@ RawPicture decode_raw(Bytes file, const std::string& what, PictureFormat format,
     case PictureFormat::kJpeg: {
       RawPicture picture = decode_jpeg(file, what);
       if (jpeg_decoder == JpegDecoder::kStb) {
-        picture.image = decode_jpeg_with_stb(file, what).image;
+        picture.image = decode_with_stb(file, what).image;
       }
       return picture;
     }

@@ -68,13 +68,9 @@ RawPicture decode_psd(Bytes file, const std::string& what);
 // Refuses a palette that does not begin at entry 0, which stb_image misreads.
 RawPicture decode_tga(Bytes file, const std::string& what);
 
-// stb_image as it is (PNG, GIF, PSD, TGA), but safe for files from anywhere. Grey is copied to all
-// three channels, alpha is dropped, and of 16 bits the high byte is kept.
+// stb_image as it is (PNG, JPEG, GIF, PSD, TGA), but safe for files from anywhere. Grey is
+// copied to all three channels, alpha is dropped, and of 16 bits the high byte is kept.
 RawPicture decode_with_stb(Bytes file, const std::string& what);
-
-// The same of JPEG. Libjpeg-turbo's pixels are those that users have; these are to compare with,
-// and a release build makes them by smaller and slower code.
-RawPicture decode_jpeg_with_stb(Bytes file, const std::string& what);
 
 // Unpacks a zlib stream (RFC 1950) of exactly to.size() bytes; false when it is malformed or has
 // another size. Its Adler-32 is not looked at.

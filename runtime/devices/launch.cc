@@ -56,7 +56,7 @@ LaunchReader::LaunchReader(const KernelInfo& kernel) : kernel_(kernel) {
       tags_.push_back({Tag::Kind::kThreads, thread});
     } else {
       throw Error(ErrorKind::kIncompatible,
-                  "kernel " + in_quotes(kernel.name) + " is launched with " + in_quotes(tag) +
+                  "the kernel " + in_quotes(kernel.name) + " is launched with " + in_quotes(tag) +
                       ", which run_model does not know",
                   "compile with TVM 0.8 to 0.19 and without virtual threads of other kinds");
     }
@@ -139,6 +139,17 @@ void check_launch(const KernelInfo& kernel, const LaunchSize& size, const Device
     refuse(std::to_string(size.dynamic_shared_bytes) + " bytes of shared memory",
            std::to_string(info.shared_memory_bytes));
   }
+}
+
+void check_registers(const KernelInfo& kernel, const LaunchSize& size, std::uint64_t most_threads,
+                     const std::string& device) {
+  const std::uint64_t threads = size.threads[0] * size.threads[1] * size.threads[2];
+  if (most_threads == 0 || threads <= most_threads) return;
+  throw Error(ErrorKind::kIncompatible,
+              "the kernel " + in_quotes(kernel.name) + " is launched with " +
+                  std::to_string(threads) + " threads a group, but by its registers device " +
+                  device + " can have " + std::to_string(most_threads),
+              "compile the model with other schedules, or for this device");
 }
 
 ScalarBytes scalar_bytes(const PackedValue& value, DLDataType type) {

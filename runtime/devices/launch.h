@@ -44,6 +44,11 @@ class LaunchReader {
 void check_launch(const KernelInfo& kernel, const LaunchSize& size, const DeviceInfo& info,
                   const std::string& device);
 
+// The same where groups have more threads than the device has registers for with this kernel, as
+// compiled: `most_threads` of a group, 0 where the driver does not say.
+void check_registers(const KernelInfo& kernel, const LaunchSize& size, std::uint64_t most_threads,
+                     const std::string& device);
+
 // A scalar as the kernel takes it, in the byte order of this machine.
 struct ScalarBytes {
   std::array<std::byte, 8> bytes{};

@@ -45,14 +45,7 @@ class CudaKernel final : public DeviceKernel {
 
   void launch(std::span<const PackedValue> arguments, const LaunchSize& size) override {
     const auto& threads = size.threads;
-    const std::uint64_t all_threads = threads[0] * threads[1] * threads[2];
-    if (all_threads > static_cast<std::uint64_t>(most_threads_)) {
-      throw Error(ErrorKind::kIncompatible,
-                  "the kernel " + in_quotes(kernel_.name) + " is launched with " +
-                      std::to_string(all_threads) + " threads a group, but by its registers " +
-                      gpu_.label() + " can have " + std::to_string(most_threads_),
-                  "compile the model with other schedules, or for this GPU");
-    }
+    check_registers(kernel_, size, static_cast<std::uint64_t>(most_threads_), gpu_.label());
     for (std::size_t i = 0; i < values_.size(); ++i) {
       values_[i] = parameter_bits(arguments[i], kernel_.argument_types[i]);
     }

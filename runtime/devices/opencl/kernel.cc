@@ -24,14 +24,7 @@ class OpenClKernel final : public DeviceKernel {
 
   void launch(std::span<const PackedValue> arguments, const LaunchSize& size) override {
     queue_->require_alive();
-    const std::uint64_t threads = size.threads[0] * size.threads[1] * size.threads[2];
-    if (most_threads_ != 0 && threads > most_threads_) {
-      throw Error(ErrorKind::kIncompatible,
-                  "kernel " + in_quotes(info_.name) + " is launched with " +
-                      std::to_string(threads) + " threads a group, but by its registers device " +
-                      queue_->name + " can have " + std::to_string(most_threads_),
-                  "compile the model with other schedules, or for this device");
-    }
+    check_registers(info_, size, most_threads_, queue_->name);
     for (std::size_t i = 0; i < arguments.size(); ++i) set_argument(i, arguments[i]);
     std::array<std::size_t, 3> global{};
     std::array<std::size_t, 3> local{};

@@ -130,10 +130,11 @@ def _gather(relay, converter, op):
         raise Refusal("model", "it gathers places that the tensor %s does not have"
                       % converter.graph.tensors[data].name)
     table, numbers = converter.value(data), relay.cast(converter.value(places), "int32")
-    # Other places are the caller's, who may not read beyond a tensor.
-    mode = "fast" if known is not None else "clip"
+    if known is None:
+        # These are the caller's, who may not read beyond a tensor.
+        numbers = relay.clip(numbers, 0, shape[axis] - 1)
     if not batches:
-        return relay.take(table, numbers, axis, mode=mode)
+        return relay.take(table, numbers, axis, mode="fast")
     if axis != batches:
         raise Refusal("model", "it gathers (GATHER) along the axis %d of %d batches of the tensor "
                       "%s, and only the first axis of each is supported"
@@ -141,12 +142,10 @@ def _gather(relay, converter, op):
     # The batches' rows one behind the other; topi's own batch_dims of take is wrong.
     count = int(np.prod(shape[:axis]))
     where = converter.shape_of(places)
-    if mode == "clip":
-        numbers = relay.clip(numbers, 0, shape[axis] - 1)
     first = np.arange(count, dtype=np.int32).reshape(
         *shape[:axis], *[1] * (len(where) - axis)) * shape[axis]
     rows = relay.reshape(table, (count * shape[axis], *shape[axis + 1:]))
-    return relay.take(rows, relay.add(numbers, relay.const(first.astype(np.int32))), 0, mode="fast")
+    return relay.take(rows, relay.add(numbers, relay.const(first)), 0, mode="fast")
 
 
 def _cast(relay, converter, op):

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from run_model_tools.inside_tvm import Refusal
 
 KINDS = ("opencl", "vulkan", "cuda")
-MOST_GROUPS = {"opencl": None, "vulkan": (65535, 65535, 65535),
-               "cuda": (2 ** 31 - 1, 65535, 65535)}
-"""In each dimension: what Vulkan promises (maxComputeWorkGroupCount), and all of NVIDIA's GPUs
-have.  OpenCL counts threads, in numbers of 64 bits."""
+PROMISED_GROUPS = 65535
+"""In each dimension: what Vulkan promises (maxComputeWorkGroupCount), and all kinds have."""
+MOST_GROUPS = {"opencl": None, "vulkan": (PROMISED_GROUPS, PROMISED_GROUPS, PROMISED_GROUPS),
+               "cuda": (2 ** 31 - 1, PROMISED_GROUPS, PROMISED_GROUPS)}
+"""What Vulkan promises, and all of NVIDIA's GPUs have.  OpenCL counts threads, in numbers of 64
+bits."""
 _SHARED = ("shared", "shared.dyn")
 _DECLARATION = re.compile(r"^__kernel void \w+\([^;{]*\);\n", re.MULTILINE)
 _DEFINITION = re.compile(r"^__kernel void (?=(\w+)\()", re.MULTILINE)

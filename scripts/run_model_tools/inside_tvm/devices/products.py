@@ -8,6 +8,7 @@ thread or four, or, for matrices, a group for each number.
 
 from run_model_tools.inside_tvm.bounded_code import is_measured
 from run_model_tools.inside_tvm.devices import tiles
+from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 
 _FEW_ROWS = 16
 """Of a product with a matrix of weights: TVM sums up fewer by a group for each number, which is
@@ -16,8 +17,6 @@ _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_tran
           "conv1d_ncw.")
 """What the implementations are called whose schedules these replace."""
 _GROUP = 64
-_MOST_GROUPS = 65535
-"""What GPUs of all kinds take (kernels.py)."""
 
 
 def with_means(tvm, module):
@@ -117,8 +116,8 @@ def bind_each(te, stage):
     for axis in stage.op.axis:
         count *= int(axis.dom.extent)
     rounds = None
-    if count > _GROUP * _MOST_GROUPS:
-        rounds, every = stage.split(every, factor=_GROUP * _MOST_GROUPS)
+    if count > _GROUP * PROMISED_GROUPS:
+        rounds, every = stage.split(every, factor=_GROUP * PROMISED_GROUPS)
     block, thread = stage.split(every, factor=_GROUP)
     if rounds is not None:
         stage.reorder(block, thread, rounds)
