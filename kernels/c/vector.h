@@ -60,7 +60,7 @@ KERNEL vec splat(float value) { return value - (vec){0}; }
 /* A product as it is stored, never part of a fused multiply-add: code generation for the CPU fuses
  * what it sees, whatever flags or pragmas say here. */
 KERNEL vec rounded(vec value) {
-#if defined(__x86_64__)
+#if defined(__AVX512F__) || defined(__AVX__) && LANES <= 8 || defined(__SSE2__) && LANES == 4
   __asm__("" : "+v"(value));
 #elif defined(__ARM_NEON)
   __asm__("" : "+w"(value));

@@ -8,14 +8,14 @@ import int8_reference
 import numpy as np
 import pytest
 from int8_convolution_test import quantized_of, tensors_of
-from layer_runner import AARCH64_DOT, SANITIZED, WIDEST_FIRST, Toolchain, run_layers
+from layer_runner import AARCH64_DOT, NATIVE, SANITIZED, WIDEST, WIDEST_FIRST, Toolchain, run_layers
 from reference import unblocked
 
 from run_model_tools.kernels.convolution import Convolution, Lanes
 from run_model_tools.kernels.int8 import convolution
 from run_model_tools.kernels.int8 import depthwise as int8_depthwise
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
-from run_model_tools.kernels.isa import AVX512_VNNI, NEON64_DOT, Isa
+from run_model_tools.kernels.isa import NEON64_DOT, Isa
 
 SHAPES = [dict(taps=(3, 3), strides=(1, 1), padding=(1, 1, 1, 1), size=(14, 19)),
           dict(taps=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1), size=(15, 16)),
@@ -71,12 +71,12 @@ def check(isa: Isa, folder, toolchain: Toolchain, few: bool = False) -> None:
 
 @pytest.mark.parametrize("isa", WIDEST_FIRST, ids=lambda isa: str(isa.lanes))
 def test_equals_whole_number_arithmetic(isa, tmp_path):
-    check(isa, tmp_path, Toolchain())
+    check(isa, tmp_path, NATIVE)
 
 
 @pytest.mark.full
 def test_touches_no_memory_but_its_own(tmp_path):
-    check(AVX512_VNNI, tmp_path, SANITIZED, few=True)
+    check(WIDEST, tmp_path, SANITIZED, few=True)
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from int8_convolution_test import random_quantization
 from int8_reference import fused
-from layer_runner import AARCH64, SANITIZED, WIDEST_FIRST, Toolchain, run_layers
+from layer_runner import AARCH64, NATIVE, SANITIZED, WIDEST, WIDEST_FIRST, Toolchain, run_layers
 
 from run_model_tools.kernels.convolution import Lanes
 from run_model_tools.kernels.int8 import pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantize import make_cast
-from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, NEON64, Isa
+from run_model_tools.kernels.isa import AVX2, NEON64, Isa
 from run_model_tools.kernels.pooling import Pooling
 
 
@@ -92,12 +92,12 @@ def check(isa: Isa, folder, toolchain: Toolchain) -> None:
 
 @pytest.mark.parametrize("isa", WIDEST_FIRST, ids=lambda isa: str(isa.lanes))
 def test_equals_whole_number_arithmetic(isa, tmp_path):
-    check(isa, tmp_path, Toolchain())
+    check(isa, tmp_path, NATIVE)
 
 
 @pytest.mark.full
 def test_touches_no_memory_but_its_own(tmp_path):
-    check(AVX512_VNNI, tmp_path, SANITIZED)
+    check(WIDEST, tmp_path, SANITIZED)
 
 
 @pytest.mark.slow
