@@ -24,6 +24,8 @@ from run_model_tools.onnx_repair.repair import load, repair
 # the divisor's sign, attributes that are new.
 _NEWEST_OPSET = 21
 _NEWEST_IR = 10
+_OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt", ".textproto")
+"""Ends of the names of files that onnx.load() reads as text."""
 
 
 REPAIRED = "onnxruntime, of the repaired model"
@@ -56,7 +58,8 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
         reason = _first_line(error)
     try:
         model = onnx.load(str(path))
-        if _made_plainer(model):
+        # What is written as text it reads as bytes.
+        if _made_plainer(model) or path.suffix in _OF_TEXT:
             try:
                 return onnxruntime_process.run(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
