@@ -60,7 +60,8 @@ def activated(converter, op, expr, options):
 
 
 def _inputs(converter, op):
-    return [converter.value(index) for index in op.InputsAsNumpy()]
+    """Expressions; what is left out at the end is not among them."""
+    return [converter.value(index) for index in op.InputsAsNumpy() if index >= 0]
 
 
 def options_of(op, kind):
