@@ -26,11 +26,12 @@ class TfliteNetwork:
         """Those that operators call, by numbers from 1 on."""
 
     def tensor(self, shape, dtype="float32", scale=None, zero=0, data=None, name=None,
-               axis=0, signature=None) -> int:
-        """signature: the shape with -1 for what is known at run time only."""
+               axis=0, signature=None, variable=False) -> int:
+        """signature: the shape with -1 for what is known at run time only.  variable: whether it is
+        a state."""
         self.tensors.append(dict(shape=tuple(shape), dtype=dtype, scale=scale, zero=zero, data=data,
                                  name=f"t{len(self.tensors)}" if name is None else name, axis=axis,
-                                 signature=signature))
+                                 signature=signature, variable=variable))
         return len(self.tensors) - 1
 
     def constant(self, values, **options) -> int:
@@ -190,7 +191,8 @@ class TfliteNetwork:
             signature = ints(t["signature"]) if t["signature"] is not None else None
             tensors.append(table("Tensor", Name=b.CreateString(t["name"]), Shape=ints(t["shape"]),
                                  Type=_TYPES[t["dtype"]], Buffer=buffer,
-                                 Quantization=quantization, ShapeSignature=signature))
+                                 Quantization=quantization, ShapeSignature=signature,
+                                 IsVariable=t["variable"] or None))
         operators = []
         for code, inputs, outputs, options, fields, custom, custom_code in self.operators:
             made = table(options, **fields) if options else None

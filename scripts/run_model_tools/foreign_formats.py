@@ -11,6 +11,7 @@ from typing import Any
 _EXPORT = "make ONNX of it in PyTorch: torch.onnx.export(model, (example_input,), 'net.onnx')"
 _KERAS = "make ONNX of it in Keras: keras.models.load_model(file).export('net.onnx', format='onnx')"
 _TENSORFLOW = "make ONNX of it: python3 -m tf2onnx.convert --saved-model FOLDER --output net.onnx"
+_FROM_TEXT = ("make bytes of it in Python: onnx.save(onnx.load('file', format='{}'), 'net.onnx')")
 _AS_TRAINED = "compile the ONNX file that it was made of"
 
 # The first bytes of files, and what such a file is; what to do instead.  The first that fits holds.
@@ -27,6 +28,9 @@ _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
      "get it: git lfs pull"),
     (rb"7767517\s", "the description of a network for ncnn", _AS_TRAINED),
     (rb"\x7fELF", "compiled already", "run it: run_model"),
+    (rb"\s*\{\s*\"ir_?[vV]ersion", "ONNX written as JSON", _FROM_TEXT.format("json")),
+    (rb"\s*ir_version:", "ONNX written as text of protobuf", _FROM_TEXT.format("textproto")),
+    (rb"\s*<\s*ir_version", "ONNX in its textual syntax", _FROM_TEXT.format("onnxtxt")),
     (rb"\x1f\x8b|\xfd7zXZ|BZh|\x28\xb5\x2f\xfd|7z\xbc\xaf", "compressed", "unpack it first"),
     (rb"\x80[\x02-\x05]", "a pickle of Python's, as PyTorch and scikit-learn write them",
      _EXPORT + "; of scikit-learn: skl2onnx.to_onnx(model, example_input)"),

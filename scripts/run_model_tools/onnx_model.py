@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from run_model_tools.environment import PACKAGE
@@ -25,6 +26,7 @@ from run_model_tools.onnx_repair.reference import (
     reference_outputs,
     repaired_outputs,
 )
+from run_model_tools.onnx_repair.stored_tensors import files_beside
 from run_model_tools.source_model import ModelInput, SourceModel
 
 
@@ -91,14 +93,15 @@ def read_model(path: Path, frozen: dict[str, np.ndarray] | None = None,
         raise ToolError(MISSING_FILE, f"{path} is not there, or is not a file.")
     try:
         model = onnx.load(str(path), load_external_data=False)
-    except DecodeError:
+    except (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError,
+            UnicodeDecodeError):
         model = onnx.ModelProto()
     except OSError as error:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     if not model.graph.output:
         raise ToolError(MALFORMED_FILE,
                         f"{path} is not an ONNX model: {instead_of_network(path)}")
-    files = data_files(path, model)
+    files = files_beside(path, model)
     cut, notes = resolve(str(path), model, outputs), list[str]()
     if not cut:
         cut, notes = numeric_outputs(model)
@@ -146,30 +149,6 @@ def _read_input(path: Path, value: onnx.ValueInfoProto) -> ModelInput:
         raise ToolError(MALFORMED_FILE, f"{path} does not say of what type its input "
                                         f"'{value.name}' is.") from None
     return ModelInput(value.name, _shape(value), dtype)
-
-
-def data_files(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
-    """The files that hold weights outside of the model, which must lie in its folder.
-
-    model: what the file `path` holds, where it has been read already.
-    """
-    if model is None:
-        model = onnx.load(str(path), load_external_data=False)
-    places = {entry.value for tensor in model.graph.initializer
-              if tensor.data_location == onnx.TensorProto.EXTERNAL
-              for entry in tensor.external_data if entry.key == "location"}
-    files = []
-    for place in sorted(places):
-        if "_ORT_MEM_ADDR_" in place:
-            raise ToolError(MISSING_FILE, (
-                f"{path} has no weights: ONNX Runtime wrote where they lay in its memory when it "
-                "optimised the file; compile the file before that."))
-        file = (path.parent / place).resolve()
-        if not file.is_relative_to(path.parent.resolve()) or not file.is_file():
-            raise ToolError(MISSING_FILE, f"{path} keeps weights in '{place}', which is no file in "
-                                          "its folder.")
-        files.append(file)
-    return files
 
 
 def run_onnx(path: Path, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -111,6 +111,7 @@ def test_numbers_of_four_bits(kind):
     np.testing.assert_array_equal(have, numbers.reshape(5, 7))
 
 
+SCALE = np.float32(0.25)
 # Whose products of two neighbours are more than int16 holds.
 HIGH = np.full((3, 8), 250, np.uint8), np.full((8, 4), 120, np.int8)
 
@@ -129,6 +130,18 @@ def test_products_without_zero_points_are_run():
     model, inputs = one("MatMulInteger", [HIGH[0] // 8, HIGH[1]], constants=(1,))
     (have,) = onnxruntime_process.run(model.SerializeToString(), inputs)
     np.testing.assert_array_equal(have, (HIGH[0] // 8).astype(np.int32) @ HIGH[1].astype(np.int32))
+
+
+@pytest.mark.parametrize("op, arrays, wanted", [
+    ("MatMulInteger", [*HIGH], 1), ("MatMulIntegerToFloat", [*HIGH, SCALE, SCALE], SCALE * SCALE),
+    ("DynamicQuantizeMatMul", [HIGH[0].astype(np.float32), HIGH[1], SCALE], SCALE)])
+def test_the_reference_adds_up_bytes_without_zero_points(op, arrays, wanted, tmp_path):
+    model, inputs = one(op, arrays, domain="" if op == "MatMulInteger" else MICROSOFT,
+                        constants=range(1, len(arrays)))
+    onnx.save(model, str(tmp_path / "bytes.onnx"))
+    (have,), who = read_model(tmp_path / "bytes.onnx").run_by(inputs)
+    assert who == "onnxruntime"
+    np.testing.assert_allclose(have, wanted * (HIGH[0].astype(float) @ HIGH[1]), rtol=1e-5)
 
 
 def test_constants_of_bytes_are_added_up():

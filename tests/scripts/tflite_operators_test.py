@@ -53,6 +53,9 @@ def along_axes() -> Operators:
     # Of equal numbers, the first ones.
     n.add("TOPK_V2", [n.gives("RELU", [n.x], (1, 6, 10)), n.constant(np.int32(3))], largest)
     n.outputs += largest
+    for code, dtype in (("ARG_MAX", "int64"), ("ARG_MIN", "int64"), ("ARG_MAX", "int32")):
+        n.gives(code, [n.x, n.whole(-1)], (1, 6), dtype, f"ArgM{code[5:].lower()}Options",
+                OutputType={"int32": 2, "int64": 4}[dtype])
     table = n.constant(n.random.standard_normal((7, 4)).astype(np.float32))
     n.gives("EMBEDDING_LOOKUP", [n.whole(3, 0, 6), table], (3, 4))
     places = n.whole(1, 3)
@@ -91,6 +94,9 @@ def convolutions() -> Operators:
     n.gives("CONV_3D", [cube, weights, bias], (1, 2, 3, 2, 4), options="Conv3DOptions", Padding=0,
             StrideD=2, StrideH=2, StrideW=1, DilationDFactor=1, DilationHFactor=1,
             DilationWFactor=1, FusedActivationFunction=1)
+    n.gives("CONV_3D", [cube, weights, -1], (1, 3, 5, 2, 4), options="Conv3DOptions", Padding=0,
+            StrideD=1, StrideH=1, StrideW=1, DilationDFactor=1, DilationHFactor=1,
+            DilationWFactor=1)
     return n
 
 

@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm import (
     tflite_layout,
     tflite_operators,
     tflite_pieces,
+    tflite_recurrent,
 )
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
@@ -192,7 +193,8 @@ def _converter_class(relay, frontend):
             self.convert_map["PRELU"] = self.convert_prelu
             self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
             for name, convert in {**tflite_operators.converters(relay),
-                                  **tflite_pieces.converters(relay, pieces)}.items():
+                                  **tflite_pieces.converters(relay, pieces),
+                                  **tflite_recurrent.converters(relay)}.items():
                 self.convert_map[name] = partial(convert, self)
             transposed = self.convert_map["TRANSPOSE_CONV"]
             self.convert_map["TRANSPOSE_CONV"] = lambda op: tflite_operators.activated(

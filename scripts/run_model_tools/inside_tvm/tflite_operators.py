@@ -34,6 +34,8 @@ def converters(relay):
         "SOFTMAX": lambda converter, op: _softmax(relay, converter, op),
         "GELU": lambda converter, op: _gelu(relay, converter, op),
         "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
+        "ARG_MAX": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmax),
+        "ARG_MIN": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmin),
         "CAST": lambda converter, op: _cast(relay, converter, op),
         "BATCH_MATMUL": lambda converter, op: _batch_matmul(relay, converter, op),
         "GATHER": lambda converter, op: _gather(relay, converter, op),
@@ -58,7 +60,8 @@ def activated(converter, op, expr, options):
 
 
 def _inputs(converter, op):
-    return [converter.value(index) for index in op.InputsAsNumpy()]
+    """Expressions; what is left out at the end is not among them."""
+    return [converter.value(index) for index in op.InputsAsNumpy() if index >= 0]
 
 
 def options_of(op, kind):
@@ -101,6 +104,13 @@ def _squeeze(relay, converter, op):
     # Without a list it is all axes of extent 1.
     axes = options.SqueezeDimsAsNumpy() if options.SqueezeDimsLength() else None
     return relay.squeeze(x, axis=None if axes is None else [int(axis) for axis in axes])
+
+
+def _place_of_extreme(relay, converter, op, largest_or_smallest):
+    """Of the first largest or smallest number along an axis, in the type that the file says."""
+    (axis,) = converter.known_numbers(op.Inputs(1))
+    found = largest_or_smallest(_inputs(converter, op)[0], axis=axis)
+    return relay.cast(found, converter.graph.tensors[int(op.Outputs(0))].dtype)
 
 
 def _gelu(relay, converter, op):

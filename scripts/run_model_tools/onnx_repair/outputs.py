@@ -81,9 +81,10 @@ def reads(node: onnx.NodeProto) -> set[str]:
     return found
 
 
-def is_layer(node: onnx.NodeProto, functions: dict[tuple[str, str], onnx.FunctionProto]) -> bool:
+def is_layer(node: onnx.NodeProto,
+             functions: dict[tuple[str, str, str], onnx.FunctionProto]) -> bool:
     """Whether a node is, or a function's body or subgraph holds, an operator of LAYERS."""
-    body = functions.get((node.domain, node.op_type))
+    body = functions.get((node.domain, node.op_type, node.overload))
     if body is not None:
         return any(is_layer(inner, functions) for inner in body.node)
     return node.op_type in LAYERS or any(
@@ -99,7 +100,7 @@ def where_to_cut(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], comput
     that have every layer before them, and behind them what cannot be computed, the smallest, and
     of those the last: boxes and scores, instead of what is made of them class by class.
     """
-    functions = {(f.domain, f.name): f for f in model.functions}
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     done = [node for index, node in enumerate(nodes) if index in computed]
     left = [node for index, node in enumerate(nodes) if index not in computed]
     before = [node for node in done if is_layer(node, functions)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
@@ -18,6 +18,7 @@ from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
+from run_model_tools.onnx_repair.stored_tensors import check_lengths, files_beside, spread
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
@@ -43,7 +44,10 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     for tensor in graph.initializer:
         scope[tensor.name] = walk.graph.initializer(tensor)
     for sparse in graph.sparse_initializer:
-        scope[sparse.values.name] = walk.graph.constant(_dense(sparse))
+        try:
+            scope[sparse.values.name] = walk.graph.constant(spread(sparse))
+        except ValueError as error:
+            raise ToolError(MALFORMED_FILE, f"{path} cannot be compiled: {error}.") from None
     for value in graph.input:
         if value.name in frozen:
             scope[value.name] = walk.graph.constant(_as_declared(path, value, frozen[value.name]))
@@ -137,16 +141,6 @@ def _as_declared(path: str, value: onnx.ValueInfoProto, array: np.ndarray) -> np
     return array
 
 
-def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
-    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
-    dense = np.zeros(tuple(sparse.dims), values.dtype)
-    if places.ndim == 2:
-        dense[tuple(places.T)] = values
-    else:
-        dense.ravel()[places] = values
-    return dense
-
-
 def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tuple[int, ...]],
                    frozen: Mapping[str, np.ndarray] | None = None,
                    path: str = "the model", importer: str = RELAY, is_open: bool = False,
@@ -184,10 +178,13 @@ def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:
     """A model with all of its weights, also of the files beside it; up to `outputs`, if given.
     What it has in bfloat16 is float32."""
     try:
-        model = onnx.load(str(path))
+        model = onnx.load(str(path), load_external_data=False)
+        files_beside(path, model)
+        onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ToolError(MALFORMED_FILE, f"{path} cannot be read with its weights: {reason}.") \
             from None
+    check_lengths(path, model)
     as_float32(model)
     return with_outputs(model, outputs) if outputs else model

@@ -63,7 +63,7 @@ class Walk:
         self.producer = producer
         self.graph = Graph()
         self.rules = rules.load()
-        self.functions = {(f.domain, f.name): f for f in functions}
+        self.functions = {(f.domain, f.name, f.overload): f for f in functions}
         self._count = 0
         self._depth = 0
 
@@ -108,7 +108,7 @@ class Walk:
             outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
             proto=proto)
         node.attrs.pop("consumed_inputs", None)
-        function = self.functions.get((domain, proto.op_type))
+        function = self.functions.get((domain, proto.op_type, proto.overload))
         if function is not None:
             return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
         self.graph.source = prefix + (proto.name or next(filter(None, proto.output), proto.op_type))

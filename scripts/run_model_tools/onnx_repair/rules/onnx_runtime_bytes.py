@@ -23,12 +23,12 @@ from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
     embedded,
 )
 from run_model_tools.onnx_repair.rules.quantisation import (
+    as_held,
     centred,
     convolved_bytes,
     dequantize,
     dequantize_rule,
     dynamically_quantized,
-    in_bytes,
     quantize,
     quantize_rule,
 )
@@ -263,8 +263,8 @@ def gather_of_few_bits(walk: Walk, node: Node) -> Value:
             np.full(scales.shape, 1 << (bits - 1), np.uint8) if zeros is None
             else _unpacked(zeros, bits)[..., :scales.shape[-1]])
     else:
-        table = in_bytes(walk, node.tensor(0))
-        zero = None if zeros is None else in_bytes(walk, node.tensor(3))
+        table = as_held(walk, node.tensor(0))
+        zero = None if zeros is None else as_held(walk, node.tensor(3))
     axis, along = (node.attrs.get(key, default) % table.rank for key, default in (
         ("gather_axis", 0), ("quantize_axis", 1)))
     block = node.attrs.get("block_size", 128)

@@ -16,6 +16,8 @@ from run_model_tools.onnx_repair.values import COMPUTED, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
+_FLOATS_OF_BYTES = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
+                    TensorProto.FLOAT8E5M2FNUZ)
 
 
 @rule("QuantizeLinear", ignored=("precision",))
@@ -60,8 +62,8 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                block: int = 0) -> Value:
     """(x - zero point) * scale."""
     graph = walk.graph
-    x = in_bytes(walk, x)
-    zero = None if zero is None else in_bytes(walk, zero)
+    x = as_held(walk, x)
+    zero = None if zero is None else as_held(walk, zero)
     plain = scale.elem_type == TensorProto.FLOAT and not block and x.elem_type in (
         *_BYTES, TensorProto.INT32)
     if zero is None:
@@ -71,16 +73,19 @@ def dequantize(walk: Walk, x: Value, scale: Value, zero: Value | None, axis: int
                         reshaped(walk, zero, ()))
     if plain and scale.rank == 1:
         return graph.op("DequantizeLinear", x, scale, zero, axis=axis % x.rank)
-    difference = graph.op("Sub", cast(walk, x, TensorProto.INT32),
-                          cast(walk, _alongside(walk, x, zero, axis, block), TensorProto.INT32))
+    exact = TensorProto.FLOAT if x.is_float else TensorProto.INT32
+    difference = graph.op("Sub", cast(walk, x, exact),
+                          cast(walk, _alongside(walk, x, zero, axis, block), exact))
     made = graph.op("Mul", cast(walk, difference, TensorProto.FLOAT), cast(
         walk, _alongside(walk, x, scale, axis, block), TensorProto.FLOAT))
     return cast(walk, made, scale.elem_type)
 
 
-def in_bytes(walk: Walk, x: Value) -> Value:
-    """Constants of four bits as the bytes that hold the same numbers."""
-    kinds = {TensorProto.INT4: np.int8, TensorProto.UINT4: np.uint8}
+def as_held(walk: Walk, x: Value) -> Value:
+    """Constants of four bits as the bytes that hold the same numbers, floats of eight as
+    float32."""
+    kinds = {TensorProto.INT4: np.int8, TensorProto.UINT4: np.uint8,
+             **dict.fromkeys(_FLOATS_OF_BYTES, np.float32)}
     if x.elem_type not in kinds:
         return x
     if x.array is None:

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools.onnx_repair.refusal import Refused, data_dependent
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.stored_tensors import spread
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -21,8 +22,13 @@ def constant(walk: Walk, node: Node) -> Value:
                        ("value_int", np.int64), ("value_ints", np.int64)):
         if key in attrs:
             return walk.graph.constant(attrs[key], dtype)
-    raise Refused("it is a constant of strings, or a sparse one",
-                  "export the network without it.", "strings")
+    if "sparse_value" in attrs:
+        try:
+            return walk.graph.constant(spread(attrs["sparse_value"]))
+        except ValueError as error:
+            what, instead = str(error).split("; ")
+            raise Refused(what, f"{instead}.", "invalid") from None
+    raise Refused("it is a constant of strings", "export the network without it.", "strings")
 
 
 @rule("Shape")
