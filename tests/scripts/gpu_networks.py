@@ -53,6 +53,7 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "max_pool": ("y = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>(x)",
                  (1, 5, 17, 17), {}),
     "mean": ("y = GlobalAveragePool(x)", (1, 70, 9, 9), {}),
+    "few_long_rows": ("y = ReduceMean<axes=[1],keepdims=1>(x)", (3, 9216), {}),
     "softmax": ("y = Softmax<axis=-1>(x)", (3, 1000), {}),
     "softmax_of_channels": ("y = Softmax<axis=1>(x)", (1, 5, 8, 8), {}),
     "sum": ("y = ReduceSum<keepdims=0>(x)", (4, 300), {}),

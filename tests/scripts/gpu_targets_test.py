@@ -27,7 +27,7 @@ from small_networks import run_onnxruntime, save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
 QUICK = ("softmax", "two_devices", "both_devices", "not_a_number", "not_a_number_indices",
-         "best_of_some", "parts")
+         "best_of_some", "parts", "few_long_rows")
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))
@@ -45,6 +45,13 @@ def test_layers_keep_to_the_limits(compiled, name, target):
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_few_long_rows_are_summed_up_by_large_groups(compiled, target):
+    made = json.loads((compiled / target / "few_long_rows" / "made.json").read_text())
+    assert made["device"]["threads_per_group"] == 256
+    assert made["device"]["longest_thread"]["steps"] < 2 * 9216 / 256
 
 
 def test_no_kernel_takes_more_parts_than_it_reads(compiled):
