@@ -26,7 +26,8 @@ from run_model_tools.tuning import selection
 from small_networks import run_onnxruntime, save_classifier
 
 # The others are tried in gpu_layers_slow_test.py.
-QUICK = ("softmax", "two_devices", "not_a_number", "best_of_some")
+QUICK = ("softmax", "two_devices", "both_devices", "not_a_number", "not_a_number_indices",
+         "best_of_some", "parts", "few_long_rows")
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))
@@ -44,6 +45,19 @@ def test_layers_keep_to_the_limits(compiled, name, target):
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_few_long_rows_are_summed_up_by_large_groups(compiled, target):
+    made = json.loads((compiled / target / "few_long_rows" / "made.json").read_text())
+    assert made["device"]["threads_per_group"] == 256
+    assert made["device"]["longest_thread"]["steps"] < 2 * 9216 / 256
+
+
+def test_no_kernel_takes_more_parts_than_it_reads(compiled):
+    graph = json.loads((compiled / "vulkan" / "parts" / "model.json").read_text())
+    steps = [node for node in graph["nodes"] if node["op"] == "tvm_op"]
+    assert len(steps) >= 12 and max(len(node["inputs"]) for node in steps) <= 3
 
 
 def test_more_groups_than_vulkan_promises(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from run_model_tools import tvm_process
-from small_networks import network
+from small_networks import network, run_onnxruntime
 
 
 def pooled(a: np.ndarray, pads: int) -> np.ndarray:
@@ -107,3 +107,24 @@ def test_a_nan_goes_through(outputs, kernels):
     for node, want, have in zip(NODES, wanted, outputs[kernels], strict=True):
         assert np.isnan(want).any() and not np.isnan(want).all()
         np.testing.assert_allclose(have, want, rtol=1e-6, err_msg=node)
+
+
+def test_indices_and_comparisons_beside_a_nan(tmp_path):
+    nodes = """e = Equal(x, x) y = Cast<to=1>(e) b = Add(x, x) c = Equal(b, b) z = Cast<to=1>(c)
+               i = ArgMax<axis=1,keepdims=0>(x) j = ArgMin<axis=0,keepdims=1>(x)"""
+    path = tmp_path / "net.onnx"
+    onnx.save(network("(float[5,9] x) => (float[] y, float[] z, int64[] i, int64[] j) "
+                      f"{{ {nodes} }}", {}, 18), str(path))
+    x = np.random.default_rng(3).standard_normal((5, 9)).astype(np.float32)
+    x[0, 3] = x[1, 0] = x[3] = np.nan
+    x[2] = -np.inf
+    np.savez(tmp_path / "in.npz", x=x)
+    tvm_process.call("compile", None, onnx=str(path), target="llvm -mcpu=x86-64-v2",
+                     shapes={"x": (5, 9)}, opt_level=3, directory=str(tmp_path))
+    tvm_process.call("run_many", None, requests=[
+        {"directory": str(tmp_path), "inputs": str(tmp_path / "in.npz"),
+         "outputs": str(tmp_path / "out.npz")}])
+    expected = run_onnxruntime(path, {"x": x})
+    assert not expected[0].all()
+    for have, want in zip(_arrays(tmp_path / "out.npz"), expected, strict=True):
+        np.testing.assert_array_equal(have, want)

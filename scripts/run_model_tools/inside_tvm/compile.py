@@ -18,7 +18,14 @@ from run_model_tools.inside_tvm import (
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
-from run_model_tools.inside_tvm.devices import generators, placement, products, schedules
+from run_model_tools.inside_tvm.devices import (
+    generators,
+    joins,
+    placement,
+    products,
+    schedules,
+    slices,
+)
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.devices.placement import Placement
 from run_model_tools.inside_tvm.export import export, names_apart, write_c_source, write_forms
@@ -105,7 +112,8 @@ def compile_model(tvm, request):
 def build_stock(tvm, mod, target, request):
     """(factory, linked, report) with TVM's own kernels."""
     if target.kind.name in device_kernels.KINDS:
-        mod = products.with_means(tvm, mod)
+        for spelled in (products.with_means, slices.with_slices, joins.with_short_joins):
+            mod = spelled(tvm, mod)
     if request["placement"].found:
         mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
     if request.get("fast", True):

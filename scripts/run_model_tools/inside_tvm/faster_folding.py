@@ -12,6 +12,8 @@ from collections import defaultdict
 from contextlib import ExitStack
 
 from run_model_tools.inside_tvm import bounded_fusion
+from run_model_tools.inside_tvm.devices import shared_constants
+from run_model_tools.inside_tvm.devices.kernels import KINDS
 
 SUPPORTED_RELEASE = "0.18."
 
@@ -120,6 +122,8 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
         mod = _run_passes(tvm, relay, mod, target, passes[start:])
         if _is_plain(relay, mod):
             mod = bounded_fusion.bounded(tvm, mod)
+            if target.kind.name in KINDS:
+                mod = shared_constants.with_shared_constants(tvm, mod)
         current = tvm.transform.PassContext.current()
         done = [n for n in names if n not in ("FoldConstant", "InferType")]
         with tvm.transform.PassContext(

@@ -63,6 +63,31 @@ def along_axes(tvm, tir, choose, identity, x, axes, keepdims):
         return tvm.te.compute(shape, result)
 
 
+def comparable(tvm, tir, x, axis, is_largest):
+    """What an index of the largest or smallest number along an axis is asked of: ONNX Runtime keeps
+    the first number until another one is larger, so a NaN is the best of all where it is the first
+    and the worst elsewhere."""
+    best = tir.const(float("inf" if is_largest else "-inf"), x.dtype)
+    worst = tir.const(float("-inf" if is_largest else "inf"), x.dtype)
+
+    def element(*at):
+        value = x(*at)
+        return tir.Select(tir.isnan(value), tir.Select(at[axis] == 0, best, worst), value)
+
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(x.shape, element)
+
+
+def with_itself(tvm, tir, a, b, is_equal):
+    """Whether a tensor's numbers equal themselves, which all but NaN do and TVM takes for true;
+    None for two tensors."""
+    if a.op != b.op or a.value_index != b.value_index:
+        return None
+    with tvm.te.tag_scope(tag=tvm.topi.tag.BROADCAST):
+        return tvm.te.compute(a.shape, lambda *at: tir.Not(tir.isnan(a(*at))) if is_equal
+                              else tir.isnan(a(*at)))
+
+
 def max_pool(tvm, tir, x, attrs, shape):
     """The largest number of each window; padding is none.  None for layouts that cut up a picture's
     sides.  With TVM's tag, by which its schedules find the reduction."""

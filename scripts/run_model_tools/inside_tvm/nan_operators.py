@@ -40,8 +40,26 @@ def install(tvm):
                                                                       shape))
 
 
+    for name in ("argmax", "argmin"):
+        def index(attrs, inputs, shape, name=name):
+            if attrs.axis is None or len(attrs.axis) != 1 or attrs.exclude:
+                return None
+            clean = nan_arithmetic.comparable(
+                tvm, tir, inputs[0], int(attrs.axis[0]) % len(inputs[0].shape), name == "argmax")
+            return getattr(tvm.topi, name)(clean, [int(attrs.axis[0])], bool(attrs.keepdims),
+                                           bool(attrs.select_last_index))
+
+        _replace(tvm, name, generic.schedule_reduce, index)
+    for name, is_equal in (("equal", True), ("less_equal", True), ("greater_equal", True),
+                           ("not_equal", False)):
+        def with_itself(attrs, inputs, shape, is_equal=is_equal):
+            return nan_arithmetic.with_itself(tvm, tir, *inputs, is_equal)
+
+        _replace(tvm, name, generic.schedule_injective, with_itself)
+
+
 def _replace(tvm, name, schedule, compute):
-    """Has an operator of floats computed by another function, with the schedule that it has, where
+    """Has an operator on floats computed by another function, with the schedule that it has, where
     that function can."""
     from tvm.relay.op.op import _wrap_default_fstrategy
 
@@ -49,7 +67,7 @@ def _replace(tvm, name, schedule, compute):
 
     def chosen(attrs, inputs, out_type):
         made = (compute(attrs, inputs, [int(extent) for extent in out_type.shape])
-                if out_type.dtype.startswith("float") else None)
+                if inputs[0].dtype.startswith("float") else None)
         return known(attrs, inputs, out_type) if made is None else [made]
 
     tvm.ir.register_op_attr(name, "FTVMCompute", chosen, 11)

@@ -20,6 +20,10 @@ class Unknown(Exception):
 class Expressions:
     """What a Writer's statements are made of; it needs the Writer's names and buffers."""
 
+    DOUBLE = "%s(%r)"
+    CHOOSE_FLOAT = "a %s b ? a : b"
+    """The larger or smaller of two floats; where b is a NaN, b."""
+
     def _scalar_type(self, kind):
         return self._type(re.sub(r"x\d+$", "", str(kind)))
 
@@ -48,24 +52,20 @@ class Expressions:
             return str(value) if value > -(1 << 31) else "(-2147483647 - 1)"
         if kind == "uint32":
             return "%du" % (value & 0xffffffff)
-        if kind == "int64" and abs(value) < 1 << 63:
+        if kind == "int64":
             self._types.add(kind)
-            return "%dl" % value
+            return "%dl" % value if value > -(1 << 63) else "(-9223372036854775807l - 1l)"
         return "%s(%d)" % (self._type(kind), value)
 
     def _of_FloatImm(self, node, lane):
         kind, value = str(node.dtype), float(node.value)
         if kind == "float64":
+            name = self._type(kind)
             if not math.isfinite(value):
-                raise Unknown("a float64 that is not finite")
-            return "%s(%rlf)" % (self._type(kind), value)
+                return "%s(%s)" % (name, _not_finite(value))
+            return self.DOUBLE % (name, value)
         self._type(kind)
-        if math.isnan(value):
-            text = "uintBitsToFloat(0x7fc00000u)"
-        elif math.isinf(value):
-            text = "uintBitsToFloat(0x%s00000u)" % ("7f8" if value > 0 else "ff8")
-        else:
-            text = "%.9ef" % value
+        text = "%.9ef" % value if math.isfinite(value) else _not_finite(value)
         return text if kind == "float32" else "%s(%s)" % (TYPES[kind], text)
 
     def _of_Var(self, node, lane):
@@ -131,9 +131,9 @@ class Expressions:
         return "(%s / %s)" % (self._lane(node.a, lane), self._lane(node.b, lane))
 
     def _of_Mod(self, node, lane):
-        a, b = self._lane(node.a, lane), self._lane(node.b, lane)
         if str(node.dtype).startswith("float"):
-            raise Unknown("a remainder of floats")
+            return self._called("fmod", [node.a, node.b], lane)
+        a, b = self._lane(node.a, lane), self._lane(node.b, lane)
         if str(node.dtype).startswith("uint") or self._not_negative(node.a, node.b):
             return "(%s %% %s)" % (a, b)
         kind = self._scalar_type(node.dtype)
@@ -156,8 +156,9 @@ class Expressions:
         """The second where they cannot be compared, which nan_arithmetic.py counts on."""
         kind = self._scalar_type(node.dtype)
         name = "%s_%s" % ("larger" if sign == ">" else "smaller", kind)
-        self._own[name] = "%s %s(%s a, %s b) { return a %s b ? a : b; }" % (
-            kind, name, kind, kind, sign)
+        form = self.CHOOSE_FLOAT if str(node.dtype).startswith("float") else "a %s b ? a : b"
+        self._own[name] = "%s %s(%s a, %s b) { return %s; }" % (
+            kind, name, kind, kind, form % sign)
         return "%s(%s, %s)" % (name, self._lane(node.a, lane), self._lane(node.b, lane))
 
     def _of_Select(self, node, lane):
@@ -242,3 +243,9 @@ class Expressions:
             raise Unknown("bits of %s taken for %s" % (of, to))
         self._type(to)
         return "%s(%s)" % (known[to, of], value)
+
+
+def _not_finite(value):
+    """A NaN or infinity as a float32."""
+    return "uintBitsToFloat(0x%s00000u)" % (
+        "7fc" if math.isnan(value) else "7f8" if value > 0 else "ff8")

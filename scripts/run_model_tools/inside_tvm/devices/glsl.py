@@ -3,7 +3,12 @@ buffers are bindings 0, 1 ... of set 0, scalars push constants of 8 bytes each."
 
 from run_model_tools.inside_tvm.devices import writer
 from run_model_tools.inside_tvm.devices.expressions import Unknown
-from run_model_tools.inside_tvm.devices.glsl_functions import CALLS, HELPERS
+from run_model_tools.inside_tvm.devices.glsl_functions import (
+    BITS,
+    BITS_OF_DOUBLES,
+    CALLS,
+    HELPERS,
+)
 
 _FEATURES = {
     "float16": ("shaderFloat16", "storageBuffer16BitAccess"), "float64": ("shaderFloat64",),
@@ -18,7 +23,6 @@ _STORAGE = {"float16": "16bit", "int16": "16bit", "uint16": "16bit", "int8": "8b
             "uint8": "8bit", "bool": "8bit"}
 _MOST_PUSHED = 16
 """Of 8 bytes each: every device takes 128."""
-
 
 
 class Shader:
@@ -37,6 +41,8 @@ def shader_of(tvm, function):
 
 class _Glsl(writer.Writer):
     CALLS, HELPERS, UNROLL = CALLS, HELPERS, "[[unroll]] "
+    DOUBLE = "%s(%rlf)"
+    CHOOSE_FLOAT = "isnan_(b) || !(a %s b) ? b : a"
     PLACE = "int(%s)"  # no device has buffers of more numbers than an int counts
 
     def _scalar_name(self, index):
@@ -57,13 +63,18 @@ class _Glsl(writer.Writer):
         if pushed:
             text.append("layout(push_constant) uniform Pushed { %s } pushed;" % " ".join(
                 "layout(offset = %d) %s s%d;" % (8 * i, kind, i) for i, kind in enumerate(pushed)))
-        text += [*self._shared, *(HELPERS[name].rstrip() for name in self._helpers),
-                 *self._own.values()]
-        text += ["void main() {", *self._lines, "}", ""]
+        code = [*(HELPERS[name].rstrip() for name in self._helpers), *self._own.values(),
+                "void main() {", *self._lines, "}", ""]
+        text += [*self._shared, *self._tests_of_bits(code), *code]
         features = sorted({f for kind in self._types for f in _FEATURES.get(kind, ())}
                           | ({"storageBuffer8BitAccess", "shaderInt8"}
                              if any(b.element == "bool" for b in globals_) else set()))
         return Shader("\n".join(text), features, arguments)
+
+    def _tests_of_bits(self, code):
+        if not any(call in line for line in code for call in ("isnan_(", "isinf_(")):
+            return []
+        return [BITS, *([BITS_OF_DOUBLES] if "float64" in self._types else [])]
 
     def _extensions(self):
         words = ["GL_EXT_control_flow_attributes"]

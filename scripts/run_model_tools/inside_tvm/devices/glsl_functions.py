@@ -2,7 +2,10 @@
 
 GLSL's max and min may do anything with a NaN, % takes the divisor's sign, pow() wants a base above
 0, round() may go either way at a half, tanh() overflows on some drivers, and Vulkan promises 2^-11
-of sin() and cos() within half a turn, and nothing beyond.
+of sin() and cos() within half a turn, and nothing beyond.  Unless a shader asks for more, which not
+every driver grants and some pay for with fused multiplications, compilers may also take for granted
+that no number is a NaN or infinite: isnan(), isinf() and comparisons tell nothing then, so these
+two are told by their bits.
 """
 
 CALLS = {
@@ -10,12 +13,26 @@ CALLS = {
     "rsqrt": "inversesqrt", "sin": "sin_", "cos": "cos_", "tan": "tan", "asin": "asin",
     "acos": "acos", "atan": "atan", "atan2": "atan", "sinh": "sinh", "cosh": "cosh",
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "floor": "floor", "ceil": "ceil",
-    "trunc": "trunc", "nearbyint": "roundEven", "fabs": "abs", "isnan": "isnan", "isinf": "isinf",
+    "trunc": "trunc", "nearbyint": "roundEven", "fabs": "abs", "isnan": "isnan_", "isinf": "isinf_",
     "popcount": "bitCount", "tanh": "tanh_", "pow": "pow_", "round": "round_", "erf": "erf_",
     "fmod": "fmod_", "exp10": "exp10_", "log10": "log10_", "log1p": "log1p_",
     "isfinite": "isfinite_", "sigmoid": "sigmoid_",
 }
 """Operators of TIR with one type of float32 numbers, and what computes them."""
+
+BITS = """\
+bool isnan_(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+bool isinf_(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+"""
+"""What others and kernels call: it stands before them."""
+
+BITS_OF_DOUBLES = """\
+bool isnan_(double x) {
+  uvec2 half_ = unpackDouble2x32(x);
+  uint high = half_.y & 0x7fffffffu;
+  return high > 0x7ff00000u || (high == 0x7ff00000u && half_.x != 0u);
+}
+"""
 
 HELPERS = {
     # Where exp() of it would overflow or what is added to 1 is lost, the result is 1.
@@ -26,7 +43,7 @@ float tanh_(float x) {
       (-0.053968254 + s * 0.021869488)))); }
   float e = exp(-2.0 * min(a, 20.0));
   float t = (1.0 - e) / (1.0 + e);
-  return isnan(x) ? x : x < 0.0 ? -t : t;
+  return isnan_(x) ? x : x < 0.0 ? -t : t;
 }
 """,
     "pow_": """\
@@ -36,7 +53,7 @@ float pow_(float x, float y) {
   float whole = floor(y);
   bool odd = whole == y && abs(y) < 16777216.0 && (int(y) & 1) != 0;
   if (x == 0.0) return y > 0.0 ? (odd ? x : 0.0) : (odd ? 1.0 / x : uintBitsToFloat(0x7f800000u));
-  if (isnan(x) || isnan(y)) return x + y;
+  if (isnan_(x) || isnan_(y)) return x + y;
   float size = y == 1.0 ? -x : y == 2.0 ? x * x : pow(-x, y);
   return whole != y ? uintBitsToFloat(0x7fc00000u) : odd ? -size : size;
 }
@@ -57,7 +74,7 @@ float erf_(float x) {
   float c = t * exp(-a * a - 1.26551223 + t * (1.00002368 + t * (0.37409196 + t * (0.09678418 +
       t * (-0.18628806 + t * (0.27886807 + t * (-1.13520398 + t * (1.48851587 + t *
       (-0.82215223 + t * 0.17087277)))))))));
-  return isnan(x) ? x : x < 0.0 ? c - 1.0 : 1.0 - c;
+  return isnan_(x) ? x : x < 0.0 ? c - 1.0 : 1.0 - c;
 }
 """,
     # Multiples of pi are taken away in three parts (Cephes' of pi / 4), of which the products with
@@ -84,7 +101,20 @@ float cos_(float x) {
   return (int(k) & 2) != 0 ? y : -y;
 }
 """,
-    "fmod_": "float fmod_(float x, float y) { return x - y * trunc(x / y); }\n",
+    # Of multiples of y by powers of two those that fit are taken away: each difference is exact.
+    "fmod_": """\
+float fmod_(float x, float y) {
+  float a = abs(x), b = abs(y);
+  if (isnan_(x) || isnan_(y) || isinf_(x) || b == 0.0) return uintBitsToFloat(0x7fc00000u);
+  float m = b;
+  int doubled = 0;
+  for (; m <= 0.5 * a; m *= 2.0) ++doubled;
+  for (; doubled >= 0; --doubled, m *= 0.5) {
+    if (a >= m) a -= m;
+  }
+  return x < 0.0 ? -a : a;
+}
+""",
     "exp10_": "float exp10_(float x) { return exp2(3.3219281 * x); }\n",
     "log10_": "float log10_(float x) { return 0.30103 * log2(x); }\n",
     # The error of 1 + x is divided out.
@@ -92,9 +122,9 @@ float cos_(float x) {
 float log1p_(float x) {
   precise float u = 1.0 + x;
   precise float d = u - 1.0;
-  return d == 0.0 ? x : isinf(u) ? u : log(u) * (x / d);
+  return d == 0.0 ? x : isinf_(u) ? u : log(u) * (x / d);
 }
 """,
-    "isfinite_": "bool isfinite_(float x) { return !(isnan(x) || isinf(x)); }\n",
+    "isfinite_": "bool isfinite_(float x) { return !(isnan_(x) || isinf_(x)); }\n",
     "sigmoid_": "float sigmoid_(float x) { return 1.0 / (1.0 + exp(-x)); }\n",
 }

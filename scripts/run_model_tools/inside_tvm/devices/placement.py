@@ -95,7 +95,10 @@ def annotated(tvm, module, placement, gpu):
             if isinstance(argument, relay.Tuple):
                 return relay.Tuple([self._moved(field) for field in argument.fields])
             made = self.visit(argument)
-            return made if is_on_cpu(argument) else on_device(made, gpu, constrain_result=False)
+            if is_on_cpu(argument):
+                # Without its mark, which has one device's result for all who take it.
+                return made if made.attrs.constrain_result else made.args[0]
+            return on_device(made, gpu, constrain_result=False)
 
         def visit_call(self, call):
             why = _why(placement, exact, call)

@@ -14,10 +14,16 @@ from run_model_tools.inside_tvm.devices import products, tiles
 from run_model_tools.inside_tvm.devices.kernels import KINDS, MOST_GROUPS, Needs, steps_of_a_thread
 
 _GROUP = 64
+_LARGE_GROUP = 256
+_LARGE = 4096
+"""Numbers of a sum from which on a large group makes it."""
 _FEW = 4096
 _FEW_ROWS = 65535
 """Sums that a group each is worth: of numbers that lie apart fewer than of those side by side,
 which threads of their own would read from as many places at once."""
+_LONG_ROW = 1024
+_TIMES = 4
+"""By how much a plain schedule has to have fewer steps to take a whole one's place."""
 _SMALL = 64
 """Numbers; what makes no more than these may take a single thread."""
 
@@ -69,7 +75,7 @@ def _with_limits(tvm, op, inputs, implementation, notes, placement):
                 op.name, target.kind.name, complaint))
         notes.append({"operator": op.name, "schedule": implementation.name, "because": complaint,
                       "shapes": [list(shape) for shape in _shapes(inputs)]})
-        return plain_schedule(tvm, outs)
+        return plain_schedule(tvm, outs, target)
 
     return bounded_code.with_schedule(implementation, schedule)
 
@@ -103,6 +109,11 @@ def _as_opencl(tvm, target):
         yield twin
 
 
+def _together(count, target):
+    """How many threads make a sum of so many numbers."""
+    return _GROUP if count < _LARGE else min(_LARGE_GROUP, int(target.max_num_threads))
+
+
 def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
     """Why the kernels that a schedule makes are not to be taken; None if they are.
 
@@ -132,8 +143,13 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
                 continue
             if needs.threads == 1 and _numbers(outs) > _SMALL:
                 return "groups of one thread"
-            if longest and steps_of_a_thread(tvm, kernel) >= longest:
+            steps = steps_of_a_thread(tvm, kernel)
+            if longest and steps >= longest:
                 return "threads that sum up %d numbers by themselves" % longest
+            # TVM's own reductions have 16 or 32 threads a row, whose group is the only one where
+            # there are as few rows.
+            if longest >= _LONG_ROW and steps >= _TIMES * longest / _together(longest, target):
+                return "threads that take %d steps of sums of %d numbers" % (steps, longest)
     return None
 
 
@@ -192,7 +208,7 @@ def _is_plain(tvm, outs):
     return True
 
 
-def plain_schedule(tvm, outs):
+def plain_schedule(tvm, outs, target):
     """A thread for each number; what is padded or reshaped on the way is computed where it is
     needed, and a sum in the thread that needs it, or, where many do, by a kernel of its own."""
     from tvm import te
@@ -213,7 +229,7 @@ def plain_schedule(tvm, outs):
                   and not _is_long(sums[0]) and outs[0].op.axis)
     for op in final if in_threads else [*sums, *final]:
         if _is_long(op):
-            _sum_together(te, schedule, op)
+            _sum_together(te, schedule, op, _together(_summed(op), target))
             continue
         if not op.axis:
             raise ValueError("a result without axes")
@@ -271,13 +287,13 @@ def _longest_row(tvm, outs):
     return longest
 
 
-def _sum_together(te, schedule, op):
-    """A group for each number, whose threads sum up every 64th and then together."""
+def _sum_together(te, schedule, op, threads):
+    """A group for each number, of whose n threads each sums up every nth and then all together."""
     stage = schedule[op]
-    _, inner = stage.split(stage.fuse(*op.reduce_axis), factor=_GROUP)
+    _, inner = stage.split(stage.fuse(*op.reduce_axis), factor=threads)
     partial = schedule.rfactor(op.output(0), inner)
     stage = schedule[op]
-    thread = te.thread_axis((0, _GROUP), "threadIdx.x")
+    thread = te.thread_axis((0, threads), "threadIdx.x")
     axis = stage.op.reduce_axis[0]
     stage.bind(axis, thread)
     schedule[partial].compute_at(stage, axis)
