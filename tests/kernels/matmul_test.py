@@ -67,7 +67,7 @@ def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
 @on_every_machine
 def test_equals_the_definition(tmp_path, machine, monkeypatch):
     # Of the weights here, which are few, some count as many.
-    monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 6000)
+    monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
     rng = machine.rng()
     cases = draw(rng, machine.isas, machine.count(12))
     runs, all_arrays = [], []
