@@ -26,7 +26,7 @@ def constant(walk: Walk, node: Node) -> Value:
         try:
             return walk.graph.constant(spread(attrs["sparse_value"]))
         except ValueError as error:
-            what, instead = str(error).split("; ")
+            what, _, instead = str(error).rpartition("; ")
             raise Refused(what, f"{instead}.", "invalid") from None
     raise Refused("it is a constant of strings", "export the network without it.", "strings")
 
