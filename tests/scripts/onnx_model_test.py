@@ -6,6 +6,7 @@ import pytest
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model, run_onnx
+from run_model_tools.onnx_repair import reference
 from run_model_tools.source_model import resolve_shapes
 from small_networks import save_classifier, save_network, save_two_by_two
 
@@ -93,3 +94,24 @@ def test_runs_in_onnx_runtime(tmp_path):
     n = np.full((2, 3), 4, np.int64)
     total, product = run_onnx(path, {"x": x, "n": n})
     assert np.array_equal(total, x + 4) and np.array_equal(product, x * 4)
+
+
+def test_what_the_evaluator_does_not_end_with_is_left_to_the_repaired_model(tmp_path, monkeypatch):
+    """ONNX Runtime has no Cos of float64, and ONNX's evaluator calls Python for each pixel."""
+    path = save_network(tmp_path / "m.onnx", """(float[1,1,99,99] x) => (float[1,1,198,198] y) {
+        last = Constant<value_int = 3> ()
+        sizes = Shape(x)
+        size = Gather(sizes, last)
+        angle = Cast<to = 11> (size)
+        cosine = Cos(angle)
+        factor = Cast<to = 1> (cosine)
+        scaled = Mul(x, factor)
+        y = Resize<mode = "linear"> (scaled, , scales)
+    }""", {"scales": np.array([1, 1, 2, 2], np.float32)}, 17)
+    x = np.random.default_rng(1).standard_normal((1, 1, 99, 99)).astype(np.float32)
+    monkeypatch.setattr(reference, "_SECONDS", 0.3)
+    (y,), who = read_model(path).run_by({"x": x})
+    assert who == reference.REPAIRED and y.shape == (1, 1, 198, 198)
+    np.testing.assert_allclose(y[0, 0, 0, 0], x[0, 0, 0, 0] * np.cos(99.0), rtol=1e-5)
+    with pytest.raises(reference.NoReference, match=r"ONNX Runtime .*Cos.*not done in 0.3 s"):
+        reference.reference_outputs(path, {"x": x})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,36 @@ def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.nd
 
 def _as_written(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:
     return onnxruntime_process.run(model.SerializeToString(), inputs, optimized=False)
+
+
+def run_reference_within(seconds: float, model: onnx.ModelProto,
+                         inputs: dict[str, np.ndarray]) -> list[Any]:
+    """run_reference(), which computes some operators number by number in Python; raises
+    TimeoutError."""
+    ours, its = multiprocessing.Pipe(duplex=False)
+
+    def run() -> None:
+        try:
+            its.send(run_reference(model, inputs))
+        except Exception as error:  # It has its own kinds of what it cannot do.
+            its.send(RuntimeError(str(error) or type(error).__name__))
+
+    process = multiprocessing.get_context("fork").Process(target=run, daemon=True)
+    process.start()
+    its.close()
+    try:
+        if not ours.poll(seconds):
+            raise TimeoutError(f"not done in {seconds:g} s")
+        found = ours.recv()
+    except EOFError:
+        raise RuntimeError("it ended without a word") from None
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def run_reference(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[Any]:

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.bfloat16 import as_float32
-from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference
+from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference_within
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.outputs import with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
@@ -31,6 +31,11 @@ _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt"
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
+
+_SECONDS = 60
+"""That ONNX's evaluator gets for one run of a model."""
+_TOO_SLOW: dict[Path, str] = {}
+"""Models that it did not end with, and what was said."""
 
 REPAIRED = "onnxruntime, of the repaired model"
 """What repaired_outputs() is called in reports."""
@@ -68,8 +73,12 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
                 return onnxruntime_process.run(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
                 reason = _first_line(error)
-        return run_reference(model, inputs), "onnx.reference"
+        if path in _TOO_SLOW:
+            raise TimeoutError(_TOO_SLOW[path])
+        return run_reference_within(_SECONDS, model, inputs), "onnx.reference"
     except Exception as error:
+        if isinstance(error, TimeoutError):
+            _TOO_SLOW[path] = str(error)
         raise NoReference(f"ONNX Runtime does not run it ({reason}), nor does ONNX's reference "
                           f"evaluator ({_first_line(error)})") from None
 
