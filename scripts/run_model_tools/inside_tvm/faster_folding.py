@@ -12,7 +12,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 
 from run_model_tools.inside_tvm import bounded_fusion
-from run_model_tools.inside_tvm.devices import shared_constants
+from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
 
 SUPPORTED_RELEASE = "0.18."
@@ -123,7 +123,7 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
         if _is_plain(relay, mod):
             mod = bounded_fusion.bounded(tvm, mod)
             if target.kind.name in KINDS:
-                mod = shared_constants.with_shared_constants(tvm, mod)
+                mod = many_tensors.with_shared_constants(tvm, mod)
         current = tvm.transform.PassContext.current()
         done = [n for n in names if n not in ("FoldConstant", "InferType")]
         with tvm.transform.PassContext(
