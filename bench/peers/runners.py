@@ -16,7 +16,7 @@ import onnx
 from networks import Network
 from peers.held.holding import CannotHold, Hold, hold
 from peers.processes import OUTPUT, THREADS, Runner
-from run_model_tools.onnx_model import data_files
+from run_model_tools.onnx_repair.stored_tensors import files_beside
 
 WORKERS = Path(__file__).resolve().parent / "workers"
 OURS = "run_model"
@@ -77,7 +77,7 @@ class PeerEnvironment:
             raise NotThere(f"{self.venv} is not there")
         version = self._version(peer) + ("-avx2" if held else "")
         digest = hashlib.sha256()
-        for file in (network.onnx, *data_files(network.onnx)):
+        for file in (network.onnx, *files_beside(network.onnx)):
             digest.update(file.read_bytes())
         digest.update((WORKERS / f"{peer}_peer.py").read_bytes())
         folder = self.converted / f"{network.model}-{peer}-{version}-{digest.hexdigest()[:12]}"
@@ -126,7 +126,7 @@ def tvm_runner(program: Path, tvm: Path, artifact: Path, input_names: Sequence[s
 def _copy(source: Path, destination: Path) -> Path:
     """In one file, since not every converter looks for others; a copy, since onnx2tf writes the
     network that it has simplified over the one it is given."""
-    if data_files(source):
+    if files_beside(source):
         onnx.save(onnx.load(str(source)), str(destination))
     else:
         shutil.copy(source, destination)

@@ -39,13 +39,16 @@ def tensors_of(message: Message) -> Iterator[TensorProto]:
                 yield from tensors_of(part)
 
 
-def files_beside(path: Path, model: onnx.ModelProto) -> list[Path]:
+def files_beside(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
     """The files in the folder of `path` that hold tensors of its model, sorted; links of that
     folder may lead anywhere, as in a cache of downloads.
 
+    model: what the file `path` holds without them, where it has been read already.
     Raises ToolError (3, 4) for tensors that are not there; one without a length gets it.
     """
     files: dict[str, Path] = {}
+    if model is None:
+        model = onnx.load(str(path), load_external_data=False)
     for tensor in tensors_of(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             place = next((e.value for e in tensor.external_data if e.key == "location"), "")
