@@ -28,11 +28,8 @@ def converters(relay):
 def _one_way(relay, converter, op):
     from tflite.UnidirectionalSequenceLSTMOptions import UnidirectionalSequenceLSTMOptions
 
-    inputs = [int(index) for index in op.InputsAsNumpy()]
-    if any(index >= 0 for index in inputs[_NORMALISED]):
-        raise Refusal("model", "it has an LSTM with normalised gates "
-                      "(UNIDIRECTIONAL_SEQUENCE_LSTM), which is not supported")
-    _check_states(converter, inputs[18:20])
+    inputs = _inputs(converter, op, slice(18, 20), _NORMALISED,
+                     "with normalised gates (UNIDIRECTIONAL_SEQUENCE_LSTM)")
     options = options_of(op, UnidirectionalSequenceLSTMOptions)
     rows = _Layer(relay, converter, options, inputs, 1).run(False)
     return relay.stack(rows, 0 if options.TimeMajor() else 1)
@@ -41,11 +38,8 @@ def _one_way(relay, converter, op):
 def _both_ways(relay, converter, op):
     from tflite.BidirectionalSequenceLSTMOptions import BidirectionalSequenceLSTMOptions
 
-    inputs = [int(index) for index in op.InputsAsNumpy()]
-    if any(index >= 0 for index in inputs[_AUXILIARY]):
-        raise Refusal("model", "it has an LSTM of two inputs (BIDIRECTIONAL_SEQUENCE_LSTM), which "
-                      "is not supported")
-    _check_states(converter, inputs[35:39])
+    inputs = _inputs(converter, op, slice(35, 39), _AUXILIARY,
+                     "of two inputs (BIDIRECTIONAL_SEQUENCE_LSTM)")
     options = options_of(op, BidirectionalSequenceLSTMOptions)
     ways = [relay.stack(_Layer(relay, converter, options, inputs, first).run(backwards),
                         0 if options.TimeMajor() else 1)
@@ -53,16 +47,20 @@ def _both_ways(relay, converter, op):
     return relay.concatenate(ways, 2) if options.MergeOutputs() else relay.Tuple(ways)
 
 
-def _check_states(converter, states):
-    """That nobody else reads or sets them, and that they begin as zeros."""
-    graph = converter.graph
-    for index in states:
+def _inputs(converter, op, states, others, what):
+    """The tensors' numbers, once nobody else reads or sets the states among them, which begin as
+    zeros, and none of the others is there, which would make the LSTM `what` is said."""
+    graph, inputs = converter.graph, [int(index) for index in op.InputsAsNumpy()]
+    if any(index >= 0 for index in inputs[others]):
+        raise Refusal("model", "it has an LSTM %s, which is not supported" % what)
+    for index in inputs[states]:
         users = sum(operator.inputs.count(index) + operator.outputs.count(index)
                     for operator in graph.operators)
         if users != 1 or index in (*graph.inputs, *graph.outputs) or (
                 graph.tensors[index].constant is not None):
             raise Refusal("model", "the state %s of an LSTM is given or used elsewhere too, which "
                           "is not supported" % graph.tensors[index].name)
+    return inputs
 
 
 class _Layer:

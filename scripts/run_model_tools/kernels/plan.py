@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -158,3 +159,34 @@ class Plan:
         """Whether a step of ours computes more than one picture."""
         return any(step.output.shape[:1] not in ((), (1,)) for step in self.steps
                    if not isinstance(step, (RelayStep, *OF_ANY_SHAPE)))
+
+
+class Links:
+    """Who makes and who reads a plan's tensors, while steps take in others."""
+
+    def __init__(self, plan: Plan):
+        self.makers: dict[Tensor, Step] = {step.output: step for step in plan.steps}
+        self._readers: dict[Tensor, set[Tensor]] = defaultdict(set)
+        """By what they make."""
+        for step in plan.steps:
+            self._add(step)
+        self._kept = set(plan.outputs)
+
+    def only_reader(self, tensor: Tensor) -> Step | None:
+        """The step that alone needs the tensor, if there is one."""
+        readers = self._readers[tensor]
+        return self.makers[next(iter(readers))] if (
+            len(readers) == 1 and tensor not in self._kept) else None
+
+    def take_in(self, maker: Step, merged: Step) -> None:
+        """`merged` computes what the maker and its only reader, of the same output, did."""
+        reader = self.makers[merged.output]
+        for tensor in (*maker.inputs, *reader.inputs):
+            self._readers[tensor] -= {maker.output, reader.output}
+        del self.makers[maker.output]
+        self.makers[merged.output] = merged
+        self._add(merged)
+
+    def _add(self, step: Step) -> None:
+        for tensor in step.inputs:
+            self._readers[tensor].add(step.output)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from run_model_tools.kernels import matmul, rows
 from run_model_tools.kernels.matmul import Product
-from run_model_tools.kernels.plan import Plan, ProductStep, ProgramStep, Step
+from run_model_tools.kernels.plan import Links, Plan, ProductStep, ProgramStep
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
 
@@ -16,76 +14,47 @@ _MOST_NODES = 60
 def fuse_programs(plan: Plan) -> None:
     """Changes the plan: a program takes in the programs that only it reads, and becomes part of
     the product that it follows."""
-    steps = _Steps(plan)
+    links = Links(plan)
     made = [step.output for step in plan.steps]
     # Backwards: when a step's turn comes, all that reads it has taken in what it can.
     for tensor in reversed(made):
-        while _takes_in_a_program(steps, tensor):
+        while _takes_in_a_program(links, tensor):
             pass
+    places = {tensor: index for index, tensor in enumerate(made)}
     for tensor in made:
-        _become_epilogue(steps, tensor)
-    plan.steps = [steps.makers[tensor] for tensor in made if tensor in steps.makers]
+        _become_epilogue(links, tensor, places)
+    plan.steps = [links.makers[tensor] for tensor in made if tensor in links.makers]
 
 
-class _Steps:
-    """Who makes and who reads a plan's tensors, while steps take in others."""
-
-    def __init__(self, plan: Plan):
-        self.makers: dict[Tensor, Step] = {step.output: step for step in plan.steps}
-        self.places = {step.output: index for index, step in enumerate(plan.steps)}
-        self._readers: dict[Tensor, set[Tensor]] = defaultdict(set)
-        """By what they make."""
-        for step in plan.steps:
-            self._add(step)
-        self._kept = set(plan.outputs)
-
-    def only_reads(self, reader: Step, tensor: Tensor) -> bool:
-        """Whether nothing but the reader needs the tensor."""
-        return self._readers[tensor] == {reader.output} and tensor not in self._kept
-
-    def take_in(self, maker: Step, merged: Step) -> None:
-        """`merged` computes what the maker and its only reader, of the same output, did."""
-        reader = self.makers[merged.output]
-        for tensor in (*maker.inputs, *reader.inputs):
-            self._readers[tensor] -= {maker.output, reader.output}
-        del self.makers[maker.output]
-        self.makers[merged.output] = merged
-        self._add(merged)
-
-    def _add(self, step: Step) -> None:
-        for tensor in step.inputs:
-            self._readers[tensor].add(step.output)
-
-
-def _takes_in_a_program(steps: _Steps, made: Tensor) -> bool:
-    step = steps.makers.get(made)
+def _takes_in_a_program(links: Links, made: Tensor) -> bool:
+    step = links.makers.get(made)
     if not isinstance(step, ProgramStep):
         return False
     for tensor in reversed(step.inputs):
-        maker = steps.makers.get(tensor)
-        if not isinstance(maker, ProgramStep) or not steps.only_reads(step, tensor):
+        maker = links.makers.get(tensor)
+        if not isinstance(maker, ProgramStep) or links.only_reader(tensor) is not step:
             continue
         merged = step.program.taking_in(maker.program, tensor)
         if (merged is None or len(merged.nodes) > _MOST_NODES or not merged.has_few_passes
                 or not rows.can_run(merged)):
             continue
-        steps.take_in(maker, ProgramStep(rows.inputs_of(merged), made, merged))
+        links.take_in(maker, ProgramStep(rows.inputs_of(merged), made, merged))
         return True
     return False
 
 
-def _become_epilogue(steps: _Steps, made: Tensor) -> None:
-    step = steps.makers.get(made)
+def _become_epilogue(links: Links, made: Tensor, places: dict[Tensor, int]) -> None:
+    step = links.makers.get(made)
     if not isinstance(step, ProgramStep):
         return
-    for tensor in sorted(step.inputs, key=lambda one: steps.places.get(one, -1), reverse=True):
-        maker = steps.makers.get(tensor)
-        if (not isinstance(maker, ProductStep) or not steps.only_reads(step, tensor)
+    for tensor in sorted(step.inputs, key=lambda one: places.get(one, -1), reverse=True):
+        maker = links.makers.get(tensor)
+        if (not isinstance(maker, ProductStep) or links.only_reader(tensor) is not step
                 or maker.product.epilogue is not None):
             continue
         product = _with_epilogue(maker.product, step.program, tensor)
         if product is not None:
-            steps.take_in(maker, ProductStep(matmul.inputs_of(product), made, product))
+            links.take_in(maker, ProductStep(matmul.inputs_of(product), made, product))
             return
 
 

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from onnx import AttributeProto, TensorProto, TypeProto
 
 from run_model_tools.onnx_repair.half_precision import TYPES, widened
+from run_model_tools.onnx_repair.stored_tensors import parts_of
 
 _BFLOAT16, _SINGLE = TensorProto.BFLOAT16, TensorProto.FLOAT
 
@@ -50,13 +51,5 @@ def _is_bfloat16(part: Message) -> bool:
 
 def _parts(message: Message) -> Iterator[Message]:
     """All that has an element type: tensors, types, and attributes that may name one."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        for part in (value,) if isinstance(value, Message) else value:
-            if isinstance(part, (TensorProto, TypeProto.Tensor, TypeProto.SparseTensor)):
-                yield part
-                continue
-            if isinstance(part, AttributeProto):
-                yield part
-            yield from _parts(part)
+    return (part for part in parts_of(message) if isinstance(
+        part, (TensorProto, TypeProto.Tensor, TypeProto.SparseTensor, AttributeProto)))

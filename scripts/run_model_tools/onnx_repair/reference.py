@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,6 @@ _NEWEST_OPSET = 21
 _NEWEST_IR = 10
 _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt", ".textproto")
 """Ends of the names of files that onnx.load() reads as text."""
-
 
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
@@ -58,11 +56,13 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
             large = ended.ByteSize() > MOST_IN_ONE_FILE
             onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
             return reference_outputs(Path(folder, "cut.onnx"), inputs)
-    mistake = _mistake_of_onnxruntime(path)
+    stored = onnx.load(str(path), load_external_data=False)
+    mistake = _mistake_of_onnxruntime(stored)
     if mistake:
         raise NoReference(mistake)
     try:
-        return onnxruntime_process.run(_with_zero_points(path) or str(path), inputs), "onnxruntime"
+        given = _with_zero_points(path, stored) or str(path)
+        return onnxruntime_process.run(given, inputs), "onnxruntime"
     except Exception as error:
         reason = _first_line(error)
     try:
@@ -97,9 +97,8 @@ def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str
         raise NoReference(_first_line(error)) from None
 
 
-def _mistake_of_onnxruntime(path: Path) -> str | None:
+def _mistake_of_onnxruntime(model: onnx.ModelProto) -> str | None:
     """What ONNX Runtime 1.20 computes otherwise than the model says, without a word."""
-    model = onnx.load(str(path), load_external_data=False)
     if any(function.overload for function in model.functions):
         return "ONNX Runtime 1.20 takes one for the other of functions that overload a name"
     for node in model.graph.node:
@@ -115,13 +114,12 @@ def _mistake_of_onnxruntime(path: Path) -> str | None:
     return None
 
 
-def _with_zero_points(path: Path) -> bytes | None:
+def _with_zero_points(path: Path, stored: onnx.ModelProto) -> bytes | None:
     """The model with a zero point of 0 for weights of int8 that have none, without which ONNX
     Runtime 1.20 crashes where its sums are to be exact (serve_onnxruntime.py); None where all have
-    one."""
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if all(content.find(name.encode()) < 0 for name in _ZERO_POINTS):
-            return None
+    one.  stored: what the file `path` holds."""
+    if all(node.op_type not in _ZERO_POINTS for node in stored.graph.node):
+        return None
     model = onnx.load(str(path))
     signed = {tensor.name: tensor for tensor in model.graph.initializer
               if tensor.data_type == onnx.TensorProto.INT8}

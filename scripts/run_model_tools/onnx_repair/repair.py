@@ -46,8 +46,9 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     for sparse in graph.sparse_initializer:
         try:
             scope[sparse.values.name] = walk.graph.constant(spread(sparse))
-        except ValueError as error:
-            raise ToolError(MALFORMED_FILE, f"{path} cannot be compiled: {error}.") from None
+        except Refused as refused:
+            raise ToolError(MALFORMED_FILE, f"{path} cannot be compiled: {refused.reason}; "
+                                            f"{refused.advice}") from None
     for value in graph.input:
         if value.name in frozen:
             scope[value.name] = walk.graph.constant(_as_declared(path, value, frozen[value.name]))

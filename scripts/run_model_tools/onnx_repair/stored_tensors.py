@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISSING_FILE, ToolError
+from run_model_tools.onnx_repair.refusal import Refused
 
 _IN_HALVES = (TensorProto.INT4, TensorProto.UINT4)
 _IN_PAIRS = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
@@ -26,17 +27,20 @@ _MOST_BYTES = 1 << 31
 """Of a sparse tensor as a whole: its shape may name any number of zeros."""
 
 
-def tensors_of(message: Message) -> Iterator[TensorProto]:
-    """All tensors of a model or a part of one: weights, those of attributes, subgraphs and
-    functions, and both of a sparse one."""
+def parts_of(message: Message) -> Iterator[Message]:
+    """All messages of a model or a part of one, also in subgraphs and functions; tensors whole."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
         for part in (value,) if isinstance(value, Message) else value:
-            if isinstance(part, TensorProto):
-                yield part
-            else:
-                yield from tensors_of(part)
+            yield part
+            if not isinstance(part, TensorProto):
+                yield from parts_of(part)
+
+
+def tensors_of(message: Message) -> Iterator[TensorProto]:
+    """Weights, those of attributes, subgraphs and functions, and both of a sparse one."""
+    return (part for part in parts_of(message) if isinstance(part, TensorProto))
 
 
 def files_beside(path: Path, model: onnx.ModelProto | None = None) -> list[Path]:
@@ -135,22 +139,21 @@ def _stored_numbers(tensor: TensorProto) -> int:
 
 
 def spread(sparse: SparseTensorProto) -> np.ndarray:
-    """A sparse tensor as a whole one; raises ValueError with what is wrong with it, and what to
-    do about it behind a semicolon."""
+    """A sparse tensor as a whole one; raises Refused with what is wrong with it."""
     dims = tuple(sparse.dims)
     values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     size = math.prod(dims)
     if size * values.itemsize > _MOST_BYTES:
-        raise ValueError(f"the sparse tensor '{sparse.values.name}' of the shape {list(dims)} has "
-                         "more than 2 GB as a whole; export the network without it")
+        raise Refused(f"the sparse tensor '{sparse.values.name}' of the shape {list(dims)} has "
+                      "more than 2 GB as a whole", "export the network without it.", "invalid")
     if places.ndim == 2 and places.shape == (len(values), len(dims)) and (
             (places >= 0) & (places < dims)).all():
         places = np.ravel_multi_index(tuple(places.T), dims)
     if places.shape != values.shape or values.ndim != 1 or (
             (places < 0) | (places >= size)).any() or len(np.unique(places)) != len(places):
-        raise ValueError(f"the sparse tensor '{sparse.values.name}' of the shape {list(dims)} does "
-                         "not have one place in it for each of its values; export the network "
-                         "once more")
+        raise Refused(f"the sparse tensor '{sparse.values.name}' of the shape {list(dims)} does "
+                      "not have one place in it for each of its values",
+                      "export the network once more.", "invalid")
     whole = np.zeros(size, values.dtype)
     whole[places] = values
     return whole.reshape(dims)

@@ -21,15 +21,13 @@ def with_few_buffers(tvm, module):
     concatenations and stacks of too many tensors made of shorter ones."""
     from tvm import relay
 
-    def name_of(expr):
-        is_operator = isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op)
-        return expr.op.name if is_operator else ""
+    from run_model_tools.kernels.relay.graph import operator
 
     class Few(relay.ExprMutator):
         def visit_tuple_getitem(self, item):
             # What is fused with a part of a split would take all parts, of which it reads one.
             split = item.tuple_value
-            if name_of(split) != "split":
+            if operator(split) != "split":
                 return super().visit_tuple_getitem(item)
             shapes = [[int(extent) for extent in field.shape]
                       for field in split.checked_type.fields]
@@ -43,7 +41,7 @@ def with_few_buffers(tvm, module):
 
         def visit_call(self, call):
             made = super().visit_call(call)
-            name = name_of(call)
+            name = operator(call)
             if name not in ("concatenate", "stack") or not isinstance(made.args[0], relay.Tuple):
                 return made
             fields, axis = list(made.args[0].fields), int(call.attrs.axis)
