@@ -42,7 +42,9 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "strided": ("y = Conv<strides=[2,2],pads=[0,1,2,1]>(x, w)", (1, 3, 21, 22),
                 {"w": (8, 3, 5, 5)}),
     "dilated": ("y = Conv<dilations=[2,3]>(x, w)", (2, 4, 17, 17), {"w": (7, 4, 3, 3)}),
-    "pointwise": ("y = Conv(x, w)", (1, 40, 7, 7), {"w": (64, 40, 1, 1)}),
+    "pointwise": ("y = Conv(x, w)", (1, 40, 7, 7), {"w": (96, 40, 1, 1)}),
+    # Of one pixel, as what weighs channels has: threads of channels only.
+    "many_channels": ("y = Conv(x, w)", (1, 6, 1, 1), {"w": (144, 6, 1, 1)}),
     "large_kernel": ("y = Conv<pads=[5,5,5,5]>(x, w)", (1, 2, 16, 16), {"w": (3, 2, 11, 11)}),
     "depthwise": ("y = Conv<group=12,pads=[1,1,1,1],strides=[2,2]>(x, w)", (1, 12, 15, 15),
                   {"w": (12, 1, 3, 3)}),

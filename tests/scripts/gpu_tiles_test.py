@@ -38,6 +38,12 @@ def test_tiles_do_not_reach_beyond_the_result_where_others_are_as_good(channels)
     assert tile[0] * tile[2] * tile[3] == channels
 
 
+@pytest.mark.parametrize("channels", [72, 144, 1152])
+def test_threads_of_channels_alone_keep_to_the_third_dimension(channels):
+    one_pixel = (channels, 1, 1, [6, 1, 1], THREADS, SHARED)
+    assert tiles.best_tiles(*one_pixel, most_deep=64)["tiles"][0][2] <= 64
+
+
 def most_in_a_bank(index: str) -> int:
     """Of how many different numbers in one bank of shared memory a warp reads one each."""
     text = re.sub(r"\bi\d+\b", "0", index.replace("int(gl_LocalInvocationID.x)", "lane"))

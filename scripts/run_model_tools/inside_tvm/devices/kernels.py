@@ -15,6 +15,9 @@ MOST_GROUPS = {"opencl": None, "vulkan": (PROMISED_GROUPS, PROMISED_GROUPS, PROM
                "cuda": (2 ** 31 - 1, PROMISED_GROUPS, PROMISED_GROUPS)}
 """What Vulkan promises, and all of NVIDIA's GPUs have.  OpenCL counts threads, in numbers of 64
 bits."""
+MOST_DEEP = 64
+"""Threads of a group in the third dimension: what NVIDIA's GPUs have by all three ways, and Vulkan
+promises.  In the other two they have as many as a group may have in all."""
 _SHARED = ("shared", "shared.dyn")
 _DECLARATION = re.compile(r"^__kernel void \w+\([^;{]*\);\n", re.MULTILINE)
 _DEFINITION = re.compile(r"^__kernel void (?=(\w+)\()", re.MULTILINE)
@@ -30,6 +33,8 @@ class Needs:
     def __init__(self):
         self.kernels = 0
         self.threads = 1
+        self.deep = 1
+        """Of them in the third dimension."""
         self.groups = [1, 1, 1]
         """Of the kernel that has most, in each dimension."""
         self.group_sizes = {}
@@ -72,6 +77,7 @@ class Needs:
             self.longest = {"kernel": name, "steps": steps}
         self.kernels += 1
         self.threads = max(self.threads, threads)
+        self.deep = max(self.deep, size[2])
         self.groups = [max(pair) for pair in zip(self.groups, grid)]
         self.group_sizes[name] = size
         self.shared_bytes = max(self.shared_bytes, shared)

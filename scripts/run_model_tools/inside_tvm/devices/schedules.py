@@ -11,7 +11,13 @@ from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import bounded_code
 from run_model_tools.inside_tvm.devices import products, tiles
-from run_model_tools.inside_tvm.devices.kernels import KINDS, MOST_GROUPS, Needs, steps_of_a_thread
+from run_model_tools.inside_tvm.devices.kernels import (
+    KINDS,
+    MOST_DEEP,
+    MOST_GROUPS,
+    Needs,
+    steps_of_a_thread,
+)
 
 _GROUP = 64
 _LARGE_GROUP = 256
@@ -132,6 +138,9 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
             needs.see(tvm, "", function.with_body(kernel))
             if needs.threads > most:
                 return "groups of %d threads, and %d are allowed" % (needs.threads, most)
+            if needs.deep > MOST_DEEP:
+                return "groups of %d threads in the third dimension, and %d are allowed" % (
+                    needs.deep, MOST_DEEP)
             if needs.shared_bytes > shared:
                 return "%d bytes of shared memory, and %d are allowed" % (
                     needs.shared_bytes, shared)

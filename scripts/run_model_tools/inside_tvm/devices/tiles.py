@@ -9,6 +9,8 @@ here is fitted to one device; records of tuning take its place.
 from contextlib import contextmanager
 from itertools import product
 
+from run_model_tools.inside_tvm.devices.kernels import MOST_DEEP
+
 _THREADS = 64
 """Fewer in a group do not hide the time that memory takes: two subgroups of the widest GPUs."""
 _GROUPS = 64
@@ -52,7 +54,8 @@ def _fill(config, target):
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     # A depthwise template loads its whole input of a tile at once.
     is_depthwise = "tile_rc" not in names
-    best = best_tiles(f, y, x, reduced, min(threads, 256), shared // 2, is_depthwise, depth)
+    best = best_tiles(f, y, x, reduced, min(threads, 256), shared // 2, is_depthwise, depth,
+                      most_deep=MOST_DEEP)
     for name, sizes in zip(("tile_f", "tile_y", "tile_x"), best["tiles"]):
         config[name].size = sizes
     if "tile_d" in names:
@@ -66,19 +69,20 @@ def _fill(config, target):
 
 
 def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1,
-               ragged=False):
+               ragged=False, most_deep=None):
     """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
     columns, "channels": input channels of a step}.
 
     f, y, x: the result's extents; reduced: input channels, rows and columns of the kernel; ragged:
-    whether the last step may have fewer channels than the others.
+    whether the last step may have fewer channels than the others; most_deep: threads of channels at
+    most, where these are a dimension of their own.
     """
     channels, rows, columns = reduced
     best, lowest = None, None
     for tx, ty in product(_extents(x, threads), _extents(y, threads)):
         if tx * ty > threads:
             continue
-        for tf in _channel_threads(f, threads // (tx * ty)):
+        for tf in _channel_threads(f, min(threads // (tx * ty), most_deep or threads)):
             for fi, vx, vy in product(_powers(min(f // tf, 8)), (1, 2, 4), (1, 2)):
                 if fi * vx * vy > _ACCUMULATORS or vx * tx >= 2 * x or vy * ty >= 2 * y:
                     continue
