@@ -20,9 +20,9 @@ from run_model_tools.inside_tvm import (
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.devices import (
     generators,
+    global_poolings,
     many_tensors,
     placement,
-    products,
     schedules,
 )
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
@@ -111,7 +111,7 @@ def compile_model(tvm, request):
 def build_stock(tvm, mod, target, request):
     """(factory, linked, report) with TVM's own kernels."""
     if target.kind.name in device_kernels.KINDS:
-        mod = many_tensors.with_few_buffers(tvm, products.with_means(tvm, mod))
+        mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
     if request["placement"].found:
         mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
     if request.get("fast", True):

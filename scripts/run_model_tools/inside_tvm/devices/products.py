@@ -19,26 +19,6 @@ _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_tran
 _GROUP = 64
 
 
-def with_means(tvm, module):
-    """The module with means of rows as such: the importer has them as adaptive poolings, which TVM
-    schedules with a thread for each row."""
-    from tvm import relay
-
-    class Means(relay.ExprMutator):
-        def visit_call(self, call):
-            made = super().visit_call(call)
-            name = getattr(call.op, "name", "")
-            if name != "nn.adaptive_avg_pool1d" or str(call.attrs.layout) != "NCW":
-                return made
-            if [int(size) for size in call.attrs.output_size] != [1]:
-                return made
-            mean = relay.mean(made.args[0], axis=2, keepdims=True)
-            return relay.Call(mean.op, mean.args, mean.attrs, mean.type_args, call.span)
-
-    module["main"] = Means().visit(module["main"])
-    return relay.transform.InferType()(module)
-
-
 class _Sum:
     """A sum of products: its extents as best_tiles() wants them, and which axes they are of."""
 
