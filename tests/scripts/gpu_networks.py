@@ -55,7 +55,14 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "max_pool": ("y = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>(x)",
                  (1, 5, 17, 17), {}),
     "mean": ("y = GlobalAveragePool(x)", (1, 70, 9, 9), {}),
-    "few_long_rows": ("y = ReduceMean<axes=[1],keepdims=1>(x)", (3, 9216), {}),
+    "global_poolings": ("""a = Relu(x) b = GlobalAveragePool(a) v = Reshape(a, s)
+                           c = GlobalMaxPool(v) e = GlobalAveragePool(v) f = Reshape(a, t)
+                           g = GlobalAveragePool(f) d = Add(c, e) h = Reshape(d, u)
+                           j = Reshape(g, u) i = Add(j, b) y = Mul(h, i)""", (1, 3, 30, 40),
+                        {"s": np.array([1, 3, 10, 10, 12]), "t": np.array([1, 3, 1200]),
+                         "u": np.array([1, 3, 1, 1])}),
+    "few_long_rows": ("a = GlobalAveragePool(x) b = ReduceMax<keepdims=0>(x) y = Add(a, b)",
+                      (1, 3, 97, 431), {}),
     "softmax": ("y = Softmax<axis=-1>(x)", (3, 1000), {}),
     "softmax_of_channels": ("y = Softmax<axis=1>(x)", (1, 5, 8, 8), {}),
     "sum": ("y = ReduceSum<keepdims=0>(x)", (4, 300), {}),

@@ -51,7 +51,8 @@ def test_numbers(compiled, name, device):
 def test_few_long_rows_are_summed_up_by_large_groups(compiled, target):
     made = json.loads((compiled / target / "few_long_rows" / "made.json").read_text())
     assert made["device"]["threads_per_group"] == 256
-    assert made["device"]["longest_thread"]["steps"] < 2 * 9216 / 256
+    # Each of the rows by ten, and all together by thirty, whose results are summed up.
+    assert made["device"]["longest_thread"]["steps"] < 2 * 41807 / 10 / 256
 
 
 def test_no_kernel_takes_more_parts_than_it_reads(compiled):

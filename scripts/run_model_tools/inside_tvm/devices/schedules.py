@@ -3,8 +3,8 @@
 TVM's schedules are looked at before they are taken: one with more groups, or groups with more
 threads or shared memory than the target allows, a single thread where there is work for many, or
 threads that sum up whole rows by themselves, is replaced by a plain one, in which a thread computes
-one number and a group of them each long sum.  Sums of products get tiles (products.py) where TVM
-has none.
+one number and a group of them, or a few groups, each long sum.  Sums of products get tiles
+(products.py) where TVM has none.
 """
 
 from contextlib import contextmanager
@@ -23,6 +23,9 @@ _GROUP = 64
 _LARGE_GROUP = 256
 _LARGE = 4096
 """Numbers of a sum from which on a large group makes it."""
+_GROUPS = 64
+"""Of fewer a GPU has units to spare, so that a sum of _LARGE numbers for each is worth one more
+kernel."""
 _FEW = 4096
 _FEW_ROWS = 65535
 """Sums that a group each is worth: of numbers that lie apart fewer than of those side by side,
@@ -129,7 +132,8 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
     """
     lowered = tvm.lower(schedule.normalize(),
                         tensors or [*bounded_code.placeholders(tvm, outs), *outs])
-    longest = _longest_row(tvm, outs)
+    row = _longest_row(tvm, outs)
+    longest = 0 if row is None else _summed(row)
     most = int(target.max_num_threads)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     for function in lowered.functions.values():
@@ -157,7 +161,8 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
                 return "threads that sum up %d numbers by themselves" % longest
             # TVM's own reductions have 16 or 32 threads a row, whose group is the only one where
             # there are as few rows.
-            if longest >= _LONG_ROW and steps >= _TIMES * longest / _together(longest, target):
+            if longest >= _LONG_ROW and steps >= _TIMES * longest / (
+                    _together(longest, target) * _parts(row)):
                 return "threads that take %d steps of sums of %d numbers" % (steps, longest)
     return None
 
@@ -238,7 +243,7 @@ def plain_schedule(tvm, outs, target):
                   and not _is_long(sums[0]) and outs[0].op.axis)
     for op in final if in_threads else [*sums, *final]:
         if _is_long(op):
-            _sum_together(te, schedule, op, _together(_summed(op), target))
+            _sum_long(te, schedule, op, target)
             continue
         if not op.axis:
             raise ValueError("a result without axes")
@@ -283,23 +288,42 @@ def _is_along_rows(op):
 
 
 def _longest_row(tvm, outs):
-    """Of the long sums of single numbers, not of products, the longest one's count; 0 for none."""
-    longest, seen, stack = 0, set(), [out.op for out in outs]
+    """Of the long sums of single numbers, not of products, the longest one; None for none."""
+    longest, seen, stack = None, set(), [out.op for out in outs]
     while stack:
         op = stack.pop()
         if op in seen:
             continue
         seen.add(op)
         if isinstance(op, tvm.te.ComputeOp) and len(op.input_tensors) == 1 and _is_long(op):
-            longest = max(longest, _summed(op))
+            longest = max(longest or op, op, key=_summed)
         stack.extend(tensor.op for tensor in op.input_tensors)
     return longest
+
+
+def _parts(op):
+    """How many groups make a long sum."""
+    return max(1, min(_GROUPS // _numbers([op.output(0)]), _summed(op) // _LARGE))
+
+
+def _sum_long(te, schedule, op, target):
+    """Gives each number a group, or, where there are few of very many, several, whose results a
+    second kernel sums up."""
+    count, parts = _summed(op), _parts(op)
+    if parts > 1:
+        stage = schedule[op]
+        part, _ = stage.split(stage.fuse(*op.reduce_axis), nparts=parts)
+        partial = schedule.rfactor(op.output(0), part)
+        count = -(-count // parts)
+        _sum_together(te, schedule, partial.op, _together(count, target))
+        count = parts
+    _sum_together(te, schedule, op, _together(count, target))
 
 
 def _sum_together(te, schedule, op, threads):
     """A group for each number, of whose n threads each sums up every nth and then all together."""
     stage = schedule[op]
-    _, inner = stage.split(stage.fuse(*op.reduce_axis), factor=threads)
+    _, inner = stage.split(stage.fuse(*stage.op.reduce_axis), factor=threads)
     partial = schedule.rfactor(op.output(0), inner)
     stage = schedule[op]
     thread = te.thread_axis((0, threads), "threadIdx.x")
