@@ -103,16 +103,16 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                {"c0": (1, 3), "c1": (5, 1), "c2": (5, 3), "sizes": np.full(40, 3)}),
     "best_of_some": ("a = Gather<axis=1>(x, i) y, j = TopK<axis=1>(a, k)", (5, 30),
                      {"i": np.array([7, -1, 0, 3]), "k": np.array([2])}),
-    # TVM sums up along an axis with a thread for each row, which is left to the CPU.
-    "two_devices": ("""a = Conv<pads=[1,1,1,1]>(x, w) b = Reshape(a, s)
-                       [sums] c = CumSum(b, k) d = Add(c, b) y = MatMul(d, v)""", (1, 3, 6, 6),
-                    {"w": (4, 3, 3, 3), "v": (36, 10), "k": np.array(1), "s": np.array([4, 36])}),
+    # Rows that are one piece, and such that are several, the last of them shorter.
+    "running_sums": ("""a = CumSum<exclusive=1>(x, k) b = CumSum<reverse=1>(x, l) y = Sub(a, b)""",
+                     (2, 40, 130), {"k": np.array(1), "l": np.array(2)}),
+    # Our generators know no functions of float64, which are left to the CPU.
+    "two_devices": ("""a = Conv<pads=[1,1,1,1]>(x, w) b = Reshape(a, s) c = Cast<to=11>(b)
+                       [sines] d = Sin(c) e = Cast<to=1>(d) f = Add(e, b) y = MatMul(f, v)""",
+                    (1, 3, 6, 6), {"w": (4, 3, 3, 3), "v": (36, 10), "s": np.array([4, 36])}),
     # What the CPU gives, it goes on with itself, and so does the GPU.
-    "both_devices": ("""a = Relu(x) b = CumSum(a, k) c = CumSum(b, k) d = Add(c, b)
-                        y = MatMul(d, v)""", (4, 36), {"v": (36, 10), "k": np.array(1)}),
-    # Our generators know no functions of float64.
-    "doubles": ("a = Conv(x, w) b = Cast<to=11>(a) c = Sin(b) d = Cast<to=1>(c) y = Relu(d)",
-                (1, 3, 9, 9), {"w": (4, 3, 3, 3)}),
+    "both_devices": ("""a = Relu(x) b = Cast<to=11>(a) c = Sin(b) d = Sin(c) e = Add(d, c)
+                        f = Cast<to=1>(e) y = MatMul(f, v)""", (4, 36), {"v": (36, 10)}),
     # Tiles that do not divide the result, and operators that are fused with it.
     "batch_matmul": ("a = MatMul(x, w) y = Relu(a)", (3, 37, 50), {"w": (3, 50, 33)}),
     "grouped_tiles": ("""a = Conv<group=3,pads=[1,1,1,1],strides=[2,2]>(x, w, b) r = Relu(a)
