@@ -109,15 +109,18 @@ def test_a_nan_goes_through(outputs, kernels):
         np.testing.assert_allclose(have, want, rtol=1e-6, err_msg=node)
 
 
-def test_indices_and_comparisons_beside_a_nan(tmp_path):
+def test_indices_comparisons_signs_and_rounding_beside_a_nan(tmp_path):
     nodes = """e = Equal(x, x) y = Cast<to=1>(e) b = Add(x, x) c = Equal(b, b) z = Cast<to=1>(c)
-               i = ArgMax<axis=1,keepdims=0>(x) j = ArgMin<axis=0,keepdims=1>(x)"""
+               i = ArgMax<axis=1,keepdims=0>(x) j = ArgMin<axis=0,keepdims=1>(x)
+               s = Sign(x) r = Round(x)"""
     path = tmp_path / "net.onnx"
-    onnx.save(network("(float[5,9] x) => (float[] y, float[] z, int64[] i, int64[] j) "
+    onnx.save(network("(float[5,9] x) => (float[] y, float[] z, int64[] i, int64[] j, "
+                      "float[] s, float[] r) "
                       f"{{ {nodes} }}", {}, 18), str(path))
     x = np.random.default_rng(3).standard_normal((5, 9)).astype(np.float32)
     x[0, 3] = x[1, 0] = x[3] = np.nan
     x[2] = -np.inf
+    x[4, :5] = np.inf, 2 ** 23 + 1, 1 - 2 ** 23, -1e30, 0.49999997
     np.savez(tmp_path / "in.npz", x=x)
     tvm_process.call("compile", None, onnx=str(path), target="llvm -mcpu=x86-64-v2",
                      shapes={"x": (5, 9)}, opt_level=3, directory=str(tmp_path))

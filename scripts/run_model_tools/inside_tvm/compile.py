@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from run_model_tools.inside_tvm import (
     Refusal,
     bounded_code,
+    exact_rounding,
     faster_folding,
     faster_import,
     nan_operators,
@@ -169,7 +170,7 @@ def read_onnx(model, request):
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        with importer, quantized_lstm.installed():
+        with importer, quantized_lstm.installed(), exact_rounding.installed():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

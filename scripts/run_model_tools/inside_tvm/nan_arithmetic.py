@@ -20,6 +20,17 @@ def clip(tvm, tir, x, low, high):
                               lambda *at: tvm.te.max(low, tvm.te.min(high, x(*at))))
 
 
+def sign(tvm, tir, x):
+    def element(*at):
+        value, zero = x(*at), tir.const(0, x.dtype)
+        of_number = tir.Select(value > zero, tir.const(1, x.dtype),
+                               tir.Select(value < zero, tir.const(-1, x.dtype), zero))
+        return tir.Select(tir.isnan(value), value, of_number)
+
+    with tvm.te.tag_scope(tag=tvm.topi.tag.ELEMWISE):
+        return tvm.te.compute(x.shape, element)
+
+
 def of_two(tvm, tir, choose, a, b, shape):
     """te.max or te.min of two tensors, broadcast to a shape."""
     def element(tensor, at):

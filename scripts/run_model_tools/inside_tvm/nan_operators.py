@@ -31,6 +31,8 @@ def install(tvm):
         _replace(tvm, name, generic.schedule_reduce, along)
     _replace(tvm, "nn.relu", generic.schedule_injective,
              lambda attrs, inputs, shape: nan_arithmetic.relu(tvm, tir, inputs[0]))
+    _replace(tvm, "sign", generic.schedule_injective,
+             lambda attrs, inputs, shape: nan_arithmetic.sign(tvm, tir, inputs[0]))
     _replace(tvm, "clip", generic.schedule_injective,
              lambda attrs, inputs, shape: nan_arithmetic.clip(tvm, tir, inputs[0], attrs.a_min,
                                                               attrs.a_max))
