@@ -6,7 +6,16 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx_repair_test import FLOAT, check, model_of, noise, repaired, run
+from onnx_repair_test import (
+    FLOAT,
+    check,
+    model_of,
+    noise,
+    operators,
+    refusal,
+    repaired,
+    run,
+)
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
@@ -378,3 +387,12 @@ def test_best_of_many(largest, axis):
 def test_operators_on_nothing(op, arrays, attrs):
     matches(op, arrays, **attrs,
             constants=[n for n, a in enumerate(arrays) if a.dtype == np.int64])
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_whole_numbers_divided_by_a_constant_0_are_refused(op):
+    model, inputs = one(op, [np.arange(4), np.array([3, 0, 1, 2])], constants=[1])
+    assert f"({op}, opset 18): it divides whole numbers by 0; correct the constant" in (
+        refusal(model, inputs))
+    model, inputs = one("Div", [noise(4), np.zeros(4, np.float32)], constants=[1])
+    assert "Div" in operators(repaired(model, inputs))

@@ -47,9 +47,17 @@ def reshaped(walk: Walk, value: Value, shape: tuple[int, ...]) -> Value:
     return walk.graph.op("Reshape", value, np.array(shape, np.int64), **allow)
 
 
+def refuse_zero(divisor: Value) -> None:
+    """Of whole numbers, whose division by 0 ends the program that does it."""
+    if not divisor.is_float and divisor.array is not None and not divisor.array.all():
+        raise Refused("it divides whole numbers by 0", "correct the constant that it divides by.")
+
+
 @rule("Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Greater", "GreaterOrEqual", "Less",
       "LessOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def binary(walk: Walk, node: Node) -> Value:
+    if node.op == "Div":
+        refuse_zero(node.tensor(1))
     return walk.graph.op(node.op, *aligned(walk, node))
 
 
@@ -73,6 +81,7 @@ def bit_shift(walk: Walk, node: Node) -> Value:
 def mod(walk: Walk, node: Node) -> Value:
     graph, (a, b) = walk.graph, aligned(walk, node)
     if not a.is_float:
+        refuse_zero(b)
         if not node.attrs.get("fmod", 0):
             return graph.op("Mod", a, b, fmod=0)
         # Of whole numbers, the remainder with the dividend's sign.
