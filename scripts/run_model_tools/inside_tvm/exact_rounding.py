@@ -23,6 +23,8 @@ def installed():
             x = inputs[0]
             made = round_small(inputs, attributes, parameters)
             dtype = importer.infer_type(x).checked_type.dtype
+            if dtype not in _WHOLE:
+                return made
             has_fraction = relay.less(relay.abs(x), relay.const(_WHOLE[dtype], dtype))
             return relay.where(has_fraction, made, x)
 
