@@ -61,8 +61,10 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                            j = Reshape(g, u) i = Add(j, b) y = Mul(h, i)""", (1, 3, 30, 40),
                         {"s": np.array([1, 3, 10, 10, 12]), "t": np.array([1, 3, 1200]),
                          "u": np.array([1, 3, 1, 1])}),
-    "few_long_rows": ("a = GlobalAveragePool(x) b = ReduceMax<keepdims=0>(x) y = Add(a, b)",
-                      (1, 3, 97, 431), {}),
+    # The first of many that are the largest.
+    "few_long_rows": ("""a = GlobalAveragePool(x) b = ReduceMax<keepdims=0>(x) c = Add(a, b)
+                         d = Floor(x) e = ArgMax<axis=3>(d) f = Cast<to=1>(e) y = Add(c, f)""",
+                      (1, 3, 40, 1050), {}),
     "softmax": ("y = Softmax<axis=-1>(x)", (3, 1000), {}),
     "softmax_of_channels": ("y = Softmax<axis=1>(x)", (1, 5, 8, 8), {}),
     "sum": ("y = ReduceSum<keepdims=0>(x)", (4, 300), {}),

@@ -260,7 +260,7 @@ def plain_schedule(tvm, outs, target):
 
 def _is_long(op):
     """Whether a sum is of so many numbers, and makes so few, that a group should make each."""
-    if not op.reduce_axis or op.num_outputs != 1:
+    if not op.reduce_axis:
         return False
     few = _FEW_ROWS if _is_along_rows(op) else _FEW
     return _summed(op) >= _GROUP and _numbers([op.output(0)]) <= few
@@ -316,18 +316,25 @@ def _sum_long(te, schedule, op, target):
     if parts > 1:
         stage = schedule[op]
         part, _ = stage.split(stage.fuse(*op.reduce_axis), nparts=parts)
-        partial = schedule.rfactor(op.output(0), part)
+        partial = _apart(schedule, op, part)
         count = -(-count // parts)
-        _sum_together(te, schedule, partial.op, _together(count, target))
+        _sum_together(te, schedule, partial, _together(count, target))
         count = parts
     _sum_together(te, schedule, op, _together(count, target))
+
+
+def _apart(schedule, op, axis):
+    """The operation that sums up for each place along one of a sum's axes.  Indices of the largest
+    are sums of pairs."""
+    made = schedule.rfactor(op.output(0), axis)
+    return made.op if op.num_outputs == 1 else made[0].op
 
 
 def _sum_together(te, schedule, op, threads):
     """A group for each number, of whose n threads each sums up every nth and then all together."""
     stage = schedule[op]
     _, inner = stage.split(stage.fuse(*stage.op.reduce_axis), factor=threads)
-    partial = schedule.rfactor(op.output(0), inner)
+    partial = _apart(schedule, op, inner)
     stage = schedule[op]
     thread = te.thread_axis((0, threads), "threadIdx.x")
     axis = stage.op.reduce_axis[0]
