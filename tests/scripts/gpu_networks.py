@@ -70,6 +70,8 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "sum": ("y = ReduceSum<keepdims=0>(x)", (4, 300), {}),
     "largest": ("y = ReduceMax<axes=[1],keepdims=0>(x)", (5, 129, 3), {}),
     "index": ("i = ArgMax<axis=1>(x) y = Cast<to=1>(i)", (2, 21, 6, 6), {}),
+    "places": ("a, i = MaxPool<kernel_shape=[2,2],strides=[2,2]>(x) y = Cast<to=1>(i)",
+               (1, 2, 8, 8), {}),
     "functions": ("""a = Tanh(x) b = Erf(x) c = Sigmoid(x)
                      d = Add(a, b) e = Exp(c) y = Mul(d, e)""", (3, 41), {}),
     # Angles of many turns, as positions in a text have.

@@ -75,6 +75,15 @@ def test_more_groups_than_vulkan_promises(tmp_path, monkeypatch):
     check_numbers(tmp_path, "classes", "vulkan")
 
 
+def test_groups_that_sum_up_several_numbers_at_once(tmp_path):
+    # TVM takes the axis of one image for more in the places of the largest of each window.
+    compile_all(tmp_path, [("places", "vulkan")])
+    made = json.loads((tmp_path / "vulkan" / "places" / "made.json").read_text())
+    [replaced] = made["plain_schedules"]
+    assert replaced["operator"] == "argmax" and "several numbers" in replaced["because"]
+    check_numbers(tmp_path, "places", "vulkan")
+
+
 def test_kernels_of_opencl_say_the_size_of_their_groups(compiled):
     made = json.loads((compiled / "opencl" / "softmax" / "made.json").read_text())
     code = (compiled / "opencl" / "softmax" / "model.so").read_bytes()

@@ -155,6 +155,8 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
             if allowed and any(a > b for a, b in zip(needs.groups, allowed)):
                 return "%s groups, and %s are allowed" % tuple(
                     " x ".join(map(str, count)) for count in (needs.groups, allowed))
+            if _sums_several(tvm, kernel):
+                return "groups that sum up several numbers at once"
             if measured:
                 continue
             if needs.threads == 1 and _numbers(outs) > _SMALL:
@@ -168,6 +170,24 @@ def complaint_about(tvm, schedule, outs, target, tensors=None, measured=False):
                     _together(longest, target) * _parts(row)):
                 return "threads that take %d steps of sums of %d numbers" % (steps, longest)
     return None
+
+
+def _sums_several(tvm, kernel):
+    """Whether a group's threads together make more than one number at a time, as TVM's schedules
+    have it where it cannot tell from the shapes that they do not; it has no code for that."""
+    sums, loads = [], []
+
+    def visit(node):
+        if isinstance(node, tvm.tir.BufferLoad):
+            loads.append(node)
+        elif isinstance(node, tvm.tir.Call) and getattr(
+                node.op, "name", "") == "tir.tvm_thread_allreduce":
+            count = int(node.args[0])
+            sums.extend(result.buffer for result in node.args[2 + count:2 + 2 * count])
+
+    tvm.tir.stmt_functor.post_order_visit(kernel, visit)
+    return any(load.buffer.data.same_as(result.data) and int(getattr(index, "value", 1)) != 0
+               for load in loads for result in sums for index in load.indices)
 
 
 def exceeds_limits(tvm, task, config, target):
