@@ -11,7 +11,6 @@ from onnx import helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
-from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.node_order import in_order
@@ -27,6 +26,10 @@ from run_model_tools.onnx_repair.stored_tensors import (
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
+
+_LARGE = 1 << 26
+"""Bytes of weights that go to a file of their own: protocol buffers take several times the memory
+of a file to make it."""
 
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
@@ -173,7 +176,7 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
 
 
 def _write(model: onnx.ModelProto, target: Path) -> None:
-    if stored_bytes(model) > MOST_IN_ONE_FILE:
+    if stored_bytes(model) > _LARGE:
         WeightsFile(target.with_suffix(".data")).take(model)
     target.write_bytes(model.SerializeToString())
 
