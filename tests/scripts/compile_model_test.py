@@ -10,8 +10,7 @@ import onnx
 import pytest
 from conftest import ROOT, run_command
 
-from run_model_tools import environment
-from run_model_tools.compiling import params_file
+from run_model_tools import environment, params_file
 from run_model_tools.compiling.artifact import library_machine
 from run_model_tools.compiling.compile_model import describe_verification
 from run_model_tools.files import sha256_of

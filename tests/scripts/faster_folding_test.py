@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling.params_file import read_params
 from run_model_tools.inside_tvm.faster_folding import evaluate, transform_layout
+from run_model_tools.params_file import read_params
 from small_networks import save_network, weights
 
 

@@ -15,7 +15,7 @@ from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
-from run_model_tools.onnx_repair.repair import load, repair
+from run_model_tools.onnx_repair.repair import load, repair, write_repaired
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -347,6 +347,21 @@ def test_weights_beside_the_file(tmp_path):
     with pytest.raises(ToolError, match="'m.data', which is no file") as caught:
         load(tmp_path / "m.onnx")
     assert caught.value.code == 3
+
+
+def test_large_weights_of_the_repaired_model_lie_beside_it(tmp_path, monkeypatch):
+    weights = noise(300, 40)
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (FLOAT, [2, 300])},
+                     {"y": FLOAT}, 20, {"w": weights})
+    whole, parted = tmp_path / "whole.onnx", tmp_path / "parted.onnx"
+    write_repaired(model, whole, {})
+    monkeypatch.setattr("run_model_tools.onnx_repair.repair._LARGE", weights.nbytes - 1)
+    write_repaired(model, parted, {})
+    assert not whole.with_suffix(".data").exists()
+    assert parted.with_suffix(".data").read_bytes() == weights.tobytes()
+    x = {"x": noise(2, 300)}
+    for path in (whole, parted):
+        np.testing.assert_array_equal(onnxruntime_process.run(str(path), x)[0], run(model, x)[0])
 
 
 def test_references_for_what_onnx_runtime_lacks(tmp_path):

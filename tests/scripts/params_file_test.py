@@ -7,12 +7,16 @@ import sys
 import numpy as np
 import pytest
 
-from run_model_tools import environment
-from run_model_tools.compiling import params_file
-from run_model_tools.compiling.params_file import Tensor, read_params, write_aligned
+from run_model_tools import environment, params_file
 from run_model_tools.errors import ToolError
+from run_model_tools.params_file import Tensor, aligned, read_params
 
 FLOAT32 = (2, 32, 1)
+
+
+def file_of(tensors) -> bytes:
+    tensors = dict(tensors)
+    return b"".join(aligned(list(tensors), tensors.__getitem__))
 
 
 def floats(*shape):
@@ -56,14 +60,14 @@ def test_data_of_every_real_tensor_are_aligned(length):
     random = np.random.default_rng(length)
     tensors = [(f"{'n' * length}{i}", Tensor((0, 8, 1), (size,), random.bytes(size)))
                for i, size in enumerate((37, 128, 4096, 99 + length))]
-    file = write_aligned(tensors)
+    file = file_of(tensors)
     for _, tensor in tensors:
         assert data_offset(file, tensor) % 128 == 0
 
 
 def test_order_and_content_survive_and_padding_is_told_apart():
     tensors = [("z", floats(3, 5)), ("a", floats(1)), ("scalar", floats())]
-    back = read_params(write_aligned(tensors))
+    back = read_params(file_of(tensors))
     real = [name for name in back if not params_file.is_padding(name)]
     assert real == ["z", "a", "scalar"]
     for name, tensor in tensors:
@@ -76,17 +80,17 @@ def test_order_and_content_survive_and_padding_is_told_apart():
 
 
 def test_no_parameters_make_an_empty_list():
-    assert write_aligned([]) == struct.pack("<QQQQ", params_file.LIST_MAGIC, 0, 0, 0)
-    assert read_params(write_aligned([])) == {}
+    assert file_of([]) == struct.pack("<QQQQ", params_file.LIST_MAGIC, 0, 0, 0)
+    assert read_params(file_of([])) == {}
 
 
 def test_a_real_tensor_may_not_look_like_padding():
     with pytest.raises(ValueError):
-        write_aligned([("__align0", floats(1))])
+        file_of([("__align0", floats(1))])
 
 
 def test_every_truncation_is_refused():
-    file = write_aligned([("w", floats(3, 2)), ("b", floats(2))])
+    file = file_of([("w", floats(3, 2)), ("b", floats(2))])
     for length in range(len(file)):
         with pytest.raises(ToolError) as caught:
             read_params(file[:length], "x.params")
@@ -118,9 +122,7 @@ def test_tvm_loads_what_we_write(tmp_path):
               "bytes": random.integers(-128, 128, (7, 2), np.int8),
               "scalar": np.array(2.5, np.float64)}
     np.savez(tmp_path / "arrays.npz", **arrays)
-    codes = {"f": 2, "i": 0}
-    ours = write_aligned((name, Tensor((codes[a.dtype.kind], a.dtype.itemsize * 8, 1), a.shape,
-                                       a.tobytes())) for name, a in arrays.items())
+    ours = file_of((name, Tensor.of(array)) for name, array in arrays.items())
     (tmp_path / "ours.params").write_bytes(ours)
     script = """
 import sys, numpy as np, tvm

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_model_tools import tvm_process
-from run_model_tools.compiling import artifact, c_target, params_file
+from run_model_tools import params_file, tvm_process
+from run_model_tools.compiling import artifact, c_target
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import named_targets

@@ -17,14 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools import cuda_compiler, environment, relax_compiler, tvm_process
+from run_model_tools import (
+    cuda_compiler,
+    environment,
+    params_file,
+    relax_compiler,
+    tvm_process,
+)
 from run_model_tools.compiling import (
     artifact,
     c_target,
     calibration_pictures,
     device_options,
     forms,
-    params_file,
 )
 from run_model_tools.compiling.calibration_pictures import CalibrationViews
 from run_model_tools.compiling.cpu_features import needed_features
@@ -373,13 +378,16 @@ def check_compiler(cc: str, target: Target) -> None:
 def _align_params(folder: Path, outputs: list[str]) -> Graph:
     """Rewrites model.params aligned, its tensors in the order in which the graph lists them."""
     path = folder / artifact.PARAMS
-    tensors = params_file.read_params(path.read_bytes(), str(path))
+    tensors = {name: tensor for name, tensor in params_file.read_params_file(path).items()
+               if not params_file.is_padding(name)}
     graph = read_graph((folder / artifact.GRAPH).read_text(), tensors.keys(), outputs)
     unused = sorted(set(tensors) - set(graph.parameters))
     if unused:
         raise ToolError(MISMATCH, f"TVM wrote parameters that its graph does not use: "
                                   f"{', '.join(unused)}.")
-    path.write_bytes(params_file.write_aligned((name, tensors[name]) for name in graph.parameters))
+    path.unlink()
+    with open(path, "wb") as file:
+        file.writelines(params_file.aligned(graph.parameters, tensors.__getitem__))
     return graph
 
 

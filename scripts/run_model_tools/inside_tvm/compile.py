@@ -29,6 +29,7 @@ from run_model_tools.inside_tvm.devices import (
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.devices.placement import Placement
 from run_model_tools.inside_tvm.export import export, names_apart, write_c_source, write_forms
+from run_model_tools.params_file import Tensor, aligned
 
 
 def compile_model(tvm, request):
@@ -39,7 +40,6 @@ def compile_model(tvm, request):
     (default true) is for a test, which compares with what TVM makes by itself, and `keep_text` for
     one that wants CUDA's kernels as kernels.cu.
     """
-    from tvm import relay
 
     from run_model_tools.kernels.relay import quantization
 
@@ -100,9 +100,9 @@ def compile_model(tvm, request):
     with open(os.path.join(directory, "model.json"), "w") as file:
         graph = request["node_names"].annotate(graph, read.names)
         file.write(own_kernels.annotate(rewritten, graph))
-    save = getattr(tvm.runtime, "save_param_dict", None) or relay.save_param_dict
     with open(os.path.join(directory, "model.params"), "wb") as file:
-        file.write(save(params))
+        # TVM's own function makes the whole file in memory, twice.
+        file.writelines(aligned(list(params), lambda name: Tensor.of(params[name].numpy())))
     write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
             "plain_schedules": request["plain_schedules"], "device": device,

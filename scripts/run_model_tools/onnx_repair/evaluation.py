@@ -13,7 +13,8 @@ from run_model_tools.onnx_repair import onnxruntime_process
 
 IR_VERSION = 10
 MOST_IN_ONE_FILE = 1_900_000_000
-"""Protocol buffers end at 2 GiB; weights beyond that go to a file of their own."""
+"""Bytes of tensors.  Protocol buffers end at 2 GiB, and the rest of a model needs some of them;
+weights beyond that go to a file of their own."""
 
 
 def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.ndarray]],

@@ -204,12 +204,16 @@ class Graph:
             [helper.make_tensor_value_info(i.name, i.elem_type, i.shape) for i in self.inputs
              if i.name in needed or not i.name.startswith((HIDDEN, COUNTING))],
             [helper.make_tensor_value_info(end, value.elem_type, value.shape)
-             for end, (_, value) in zip(ends, outputs)],
-            [_tensor(value) for value in constants]
-            + [numpy_helper.from_array(_array(value), name + VALUE)
-               for name, value in self.hidden.items() if name in needed])
-        return helper.make_model(graph, opset_imports=self._imports, ir_version=8,
-                                 producer_name="run_model")
+             for end, (_, value) in zip(ends, outputs)])
+        model = helper.make_model(graph, opset_imports=self._imports, ir_version=8,
+                                  producer_name="run_model")
+        # Once it is a part of the model, since it is copied to become one.
+        for value in constants:
+            model.graph.initializer.append(_tensor(value))
+        model.graph.initializer.extend(
+            numpy_helper.from_array(_array(value), name + VALUE)
+            for name, value in self.hidden.items() if name in needed)
+        return model
 
 
 def unsupported_type(elem_type: int) -> Refused:

@@ -17,6 +17,7 @@ from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_referen
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.outputs import with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
+from run_model_tools.onnx_repair.stored_tensors import stored_bytes
 
 # The newest that ONNX Runtime 1.20 and onnx 1.16 know.  Opsets after it gave the operators that
 # exist here more types, and another sense only to forms that both refuse before: Mod of floats with
@@ -53,7 +54,7 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
     if cut:
         with tempfile.TemporaryDirectory(prefix="run_model-") as folder:
             ended = with_outputs(onnx.load(str(path)), cut)
-            large = ended.ByteSize() > MOST_IN_ONE_FILE
+            large = stored_bytes(ended) > MOST_IN_ONE_FILE
             onnx.save(ended, str(Path(folder, "cut.onnx")), save_as_external_data=large)
             return reference_outputs(Path(folder, "cut.onnx"), inputs)
     stored = onnx.load(str(path), load_external_data=False)
@@ -89,7 +90,7 @@ def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str
     the repair; raises NoReference."""
     shapes = {name: array.shape for name, array in inputs.items()}
     model = in_float32(repair(load(path, cut), shapes, frozen, str(path)))
-    if model.ByteSize() > MOST_IN_ONE_FILE:
+    if stored_bytes(model) > MOST_IN_ONE_FILE:
         raise NoReference("its repaired form is too large")
     try:
         return onnxruntime_process.run(model.SerializeToString(), inputs), REPAIRED
@@ -131,7 +132,7 @@ def _with_zero_points(path: Path, stored: onnx.ModelProto) -> bytes | None:
         if len(node.input) <= place or not node.input[place]:
             node.input.extend([""] * (place + 1 - len(node.input)))
             node.input[place], changed = zero, True
-    if not changed or model.ByteSize() > MOST_IN_ONE_FILE:
+    if not changed or stored_bytes(model) > MOST_IN_ONE_FILE:
         return None
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int8), zero))
     return model.SerializeToString()

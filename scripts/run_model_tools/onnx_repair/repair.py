@@ -11,17 +11,25 @@ from onnx import helper
 
 from run_model_tools.errors import MALFORMED_FILE, MISMATCH, ToolError
 from run_model_tools.onnx_repair.bfloat16 import as_float32
-from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.importer_dialect import to_dialect
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import needed, reads, where_to_cut, with_outputs
 from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
 from run_model_tools.onnx_repair.smallest_cut import UNCUTTABLE
-from run_model_tools.onnx_repair.stored_tensors import check_lengths, files_beside, spread
+from run_model_tools.onnx_repair.stored_tensors import (
+    check_lengths,
+    files_beside,
+    spread,
+    stored_bytes,
+)
 from run_model_tools.onnx_repair.values import Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
+
+_LARGE = 1 << 26
+"""Bytes of weights that go to a file of their own: protocol buffers take several times the memory
+of a file to make it."""
 
 
 def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
@@ -168,11 +176,9 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
 
 
 def _write(model: onnx.ModelProto, target: Path) -> None:
-    if model.ByteSize() > MOST_IN_ONE_FILE:
-        onnx.save(model, str(target), save_as_external_data=True,
-                  location=f"{target.stem}.data")
-    else:
-        target.write_bytes(model.SerializeToString())
+    if stored_bytes(model) > _LARGE:
+        WeightsFile(target.with_suffix(".data")).take(model)
+    target.write_bytes(model.SerializeToString())
 
 
 def load(path: Path, outputs: Sequence[str] = ()) -> onnx.ModelProto:

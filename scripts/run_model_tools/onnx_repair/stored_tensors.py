@@ -115,6 +115,12 @@ def check_lengths(path: Path, model: onnx.ModelProto) -> None:
                 "export the network once more."))
 
 
+def stored_bytes(model: onnx.ModelProto) -> int:
+    """What the tensors of a valid model take in a file, all of them in it: protocol buffers say
+    that by making the file, in several times the memory."""
+    return sum(_stored_bytes(Path(), tensor) for tensor in tensors_of(model))
+
+
 def _stored_bytes(path: Path, tensor: TensorProto) -> int:
     if any(extent < 0 for extent in tensor.dims):
         raise ToolError(MALFORMED_FILE, f"{path} has a tensor '{tensor.name}' of the shape "

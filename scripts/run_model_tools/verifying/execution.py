@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from run_model_tools.compiling import artifact, c_target, params_file
+from run_model_tools import params_file
+from run_model_tools.compiling import artifact, c_target
 from run_model_tools.errors import FAILED_RUN, MISMATCH, ToolError
 from run_model_tools.targets import named_targets
 from run_model_tools.verifying.graph_program import graph_program
@@ -77,9 +78,8 @@ def run_artifact(folder: Path, machine: Machine, compilers: list[list[str]],
     compilers: commands for C code; the first that is there and makes a program is taken.  Raises
     NotRun, or ToolError (6) where the network was started and failed.
     """
-    raw = (folder / artifact.PARAMS).read_bytes()
     program = graph_program((folder / artifact.GRAPH).read_text(),
-                            params_file.read_params(raw, str(folder / artifact.PARAMS)))
+                            params_file.read_params_file(folder / artifact.PARAMS))
     with tempfile.TemporaryDirectory(prefix="run_model-") as name:
         scratch = Path(name)
         runner = _compile(scratch, compilers)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.compiling.params_file import Tensor, dtype_of
+from run_model_tools.params_file import Tensor, dtype_of
 
 _NO_OPERATION = "__nop"
 """A reshape: its output lies where its input does."""

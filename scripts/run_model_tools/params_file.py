@@ -18,8 +18,12 @@ padding's names start with `__align`; TVM's own runtimes ignore names that the g
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+import numpy as np
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 
@@ -35,25 +39,6 @@ _TENSOR_HEAD = struct.Struct("<QQiiiBBH")
 _TYPE_NAMES = {0: "int", 1: "uint", 2: "float", 3: "handle", 4: "bfloat"}
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor as it stands in the file; `data` are its bytes, rows last."""
-
-    dtype: tuple[int, int, int]
-    """Type code, bits and lanes, as in DLPack's DLDataType."""
-    shape: tuple[int, ...]
-    data: bytes | memoryview
-    offset: int = field(default=0, compare=False)
-    """Where the data begin in the file that the tensor was read from."""
-
-    @property
-    def dtype_name(self) -> str:
-        """As TVM writes it: float32, int8, uint8 ..."""
-        code, bits, lanes = self.dtype
-        name = "bool" if self.dtype == (1, 1, 1) else f"{_TYPE_NAMES.get(code, code)}{bits}"
-        return name if lanes == 1 else f"{name}x{lanes}"
-
-
 def dtype_of(name: str) -> tuple[int, int, int]:
     """Type code, bits and lanes of a type of one lane as TVM spells it: "float32", "bool" ..."""
     if name == "bool":
@@ -65,8 +50,31 @@ def dtype_of(name: str) -> tuple[int, int, int]:
                                     "of TVM's with one lane.")
 
 
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as it stands in the file; `data` are its bytes, rows last."""
+
+    dtype: tuple[int, int, int]
+    """Type code, bits and lanes, as in DLPack's DLDataType."""
+    shape: tuple[int, ...]
+    data: bytes | memoryview
+    offset: int = field(default=0, compare=False)
+    """Where the data begin in the file that the tensor was read from."""
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Tensor:
+        return cls(dtype_of(str(array.dtype)), array.shape, array.tobytes())
+
+    @property
+    def dtype_name(self) -> str:
+        """As TVM writes it: float32, int8, uint8 ..."""
+        code, bits, lanes = self.dtype
+        name = "bool" if self.dtype == (1, 1, 1) else f"{_TYPE_NAMES.get(code, code)}{bits}"
+        return name if lanes == 1 else f"{name}x{lanes}"
+
+
 class _Reader:
-    def __init__(self, data: bytes, what: str) -> None:
+    def __init__(self, data: bytes | mmap, what: str) -> None:
         self._view = memoryview(data)
         self._what = what
         self.position = 0
@@ -85,7 +93,7 @@ class _Reader:
         raise ToolError(MALFORMED_FILE, f"{self._what} is not a parameters file of TVM: {found}.")
 
 
-def read_params(data: bytes, what: str = "the parameters") -> dict[str, Tensor]:
+def read_params(data: bytes | mmap, what: str = "the parameters") -> dict[str, Tensor]:
     """All tensors in the file's order, padding included; raises ToolError (4) if malformed."""
     reader = _Reader(data, what)
     if reader.u64("the magic number") != LIST_MAGIC:
@@ -102,6 +110,13 @@ def read_params(data: bytes, what: str = "the parameters") -> dict[str, Tensor]:
     if reader.position != len(data):
         reader.fail(f"{len(data) - reader.position} bytes are left over at its end")
     return tensors
+
+
+def read_params_file(path: Path) -> dict[str, Tensor]:
+    """read_params() of a file, which is mapped: its tensors take no memory of their own."""
+    with open(path, "rb") as file:
+        data = mmap(file.fileno(), 0, access=ACCESS_READ) if path.stat().st_size else b""
+    return read_params(data, str(path))
 
 
 def _read_tensor(reader: _Reader, name: str) -> Tensor:
@@ -125,27 +140,28 @@ def is_padding(name: str) -> bool:
     return name.startswith(PADDING_PREFIX)
 
 
-def write_aligned(tensors: Iterable[tuple[str, Tensor]]) -> bytes:
-    """The bytes of an aligned file holding the tensors, in the order given."""
-    tensors = list(tensors)
-    names = []
-    for index, (name, _) in enumerate(tensors):
+def aligned(names: Sequence[str], tensor_of: Callable[[str], Tensor]
+            ) -> Iterator[bytes | memoryview]:
+    """An aligned file with the tensors of these names in their order, piece by piece: a network may
+    take much of the memory there is, and no two tensors are asked for at once."""
+    head = struct.pack("<QQQ", LIST_MAGIC, 0, 2 * len(names))
+    for index, name in enumerate(names):
         if is_padding(name):
             raise ValueError(f"a real tensor must not be called {name}")
-        names += [f"{PADDING_PREFIX}{index}", name]
-    out = bytearray(struct.pack("<QQQ", LIST_MAGIC, 0, len(names)))
-    for name in names:
-        encoded = name.encode("utf-8", "surrogateescape")
-        out += struct.pack("<Q", len(encoded)) + encoded
-    out += struct.pack("<Q", len(names))
+        for each in (f"{PADDING_PREFIX}{index}", name):
+            encoded = each.encode("utf-8", "surrogateescape")
+            head += struct.pack("<Q", len(encoded)) + encoded
+    head += struct.pack("<Q", 2 * len(names))
+    position = len(head)
+    yield head
     padding_head = len(_head(Tensor(_UINT8, (0,), b"")))
-    for _, tensor in tensors:
+    for tensor in map(tensor_of, names):
         head = _head(tensor)
         # One byte at least, since an empty tensor is a special case in some readers.
-        padding = -(len(out) + padding_head + len(head)) % ALIGNMENT or ALIGNMENT
-        out += _head(Tensor(_UINT8, (padding,), bytes(padding))) + bytes(padding)
-        out += head + tensor.data
-    return bytes(out)
+        padding = -(position + padding_head + len(head)) % ALIGNMENT or ALIGNMENT
+        yield _head(Tensor(_UINT8, (padding,), bytes(padding))) + bytes(padding) + head
+        yield tensor.data
+        position += padding_head + padding + len(head) + len(tensor.data)
 
 
 def _head(tensor: Tensor) -> bytes:
