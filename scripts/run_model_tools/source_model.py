@@ -106,7 +106,7 @@ def resolve_shapes(model: SourceModel,
         if name not in names:
             raise ToolError(MISMATCH, f"{model.path} has no input '{name}'; it has "
                                       f"{', '.join(names) or 'none'}.")
-    shapes = {}
+    shapes, missing = {}, {}
     for item in model.inputs:
         wanted: tuple[int, ...] | None = given.get(item.name)
         if item.shape is None:
@@ -121,13 +121,18 @@ def resolve_shapes(model: SourceModel,
         elif wanted is None and known == item.shape:
             wanted = known
         if wanted is None:
-            text = ",".join("?" if d is None else str(d) for d in item.shape)
-            raise ToolError(USAGE, f"{model.path} leaves the shape of its input '{item.name}' open "
-                                   f"({text}): add --shape {item.name}:{text.replace('?', '1')} "
-                                   "with the extents that you want.")
+            missing[item.name] = ",".join("?" if d is None else str(d) for d in item.shape)
+            continue
         if len(wanted) != len(item.shape) or any(
                 d is not None and d != w for d, w in zip(item.shape, wanted)):
             raise ToolError(MISMATCH, f"--shape {item.name}:{','.join(map(str, wanted))} "
                                       f"contradicts {model.path}, which says {item.shape}.")
         shapes[item.name] = tuple(int(d) for d in wanted)
+    if missing:
+        what = "shape of its input" if len(missing) == 1 else "shapes of its inputs"
+        which = ", ".join(f"'{name}' open ({text})" for name, text in missing.items())
+        how = " ".join(f"--shape {name}:{text.replace('?', '1')}"
+                       for name, text in missing.items())
+        raise ToolError(USAGE, f"{model.path} leaves the {what} {which}: add {how} with the "
+                               "extents that you want.")
     return shapes

@@ -41,6 +41,16 @@ def test_other_open_extents_must_be_given(tmp_path):
     assert resolve_shapes(model, {"x": (1, 9, 4)}) == {"x": (1, 9, 4)}
 
 
+def test_all_open_inputs_are_named_at_once(tmp_path):
+    model = read_model(save_network(
+        tmp_path / "m.onnx", """(float[N,T,4] x, float[4] b, float[T,N] z) => (float[N,T,4] y) {
+            y = Add(x, b)
+        }"""))
+    with pytest.raises(ToolError, match=r"'x' open \(\?,\?,4\), 'z' open \(\?,\?\): add "
+                                        r"--shape x:1,1,4 --shape z:1,1 with"):
+        resolve_shapes(model, {})
+
+
 @pytest.mark.parametrize("given, says", [
     ({"picture": (1, 3, 8, 8)}, "image"), ({"image": (1, 3, 8)}, "contradicts"),
     ({"image": (1, 3, 8, 9)}, "contradicts"), ({"image": (2, 3, 8, 8)}, "contradicts")])

@@ -7,6 +7,8 @@ import pytest
 from onnx_repair_operators_test import one
 from onnx_repair_test import noise, repaired, run
 
+from run_model_tools.errors import ToolError
+
 QUERIES, KEYS = 3, 5
 
 
@@ -38,6 +40,26 @@ def test_two_heads_of_queries_for_each_of_keys():
     q, k, v = operands()
     want = attention(q, k.repeat(2, 1), v.repeat(2, 1), unless(np.tri(QUERIES, KEYS)))
     holds([q, k, v], want, 23, is_causal=1)
+
+
+def test_heads_may_be_counted_beside_an_axis_of_them():
+    """As PyTorch's exporter does, and ONNX Runtime takes no notice of."""
+    q, k, v = operands(4)
+    holds([q, k, v], attention(q, k, v, 0), 23, q_num_heads=4, kv_num_heads=4)
+    cosine, sine = noise(2, QUERIES, 4), noise(2, QUERIES, 4)
+    a, b = q[..., :4], q[..., 4:]
+    c, s = cosine[:, None], sine[:, None]
+    flat = q.transpose(0, 2, 1, 3).reshape(2, QUERIES, 32)
+    for x, attrs in ((q, {"num_heads": 4}), (q, {}), (flat, {"num_heads": 4})):
+        model, inputs = one("RotaryEmbedding", [x, cosine, sine], opset=23, **attrs)
+        (have,) = run(repaired(model, inputs), inputs)
+        have = have.reshape(2, QUERIES, 4, 8).transpose(0, 2, 1, 3) if x is flat else have
+        np.testing.assert_allclose(have, np.concatenate([a * c - b * s, a * s + b * c], -1),
+                                   rtol=1e-5, atol=1e-5)
+    for attrs in ({}, {"num_heads": 5}):
+        model, inputs = one("RotaryEmbedding", [flat, cosine, sine], opset=23, **attrs)
+        with pytest.raises(ToolError, match="'num_heads' is .* 32 features"):
+            repaired(model, inputs)
 
 
 MASK = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 0]], bool)

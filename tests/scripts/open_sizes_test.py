@@ -167,6 +167,17 @@ RECURRENT = """(float[words,batch,5] x)
     q = RNN<hidden_size=6, direction="bidirectional", activations=["Relu", "Relu"]>(x, qw, qr, qb)
     s = RNN<hidden_size=6, direction="reverse">(x, sw, sr)
 }"""
+# A step of a decoder: keys of words before, and a bias over these and the words at hand.
+CACHE = """(float[batch,words,4] x, float[rows,total] bias, float[batch,cached,4] past)
+        => (float[] y, float[] keys) {
+    keys = Concat<axis=1>(past, x)
+    turned = Transpose<perm=[0,2,1]>(keys)
+    scores = MatMul(x, turned)
+    wide = Unsqueeze(bias, second)
+    masked = Add(scores, wide)
+    shares = Softmax<axis=-1>(masked)
+    y = MatMul(shares, keys)
+}"""
 SCALARS = {"zero": np.array(0), "one": np.array(1), "first": np.array([0]),
            "second": np.array([1]), "two": np.array([2]), "low": np.float32(-1e9)}
 PICTURE = {"twice": np.array([1, 1, 2, 2], np.float32), **SCALARS}
@@ -176,6 +187,7 @@ NETWORKS = {
         "places": np.arange(24).reshape(1, 24), "four": np.array([4]),
         "middle": np.array([1, 2]), "rest": np.array([-1])}),
     "causal": (CAUSAL, SCALARS),
+    "cache": (CACHE, SCALARS),
     "padded": (PADDED, {**PICTURE, "two": np.array(2),
                         **weights(2, w=(4, 3, 3, 3), v=(4, 4, 3, 3), u=(2, 8, 1, 1))}),
     "dense": (DENSE, {
@@ -200,6 +212,8 @@ NETWORKS = {
 UNSEEN = {
     "attention": [{"batch": 1, "words": 24}, {"batch": 4, "words": 1}, {"batch": 1, "words": 10}],
     "causal": [{"words": 1}, {"words": 33}],
+    "cache": [{"batch": 1, "words": 1, "total": 18, "cached": 17},
+              {"batch": 3, "words": 20, "total": 24, "cached": 4}],
     "padded": [{"batch": 1, "height": 41, "width": 20}, {"batch": 2, "height": 22, "width": 35}],
     "dense": [{"batch": 1, "words": 1}, {"batch": 1, "words": 16}, {"batch": 3, "words": 31}],
     "recurrent": [{"words": 1, "batch": 1}, {"words": 30, "batch": 2}],
@@ -211,12 +225,15 @@ UNSEEN = {
     "grid": [{"batch": 1, "height": 34, "width": 8}, {"batch": 3, "height": 2, "width": 46}]}
 LIMITS = {"attention": ("words", {"least": 1, "most": 24, "step": 1}),
           "causal": ("words", {"least": 1, "most": 4096, "step": 1}),
+          "cache": ("total", {"least": 2, "most": 8192, "step": 1}),
           "padded": ("batch", {"least": 1, "most": 4096, "step": 1}),
           "dense": ("words", {"least": 1, "most": 4096, "step": 1}),
           "recurrent": ("words", {"least": 1, "most": 4096, "step": 1}),
           "windows": ("width", {"least": 1, "most": 4096, "step": 1}),
           "pictures": ("width", {"least": 1, "most": 4096, "step": 1}),
           "grid": ("height", {"least": 2, "most": 4096, "step": 2})}
+
+EXAMPLES = {"cache": {"x": (2, 3, 4), "bias": (2, 8), "past": (2, 5, 4)}}
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +243,7 @@ def compiled(tmp_path_factory):
     sizes, requests = {}, []
     for name, (text, constants) in NETWORKS.items():
         path = save_network(folder / f"{name}.onnx", text, constants, 18)
-        sizes[name] = open_sizes(read_model(path), {})
+        sizes[name] = open_sizes(read_model(path), EXAMPLES.get(name, {}))
         (folder / name).mkdir()
         requests.append({"onnx": str(path), "shapes": {}, "opened": sizes[name].request(),
                          "target": "native", "opt_level": 3, "kernels": "ours", "cc": "g++",
@@ -286,7 +303,9 @@ def test_what_sizes_a_network_takes_is_known(compiled, name):
 
 @pytest.mark.parametrize("name, sizes, said", [
     ("attention", {"batch": 1, "words": 25}, "'words' of the input 'ids' is 25.*for 1 to 24"),
-    ("grid", {"batch": 1, "height": 4, "width": 7}, "'width' of .* 7.*in steps of 2")])
+    ("grid", {"batch": 1, "height": 4, "width": 7}, "'width' of .* 7.*in steps of 2"),
+    ("cache", {"batch": 1, "words": 2, "total": 8, "cached": 5},
+     "'total' of the input 'bias' is 8, .* for 'words' \\+ 'cached'")])
 def test_other_sizes_are_refused_by_name(compiled, tmp_path, name, sizes, said):
     folder, found, _ = compiled
     np.savez(tmp_path / "in.npz", *inputs_of(found[name], sizes).values())

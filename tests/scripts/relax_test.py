@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ import onnxruntime
 import pytest
 
 from run_model_tools import tvm_process
-from run_model_tools.compiling import compile_model
+from run_model_tools.compiling import compile_model, relax_job
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 from run_model_tools.verifying import relax_execution
 from run_model_tools.verifying.execution import Machine, NotRun
@@ -222,3 +223,16 @@ def test_weights_kept_in_bytes_are_weights(folder, command):
                    cwd=folder)
     metadata = json.loads(made.stdout)["metadata"]
     assert metadata["verification"]["done"] and metadata["kernels"].get("left_to_tvm") == {}
+
+
+def test_why_a_network_went_to_the_importer_as_it_is_stands_in_its_refusal(monkeypatch, tmp_path):
+    def refuse(*_, **__):
+        raise ToolError(MALFORMED_FILE, "TVM cannot take net.onnx: an axis.")
+
+    monkeypatch.setattr(relax_job, "_call_tvm", refuse)
+    job = SimpleNamespace(model=SimpleNamespace(path="net.onnx"))
+    with pytest.raises(ToolError, match="^net.onnx cannot be compiled with open extents: they "
+                                        "depend on each other. As it is, TVM cannot take net.onnx"):
+        relax_job._compile(job, {"unrepaired": "they depend on each other."}, None, tmp_path)
+    with pytest.raises(ToolError, match="^TVM cannot take"):
+        relax_job._compile(job, {}, None, tmp_path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +14,11 @@ import pytest
 
 from run_model_tools import params_file, tvm_process
 from run_model_tools.compiling import artifact, c_target
-from run_model_tools.errors import ToolError
+from run_model_tools.errors import FAILED_RUN, ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.targets import named_targets
 from run_model_tools.verifying import agreement, verification
-from run_model_tools.verifying.execution import NotRun
+from run_model_tools.verifying.execution import Machine, NotRun, judge
 from small_networks import save_network, save_two_by_two, weights
 
 # Of the emulated machines one; those of the others, what is made for the zoo is run on.
@@ -212,3 +214,10 @@ def test_a_network_of_8_bits_that_names_other_classes_is_refused(tmp_path: Path)
         verification.verify_int8(subject(4), views, 0.1, 0.98)
     with pytest.raises(ToolError, match="1 of 60 views"):
         verification.verify_int8(subject(1), views, 0.1, 1.0)
+
+
+def test_a_division_of_whole_numbers_by_zero_is_named():
+    died = subprocess.CompletedProcess(["run_graph"], -signal.SIGFPE, "", "")
+    with pytest.raises(ToolError, match="divides a whole number by zero .*--freeze") as caught:
+        judge(died, Machine("native"))
+    assert caught.value.code == FAILED_RUN

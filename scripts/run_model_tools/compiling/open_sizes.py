@@ -8,7 +8,8 @@ the network is one (tables of positions end), and the worker whether the reading
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,24 @@ symbols have the same size in all samples."""
 
 
 @dataclass(frozen=True)
+class Total:
+    """What an extent always is: the sum of others and a number.  A mask over the words in a cache
+    of keys and those behind them is one."""
+
+    parts: tuple[str, ...]
+    more: int
+
+
+Totals = dict[str, Total]
+
+
+def with_totals(totals: Totals, sizes: Sizes) -> Sizes:
+    """The sizes of all symbols, by those that are no totals."""
+    return {**sizes, **{name: sum(sizes[part] for part in total.parts) + total.more
+                        for name, total in totals.items()}}
+
+
+@dataclass(frozen=True)
 class OpenSizes:
     """What a network with open extents takes."""
 
@@ -54,6 +73,8 @@ class OpenSizes:
     """At which it is compared: others than the samples."""
     reason: str = ""
     """Why its samples are not computed one after the other."""
+    totals: Totals = field(default_factory=dict)
+    """Extents that follow from others: they have no step."""
 
     @property
     def most(self) -> Sizes:
@@ -69,28 +90,31 @@ class OpenSizes:
 
     def limits(self) -> dict[str, Sizes]:
         """As metadata.json has them."""
-        return {name: {"least": self.least[name], "most": self.most[name], "step": step}
-                for name, step in self.steps.items()}
+        return {name: {"least": self.least[name], "most": self.most[name],
+                       "step": self.steps.get(name, 1)} for name in self.most}
 
     def request(self) -> dict[str, Any]:
         """What the worker is told of them."""
         return {"inputs": self.inputs, "samples": self.samples, "limits": self.limits(),
                 "shapes": [shapes_of(self.inputs, sizes) for sizes in self.samples],
+                "totals": {name: [total.parts, total.more]
+                           for name, total in self.totals.items()},
                 "reason": self.reason}
 
     def without_largest(self) -> OpenSizes | None:
         """For a network that is not one up to the largest sizes; None after all were tried."""
         core = self.samples[:-1]
         largest = {name: max(s[name] for s in core) for name in self.steps}
-        if self.most == largest:
+        if all(self.most[name] == size for name, size in largest.items()):
             return None
-        most = {name: max(largest[name], self.most[name] // 4 // step * step)
-                for name, step in self.steps.items()}
+        most = with_totals(self.totals, {
+            name: max(largest[name], self.most[name] // 4 // step * step)
+            for name, step in self.steps.items()})
         return replace(self, samples=[*core, most])
 
     def without_least(self) -> OpenSizes | None:
         """For a network that is wrong at the least sizes; None where it is for none of them."""
-        smallest = {name: min(s[name] for s in self.samples) for name in self.steps}
+        smallest = {name: min(s[name] for s in self.samples) for name in self.most}
         return None if self.least == smallest else replace(self, least=smallest)
 
 
@@ -104,18 +128,55 @@ def open_sizes(model: OnnxModel, given: Shapes, reason: str = "") -> OpenSizes:
     """Raises ToolError where no two shapes are found that the network takes, or where it cannot be
     repaired at any."""
     known = shapes_to_try(model, given)
-    for inputs in ways_to_name(model):
-        takes = _taker(model, inputs)
-        bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
-        for base in filter(takes, bases):
-            steps = {name: step for name in base if (step := _step(takes, base, name))}
-            if len(steps) < len(base):
-                continue
-            rounded = {name: -(-size // steps[name]) * steps[name] for name, size in base.items()}
-            if takes(rounded):
-                return replace(_with_bounds(model, inputs, rounded, steps, takes), reason=reason)
+    for look in (_all_free, _all_but_one):
+        for inputs in [*ways_to_name(model), *(_named_by_size(model, shapes) for shapes in known)]:
+            takes = _taker(model, inputs)
+            bases = filter(None, (_sizes_of(inputs, shapes) for shapes in known))
+            for base in filter(takes, bases):
+                found = look(takes, base)
+                if found is None:
+                    continue
+                steps, totals = found
+                rounded = {name: -(-base[name] // step) * step for name, step in steps.items()}
+                if takes(with_totals(totals, rounded)):
+                    return replace(_with_bounds(model, inputs, rounded, steps, totals, takes),
+                                   reason=reason)
     raise ToolError(USAGE, f"the sizes that {model.path} takes depend on each other in a way that "
                            "is not known: leave --dynamic out.")
+
+
+def _all_free(takes: Taker, base: Sizes, totals: Totals | None = None
+              ) -> tuple[Sizes, Totals] | None:
+    """(the step of each symbol that is no total, `totals`); None where some have none."""
+    totals = totals or {}
+    free = {name: size for name, size in base.items() if name not in totals}
+    steps: Sizes = {}
+    for name in free:
+        step = _step(lambda sizes: takes(with_totals(totals, sizes)), free, name)
+        if step is None:
+            return None
+        steps[name] = step
+    return steps, totals
+
+
+def _all_but_one(takes: Taker, base: Sizes) -> tuple[Sizes, Totals] | None:
+    """The same where one extent is the sum of one or two others and what that leaves here."""
+    for count in (1, 2):
+        for name in base:
+            for parts in combinations([other for other in base if other != name], count):
+                more = base[name] - sum(base[part] for part in parts)
+                if more < 0 or count > 1 and more:
+                    continue
+                totals = {name: Total(parts, more)}
+                free = {other: size for other, size in base.items() if other != name}
+                # What is soon seen of most: a multiple of a size that is taken fits every step.
+                if not all(takes(with_totals(totals, {**free, other: 2 * size}))
+                           for other, size in free.items()):
+                    continue
+                found = _all_free(takes, base, totals)
+                if found is not None:
+                    return found
+    return None
 
 
 def ways_to_name(model: OnnxModel) -> list[Extents]:
@@ -130,6 +191,16 @@ def ways_to_name(model: OnnxModel) -> list[Extents]:
             for i, d in shape)
         by_axis[item.name] = tuple(f"axis_{i}" if d is None else d for i, d in shape)
     return [named, by_axis]
+
+
+def _named_by_size(model: OnnxModel, shapes: Shapes) -> Extents:
+    """Those of one axis as the same where they are in these shapes: a mask over the words of a text
+    and of a cache is longer than the text."""
+    named = ways_to_name(model)[0]
+    names: dict[tuple[int, int], str] = {}
+    return {item: tuple(
+        names.setdefault((axis, shapes[item][axis]), extent) if isinstance(extent, str) else extent
+        for axis, extent in enumerate(extents)) for item, extents in named.items()}
 
 
 def _sizes_of(inputs: Extents, shapes: Shapes) -> Sizes | None:
@@ -172,12 +243,19 @@ def _step(takes: Taker, base: Sizes, name: str) -> int | None:
     return ends
 
 
-def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes,
-                 takes: Taker) -> OpenSizes:
+def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes, totals: Totals,
+                 takes_all: Taker) -> OpenSizes:
+    """base, steps: of all symbols but the totals; takes_all: of all symbols' sizes."""
     loaded = load(model.path)
 
+    def full(sizes: Sizes) -> Sizes:
+        return with_totals(totals, sizes)
+
+    def takes(sizes: Sizes) -> bool:
+        return takes_all(full(sizes))
+
     def read(sizes: Sizes) -> None:
-        repair(loaded, shapes_of(inputs, sizes), None, str(model.path), RELAX, is_open=True)
+        repair(loaded, shapes_of(inputs, full(sizes)), None, str(model.path), RELAX, is_open=True)
 
     def is_read(sizes: Sizes) -> bool:
         try:
@@ -213,7 +291,8 @@ def _with_bounds(model: OnnxModel, inputs: Extents, base: Sizes, steps: Sizes,
     for sizes in (base, other, least, *({**base, name: size} for name, size in least.items())):
         if sizes not in tried and takes(sizes):
             tried.append(sizes)
-    return OpenSizes(inputs, [*core, most], least, steps, tried)
+    return OpenSizes(inputs, [full(sizes) for sizes in (*core, most)], full(least), steps,
+                     [full(sizes) for sizes in tried], totals=totals)
 
 
 def _largest(fits: Callable[[int], bool], low: int, high: int, step: int) -> int:

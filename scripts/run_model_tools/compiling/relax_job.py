@@ -155,6 +155,12 @@ def _compile(job: Job, extents: dict[str, Any], sizes: OpenSizes | None, folder:
             return _call_tvm(job, extents, folder, **request), error, None
         except ToolError as second:
             raise ToolError(error.code, f"{error} As it is, {second}") from None
+    except ToolError as error:
+        if "unrepaired" not in extents:
+            raise
+        raise ToolError(error.code, (
+            f"{job.model.path} cannot be compiled with open extents: {extents['unrepaired']} "
+            f"As it is, {error}")) from None
 
 
 def _open_outputs(job: Job, made: dict[str, Any]) -> None:

@@ -137,6 +137,11 @@ def judge(done: subprocess.CompletedProcess[str], machine: Machine,
         raise NotRun("it has instructions that the CPU lacks")
     if done.returncode == -signal.SIGKILL:
         raise NotRun("it was killed, as it would be without enough memory")
+    if done.returncode == -signal.SIGFPE:
+        raise ToolError(FAILED_RUN, (
+            f"the compiled model divides a whole number by zero ({machine.where}) for random "
+            "inputs, of which nothing says that they are divisors: the artifact was not written. "
+            "--freeze makes a constant of such an input, --no-verify runs nothing."))
     if done.returncode < 0:
         raise ToolError(FAILED_RUN, f"the compiled model crashed ({machine.where}, signal "
                                     f"{-done.returncode}): the artifact was not written. {words}")

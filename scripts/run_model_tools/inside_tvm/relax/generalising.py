@@ -21,23 +21,26 @@ class Differs(Exception):
     """Why the readings are not one network of any size."""
 
 
-def generalise(tvm, readings, inputs, samples, hidden, guards):
+def generalise(tvm, readings, inputs, samples, hidden, guards, totals):
     """A module whose main function takes any sizes.  Raises Differs.
 
     readings: modules, one for each of `samples`, which have the symbols' sizes by name.  inputs:
     for each input the name of the symbol or the number that an extent is.  hidden: arrays that
-    stand behind inputs, for each reading.  guards: names of functions (input, [the same]) that look
-    at an input first, by its place.
+    stand behind inputs, for each reading.  guards: by an input's place, the name of a function
+    (input, others, [the same]) that looks at it first, and the others' places.  totals: for symbols
+    that are sums of others, which is seen to by guards, (these, the number beside them).
     """
-    return _Generaliser(tvm, readings, inputs, samples, hidden, guards).module()
+    return _Generaliser(tvm, readings, inputs, samples, hidden, guards, totals).module()
 
 
 class _Generaliser:
-    def __init__(self, tvm, readings, inputs, samples, hidden, guards):
+    def __init__(self, tvm, readings, inputs, samples, hidden, guards, totals):
         names = dict.fromkeys(e for shape in inputs for e in shape if isinstance(e, str))
         self._tvm = tvm
         self._symbols = {name: tvm.tirx.Var(name, "int64") for name in names}
-        self._extents = Extents(tvm, self._symbols, samples)
+        self._totals = {name: sum((self._symbols[part] for part in parts), start=more)
+                        for name, (parts, more) in totals.items()}
+        self._extents = Extents(tvm, {**self._symbols, **self._totals}, samples)
         self._inputs = inputs
         self._hidden = hidden
         self._guards = guards
@@ -78,8 +81,12 @@ class _Generaliser:
             if index < len(known):
                 made = known[index]
                 if index in self._guards:
+                    guard, others = self._guards[index]
+                    shape = [self._totals.get(e, self._symbols.get(e, e))
+                             for e in self._inputs[index]]
                     made = builder.emit(relax.op.call_dps_packed(
-                        self._guards[index], relax.Tuple([made]), made.ty))
+                        guard, relax.Tuple([made, *(known[other] for other in others)]),
+                        relax.TensorType(shape, made.ty.dtype)))
             elif name.startswith(COUNTING):
                 count = self._number([p.ty.shape.values[0] for p in together], ())
                 made = builder.emit(relax.op.arange(0, count, 1, "int64"))

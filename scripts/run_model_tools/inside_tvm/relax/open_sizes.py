@@ -46,11 +46,11 @@ EXPORTED __tvm_ffi_run_model_same_extents(void *self, const Any *values, int cou
 """
 
 _GUARD = """\
-/* (input, [the same]) */
+/* (input, those whose extents its own are sums of, [the same]) */
 EXPORTED __tvm_ffi_%(name)s(void *self, const Any *values, int count, Any *result) {
   (void)self, (void)result;
-  const Tensor *from = count == 2 ? tensor(&values[0]) : 0;
-  Tensor *to = from ? tensor(&values[1]) : 0;
+  const Tensor *from = count == %(count)d ? tensor(&values[0]) : 0;
+  Tensor *to = from ? tensor(&values[count - 1]) : 0;
   if (!to || from->ndim != %(rank)d || to->ndim != %(rank)d) return refuse();
 %(checks)s
   return copy(from, to);
@@ -61,6 +61,13 @@ _CHECK = """\
   if (from->shape[%(axis)d] < %(least)dll || from->shape[%(axis)d] > %(most)dll ||
       from->shape[%(axis)d] %% %(step)dll)
     return fail_with(%(text)s, from->shape[%(axis)d]);"""
+
+_PART = """\
+  const Tensor *other%(at)d = tensor(&values[%(at)d]);
+  if (!other%(at)d || other%(at)d->ndim <= %(axis)d) return refuse();"""
+
+_TOTAL = """\
+  if (from->shape[%(axis)d] != %(sum)s) return fail_with(%(text)s, from->shape[%(axis)d]);"""
 
 
 def read(tvm, request, target, folder, code):
@@ -73,10 +80,10 @@ def read(tvm, request, target, folder, code):
             readings.append(read_onnx(tvm, dict(request, **reading)))
         hidden.append(_hidden(reading["onnx"]))
     inputs = list(opened["inputs"].items())
-    guards, source = _guards(inputs, opened["limits"])
+    guards, source = _guards(inputs, opened["limits"], opened["totals"])
     try:
         module = generalise(tvm, readings, [shape for _, shape in inputs], opened["samples"],
-                            hidden, guards)
+                            hidden, guards, opened["totals"])
     except Differs as error:
         raise Refusal("open", str(error)) from error
     except Exception as error:
@@ -99,22 +106,44 @@ def _hidden(path):
             for tensor in onnx.load(path).graph.initializer if tensor.name.startswith(HIDDEN)}
 
 
-def _guards(inputs, limits):
-    """(names, C code) of functions that look at an input's sizes, by the inputs' places; each
-    symbol is looked at where it stands first."""
-    names, source, seen = {}, [], set()
+def _guards(inputs, limits, totals):
+    """({an input's place: (name, places of other inputs that it takes)}, C code) of functions that
+    look at an input's sizes; each symbol is looked at where it stands first, totals everywhere."""
+    guards, source, seen = {}, [], {}
+    for index, (_, shape) in enumerate(inputs):
+        for axis, symbol in enumerate(shape):
+            if isinstance(symbol, str):
+                seen.setdefault(symbol, (index, axis))
     for index, (name, shape) in enumerate(inputs):
-        new = [(axis, symbol) for axis, symbol in enumerate(shape)
-               if isinstance(symbol, str) and symbol not in seen]
-        seen.update(symbol for _, symbol in new)
-        if not new:
+        checks, others = [], []
+        for axis, symbol in enumerate(shape):
+            if symbol in totals:
+                parts, more = totals[symbol]
+                first = len(others) + 1
+                others += [seen[part][0] for part in parts]
+                checks += [_PART % {"at": at, "axis": seen[part][1]}
+                           for at, part in enumerate(parts, first)]
+                checks.append(_TOTAL % {
+                    "axis": axis, "text": json.dumps(_total_sentence(symbol, name, parts, more)),
+                    "sum": " + ".join(["other%d->shape[%d]" % (at, seen[part][1])
+                                       for at, part in enumerate(parts, first)] + [str(more)])})
+            elif seen.get(symbol) == (index, axis):
+                checks.append(_CHECK % dict(
+                    limits[symbol], axis=axis,
+                    text=json.dumps(_sentence(symbol, name, limits[symbol]))))
+        if not checks:
             continue
-        names[index] = "run_model_expect_sizes_%d" % index
-        source.append(_GUARD % {
-            "name": names[index], "rank": len(shape), "checks": "\n".join(_CHECK % dict(
-                limits[symbol], axis=axis, text=json.dumps(_sentence(symbol, name, limits[symbol])))
-                for axis, symbol in new)})
-    return names, "\n".join(source)
+        guards[index] = "run_model_expect_sizes_%d" % index, others
+        source.append(_GUARD % {"name": guards[index][0], "rank": len(shape),
+                                "count": len(others) + 2, "checks": "\n".join(checks)})
+    return guards, "\n".join(source)
+
+
+def _total_sentence(symbol, name, parts, more):
+    total = " + ".join([*("'%s'" % part for part in parts), *([str(more)] if more else [])])
+    text = "the extent '%s' of the input '%s' is %%d, and this artifact is for %s" % (
+        symbol, name, total)
+    return text.encode("ascii", "replace").decode()[:900]
 
 
 def _sentence(symbol, name, limits):

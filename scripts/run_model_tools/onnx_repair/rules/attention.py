@@ -25,9 +25,8 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
     if node.outputs > 3 and node.wanted[3]:
         raise Refused("its output of products before the softmax is used")
     flat = q.rank == 3
-    if flat:
-        q = in_heads(walk, q, node.attrs["q_num_heads"])
-        k, v = (in_heads(walk, t, node.attrs["kv_num_heads"]) for t in (k, v))
+    q = _with_heads(walk, node, q, "q_num_heads")
+    k, v = (_with_heads(walk, node, t, "kv_num_heads") for t in (k, v))
     before = 0
     if past_k is not None and past_v is not None:
         before = past_k.shape[2]
@@ -111,6 +110,19 @@ def _any_key(walk: Walk, bias: Value | None, seen: Value | None) -> Value | None
     return None if found.array is not None and found.array.all() else found
 
 
+def _with_heads(walk: Walk, node: Node, x: Value, name: str) -> Value:
+    """[batch, heads, length, size] of [batch, length, heads * size], which the attribute `name`
+    says how to divide; of what has its heads already, beside which the attribute says nothing."""
+    count = int(node.attrs.get(name) or 0)
+    if x.rank != 3:
+        return x
+    if count < 1 or x.shape[2] % count:
+        raise Refused(f"its attribute '{name}' is {count or 'missing'}, by which the "
+                      f"{x.shape[2]} features of its input cannot be divided",
+                      "the model is not valid: look at what exported it.", "invalid")
+    return in_heads(walk, x, count)
+
+
 def in_heads(walk: Walk, x: Value, count: int) -> Value:
     """[batch, length, heads * size] -> [batch, heads, length, size]."""
     return transposed(walk, reshaped(walk, x, (*x.shape[:2], count, x.shape[2] // count)),
@@ -153,8 +165,7 @@ def rotary_embedding(walk: Walk, node: Node) -> Value:
     graph = walk.graph
     x, cosine, sine, places = node.tensor(0), node.tensor(1), node.tensor(2), node.get(3)
     flat = x.rank == 3
-    if flat:
-        x = in_heads(walk, x, node.attrs["num_heads"])
+    x = _with_heads(walk, node, x, "num_heads")
     if places is not None:
         cosine, sine = (graph.op("Gather", t, places, axis=0) for t in (cosine, sine))
     # [batch, 1, length, pairs]

@@ -8,8 +8,8 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.indexing import padded, sliced
-from run_model_tools.onnx_repair.rules.pooling import window_of
-from run_model_tools.onnx_repair.rules.shapes import concatenated
+from run_model_tools.onnx_repair.rules.pooling import Window, window_of
+from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -29,9 +29,44 @@ def convolved(walk: Walk, node: Node, x: Value, weight: Value, bias: Value | Non
         x = padded(walk, x, {i + 2: (b, a) for i, (b, a) in enumerate(zip(
             window.before, window.padded))})
         pads = [0] * (2 * n)
+    group = node.attrs.get("group", 1)
+    if x.rank == 5 and group == 1 and weight.array is not None and not walk.is_open:
+        planes = _of_planes(walk, x, weight.array, bias, window, pads)
+        if planes is not None:
+            return planes
     return walk.graph.op(
         "Conv", x, weight, bias, kernel_shape=window.kernel, strides=window.strides,
-        dilations=window.dilations, pads=pads, group=node.attrs.get("group", 1))
+        dilations=window.dilations, pads=pads, group=group)
+
+
+_MOST_COPIES = 8
+"""Of the input, so that a long kernel takes no more memory than it saves time."""
+
+
+def _of_planes(walk: Walk, x: Value, weight: np.ndarray, bias: Value | None, window: Window,
+               pads: list[int]) -> Value | None:
+    """A convolution over three axes as one over the last two, for which there are faster kernels:
+    each plane of the result is of the planes that its window holds, whose channels lie behind each
+    other.  None where that would copy too much."""
+    graph = walk.graph
+    batch, channels, *_ = x.shape
+    made, length = weight.shape[0], window.kernel[0]
+    step, spread = window.strides[0], window.dilations[0]
+    depth = x.shape[2] + pads[0] + pads[3]
+    count = (depth - spread * (length - 1) - 1) // step + 1
+    if count < 1 or count * length > _MOST_COPIES * depth:
+        return None
+    x = transposed(walk, padded(walk, x, {2: (pads[0], pads[3])}), [0, 2, 1, 3, 4])
+    planes = [sliced(walk, x, {1: range(first, first + step * (count - 1) + 1, step)})
+              for first in range(0, spread * length, spread)]
+    x = concatenated(walk, planes, 2)
+    x = reshaped(walk, x, (batch * count, length * channels, *x.shape[3:]))
+    weight = weight.transpose(0, 2, 1, 3, 4).reshape(made, length * channels, *weight.shape[3:])
+    y = graph.op("Conv", x, graph.constant(np.ascontiguousarray(weight)), bias,
+                 kernel_shape=window.kernel[1:], strides=window.strides[1:],
+                 dilations=window.dilations[1:], pads=[*pads[1:3], *pads[4:]], group=1)
+    return transposed(walk, reshaped(walk, y, (batch, count, made, *y.shape[2:])),
+                      [0, 2, 1, 3, 4])
 
 
 def _check_rank(x: Value) -> None:
