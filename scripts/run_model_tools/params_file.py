@@ -140,18 +140,25 @@ def is_padding(name: str) -> bool:
     return name.startswith(PADDING_PREFIX)
 
 
+def plain(names: Sequence[str], tensor_of: Callable[[str], Tensor]
+          ) -> Iterator[bytes | memoryview]:
+    """A file as TVM writes it with the tensors of these names in their order, piece by piece: a
+    network may take much of the memory there is, and no two tensors are asked for at once."""
+    yield _list_of(names)
+    for tensor in map(tensor_of, names):
+        yield _head(tensor)
+        yield tensor.data
+
+
 def aligned(names: Sequence[str], tensor_of: Callable[[str], Tensor]
             ) -> Iterator[bytes | memoryview]:
-    """An aligned file with the tensors of these names in their order, piece by piece: a network may
-    take much of the memory there is, and no two tensors are asked for at once."""
-    head = struct.pack("<QQQ", LIST_MAGIC, 0, 2 * len(names))
+    """The same of an aligned file."""
+    listed = []
     for index, name in enumerate(names):
         if is_padding(name):
             raise ValueError(f"a real tensor must not be called {name}")
-        for each in (f"{PADDING_PREFIX}{index}", name):
-            encoded = each.encode("utf-8", "surrogateescape")
-            head += struct.pack("<Q", len(encoded)) + encoded
-    head += struct.pack("<Q", 2 * len(names))
+        listed += [f"{PADDING_PREFIX}{index}", name]
+    head = _list_of(listed)
     position = len(head)
     yield head
     padding_head = len(_head(Tensor(_UINT8, (0,), b"")))
@@ -162,6 +169,15 @@ def aligned(names: Sequence[str], tensor_of: Callable[[str], Tensor]
         yield _head(Tensor(_UINT8, (padding,), bytes(padding))) + bytes(padding) + head
         yield tensor.data
         position += padding_head + padding + len(head) + len(tensor.data)
+
+
+def _list_of(names: Sequence[str]) -> bytes:
+    """What stands before the tensors."""
+    listed = [struct.pack("<QQQ", LIST_MAGIC, 0, len(names))]
+    for name in names:
+        encoded = name.encode("utf-8", "surrogateescape")
+        listed.append(struct.pack("<Q", len(encoded)) + encoded)
+    return b"".join([*listed, struct.pack("<Q", len(names))])
 
 
 def _head(tensor: Tensor) -> bytes:

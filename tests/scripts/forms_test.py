@@ -13,6 +13,7 @@ from conftest import ROOT, run_command
 
 from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError
+from run_model_tools.params_file import is_padding, read_params_file
 from small_networks import save_classifier
 
 PROGRAM = os.environ.get("RUN_MODEL_PROGRAM", str(ROOT / "build" / "host" / "bin" / "run_model"))
@@ -66,6 +67,15 @@ def test_every_form_runs_to_the_same_bits(made, form):
     assert [i["name"] for i in graph["inputs"]] == ["image"]
     assert [o["shape"] for o in graph["outputs"]] == [[1, 3]]
     assert inspected["problems"] == []
+
+
+@pytest.mark.parametrize("target", ["native", "c"])
+def test_parameters_of_a_form_are_as_tvm_writes_them(made, target):
+    artifact = made / "out/tiny" / target
+    ours, tvms = (read_params_file(path) for path in (
+        artifact / "model.params", artifact / "forms/flat/tiny_tvm.params"))
+    assert any(map(is_padding, ours)) and not any(map(is_padding, tvms))
+    assert {name: ours[name] for name in tvms} == tvms
 
 
 @needs_program

@@ -9,7 +9,7 @@ import pytest
 
 from run_model_tools import environment, params_file
 from run_model_tools.errors import ToolError
-from run_model_tools.params_file import Tensor, aligned, read_params
+from run_model_tools.params_file import Tensor, aligned, plain, read_params
 
 FLOAT32 = (2, 32, 1)
 
@@ -122,7 +122,8 @@ def test_tvm_loads_what_we_write(tmp_path):
               "bytes": random.integers(-128, 128, (7, 2), np.int8),
               "scalar": np.array(2.5, np.float64)}
     np.savez(tmp_path / "arrays.npz", **arrays)
-    ours = file_of((name, Tensor.of(array)) for name, array in arrays.items())
+    tensors = {name: Tensor.of(array) for name, array in arrays.items()}
+    ours = file_of(tensors)
     (tmp_path / "ours.params").write_bytes(ours)
     script = """
 import sys, numpy as np, tvm
@@ -138,7 +139,9 @@ open(folder + "/tvm.params", "wb").write(
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True,
                    env=environment.tvm_environment(), stderr=subprocess.DEVNULL)
-    theirs = read_params((tmp_path / "tvm.params").read_bytes())
+    written = (tmp_path / "tvm.params").read_bytes()
+    theirs = read_params(written)
+    assert b"".join(plain(list(theirs), tensors.__getitem__)) == written
     assert set(theirs) == set(arrays)
     for name, array in arrays.items():
         assert theirs[name].shape == array.shape

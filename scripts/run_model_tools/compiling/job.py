@@ -17,13 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools import (
-    cuda_compiler,
-    environment,
-    params_file,
-    relax_compiler,
-    tvm_process,
-)
+from run_model_tools import cuda_compiler, environment, params_file, relax_compiler, tvm_process
 from run_model_tools.compiling import (
     artifact,
     c_target,
@@ -378,8 +372,7 @@ def check_compiler(cc: str, target: Target) -> None:
 def _align_params(folder: Path, outputs: list[str]) -> Graph:
     """Rewrites model.params aligned, its tensors in the order in which the graph lists them."""
     path = folder / artifact.PARAMS
-    tensors = {name: tensor for name, tensor in params_file.read_params_file(path).items()
-               if not params_file.is_padding(name)}
+    tensors = params_file.read_params_file(path)
     graph = read_graph((folder / artifact.GRAPH).read_text(), tensors.keys(), outputs)
     unused = sorted(set(tensors) - set(graph.parameters))
     if unused:

@@ -29,7 +29,7 @@ from run_model_tools.inside_tvm.devices import (
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.devices.placement import Placement
 from run_model_tools.inside_tvm.export import export, names_apart, write_c_source, write_forms
-from run_model_tools.params_file import Tensor, aligned
+from run_model_tools.params_file import Tensor, plain
 
 
 def compile_model(tvm, request):
@@ -102,7 +102,7 @@ def compile_model(tvm, request):
         file.write(own_kernels.annotate(rewritten, graph))
     with open(os.path.join(directory, "model.params"), "wb") as file:
         # TVM's own function makes the whole file in memory, twice.
-        file.writelines(aligned(list(params), lambda name: Tensor.of(params[name].numpy())))
+        file.writelines(plain(list(params), lambda name: Tensor.of(params[name].numpy())))
     write_forms(factory, linked, request)
     return {"target": str(target), "requested": target_text, "tuning": tuned, "kernels": kernels,
             "plain_schedules": request["plain_schedules"], "device": device,
