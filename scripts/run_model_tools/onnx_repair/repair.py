@@ -161,23 +161,22 @@ def write_repaired(model: onnx.ModelProto, target: Path, shapes: Mapping[str, tu
     without such layers, nothing is.
     """
     def repaired(keeps_layers: bool) -> onnx.ModelProto:
-        made = to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open,
+        return to_dialect(in_float32(repair(model, shapes, frozen, path, importer, is_open,
                                             keeps_layers)), importer)
-        if weights is not None:
-            weights.take(made)
-        return made
 
     made = repaired(layers is not None)
     if layers is not None and any(node.op_type in ("LSTM", "GRU") for node in made.graph.node):
-        _write(made, layers)
+        _write(made, layers, weights)
         made = repaired(False)
-    _write(made, target)
+    _write(made, target, weights)
     return target
 
 
-def _write(model: onnx.ModelProto, target: Path) -> None:
-    if stored_bytes(model) > _LARGE:
-        WeightsFile(target.with_suffix(".data")).take(model)
+def _write(model: onnx.ModelProto, target: Path, weights: WeightsFile | None) -> None:
+    if weights is None and stored_bytes(model) > _LARGE:
+        weights = WeightsFile(target.with_suffix(".data"))
+    if weights is not None:
+        weights.take(model)
     target.write_bytes(model.SerializeToString())
 
 

@@ -22,9 +22,11 @@ class WeightsFile:
     def take(self, model: onnx.ModelProto) -> None:
         """Puts the model's large initializers into the file, equal ones once."""
         for tensor in model.graph.initializer:
-            if len(tensor.raw_data) < _LEAST:
+            # Read once, since each time is a copy.
+            data = tensor.raw_data
+            if len(data) < _LEAST:
                 continue
-            offset, length = self._place(tensor.raw_data)
+            offset, length = self._place(data)
             name, kind, dims = tensor.name, tensor.data_type, list(tensor.dims)
             tensor.Clear()
             tensor.name, tensor.data_type = name, kind
