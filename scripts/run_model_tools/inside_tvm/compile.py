@@ -7,11 +7,11 @@ from contextlib import contextmanager, nullcontext
 from run_model_tools.inside_tvm import (
     Refusal,
     bounded_code,
-    exact_rounding,
     faster_folding,
     faster_import,
     nan_operators,
     node_names,
+    onnx_converters,
     own_kernels,
     pad_channels,
     quantized_lstm,
@@ -40,7 +40,6 @@ def compile_model(tvm, request):
     (default true) is for a test, which compares with what TVM makes by itself, and `keep_text` for
     one that wants CUDA's kernels as kernels.cu.
     """
-
     from run_model_tools.kernels.relay import quantization
 
     target_text = request["target"]
@@ -170,7 +169,7 @@ def read_onnx(model, request):
     shapes = {k: tuple(v) for k, v in request["shapes"].items()}
     importer = faster_import.linear_importer(tvm) if request.get("fast", True) else nullcontext()
     try:
-        with importer, quantized_lstm.installed(), exact_rounding.installed():
+        with importer, quantized_lstm.installed(), onnx_converters.exact_rounding():
             return relay.frontend.from_onnx(model, shapes, freeze_params=True)[0]
     except Exception as error:
         message = (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -5,23 +5,17 @@ that of all rows of the batch.  What is multiplied are whole numbers, here in fl
 below 2^24 are exact.
 """
 
-from contextlib import contextmanager
+from run_model_tools.inside_tvm.onnx_converters import exchanged
 
 NAME = "DynamicQuantizeLSTM"
 
 
-@contextmanager
 def installed():
     """Meanwhile from_onnx takes such nodes: one step after the other, where nobody has said
     better."""
     from tvm.relay.frontend import onnx as importer
 
-    original = importer._get_convert_map
-    importer._get_convert_map = lambda opset: {NAME: converter(None), **original(opset)}
-    try:
-        yield
-    finally:
-        importer._get_convert_map = original
+    return exchanged(importer, lambda known: {NAME: converter(None), **known})
 
 
 def converter(isa):

@@ -4,30 +4,17 @@ The importer writes every step out, with a dozen operators each.  Here the produ
 inputs are one product of matrices, and what follows is a layer (kernels/recurrent.py).
 """
 
-from contextlib import contextmanager
-
 from run_model_tools.inside_tvm import quantized_lstm
+from run_model_tools.inside_tvm.onnx_converters import exchanged
 
 
-@contextmanager
 def installed(isa):
     """Meanwhile from_onnx makes such layers for the instruction set wherever there is a kernel."""
     from tvm.relay.frontend import onnx as importer
 
-    original = importer._get_convert_map
-
-    def convert_map(opset):
-        found = original(opset)
-        for name in ("LSTM", "GRU"):
-            found[name] = _converter(name, isa, found[name])
-        found[quantized_lstm.NAME] = quantized_lstm.converter(isa)
-        return found
-
-    importer._get_convert_map = convert_map
-    try:
-        yield
-    finally:
-        importer._get_convert_map = original
+    return exchanged(importer, lambda known: {
+        **known, **{name: _converter(name, isa, known[name]) for name in ("LSTM", "GRU")},
+        quantized_lstm.NAME: quantized_lstm.converter(isa)})
 
 
 def _converter(name, isa, otherwise):

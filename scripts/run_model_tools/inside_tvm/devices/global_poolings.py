@@ -15,10 +15,12 @@ def as_reductions(tvm, module):
     """The module with such poolings of many numbers replaced."""
     from tvm import relay
 
+    from run_model_tools.kernels.relay.graph import operator
+
     class Reductions(relay.ExprMutator):
         def visit_call(self, call):
             made = super().visit_call(call)
-            name, rank = _REDUCTIONS.get(getattr(call.op, "name", ""), (None, 0))
+            name, rank = _REDUCTIONS.get(operator(call), (None, 0))
             if name is None or str(call.attrs.layout) != _LAYOUTS[rank]:
                 return made
             sizes = getattr(call.attrs, "output_size", None) or [1]

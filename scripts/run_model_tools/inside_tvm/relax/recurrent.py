@@ -1,9 +1,9 @@
 """ONNX's RNN, LSTM and GRU, which TVM's importer does not know: what is left after the products of
 all inputs with their weights is a layer of our kernels, or for any number of steps a C function."""
 
-from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import Refusal
+from run_model_tools.inside_tvm.onnx_converters import exchanged
 
 C_SOURCE = """\
 static inline float exponential(float x) {
@@ -168,23 +168,14 @@ BOTH_WAYS(gru_reset_after, 4, 3, 1)
 """To follow the definitions of open_sizes.py."""
 
 
-@contextmanager
 def installed(isa=None):
     """Meanwhile TVM's importer takes such nodes; with an instruction set, LSTM and GRU of a number
     of steps that is known as layers of our kernels."""
     from tvm.relax.frontend.onnx import onnx_frontend
 
-    original = onnx_frontend._get_convert_map
     kinds = ("rnn", "lstm", "gru") if isa is None else ("lstm", "gru")
-
-    def convert_map():
-        return dict(original(), **{kind.upper(): _converter(kind, isa) for kind in kinds})
-
-    onnx_frontend._get_convert_map = convert_map
-    try:
-        yield
-    finally:
-        onnx_frontend._get_convert_map = original
+    return exchanged(onnx_frontend, lambda known: {
+        **known, **{kind.upper(): _converter(kind, isa) for kind in kinds}})
 
 
 def _converter(kind, isa):
