@@ -68,6 +68,19 @@ def test_recurrent_networks(op, gates, direction, extra):
             direction=direction, **attrs)
 
 
+@pytest.mark.parametrize("name, at, shape", [
+    ("X", 0, (5, 3)), ("W", 1, (1, 16, 3)), ("W", 1, (2, 16, 2)), ("R", 2, (16, 4)),
+    ("R", 2, (1, 16, 5)), ("B", 3, (1, 16)), ("sequence_lens", 4, (2,)),
+    ("initial_h", 5, (1, 1, 4)), ("initial_c", 6, (1, 3, 8)), ("P", 7, (1, 16))])
+def test_recurrent_networks_whose_shapes_do_not_fit(name, at, shape):
+    """As a projection after PyTorch's LSTM is exported; ONNX Runtime refuses or crashes."""
+    shapes = [(5, 3, 2), (1, 16, 2), (1, 16, 4), (1, 32), (3,), (1, 3, 4), (1, 3, 4), (1, 12)]
+    shapes[at] = shape
+    arrays = [noise(*s) if i != 4 else np.full(s, 5, np.int32) for i, s in enumerate(shapes)]
+    model, inputs = one("LSTM", arrays, outputs=3, hidden_size=4)
+    assert f"its {name} has the shape {list(shape)}, and " in refusal(model, inputs)
+
+
 @pytest.mark.parametrize("pads, ceil, dilations, count", [
     ([1, 0, 2, 1], 0, [1, 1], 0), ([1, 0, 1, 0], 1, [1, 1], 0), ([0, 0, 0, 0], 1, [1, 1], 0),
     ([1, 1, 1, 1], 0, [2, 1], 1)])

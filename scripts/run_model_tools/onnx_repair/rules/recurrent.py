@@ -35,6 +35,8 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
     b, lengths, h = node.get(3), node.get(4), node.get(5)
     c, peepholes = (node.get(6), node.get(7)) if node.op == "LSTM" else (None, None)
     batched = bool(node.attrs.get("layout", 0))
+    direction = node.attrs.get("direction", "forward")
+    _check_shapes(walk, node, direction)
     if batched:
         x = transposed(walk, x, [1, 0, 2])
         h, c = (None if s is None else transposed(walk, s, [1, 0, 2]) for s in (h, c))
@@ -42,7 +44,6 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
             lengths.array == x.shape[0]).all():
         lengths = None
     count, hidden = w.shape[0], r.shape[-1]
-    direction = node.attrs.get("direction", "forward")
     acts = node.attrs.get("activations") or _DEFAULTS[node.op] * count
     relu = walk.is_open and node.op == "RNN" and acts == ["Relu"] * count
     usual = (lengths is None and not node.attrs.get("clip")
@@ -66,6 +67,38 @@ def recurrent(walk: Walk, node: Node) -> list[Value | None]:
         results = [transposed(walk, results[0], [2, 0, 1, 3]),
                    *(transposed(walk, s, [1, 0, 2]) for s in results[1:])]
     return list(results)
+
+
+def _check_shapes(walk: Walk, node: Node, direction: str) -> None:
+    """Shapes as ONNX defines them: what does not fit would be read as weights of another layer.
+
+    A projection of PyTorch's LSTM (proj_size), which ONNX has not, is such a case.
+    """
+    x, gates = node.tensor(0), _GATES[node.op]
+    count = 2 if direction == "bidirectional" else 1
+    r = node.tensor(2)
+    if x.rank != 3 or r.rank != 3:
+        raise _does_not_fit("X" if x.rank != 3 else "R", x if x.rank != 3 else r, "three axes")
+    batch_first = bool(node.attrs.get("layout", 0))
+    batch, hidden = x.shape[0 if batch_first else 1], node.attrs.get("hidden_size", r.shape[2])
+    state = (batch, count, hidden) if batch_first else (count, batch, hidden)
+    expected = {"W": (count, gates * hidden, x.shape[2]), "R": (count, gates * hidden, hidden),
+                "B": (count, 2 * gates * hidden), "sequence_lens": (batch,),
+                "initial_h": state, "initial_c": state, "P": (count, 3 * hidden)}
+    for index, (name, shape) in enumerate(expected.items(), 1):
+        value = node.get(index) if index < 6 or node.op == "LSTM" else None
+        if value is None:
+            continue
+        # Extents that callers choose may have two names and still have to be the same.
+        fits = [a == b or (walk.is_open and b == batch) for a, b in zip(value.shape, shape)]
+        if value.rank != len(shape) or not all(fits):
+            raise _does_not_fit(name, value, f"{list(shape)} with {hidden} hidden features and "
+                                             f"direction={direction}")
+
+
+def _does_not_fit(name: str, value: Value, expected: str) -> Refused:
+    return Refused(f"its {name} has the shape {list(value.shape)}, and {expected} is expected",
+                   "the model is not valid: look at what exported it.", "invalid")
 
 
 def _has_kernel(node: Node, x: Value, weights: tuple[Value | None, ...],
