@@ -6,6 +6,8 @@ with every step.  Beyond a limit a value is therefore put down in memory, by a f
 not fuse through.
 """
 
+from run_model_tools.inside_tvm.plain_graphs import nodes_of, with_body
+
 LIMIT = 400
 """Of operators in one expression.  Networks' activations and embeddings of places have 5 to 50, and
 each residual block adds two or three to what is counted here, though most of that is in memory."""
@@ -22,10 +24,8 @@ def bounded(tvm, mod):
     from tvm import relay
 
     mod = relay.transform.InferType()(mod)
-    order = []
-    relay.analysis.post_order_visit(mod["main"].body, order.append)
     sizes, changed = {}, {}
-    for node in order:
+    for node in nodes_of(relay, mod):
         if isinstance(node, relay.Tuple):
             parts = list(node.fields)
         elif isinstance(node, relay.TupleGetItem):
@@ -50,10 +50,7 @@ def bounded(tvm, mod):
                          relay.Call(node.op, new, node.attrs, node.type_args, node.span))
     if not changed:
         return mod
-    main = mod["main"]
-    mod["main"] = relay.Function(main.params, changed.get(main.body, main.body), main.ret_type,
-                                 main.type_params, main.attrs, main.span)
-    return relay.transform.InferType()(mod)
+    return with_body(relay, mod, changed[mod["main"].body])
 
 
 def _is_written_out(op):

@@ -11,9 +11,10 @@ import re
 from collections import defaultdict
 from contextlib import ExitStack
 
-from run_model_tools.inside_tvm import bounded_fusion
+from run_model_tools.inside_tvm import bounded_fusion, simplification
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
+from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped, with_body
 
 SUPPORTED_RELEASE = "0.18."
 
@@ -78,6 +79,7 @@ def _first_passes(tvm):
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
     # In a sequence they look at the optimisation level.
     return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
+             else simplification.simplify_expr(tvm, item) if name.startswith("SimplifyExpr")
              else tvm.transform.Sequential([item]))
             for name, item in ((str(item.info.name), item) for item in passes)]
 
@@ -102,7 +104,7 @@ def _run_passes(tvm, relay, mod, target, passes):
             if name == "FoldConstant":
                 mod = fold_with_numpy(relay, mod)
             # It makes blocks of branches, and where there are none forgets what was made of what.
-            if name == "ToBasicBlockNormalForm" and _is_plain(relay, mod):
+            if name == "ToBasicBlockNormalForm" and is_plain(tvm, mod):
                 continue
             mod = item(mod)
     return mod
@@ -120,7 +122,7 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
             mod = _run_passes(tvm, relay, mod, target, passes[:start])
             stack.enter_context(tuning(mod))
         mod = _run_passes(tvm, relay, mod, target, passes[start:])
-        if _is_plain(relay, mod):
+        if is_plain(tvm, mod):
             mod = bounded_fusion.bounded(tvm, mod)
             if target.kind.name in KINDS:
                 mod = many_tensors.with_shared_constants(tvm, mod)
@@ -197,46 +199,18 @@ def fold_with_numpy(relay, mod):
     """
     import tvm
 
-    if not _is_plain(relay, mod):
+    if not is_plain(tvm, mod):
         return mod
-    main = mod["main"]
-    order = []
-    relay.analysis.post_order_visit(main.body, order.append)
-    changed = {}
 
-    def now(node):
-        return changed.get(node, node)
+    def value_of(call, args):
+        if not (args and isinstance(call.op, tvm.ir.Op)
+                and all(isinstance(a, relay.Constant) for a in args)):
+            return None
+        value = evaluate(call.op.name, call.attrs, [a.data.numpy() for a in args])
+        return None if value is None else relay.Constant(tvm.nd.array(value))
 
-    for node in order:
-        if isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op):
-            args = [now(a) for a in node.args]
-            value = None
-            if args and all(isinstance(a, relay.Constant) for a in args):
-                value = evaluate(node.op.name, node.attrs, [a.data.numpy() for a in args])
-            if value is not None:
-                changed[node] = relay.Constant(tvm.nd.array(value))
-            elif any(a in changed for a in node.args):
-                changed[node] = relay.Call(node.op, args, node.attrs, node.type_args, node.span)
-        elif isinstance(node, relay.Tuple) and any(f in changed for f in node.fields):
-            changed[node] = relay.Tuple([now(f) for f in node.fields], node.span)
-        elif isinstance(node, relay.TupleGetItem) and node.tuple_value in changed:
-            changed[node] = relay.TupleGetItem(now(node.tuple_value), node.index, node.span)
-    if not changed:
-        return mod
-    mod = relay.transform.InferType()(mod)
-    mod["main"] = relay.Function(main.params, now(main.body), main.ret_type, main.type_params,
-                                 main.attrs, main.span)
-    return relay.transform.InferType()(mod)
-
-
-def _is_plain(relay, mod):
-    """Whether a module is operators on tensors alone."""
-    import tvm
-
-    plain = (relay.Call, relay.Constant, relay.Tuple, relay.TupleGetItem, relay.Var, tvm.ir.Op)
-    order = []
-    relay.analysis.post_order_visit(mod["main"].body, order.append)
-    return all(isinstance(node, plain) for node in order)
+    body = mapped(relay, mod, value_of)
+    return mod if body.same_as(mod["main"].body) else with_body(relay, mod, body)
 
 
 def evaluate(name, attrs, args):
