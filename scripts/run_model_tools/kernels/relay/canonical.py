@@ -8,11 +8,14 @@ import numpy as np
 import tvm
 from tvm import relay
 
+from run_model_tools.inside_tvm.plain_graphs import mapped, nodes_of, with_body
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
 from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.channels import slice_indices
 
 _SCALES = ("multiply", "divide")
+_ALONG_ROWS = ("nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d", "nn.conv1d_transpose",
+               "nn.adaptive_avg_pool1d")
 _REDUCTIONS = {"mean": relay.mean, "sum": relay.sum, "max": relay.max, "min": relay.min,
                "variance": relay.variance}
 
@@ -21,57 +24,50 @@ def keep_scales(mod: tvm.IRModule, fold: Callable[[tvm.IRModule], tvm.IRModule])
     """fold(mod), where `fold` is TVM's FoldScaleAxis: only factors that are constants go into the
     weights of convolutions.  With others, such as the gates of squeeze-and-excite blocks, weights
     would have to be made anew for every picture."""
-    mod = _mutated(mod, _FenceScales())
-    return _mutated(fold(mod), _RemoveFences())
+    mod = with_body(relay, mod, mapped(relay, mod, _fenced))
+    mod = fold(mod)
+    return with_body(relay, mod, mapped(relay, mod, _without_fence))
 
 
 def with_plain_prelu(mod: tvm.IRModule) -> tvm.IRModule:
     """PReLU by channel as nn.prelu of the tensor; the importer makes it one of a vector of all
     numbers, with a slope for each of them."""
-    return _mutated(mod, _PlainPrelu())
+    mod = relay.transform.InferType()(mod)
+    return with_body(relay, mod, mapped(relay, mod, _plain_prelu))
 
 
 def of_one_row(mod: tvm.IRModule) -> tvm.IRModule:
     """Convolutions and poolings along one axis as those of pictures of one row, with what is done
     to single numbers between them."""
-    return _mutated(mod, _OneRow())
-
-
-def _mutated(mod: tvm.IRModule, mutator: relay.ExprMutator) -> tvm.IRModule:
+    if not any(operator(node) in _ALONG_ROWS for node in nodes_of(relay, mod)):
+        return mod
     mod = relay.transform.InferType()(mod)
-    mod["main"] = mutator.visit(mod["main"])
-    return relay.transform.InferType()(mod)
+    return with_body(relay, mod, _OneRow().visit(mod["main"]).body)
 
 
-class _FenceScales(relay.ExprMutator):
+def _fenced(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
     """A fence, which the pass does not look through, on each side of products of two tensors."""
-
-    def visit_call(self, call: relay.Call) -> relay.Expr:
-        new = super().visit_call(call)
-        if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args):
-            return new
-        fenced = [relay.annotation.stop_fusion(a) for a in new.args]
-        fence = relay.Call(new.op, fenced, new.attrs, new.type_args, new.span)
-        return relay.annotation.stop_fusion(fence)
+    if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args):
+        return None
+    fenced = [relay.annotation.stop_fusion(a) for a in args]
+    return relay.annotation.stop_fusion(
+        relay.Call(call.op, fenced, call.attrs, call.type_args, call.span))
 
 
-class _RemoveFences(relay.ExprMutator):
-    def visit_call(self, call: relay.Call) -> relay.Expr:
-        new = super().visit_call(call)
-        return new.args[0] if operator(call) == "annotation.stop_fusion" else new
+def _without_fence(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
+    return args[0] if operator(call) == "annotation.stop_fusion" else None
 
 
-class _PlainPrelu(relay.ExprMutator):
-    def visit_call(self, call: relay.Call) -> relay.Expr:
-        new = super().visit_call(call)
-        prelu = call.args[0] if operator(call) == "reshape" else call
-        if operator(prelu) != "nn.prelu" or operator(prelu.args[0]) != "reshape":
-            return new
-        shape = shape_of(call)
-        slopes = _slopes(prelu.args[1], shape)
-        if len(shape) < 2 or shape_of(prelu.args[0].args[0]) != shape or slopes is None:
-            return new
-        return relay.nn.prelu(self.visit(prelu.args[0].args[0]), relay.const(slopes), axis=1)
+def _plain_prelu(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
+    if operator(call) != "reshape" or operator(call.args[0]) != "nn.prelu":
+        return None
+    prelu, shape = call.args[0], shape_of(call)
+    if operator(prelu.args[0]) != "reshape":
+        return None
+    slopes = _slopes(prelu.args[1], shape)
+    if len(shape) < 2 or shape_of(prelu.args[0].args[0]) != shape or slopes is None:
+        return None
+    return relay.nn.prelu(args[0].args[0].args[0], relay.const(slopes), axis=1)
 
 
 class _OneRow(relay.ExprMutator):
