@@ -16,6 +16,7 @@ from run_model_tools.inside_tvm import (
     pad_channels,
     quantized_lstm,
     result_or_error,
+    scatter_and_scan,
     tell,
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
@@ -53,6 +54,7 @@ def compile_model(tvm, request):
         raise Refusal("target", str(error).strip().splitlines()[-1]) from error
 
     nan_operators.install(tvm)
+    scatter_and_scan.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
     if target.kind.name in generators.WRITERS:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.expressions import Expression, of_channel
+from run_model_tools.kernels.expressions import Expression, Operand, of_channel
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.matmul import Product
+from run_model_tools.kernels.programs import Program
+from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.tiles import even, packed_weights, vectors
+from run_model_tools.kernels.views import constant_tensor, whole
 
 
 @dataclass(frozen=True)
@@ -67,3 +71,39 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
                  variant=isa.variant(1, vectors),
                  note={"kernel": "dense", "vectors": vectors, "parts": parts,
                        "multiply_adds": dense.multiply_adds})
+
+
+def of_rows(dense: Dense, rows: Tensor) -> Product:
+    """The same layer on each row of a float32 (rows, inputs) tensor, as a product of matrices: it
+    reads the weights once for several rows, where the kernel for a vector would for each."""
+    outputs = dense.weight.shape[0]
+    program = Program((rows.shape[0], outputs), [])
+
+    def channels(values: np.ndarray) -> int:
+        view = whole(constant_tensor(values.astype(np.float32)))
+        return program.add_input(view.broadcast(program.shape))
+
+    def operand(known: Operand) -> int:
+        if known.step is not None:
+            return results[known.step]
+        if known.number is not None:
+            return program.add("constant", value=known.number)
+        if known.channel is not None:
+            assert dense.expression is not None
+            return channels(dense.expression.channels[known.channel])
+        assert known.input == 0, "a residual is none of a fully connected layer's"
+        return total
+
+    total = last = program.add("add", program.add("product"), channels(dense.bias))
+    results: list[int] = []
+    for step in dense.expression.steps if dense.expression else ():
+        last = program.add(step.function, *map(operand, step.operands))
+        results.append(last)
+    if not dense.expression:
+        for function, bound in (("maximum", dense.low), ("minimum", dense.high)):
+            if math.isfinite(bound):
+                last = program.add(function, last, program.add("constant", value=bound))
+    if last != len(program.nodes) - 1:
+        program.add("identity", last)  # equal nodes are one, so the last step's may lie before
+    left = whole(rows)
+    return Product(left.reshape((1, *rows.shape)) or left, dense.weight.T, epilogue=program)

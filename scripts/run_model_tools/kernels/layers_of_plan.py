@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
-from run_model_tools.kernels import elementwise, plane_reduction, registry, resampling
+from run_model_tools.kernels import dense, elementwise, plane_reduction, registry, resampling
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
@@ -31,6 +32,9 @@ _LAYOUT = ("to_planar", "to_blocked", "constant", "reshape")
 
 def make_layer(step: Step, isa: Isa) -> Layer:
     """The layer of a step that is ours, for all of the pictures in its batch."""
+    if isinstance(step, DenseStep) and step.output.shape[0] > 1:
+        product = dense.of_rows(step.dense, *step.inputs)
+        return replace(registry.make_product(product, isa), output_shape=step.output.shape)
     layer = of_one(step, isa)
     return layer if isinstance(step, OF_ANY_SHAPE) else batched(layer, step.output.shape[0])
 

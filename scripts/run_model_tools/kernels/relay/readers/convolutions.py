@@ -22,7 +22,7 @@ from run_model_tools.kernels.resampling import Axis
 from run_model_tools.kernels.tensors import Blocked, Tensor
 
 _MOST_VECTORS = 8
-"""For which a fully connected layer's weights are read again."""
+"""For which a fully connected layer in bytes or in half precision reads its weights again."""
 _MOST_PLANES = 8
 """Channels of a picture that is read as it is; more are cheaper to bring into blocks."""
 

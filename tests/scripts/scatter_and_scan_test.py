@@ -1,0 +1,81 @@
+"""ScatterND and running sums as TVM compiles them for CPUs, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from run_model_tools import tvm_process
+from small_networks import network, run_onnxruntime
+
+#: Scattered into single numbers, into rows, and into rows long enough to be shared by threads;
+#: summed along the first, a middle and the last axis, of one and of many rows.
+NODES = """
+    a = ScatterND<reduction="none">(few, numbers, three)
+    b = ScatterND<reduction="add">(few, rows, changes)
+    c = ScatterND<reduction="mul">(wide, rows, long)
+    d = ScatterND<reduction="max">(wide, rows, long)
+    e = ScatterND<reduction="min">(wide, rows, long)
+    f = ScatterND<reduction="add">(whole, rows, counts)
+    g = CumSum(few, first)
+    h = CumSum<exclusive=1>(deep, middle)
+    i = CumSum<reverse=1>(deep, last)
+    j = CumSum<exclusive=1,reverse=1>(wide, first)
+    k = CumSum(wide, first)
+    l = CumSum(whole, last_of_two)
+"""
+OUTPUTS = "float[] a, float[] b, float[] c, float[] d, float[] e, int64[] f, float[] g, " \
+          "float[] h, float[] i, float[] j, float[] k, int64[] l"
+INPUTS = {"few": (7, 5), "wide": (6, 30011), "deep": (3, 40, 700), "three": (3,),
+          "changes": (4, 5), "long": (4, 30011)}
+
+
+def compiled(folder: Path, model: onnx.ModelProto, inputs: dict[str, np.ndarray]
+             ) -> list[np.ndarray]:
+    """The outputs of a network on TVM's schedules."""
+    onnx.save(model, str(folder / "net.onnx"))
+    np.savez(folder / "in.npz", **inputs)
+    tvm_process.call("compile", None, onnx=str(folder / "net.onnx"), kernels="stock",
+                     target="llvm -mcpu=x86-64-v3", opt_level=3, directory=str(folder),
+                     shapes={name: array.shape for name, array in inputs.items()})
+    tvm_process.call("run_many", None, requests=[
+        {"directory": str(folder), "inputs": str(folder / "in.npz"),
+         "outputs": str(folder / "out.npz")}])
+    with np.load(folder / "out.npz") as file:
+        return [file[name] for name in file.files]
+
+
+def test_equals_onnxruntime(tmp_path):
+    random = np.random.default_rng(8)
+    inputs = {name: random.standard_normal(shape).astype(np.float32)
+              for name, shape in INPUTS.items()}
+    # Row 4 is changed twice, in the order of the indices.
+    inputs |= {"numbers": np.array([[6, 4], [0, 0], [3, 2]]),
+               "rows": np.array([[4], [0], [4], [2]]),
+               "whole": random.integers(-9, 9, (6, 3)), "counts": random.integers(-9, 9, (4, 3))}
+    header = ", ".join(f"{'int64' if array.dtype == np.int64 else 'float'}"
+                       f"{list(array.shape)} {name}" for name, array in inputs.items())
+    axes = {"first": np.array(0), "middle": np.array(1), "last": np.array(-1),
+            "last_of_two": np.array(1)}
+    model = network(f"({header}) => ({OUTPUTS}) {{ {NODES} }}", axes, 18)
+    have = compiled(tmp_path, model, inputs)
+    want = run_onnxruntime(tmp_path / "net.onnx", inputs)
+    for name, one, other in zip("abcdefghijkl", have, want, strict=True):
+        assert one.dtype == other.dtype and one.shape == other.shape, name
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("beyond", [[3, 0], [0, 4], [-4, 0], [2**40, 0]])
+def test_an_index_beyond_the_data_changes_nothing(tmp_path, beyond):
+    """Also where the flat place of it would lie inside."""
+    model = network("(float[3,4] x, int64[2,2] at, float[2] y) => (float[] z) "
+                    "{ z = ScatterND(x, at, y) }", {}, 18)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    inputs = {"x": x, "at": np.array([beyond, [1, 1]]), "y": np.array([-5, -6], np.float32)}
+    (have,) = compiled(tmp_path, model, inputs)
+    want = x.copy()
+    want[1, 1] = -6
+    assert (have == want).all()
