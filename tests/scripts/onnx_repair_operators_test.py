@@ -326,6 +326,17 @@ def test_weights_of_four_bits_are_dequantised(kind, block):
                                atol=1e-5)
 
 
+def test_what_a_pad_writes_may_be_a_quantised_constant():
+    """As ONNX Runtime's quantizer writes it: how much is padded stays as it was."""
+    nodes = [helper.make_node("DequantizeLinear", ["bytes", "scale", "zero"], ["value"]),
+             helper.make_node("Pad", ["x", "pads", "value"], ["y"])]
+    held = {"bytes": np.array(90, np.uint8), "scale": np.array(0.25, np.float32),
+            "zero": np.array(30, np.uint8), "pads": np.array([0, 1, 2, 0])}
+    x = noise(2, 3)
+    model = model_of(nodes, {"x": (FLOAT, x.shape)}, {"y": FLOAT}, 17, held)
+    assert run(check(model, {"x": x}), {"x": x})[0][0, 0] == 15
+
+
 def test_a_choice_between_bytes():
     grids = [(np.float32(s), np.uint8(z)) for s, z in ((0.02, 7), (0.03, 90), (0.05, 30))]
     arrays = [whole(np.uint8, 4, 9) > 100, whole(np.uint8, 4, 9), *grids[0],
