@@ -240,6 +240,22 @@ def test_products_of_bytes_with_a_bias(attrs, scales, bias, output):
         np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("op, arrays, domain", [
+    ("QGemm", [whole(np.uint8, 3, 4), np.float32(0.1), np.uint8(9), whole(np.int8, 4, 5),
+               np.float32(0.1), np.int8(0), whole(np.uint8, 5), np.float32(0.1), np.uint8(9)],
+     "com.microsoft"),
+    ("QLinearConv", [whole(np.uint8, 1, 2, 4, 4), np.float32(0.1), np.uint8(9),
+                     whole(np.int8, 5, 2, 1, 1), np.float32(0.1), np.int8(0), np.float32(0.1),
+                     np.uint8(9), whole(np.uint8, 5)], "")])
+def test_a_bias_of_bytes_is_refused(op, arrays, domain):
+    """ONNX Runtime's quantizer writes it for a bias that is a layer's and something else as
+    well."""
+    model, inputs = one(op, [np.asarray(a) for a in arrays], domain=domain,
+                        constants=range(1, 9))
+    with pytest.raises(ToolError, match="its bias is uint8 where it has to be int32"):
+        repaired(model, inputs)
+
+
 @pytest.mark.parametrize("op, arrays, fixed", [
     ("MatMulIntegerToFloat", [whole(np.uint8, 2, 7), whole(np.int8, 7, 5), np.float32(0.02),
                               noise(5), np.uint8(90), np.int8(0), noise(5)], (1, 2, 3, 4, 5, 6)),
