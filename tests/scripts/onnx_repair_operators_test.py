@@ -20,7 +20,7 @@ from onnx_repair_test import (
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
-from run_model_tools.onnx_repair.reference import REPAIRED
+from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
 
 UINT8 = TensorProto.UINT8
 
@@ -280,6 +280,23 @@ def test_products_with_weights_of_four_bits(zeros):
                         block_size=block, constants=range(1, len(arrays)))
     (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
+
+
+def test_levels_of_accuracy_are_the_least(tmp_path):
+    """ONNX Runtime rounds the other operand to bytes where the level is 4; the reference does
+    not."""
+    depth, columns = 64, 16
+    x, weights = noise(8, depth), whole(np.uint8, columns, 2, 16)
+    scales = np.abs(noise(columns * 2)) + np.float32(0.1)
+    model, inputs = one("MatMulNBits", [x, weights, scales], domain="com.microsoft", bits=4,
+                        K=depth, N=columns, block_size=32, accuracy_level=4, constants=(1, 2))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    numbers = np.stack([weights & 15, weights >> 4], -1).reshape(columns, 2, 32).astype(float) - 8
+    want = x @ (numbers * scales.reshape(columns, 2, 1)).reshape(columns, depth).T
+    (got,), who = reference_outputs(path, inputs)
+    assert who == "onnxruntime"
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 def of_few_bits(kind, data, zeros, axis, along):
