@@ -224,7 +224,7 @@ def bias_of_products(node: Node, index: int) -> Value | None:
     and one that stands there has a scale of its own, of which the operator knows nothing."""
     bias = node.get(index)
     if bias is not None and bias.elem_type != TensorProto.INT32:
-        raise Refused(f"its bias is {bias.type_name} where it has to be int32, so that ONNX Runtime "
+        raise Refused(f"its bias is {bias.type_name} where it has to be int32, and ONNX Runtime "
                       "does not take the file either",
                       "have the network quantised with QuantFormat.QDQ.", "invalid")
     return bias
