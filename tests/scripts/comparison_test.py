@@ -10,7 +10,7 @@ import pytest
 from run_model_tools.onnx_model import read_model, run_onnx
 from run_model_tools.verifying.choices import Choice, choice_behind
 from run_model_tools.verifying.comparison import compare
-from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_limits
+from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_ranges
 from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
 from small_networks import save_network, weights
 
@@ -128,13 +128,14 @@ def save_embedding(path: Path) -> Path:
 
 def test_indices_stay_inside_of_their_table(tmp_path):
     model = read_model(save_embedding(tmp_path / "e.onnx"))
-    limits = whole_number_limits(model)
-    assert limits == {"ids": 7, "mask": 2}
+    ranges = whole_number_ranges(model)
+    assert ranges == {"ids": range(7), "mask": range(2)}
     shapes = {item.name: tuple(d or 1 for d in item.shape) for item in model.inputs}
-    first, second = (random_inputs(model.inputs, shapes, None, limits, seed) for seed in (1, 2))
+    first, second = (random_inputs(model.inputs, shapes, None, ranges, seed) for seed in (1, 2))
     assert first["ids"].max() > 1 and not np.array_equal(first["ids"], second["ids"])
     assert np.any(run_onnx(model.path, first)[0])
-    assert list(narrower(limits)) == [limits, {"ids": 2, "mask": 2}, {"ids": 1, "mask": 1}]
+    assert list(narrower(ranges)) == [
+        ranges, {"ids": range(2), "mask": range(2)}, {"ids": range(1), "mask": range(1)}]
 
 
 @pytest.mark.parametrize("source, count", [("x", 2), ("h", 1)])
@@ -144,7 +145,20 @@ def test_boxes_are_of_pictures_that_are_there(source, count, tmp_path):
         h = Relu(x)
         y = RoiAlign<output_height=2,output_width=2,sampling_ratio=2>({source}, boxes, of)
     }}""", {}, ir_version=8)
-    assert whole_number_limits(read_model(path)) == {"of": count}
+    assert whole_number_ranges(read_model(path)) == {"of": range(count)}
+
+
+def test_what_something_is_divided_by_is_not_zero(tmp_path):
+    path = save_network(tmp_path / "d.onnx", """(
+        int64[3] x, int64[3] by, uint8[3] bytes, uint8[3] of) => (int64[3] y, uint8[3] z) {
+        flat = Identity(by)
+        part = Div(x, by)
+        y = Mod(part, flat)
+        z = Div(bytes, of)
+    }""", {}, ir_version=8)
+    ranges = whole_number_ranges(read_model(path))
+    assert ranges == {"x": range(10), "by": range(1, 10), "of": range(1, 256)}
+    assert [tried["by"] for tried in narrower(ranges)] == [range(1, 10), range(1, 3), range(1, 2)]
 
 
 def test_noise_changes_what_depends_on_weights_a_little(tmp_path):

@@ -1,4 +1,5 @@
-"""Operators on places that TVM's own schedules take wrongly without a word, compiled and run."""
+"""Operators on places, and casts to bytes, that TVM's own schedules take wrongly without a word,
+compiled and run."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from small_networks import network
 
 RANDOM = np.random.default_rng(6)
 SHAPE = (4, 3, 5, 2)
-OUTPUTS = ("first", "last", "least", "bytes", "scattered", "summed", "gathered", "one")
+OUTPUTS = ("first", "last", "least", "bytes", "scattered", "summed", "gathered", "one", "unsigned",
+           "signed")
 NODES = """
     x = Identity(given)
     never = Less(x, x)
@@ -29,15 +31,20 @@ NODES = """
     [summed] summed = ScatterElements<axis=-2, reduction="add">(x, places, updates)
     [gathered] gathered = GatherElements<axis=2>(x, places)
     [one] one = GatherND(x, place)
+    large = Mul(x, hundred)
+    rows = Reshape(large, of_eight)
+    [unsigned] unsigned = Cast<to=2>(rows)
+    [signed] signed = Cast<to=3>(rows)
 """
 
 
 def model() -> onnx.ModelProto:
     """Whose indices reach less far than the data along other axes than their own."""
     constants = {"infinity": np.float32(-np.inf), "place": np.array([1, -1]),
+                 "hundred": np.float32(100), "of_eight": np.array([-1, 8]),
                  "places": np.array([2, 0, -1]).reshape(1, 3, 1, 1).repeat(2, 0),
                  "updates": RANDOM.standard_normal((2, 3, 1, 1)).astype(np.float32)}
-    types = ["int64"] * 4 + ["float"] * 4
+    types = ["int64"] * 4 + ["float"] * 4 + ["uint8", "int8"]
     outputs = ", ".join(f"{kind}[] {name}" for kind, name in zip(types, OUTPUTS))
     extents = ",".join(map(str, SHAPE))
     return network(f"(float[{extents}] given) => ({outputs}) {{ {NODES} }}", constants, 18)

@@ -20,7 +20,7 @@ from onnx_repair_test import (
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
-from run_model_tools.onnx_repair.reference import REPAIRED
+from run_model_tools.onnx_repair.reference import REPAIRED, reference_outputs
 
 UINT8 = TensorProto.UINT8
 
@@ -253,6 +253,22 @@ def test_products_of_bytes_with_a_bias(attrs, scales, bias, output):
         np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("op, arrays, domain", [
+    ("QGemm", [whole(np.uint8, 3, 4), np.float32(0.1), np.uint8(9), whole(np.int8, 4, 5),
+               np.float32(0.1), np.int8(0), whole(np.uint8, 5), np.float32(0.1), np.uint8(9)],
+     "com.microsoft"),
+    ("QLinearConv", [whole(np.uint8, 1, 2, 4, 4), np.float32(0.1), np.uint8(9),
+                     whole(np.int8, 5, 2, 1, 1), np.float32(0.1), np.int8(0), np.float32(0.1),
+                     np.uint8(9), whole(np.uint8, 5)], "")])
+def test_a_bias_of_bytes_is_refused(op, arrays, domain):
+    """ONNX Runtime's quantizer writes it for a bias that is a layer's and something else as
+    well."""
+    model, inputs = one(op, [np.asarray(a) for a in arrays], domain=domain,
+                        constants=range(1, 9))
+    with pytest.raises(ToolError, match="its bias is uint8 where it has to be int32"):
+        repaired(model, inputs)
+
+
 @pytest.mark.parametrize("op, arrays, fixed", [
     ("MatMulIntegerToFloat", [whole(np.uint8, 2, 7), whole(np.int8, 7, 5), np.float32(0.02),
                               noise(5), np.uint8(90), np.int8(0), noise(5)], (1, 2, 3, 4, 5, 6)),
@@ -277,6 +293,23 @@ def test_products_with_weights_of_four_bits(zeros):
                         block_size=block, constants=range(1, len(arrays)))
     (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=2e-3)
+
+
+def test_levels_of_accuracy_are_the_least(tmp_path):
+    """ONNX Runtime rounds the other operand to bytes where the level is 4; the reference does
+    not."""
+    depth, columns = 64, 16
+    x, weights = noise(8, depth), whole(np.uint8, columns, 2, 16)
+    scales = np.abs(noise(columns * 2)) + np.float32(0.1)
+    model, inputs = one("MatMulNBits", [x, weights, scales], domain="com.microsoft", bits=4,
+                        K=depth, N=columns, block_size=32, accuracy_level=4, constants=(1, 2))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    numbers = np.stack([weights & 15, weights >> 4], -1).reshape(columns, 2, 32).astype(float) - 8
+    want = x @ (numbers * scales.reshape(columns, 2, 1)).reshape(columns, depth).T
+    (got,), who = reference_outputs(path, inputs)
+    assert who == "onnxruntime"
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 def of_few_bits(kind, data, zeros, axis, along):
@@ -337,6 +370,17 @@ def test_weights_of_four_bits_are_dequantised(kind, block):
     factors = scales.repeat(4, 1) if block else scales[:, None]
     np.testing.assert_allclose(have, inputs["x"] @ ((numbers - low - 7) * factors), rtol=1e-5,
                                atol=1e-5)
+
+
+def test_what_a_pad_writes_may_be_a_quantised_constant():
+    """As ONNX Runtime's quantizer writes it: how much is padded stays as it was."""
+    nodes = [helper.make_node("DequantizeLinear", ["bytes", "scale", "zero"], ["value"]),
+             helper.make_node("Pad", ["x", "pads", "value"], ["y"])]
+    held = {"bytes": np.array(90, np.uint8), "scale": np.array(0.25, np.float32),
+            "zero": np.array(30, np.uint8), "pads": np.array([0, 1, 2, 0])}
+    x = noise(2, 3)
+    model = model_of(nodes, {"x": (FLOAT, x.shape)}, {"y": FLOAT}, 17, held)
+    assert run(check(model, {"x": x}), {"x": x})[0][0, 0] == 15
 
 
 def test_a_choice_between_bytes():

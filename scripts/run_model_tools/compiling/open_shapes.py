@@ -64,7 +64,7 @@ def shapes_to_try(model: OnnxModel, given: Shapes,
     names = {value.name: [d.dim_param or f"{value.name}.{i}" for i, d in
                           enumerate(value.type.tensor_type.shape.dim)] for value in graph.input}
     found: list[Shapes] = []
-    limits = made_inputs.whole_number_limits(model)
+    ranges = made_inputs.whole_number_ranges(model)
     # Each takes longer than the one before to say that a shape does not fit.
     for run in (lambda values: run_onnx(model.path, values),
                 lambda values: repaired_outputs(model.path, values, model.frozen, model.cut)[0],
@@ -72,7 +72,7 @@ def shapes_to_try(model: OnnxModel, given: Shapes,
         for shapes in _candidates(model, names, given):
             if shapes in found or shapes in without:
                 continue
-            if outputs_at(model, run, shapes, limits) is not None:
+            if outputs_at(model, run, shapes, ranges) is not None:
                 found.append(shapes)
             if len(found) == _TRIED:
                 return found
@@ -113,10 +113,10 @@ def _filled(model: OnnxModel, names: dict[str, list[str]], sizes: dict[str, int]
 
 
 def outputs_at(model: OnnxModel, run: Runner, shapes: Shapes,
-               limits: dict[str, int]) -> list[np.ndarray] | None:
-    """Of inputs of these shapes, whose whole numbers stay below `limits`; None where the network
+               ranges: dict[str, range]) -> list[np.ndarray] | None:
+    """Of inputs of these shapes, whose whole numbers lie in `ranges`; None where the network
     does not take them."""
-    for tried in made_inputs.narrower(limits):
+    for tried in made_inputs.narrower(ranges):
         values = made_inputs.random_inputs(model.inputs, shapes, None, tried, 0)
         try:
             return run(values)

@@ -214,11 +214,11 @@ def _sizes_of(inputs: Extents, shapes: Shapes) -> Sizes | None:
 
 
 def _taker(model: OnnxModel, inputs: Extents) -> Taker:
-    limits = made_inputs.whole_number_limits(model)
+    ranges = made_inputs.whole_number_ranges(model)
 
     def takes(sizes: Sizes) -> bool:
         outputs = outputs_at(model, lambda values: run_onnx(model.path, values),
-                             shapes_of(inputs, sizes), limits)
+                             shapes_of(inputs, sizes), ranges)
         return outputs is not None and all(np.size(output) for output in outputs)
 
     return takes

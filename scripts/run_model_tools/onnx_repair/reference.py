@@ -62,7 +62,7 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
     if mistake:
         raise NoReference(mistake)
     try:
-        given = _with_zero_points(path, stored) or str(path)
+        given = _made_exact(path, stored) or str(path)
         return onnxruntime_process.run(given, inputs), "onnxruntime"
     except Exception as error:
         reason = _first_line(error)
@@ -115,27 +115,42 @@ def _mistake_of_onnxruntime(model: onnx.ModelProto) -> str | None:
     return None
 
 
-def _with_zero_points(path: Path, stored: onnx.ModelProto) -> bytes | None:
-    """The model with a zero point of 0 for weights of int8 that have none, without which ONNX
-    Runtime 1.20 crashes where its sums are to be exact (serve_onnxruntime.py); None where all have
-    one.  stored: what the file `path` holds."""
-    if all(node.op_type not in _ZERO_POINTS for node in stored.graph.node):
+def _made_exact(path: Path, stored: onnx.ModelProto) -> bytes | None:
+    """The model as ONNX Runtime computes it exactly; None where that is how it is written.
+
+    Weights of int8 without a zero point get one of 0, without which ONNX Runtime 1.20 crashes where
+    its sums are to be exact (serve_onnxruntime.py).  Products with weights of few bits lose the
+    level that lets it round their other operand to bytes, which is up to 1 % off: the level is the
+    least that the model asks for, and float32 is above all of them.
+    stored: what the file `path` holds.
+    """
+    if all(node.op_type not in _ZERO_POINTS and not _accuracy_levels(node)
+           for node in stored.graph.node):
         return None
     model = onnx.load(str(path))
     signed = {tensor.name: tensor for tensor in model.graph.initializer
               if tensor.data_type == onnx.TensorProto.INT8}
-    zero, changed = "run_model:zero", False
+    zero, lacking, changed = "run_model:zero", False, False
     for node in model.graph.node:
+        for level in _accuracy_levels(node):
+            node.attribute.remove(level)
+            changed = True
         weights, place = _ZERO_POINTS.get(node.op_type, (0, 0))
         if not place or node.input[weights] not in signed:
             continue
         if len(node.input) <= place or not node.input[place]:
             node.input.extend([""] * (place + 1 - len(node.input)))
-            node.input[place], changed = zero, True
-    if not changed or stored_bytes(model) > MOST_IN_ONE_FILE:
+            node.input[place], lacking = zero, True
+    if not (lacking or changed) or stored_bytes(model) > MOST_IN_ONE_FILE:
         return None
-    model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int8), zero))
+    if lacking:
+        model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.int8), zero))
     return model.SerializeToString()
+
+
+def _accuracy_levels(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
+    return [a for a in node.attribute if node.op_type == "MatMulNBits"
+            and a.name == "accuracy_level" and a.i]
 
 
 def _may_begin_behind(attrs: dict[str, Any]) -> bool:

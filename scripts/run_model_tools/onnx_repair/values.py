@@ -35,6 +35,9 @@ class Value:
         """Of a constant: it says how large something of open extents is (open_extents.py)."""
         self.counts_in: tuple[int, ...] | None = None
         """Of a pooling's places, the shape of the tensor in which they are counted."""
+        self.known: np.ndarray | None = None
+        """What it holds, where that is known and it is computed all the same: quantised
+        constants, whose numbers kernels of bytes take as they are stored."""
 
     @property
     def is_constant(self) -> bool:
@@ -198,9 +201,10 @@ class Node:
         item = self.get(index)
         if item is None:
             return None
-        if item.array is None:
+        array = item.known if item.array is None else item.array
+        if array is None:
             raise not_constant(what, item.name)
-        return item.array
+        return array
 
     def ints(self, index: int, what: str) -> list[int] | None:
         array = self.constant(index, what)

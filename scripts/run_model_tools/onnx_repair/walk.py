@@ -39,6 +39,9 @@ _KEPT = ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger",
 # Results of whole nodes are computed beforehand up to this size; operators that they are made of
 # have their own measure (graph.py).
 _FOLDED_BYTES = 1 << 20
+_KNOWN = 64
+"""Of operators that are kept, results of so many numbers may be parameters of others: what a Pad
+writes, a Clip's bounds."""
 
 
 RELAY, RELAX = "relay", "relax"
@@ -127,6 +130,9 @@ class Walk:
                 self.graph.kept = False
             _check_attributes(node)
             _check_inputs(node, given)
+            if node.op in _KEPT and isinstance(made, Value) and made.size <= _KNOWN:
+                found = self._evaluate(node)
+                made.known = None if found is None else found[0]
             return list(made) if isinstance(made, (list, tuple)) and not isinstance(
                 made, Sequence) else [made]  # type: ignore[list-item]
         body = _standard_function(node)
@@ -199,16 +205,31 @@ class Walk:
 
     def _fold(self, node: Node) -> list[Thing | None] | None:
         """The results of a node all of whose inputs are constants, if they are not too large."""
+        if node.op in _KEPT or decides_extents(node.op, node.inputs):
+            return None
+        found = self._evaluate(node)
+        if found is None:
+            return None
         values = [i for i in node.inputs if i is not None]
-        if (not values or node.op in _RANDOM or node.op in _KEPT
+        if varies(values) and any(np.size(f) > MOST_EXTENTS for f in found):
+            return None
+        results = iter(found)
+        made = [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
+        for one in made:
+            if one is not None:
+                one.varies = varies(values) and node.op not in ("Shape", "Size")
+        return list(made)
+
+    def _evaluate(self, node: Node) -> list[np.ndarray] | None:
+        """What a node of constants gives, if it is not too large and known beforehand."""
+        values = [i for i in node.inputs if i is not None]
+        if (not values or node.op in _RANDOM
                 or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
                        for a in node.proto.attribute)
                 or not all(isinstance(v, Value) and v.is_constant for v in values)):
             return None
         if _size_of_results(node) > max(_FOLDED_BYTES, 2 * sum(
                 v.size * v.dtype.itemsize for v in values if isinstance(v, Value))):
-            return None
-        if decides_extents(node.op, node.inputs):
             return None
         names = {id(v): f"i{n}" for n, v in enumerate(values)}
         proto = onnx.NodeProto()
@@ -219,14 +240,7 @@ class Walk:
                                  for v in values if isinstance(v, Value)}, node.domain, node.opset)
         if found is None or any(np.dtype(f.dtype).kind not in "fiub" for f in found):
             return None
-        if varies(values) and any(np.size(f) > MOST_EXTENTS for f in found):
-            return None
-        results = iter(found)
-        made = [self.graph.constant(next(results)) if wanted else None for wanted in node.wanted]
-        for one in made:
-            if one is not None:
-                one.varies = varies(values) and node.op not in ("Shape", "Size")
-        return list(made)
+        return found
 
 
 def _check_attributes(node: Node) -> None:

@@ -23,10 +23,10 @@ _SMALL = 10
 
 
 def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]],
-                  preprocessing: Preprocessing | None, limits: dict[str, int],
+                  preprocessing: Preprocessing | None, ranges: dict[str, range],
                   seed: int) -> dict[str, np.ndarray]:
     """Values for all inputs: a network that takes pictures gets noise of the range that pictures
-    have, whole numbers lie below their `limits`."""
+    have, whole numbers lie in their `ranges`."""
     random = np.random.default_rng(seed)
     inputs = {}
     for item in items:
@@ -34,9 +34,9 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
         if item.dtype.kind == "b":
             inputs[item.name] = random.integers(0, 2, shape).astype(bool)
         elif item.dtype.kind != "f":
-            low = np.iinfo(item.dtype).min if item.name not in limits else 0
-            high = limits.get(item.name, int(np.iinfo(item.dtype).max) + 1)
-            inputs[item.name] = random.integers(low, high, shape, item.dtype)
+            every = np.iinfo(item.dtype)
+            allowed = ranges.get(item.name, range(every.min, int(every.max) + 1))
+            inputs[item.name] = random.integers(allowed.start, allowed.stop, shape, item.dtype)
         elif preprocessing is not None and len(shape) == 4:
             noise = random.integers(0, 256, (prod(shape) // 3 + 1, 1, 3), np.uint8)
             values = normalise(noise, preprocessing, np.float32).ravel()[:prod(shape)]
@@ -46,23 +46,45 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
     return inputs
 
 
-def whole_number_limits(model: SourceModel) -> dict[str, int]:
-    """What the whole numbers of an input have to stay below, by the input's name.
+def whole_number_ranges(model: SourceModel) -> dict[str, range]:
+    """Where the whole numbers of an input have to lie, by the input's name.
 
     What ends as the index of a table of constants stays inside of it; a mask is 0 or 1; of other
-    wide numbers nothing is known, and they are small.  Bytes are quantities, and take all values.
+    wide numbers nothing is known, and they are small.  What something is divided by begins with 1:
+    a division of whole numbers by 0 ends the program, and the reference's as well.  Other bytes
+    are quantities, and take all values.
     """
     graph = onnx.GraphProto()
     if model.file_format == "onnx":
         graph = onnx.load(str(model.path), load_external_data=False).graph
-    return {item.name: _table_size(graph, item.name)
-            or (2 if "mask" in item.name.lower() else _SMALL)
-            for item in model.inputs
-            if item.dtype.kind in "iu" and item.dtype.itemsize > 1 and item.scale is None}
+    ranges = {}
+    for item in model.inputs:
+        if item.dtype.kind not in "iu" or item.scale is not None:
+            continue
+        reached = _reached(graph, item.name)
+        divides = any(node.op_type in ("Div", "Mod") and node.input[1] in reached
+                      for node in graph.node)
+        if item.dtype.itemsize > 1:
+            stop = (_table_size(graph, reached)
+                    or (2 if "mask" in item.name.lower() else _SMALL))
+            ranges[item.name] = range(1, max(stop, 2)) if divides else range(stop)
+        elif divides:
+            ranges[item.name] = range(1, int(np.iinfo(item.dtype).max) + 1)
+    return ranges
 
 
-def _table_size(graph: onnx.GraphProto, name: str) -> int | None:
-    """The extent of the smallest table that the numbers of `name` are indices of, if any."""
+def _reached(graph: onnx.GraphProto, name: str) -> set[str]:
+    """The tensors that have numbers of `name`, as they are."""
+    reached = {name}
+    for node in graph.node:
+        if node.op_type in _MOVES and any(value in reached for value in (
+                node.input if node.op_type == "Concat" else node.input[:1])):
+            reached.update(node.output)
+    return reached
+
+
+def _table_size(graph: onnx.GraphProto, reached: set[str]) -> int | None:
+    """The extent of the smallest table that the numbers `reached` are indices of, if any."""
     tables = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
         value = next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
@@ -70,7 +92,7 @@ def _table_size(graph: onnx.GraphProto, name: str) -> int | None:
             tables[node.output[0]] = tuple(value.dims)
     pictures = {value.name: value.type.tensor_type.shape.dim[0].dim_value or 1
                 for value in graph.input if value.type.tensor_type.shape.dim}
-    reached, sizes = {name}, []
+    sizes = []
     for node in graph.node:
         if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
             axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
@@ -79,16 +101,14 @@ def _table_size(graph: onnx.GraphProto, name: str) -> int | None:
             # Which picture a box is of: ONNX Runtime reads beside its memory where there is none,
             # and how many there are is written in the graph's inputs only.
             sizes.append(pictures.get(node.input[0], 1))
-        elif node.op_type in _MOVES and node.input and node.input[0] in reached:
-            reached.update(node.output)
     return min(sizes, default=None)
 
 
-def narrower(limits: dict[str, int]) -> Iterable[dict[str, int]]:
-    """`limits` and, for a network that does not take such numbers, smaller and smaller ones."""
-    tried: list[dict[str, int]] = []
+def narrower(ranges: dict[str, range]) -> Iterable[dict[str, range]]:
+    """`ranges` and, for a network that does not take such numbers, fewer and fewer of each."""
+    tried: list[dict[str, range]] = []
     for most in (1 << 62, 2, 1):
-        made = {name: min(limit, most) for name, limit in limits.items()}
+        made = {name: allowed[:most] for name, allowed in ranges.items()}
         if made not in tried:
             tried.append(made)
             yield made

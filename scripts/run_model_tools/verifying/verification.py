@@ -196,8 +196,8 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
     reason = model.why_not_run()
     if reason is not None:
         raise NoReference(reason)
-    limits = made_inputs.whole_number_limits(model)
-    for tried in made_inputs.narrower(limits):
+    ranges = made_inputs.whole_number_ranges(model)
+    for tried in made_inputs.narrower(ranges):
         given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,
                                            tried, seed)
                  for shapes in (subject.shapes, *subject.other_shapes)

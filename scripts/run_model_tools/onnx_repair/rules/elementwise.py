@@ -162,6 +162,14 @@ def clip(walk: Walk, node: Node) -> Value:
     return x
 
 
+_WIDER = {TensorProto.INT8: TensorProto.INT32, TensorProto.UINT8: TensorProto.INT32,
+          TensorProto.INT16: TensorProto.INT32, TensorProto.UINT16: TensorProto.INT32,
+          TensorProto.UINT32: TensorProto.INT64}
+"""Narrow whole numbers and those by which a float becomes one.  ONNX leaves open what -1.0 is as
+uint8: PyTorch and ONNX Runtime take the lowest bits of the wider number, 255, whereas LLVM takes
+whatever its instructions give."""
+
+
 def cast(walk: Walk, x: Value, to: int) -> Value:
     """The value as another type; what is not 0 is true."""
     if x.elem_type == to:
@@ -171,6 +179,8 @@ def cast(walk: Walk, x: Value, to: int) -> Value:
     if to not in COMPUTED:
         raise Refused(f"it casts to {type_name(to)}, which compiled code has not",
                       "export the network in float32 or whole numbers.", "type")
+    if x.is_float and to in _WIDER:
+        x = walk.graph.op("Cast", x, to=_WIDER[to])
     return walk.graph.op("Cast", x, to=to)
 
 

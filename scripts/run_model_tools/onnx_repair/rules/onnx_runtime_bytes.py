@@ -24,6 +24,7 @@ from run_model_tools.onnx_repair.rules.onnx_runtime_attention import (
 )
 from run_model_tools.onnx_repair.rules.quantisation import (
     as_held,
+    bias_of_products,
     centred,
     convolved_bytes,
     dequantize,
@@ -116,7 +117,7 @@ def qgemm(walk: Walk, node: Node) -> Value:
     alpha = float(node.attrs.get("alpha", 1.0))
     if alpha != 1:
         made = graph.op("Mul", made, alpha)
-    bias = node.get(6)
+    bias = bias_of_products(node, 6)
     if bias is not None:
         steps = graph.op("Mul", reshaped(walk, node.tensor(1), ()), node.tensor(4))
         if alpha != 1:

@@ -219,6 +219,17 @@ def conv_integer(walk: Walk, node: Node) -> Value:
                                node.get(3))
 
 
+def bias_of_products(node: Node, index: int) -> Value | None:
+    """What is added to sums of products of bytes, in their steps: no byte has the range of them,
+    and one that stands there has a scale of its own, of which the operator knows nothing."""
+    bias = node.get(index)
+    if bias is not None and bias.elem_type != TensorProto.INT32:
+        raise Refused(f"its bias is {bias.type_name} where it has to be int32, and ONNX Runtime "
+                      "does not take the file either",
+                      "have the network quantised with QuantFormat.QDQ.", "invalid")
+    return bias
+
+
 @rule("QLinearConv")
 def qlinear_conv(walk: Walk, node: Node) -> Value:
     return convolved_bytes(walk, node, node.tensor(0))
@@ -227,7 +238,7 @@ def qlinear_conv(walk: Walk, node: Node) -> Value:
 def convolved_bytes(walk: Walk, node: Node, x: Value) -> Value:
     """As QDQ: dequantised, convolved, quantised; so are the kernels of whole numbers found."""
     x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.tensor(i) for i in range(1, 8))
-    bias = node.get(8)
+    bias = bias_of_products(node, 8)
     left = dequantize(walk, x, x_scale, x_zero)
     right = dequantize(walk, w, w_scale, w_zero, 0)
     if bias is not None:
