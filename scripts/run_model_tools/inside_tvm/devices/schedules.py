@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm.devices.kernels import (
     Needs,
     steps_of_a_thread,
 )
+from run_model_tools.inside_tvm.operator_names import called_operator
 
 _GROUP = 64
 _LARGE_GROUP = 256
@@ -183,8 +184,7 @@ def _sums_several(tvm, kernel):
     def visit(node):
         if isinstance(node, tvm.tir.BufferLoad):
             loads.append(node)
-        elif isinstance(node, tvm.tir.Call) and getattr(
-                node.op, "name", "") == "tir.tvm_thread_allreduce":
+        elif called_operator(node) == "tir.tvm_thread_allreduce":
             count = int(node.args[0])
             sums.extend(result.buffer for result in node.args[2 + count:2 + 2 * count])
 
