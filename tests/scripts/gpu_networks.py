@@ -42,6 +42,18 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "strided": ("y = Conv<strides=[2,2],pads=[0,1,2,1]>(x, w)", (1, 3, 21, 22),
                 {"w": (8, 3, 5, 5)}),
     "dilated": ("y = Conv<dilations=[2,3]>(x, w)", (2, 4, 17, 17), {"w": (7, 4, 3, 3)}),
+    # Which multiply patches, or parts of windows (devices/patches.py), with strides and groups.
+    "far_apart": ("a = Conv<dilations=[9,9],pads=[9,9,9,9]>(x, w, b) y = Relu(a)", (1, 12, 11, 12),
+                  {"w": (9, 12, 3, 3), "b": (9,)}),
+    "stem": ("""a = Conv<strides=[16,16]>(x, w, b) r = Reshape(a, s)
+                y = Transpose<perm=[0,2,1]>(r)""", (2, 3, 64, 80),
+             {"w": (24, 3, 16, 16), "b": (24,), "s": np.array([2, 24, 20])}),
+    "far_apart_in_groups": ("""a = Conv<dilations=[12,10],pads=[12,8,12,12],group=3>(x, w)
+                               y = Relu(a)""", (2, 15, 19, 17), {"w": (21, 5, 3, 3)}),
+    "far_apart_in_rows": ("y = Conv<dilations=[90],pads=[180,0]>(x, w, b)", (2, 10, 200),
+                          {"w": (14, 10, 3), "b": (14,)}),
+    "steps_and_gaps": ("y = Conv<strides=[2,5],dilations=[3,1],pads=[1,0,2,5]>(x, w, b)",
+                       (2, 5, 29, 31), {"w": (10, 5, 3, 2), "b": (10,)}),
     "pointwise": ("y = Conv(x, w)", (1, 40, 7, 7), {"w": (96, 40, 1, 1)}),
     # Of one pixel, as what weighs channels has: threads of channels only.
     "many_channels": ("y = Conv(x, w)", (1, 6, 1, 1), {"w": (144, 6, 1, 1)}),

@@ -3,11 +3,14 @@ of all kinds, counted."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
-from gpu_networks import NETWORKS, check_numbers, compile_all
+from gpu_networks import NETWORKS, TARGETS, check_numbers, compile_all
 
 from run_model_tools.inside_tvm.devices import tiles
 
@@ -42,6 +45,66 @@ def test_tiles_do_not_reach_beyond_the_result_where_others_are_as_good(channels)
 def test_threads_of_channels_alone_keep_to_the_third_dimension(channels):
     one_pixel = (channels, 1, 1, [6, 1, 1], THREADS, SHARED)
     assert tiles.best_tiles(*one_pixel, most_deep=64)["tiles"][0][2] <= 64
+
+
+FAR_APART = {
+    # dilated, with kernels as large as their strides, along one axis: (input, weights, attributes)
+    "aspp": ((1, 64, 33, 33), (64, 64, 3, 3), "dilations=[18,18],pads=[18,18,18,18]"),
+    "stem16": ((1, 3, 224, 224), (192, 3, 16, 16), "strides=[16,16]"),
+    "stem14": ((1, 3, 224, 224), (384, 3, 14, 14), "strides=[14,14]"),
+    "stem4": ((1, 3, 224, 224), (96, 3, 4, 4), "strides=[4,4]"),
+    "audio": ((1, 64, 500), (64, 64, 3), "dilations=[128],pads=[256,0]"),
+}
+
+
+@pytest.fixture(scope="module", name="far_apart")
+def far_apart_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("far_apart")
+    with pytest.MonkeyPatch.context() as patched:
+        for name, (shape, weights, attributes) in FAR_APART.items():
+            patched.setitem(NETWORKS, name, (
+                f"y = Conv<{attributes}>(x, w)", shape, {"w": weights}))
+        compile_all(folder, product(FAR_APART, TARGETS))
+    return folder
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", FAR_APART)
+def test_convolutions_that_read_numbers_far_apart_get_tiles(far_apart, name, target):
+    made = json.loads((far_apart / target / name / "made.json").read_text())
+    assert "error" not in made and not made["plain_schedules"], made
+    device = made["device"]
+    assert 64 <= device["threads_per_group"] <= 256
+    most = 49152 if target.startswith("cuda") else 16384
+    assert 1024 < device["shared_memory_bytes"] <= most
+    # Threads do more multiplications than loads: a step of these is a number of shared memory.
+    shape, weights, _ = FAR_APART[name]
+    count = math.prod(weights[1:])
+    steps = device["longest_thread"]["steps"]
+    assert count <= steps <= 16 * count * 1.5, (steps, count, shape)
+
+
+@pytest.mark.parametrize("extents, reduced, reach", [
+    ((64, 33, 33), [64, 3, 3], [(1, 18), (1, 18)]), ((64, 33, 33), [64, 3, 3], [(1, 6), (1, 6)]),
+    ((192, 14, 14), [3, 16, 16], [(16, 1), (16, 1)]), ((96, 56, 56), [3, 4, 4], [(4, 1), (4, 1)])])
+def test_windows_fit_into_shared_memory_whatever_their_reach(extents, reduced, reach):
+    best = tiles.best_tiles(*extents, reduced, THREADS, SHARED, reach=reach)
+    f, y, x = (part[1] * part[2] * part[3] for part in best["tiles"])
+    height, width = ((extent - 1) * stride + (size - 1) * dilation + 1 for extent, size, (
+        stride, dilation) in zip((y, x), reduced[1:], reach))
+    numbers = best["channels"] * (height * width + f * math.prod(reduced[1:]))
+    assert numbers * 4 <= SHARED and f * y * x > 1
+
+
+def test_what_is_loaded_decides_between_patches_and_windows():
+    def cost(reduced, reach):
+        return tiles.best_tiles(64, 33, 33, reduced, THREADS, SHARED, ragged=True,
+                                reach=reach)["cost"]
+
+    of_patches = cost([576, 1, 1], [(1, 1)] * 2)
+    of_windows = {gap: cost([64, 3, 3], [(1, gap)] * 2) for gap in (1, 2, 6, 24)}
+    assert list(of_windows.values()) == sorted(of_windows.values())
+    assert of_windows[2] < of_patches < of_windows[24]
 
 
 def most_in_a_bank(index: str) -> int:

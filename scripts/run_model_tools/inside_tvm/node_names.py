@@ -7,6 +7,8 @@ in the same order.
 
 import json
 
+from run_model_tools.inside_tvm.operator_names import called_operator
+
 SEPARATOR = "\n"
 """Between names in one place: of what our kernels compute together."""
 
@@ -90,7 +92,7 @@ def _content(relay, function):
 
     def visit(expr):
         if isinstance(expr, relay.Call):
-            operators.append(str(getattr(expr.op, "name", "")))
+            operators.append(called_operator(expr))
             names.extend(names_in(expr))
 
     relay.analysis.post_order_visit(function.body, visit)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from run_model_tools.inside_tvm import faster_folding
+from run_model_tools.inside_tvm.operator_names import called_operator
 
 _CHANNELS_FIRST = {
     "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
@@ -76,7 +77,7 @@ def _grouped(relay, body):
     class Mutator(ExprMutator):
         def visit_call(self, call):
             call = super().visit_call(call)
-            if str(getattr(call.op, "name", "")) != "nn.conv2d" or (
+            if called_operator(call) != "nn.conv2d" or (
                     str(call.attrs.kernel_layout) != "HWOI"):
                 return call
             attrs = {key: call.attrs[key] for key in call.attrs.keys()}  # noqa: SIM118 -- no dict

@@ -3,6 +3,8 @@
 import math
 import re
 
+from run_model_tools.inside_tvm.operator_names import called_operator
+
 TYPES = {
     "bool": "bool", "float16": "float16_t", "float32": "float", "float64": "double",
     "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
@@ -187,7 +189,7 @@ class Expressions:
         return text
 
     def _of_Call(self, node, lane):
-        name = node.op.name.partition("tir.")[2] if hasattr(node.op, "name") else "?"
+        name = called_operator(node).partition("tir.")[2] or "?"
         if name == "if_then_else":
             condition = self._lane(node.args[0], lane)
             return "(%s ? %s : %s)" % (condition, self._later(node.args[1], lane),

@@ -8,6 +8,7 @@ schedule has other shapes than in the network; all operators of that name are pl
 import re
 
 from run_model_tools.inside_tvm import node_names
+from run_model_tools.inside_tvm.operator_names import called_operator
 
 _ROUNDS = 12
 """Of compiling again, each with another operator placed: a network with more of them than this is
@@ -125,18 +126,16 @@ def _exact(relay, module, placement):
     there = set()
 
     def visit(expr):
-        if isinstance(expr, relay.Call) and hasattr(expr.op, "name"):
-            there.add((expr.op.name, shapes_of(expr)))
+        if called_operator(expr):
+            there.add((called_operator(expr), shapes_of(expr)))
 
     relay.analysis.post_order_visit(module["main"], visit)
     return {one[:2] for one in placement.found if one[:2] in there}
 
 
 def _why(placement, exact, call):
-    if not hasattr(call.op, "name"):
-        return None
     for operator, shapes, why in placement.found:
-        if operator != call.op.name:
+        if operator != called_operator(call):
             continue
         if (operator, shapes) not in exact or shapes == shapes_of(call):
             return why

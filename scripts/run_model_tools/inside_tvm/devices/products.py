@@ -7,14 +7,16 @@ thread or four, or, for matrices, a group for each number.
 """
 
 from run_model_tools.inside_tvm.bounded_code import is_measured
-from run_model_tools.inside_tvm.devices import tiles
+from run_model_tools.inside_tvm.devices import patches, tiles
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 
 _FEW_ROWS = 16
 """Of a product with a matrix of weights: TVM sums up fewer by a group for each number, which is
 what a single picture's fully connected layer wants."""
+_PLAIN = "conv2d_nchw."
+"""TVM's template has tiles for these (tiles.py), unless they read numbers far apart."""
 _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_transpose_nchw.",
-          "conv1d_ncw.")
+          "conv1d_ncw.", _PLAIN, patches.NAME)
 """What the implementations are called whose schedules these replace."""
 _GROUP = 64
 
@@ -28,8 +30,9 @@ class _Sum:
         form = (len(extents), len(reduced))
         # Axes of channels or rows, of rows of a picture, and of columns; the others are images.
         self.f, self.y, self.x = {(2, 1): (0, None, 1), (3, 1): (1, None, 2),
-                                  (3, 2): (1, None, 2), (4, 3): (1, 2, 3)}[form]
-        self.groups = 1
+                                  (3, 2): (1, None, 2), (4, 1): (1, 2, 3),
+                                  (4, 3): (1, 2, 3)}[form]
+        self.groups = int(op.attrs.get(patches.GROUPS, 1))
         if len(reduced) > 1:
             self.groups = int(op.input_tensors[0].shape[1]) // reduced[0]
             if self.groups < 1 or extents[1] % self.groups:
@@ -45,6 +48,26 @@ class _Sum:
         self.height = 1 if self.y is None else extents[self.y]
         self.width = extents[self.x]
         self.reduced = [*reduced, 1, 1][:3] if len(reduced) != 2 else [reduced[0], 1, reduced[1]]
+        self.reach = [(1, 1)] * 2
+        for axis in range(1, len(reduced)):
+            self.reach[axis - len(reduced)] = _reach(
+                op, op.axis[axis - len(reduced)], op.reduce_axis[axis])
+
+
+def _reach(op, axis, tap):
+    """(stride, dilation) of a convolution along an axis of the result and one of the kernel."""
+    from tvm import arith, tir
+
+    found = []
+
+    def look(node):
+        for index in node.indices if isinstance(node, tir.ProducerLoad) else ():
+            factors = arith.detect_linear_equation(index, [axis.var, tap.var])
+            if len(factors) == 3 and int(factors[0]) and int(factors[1]):
+                found.append((int(factors[0]), int(factors[1])))
+
+    tir.stmt_functor.post_order_visit(op.body[0].source[0], look)
+    return found[0] if found else (1, 1)
 
 
 def tiled_schedule(tvm, name, outs, target):
@@ -59,10 +82,10 @@ def tiled_schedule(tvm, name, outs, target):
     op, extents = found
     if name.startswith(("dense", "matmul")) and extents.rows < _FEW_ROWS:
         return None
-    threads = min(int(target.max_num_threads), 256)
-    shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
-    best = tiles.best_tiles(extents.rows, extents.height, extents.width, extents.reduced, threads,
-                            shared // 2, images=extents.images * extents.groups, ragged=True)
+    if name.startswith(_PLAIN) and not tiles.reaches_far(extents.reach, extents.reduced[1:]):
+        return None
+    best = tiles.best_within(target, extents.rows, extents.height, extents.width, extents.reduced,
+                             extents.images * extents.groups, extents.reach)
     return _schedule(te, outs[0], op, extents, best)
 
 
@@ -157,14 +180,19 @@ def _schedule(te, final, op, extents, best):
     # Not every compiler keeps results in registers that a loop counts through.
     for axis in sums.op.axis:
         sums.unroll(axis)
-    for factor in factors:
+    for tensor, factor in zip(op.input_tensors, factors):
         load = schedule[factor]
         load.compute_at(sums, step)
+        order = list(load.op.axis)
+        row = -1 - len(virtual) if tensor.op.name == patches.NAME else -2
         if len(reduced) == 1:
-            # Threads read one column of as many rows at once: rows of an odd length lie in
-            # different banks of shared memory, those of 16 numbers in two.
-            load.storage_align(load.op.axis[-2], 2, 1)
-        _, lane = load.split(load.fuse(*load.op.axis), factor=tf * ty * tx)
+            # Threads read one column of as many rows at once, or write one of patches: rows of an
+            # odd length lie in different banks of shared memory, those of 16 numbers in two.
+            load.storage_align(order[row], 2, 1)
+        if tensor.op.tag == patches.ALONG_KERNELS:
+            order.append(order.pop(row))
+            load.reorder(*order)
+        _, lane = load.split(load.fuse(*order), factor=tf * ty * tx)
         load.bind(lane, te.thread_axis("threadIdx.x"))
 
     if output.op != final.op and output != final:

@@ -10,7 +10,7 @@ one number and a group of them, or a few groups, each long sum.  Sums of product
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import bounded_code
-from run_model_tools.inside_tvm.devices import products, running_sums, tiles
+from run_model_tools.inside_tvm.devices import patches, products, running_sums, tiles
 from run_model_tools.inside_tvm.devices.kernels import (
     KINDS,
     MOST_DEEP,
@@ -18,6 +18,7 @@ from run_model_tools.inside_tvm.devices.kernels import (
     Needs,
     steps_of_a_thread,
 )
+from run_model_tools.inside_tvm.operator_names import called_operator
 
 _GROUP = 64
 _LARGE_GROUP = 256
@@ -58,6 +59,9 @@ def bounded(tvm, target, notes, placement):
             placement.note(op.name, _shapes(inputs), "TVM has no way to compute it on %s (%s)" % (
                 target.kind.name, str(error).strip().splitlines()[-1][-200:]))
             raise
+        own = patches.implementation(tvm, op, attrs, inputs, outputs, target)
+        if own is not None and not bounded_code.is_measured(outputs, target):
+            chosen, outputs = own, own.compute(attrs, inputs, out_type)
         return _with_limits(tvm, op, inputs, chosen, notes, placement), outputs
 
     with bounded_code.selecting(select), tiles.chosen(tvm):
@@ -180,8 +184,7 @@ def _sums_several(tvm, kernel):
     def visit(node):
         if isinstance(node, tvm.tir.BufferLoad):
             loads.append(node)
-        elif isinstance(node, tvm.tir.Call) and getattr(
-                node.op, "name", "") == "tir.tvm_thread_allreduce":
+        elif called_operator(node) == "tir.tvm_thread_allreduce":
             count = int(node.args[0])
             sums.extend(result.buffer for result in node.args[2 + count:2 + 2 * count])
 

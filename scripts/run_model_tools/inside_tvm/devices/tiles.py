@@ -6,6 +6,7 @@ lies beyond the result, and whether there are groups and threads enough for a wh
 here is fitted to one device; records of tuning take its place.
 """
 
+import math
 from contextlib import contextmanager
 from itertools import product
 
@@ -17,6 +18,9 @@ _GROUPS = 64
 """As many groups as middling GPUs have units, two or three each."""
 _ACCUMULATORS = 16
 _MOST_CHANNELS = 16
+_MOST_THREADS = 256
+_STRIDE = 2
+"""Of windows, at most, where it is not known."""
 _GUARD = 0.2
 _STEP_COST = 2
 """Of the barriers and loads around a step, in channels."""
@@ -54,8 +58,8 @@ def _fill(config, target):
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     # A depthwise template loads its whole input of a tile at once.
     is_depthwise = "tile_rc" not in names
-    best = best_tiles(f, y, x, reduced, min(threads, 256), shared // 2, is_depthwise, depth,
-                      most_deep=MOST_DEEP)
+    best = best_tiles(f, y, x, reduced, min(threads, _MOST_THREADS), shared // 2, is_depthwise,
+                      depth, most_deep=MOST_DEEP)
     for name, sizes in zip(("tile_f", "tile_y", "tile_x"), best["tiles"]):
         config[name].size = sizes
     if "tile_d" in names:
@@ -68,14 +72,31 @@ def _fill(config, target):
                 config[name].size = [1, extent]
 
 
+def reaches_far(reach, kernel):
+    """Whether a convolution reads numbers further apart than tiles take them to be where they do
+    not know; reach as for best_tiles(), kernel: its rows and columns."""
+    return any(stride > _STRIDE or dilation > 1 and size > 1
+               for (stride, dilation), size in zip(reach, kernel))
+
+
+def best_within(target, f, y, x, reduced, images, reach):
+    """best_tiles() for schedules of our own, on the target's GPU."""
+    threads = min(int(target.max_num_threads), _MOST_THREADS)
+    shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
+    return best_tiles(f, y, x, reduced, threads, shared // 2, images=images, ragged=True,
+                      reach=reach)
+
+
 def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1,
-               ragged=False, most_deep=None):
+               ragged=False, most_deep=None, reach=None):
     """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
-    columns, "channels": input channels of a step}.
+    columns, "channels": input channels of a step, "cost": what it takes, comparable for results of
+    the same extents}.
 
     f, y, x: the result's extents; reduced: input channels, rows and columns of the kernel; ragged:
     whether the last step may have fewer channels than the others; most_deep: threads of channels at
-    most, where these are a dimension of their own.
+    most, where these are a dimension of their own; reach: (stride, dilation) of rows and of
+    columns, None where they are not known.
     """
     channels, rows, columns = reduced
     best, lowest = None, None
@@ -89,29 +110,37 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
                 if is_depthwise and (fi > 1 or vy > 1):
                     continue
                 tile = (tf * fi, ty * vy, tx * vx)
-                step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged)
+                step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged,
+                                           reach)
                 if not step:
                     continue
                 cost = _cost((f, y, x), tile, tf * ty * tx, tx, fi * vx * vy, reduced, step,
-                             is_depthwise, images)
+                             is_depthwise, images, reach)
                 if lowest is None or cost < lowest:
                     lowest = cost
                     best = {"tiles": [[-(-f // tile[0]), 1, tf, fi], [-(-y // tile[1]), vy, ty, 1],
-                                      [-(-x // tile[2]), vx, tx, 1]], "channels": step}
+                                      [-(-x // tile[2]), vx, tx, 1]],
+                            "channels": step, "cost": cost}
     if best is None:
         best = {"tiles": [[f, 1, 1, 1], [y, 1, 1, 1], [-(-x // 32), 1, min(x, 32), 1]],
-                "channels": 1}
+                "channels": 1, "cost": math.inf}
     return best
 
 
-def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged):
+def _window(tile, reduced, reach):
+    """How many numbers of an input channel a tile is computed of, and all that lie between them."""
+    return math.prod((extent - 1) * stride + (size - 1) * dilation + 1
+                     for extent, size, (stride, dilation) in zip(tile[1:], reduced[1:], reach))
+
+
+def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged, reach):
     """The most input channels, up to 16, whose numbers fit into shared memory; 0 for none.  Where
     the last step may have fewer, those of which few are missing there."""
     f, y, x = tile
     _, rows, columns = reduced
-    # Strides are not known here; two of them make an input tile four times the result's.
-    inputs = (y + rows - 1) * (x + columns - 1) if rows * columns == 1 else (
-        (2 * y + rows) * (2 * x + columns))
+    # Strides of two make an input tile four times the result's.
+    inputs = _window(tile, reduced, reach) if reach else (
+        y * x if rows * columns == 1 else (_STRIDE * y + rows) * (_STRIDE * x + columns))
     each = inputs + f * rows * columns
     if is_depthwise:
         # TVM's template keeps rows and columns of as many channels, and reads all of the kernel.
@@ -126,7 +155,8 @@ def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged):
     return 0
 
 
-def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise, images):
+def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise, images,
+          reach):
     """Time for the whole result, in multiplications of one thread at best."""
     f, y, x = tile
     groups = images
@@ -135,7 +165,7 @@ def _cost(extents, tile, threads, tx, accumulators, reduced, step, is_depthwise,
     rows, columns = reduced[1:]
     work = groups * f * y * x
     # Loads from memory for each multiplication of a group, and of a thread from shared memory.
-    window = (y + rows - 1) * (x + columns - 1)
+    window = _window(tile, reduced, reach or ((1, 1), (1, 1)))
     loads = (window / (f * y * x * rows * columns)
              + (0 if is_depthwise else 1 / (y * x)))
     shared = 0.5 / accumulators + 0.1

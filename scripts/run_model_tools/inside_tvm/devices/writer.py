@@ -10,6 +10,7 @@ be a multiple of their number.
 import re
 
 from run_model_tools.inside_tvm.devices.expressions import TYPES, Expressions, Unknown
+from run_model_tools.inside_tvm.operator_names import called_operator
 
 _TAGS = {"%s.%s" % (word, axis): "int(%s.%s)" % (builtin, axis)
          for word, builtin in (("blockIdx", "gl_WorkGroupID"), ("threadIdx",
@@ -240,7 +241,7 @@ class Writer(Expressions):
         value = node.value
         if isinstance(value, self._tir.IntImm):
             return
-        if isinstance(value, self._tir.Call) and value.op.name == "tir.tvm_storage_sync":
+        if called_operator(value) == "tir.tvm_storage_sync":
             scope = str(value.args[0].value)
             if scope != "shared":
                 raise Unknown("a barrier of the scope %s" % scope)

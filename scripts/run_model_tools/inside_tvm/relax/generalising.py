@@ -9,6 +9,7 @@ compared when the network runs.
 
 import numpy as np
 
+from run_model_tools.inside_tvm.operator_names import called_operator
 from run_model_tools.inside_tvm.relax.extents import Extents, NoExpression
 from run_model_tools.onnx_repair.open_extents import COUNTING
 
@@ -226,7 +227,7 @@ class _Generaliser:
 
     def _turned(self, relax, call, arguments):
         """Weights that are transposed; None of anything else."""
-        if str(getattr(call.op, "name", "")) != "relax.permute_dims" or not isinstance(
+        if called_operator(call) != "relax.permute_dims" or not isinstance(
                 arguments[0], self._tvm.ir.GenericConst):
             return None
         array, axes = arguments[0].value.numpy(), call.attrs.axes

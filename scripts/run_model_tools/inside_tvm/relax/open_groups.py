@@ -6,6 +6,7 @@ group's extents, or one number for each row.  A group becomes a program, and so 
 
 import numpy as np
 
+from run_model_tools.inside_tvm.operator_names import called_operator
 from run_model_tools.inside_tvm.relax.open_operators import (
     ALONG,
     EACH,
@@ -85,7 +86,7 @@ class Bindings:
 
     def _array(self, value):
         """Of what importers compute from constants."""
-        name = str(getattr(getattr(value, "op", None), "name", "")).removeprefix("relax.")
+        name = called_operator(value).removeprefix("relax.")
         compute = _FOLDED.get(name)
         extents = extents_of(value) if compute else None
         if extents is None or not all(map(_is_known, extents)):

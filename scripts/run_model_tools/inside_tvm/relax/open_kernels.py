@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from run_model_tools.inside_tvm.operator_names import called_operator
 from run_model_tools.inside_tvm.own_kernels import Unusable
 from run_model_tools.inside_tvm.relax.open_groups import (
     MOST_AXES,
@@ -187,7 +188,7 @@ class OpenKernels:
     def _call_of(self, call, bindings, epilogue=None, result=None):
         """The call of our code that computes a product or convolution, and what is done to it, or a
         copy; None where there is none.  `result` has the type of what comes of it."""
-        name = str(getattr(getattr(call, "op", None), "name", ""))
+        name = called_operator(call)
         moved = joined(bindings, call) if epilogue is None else None
         if moved is not None:
             return self._call("join", lambda name: _source(
@@ -356,8 +357,7 @@ class OpenKernels:
         left, ours = Counter(), 0
         for block in module["main"].body.blocks:
             for binding in block.bindings:
-                name = getattr(getattr(binding.value, "op", None), "name", None)
-                name = str(name).removeprefix("relax.") if name else ""
+                name = called_operator(binding.value).removeprefix("relax.")
                 if name == "call_dps_packed":
                     called = str(binding.value.args[0].global_symbol)
                     ours += called.startswith(_ANY)

@@ -3,6 +3,8 @@
 
 from types import SimpleNamespace
 
+from run_model_tools.inside_tvm.operator_names import called_operator
+
 EACH, ALONG, REDUCED = "each", "along", "reduced"
 """What becomes of a row: a number of each number by itself, of each number and the whole row, or
 one number."""
@@ -30,7 +32,7 @@ def operator_of(call):
     """The Operator of a call of Relax's, None of what is none for float32 rows."""
     from run_model_tools.kernels.program_operators import ONE_BY_ONE
 
-    name = str(getattr(call.op, "name", "")).removeprefix("relax.")
+    name = called_operator(call).removeprefix("relax.")
     name = _OF_RELAX.get(name, name)
     if not name or not is_float32(call):
         return None
