@@ -138,6 +138,16 @@ def test_indices_stay_inside_of_their_table(tmp_path):
         ranges, {"ids": range(2), "mask": range(2)}, {"ids": range(1), "mask": range(1)}]
 
 
+@pytest.mark.parametrize("node, most", [
+    ("GatherElements<axis=1>(x, i)", 6), ("ScatterElements<axis=0>(x, i, i)", 4),
+    ("GatherND(x, i)", 4), ("ScatterND(x, i, u)", 4), ("Gather<axis=-1>(x, i)", 6)])
+def test_indices_stay_inside_of_what_the_graph_says_of_its_tensors(node, most, tmp_path):
+    path = save_network(tmp_path / "g.onnx",
+                        f"(float[4,6] x, int64[4,2] i, float[4] u) => (float[] y) {{ y = {node} }}",
+                        {}, ir_version=8)
+    assert whole_number_ranges(read_model(path)) == {"i": range(most)}
+
+
 @pytest.mark.parametrize("source, count", [("x", 2), ("h", 1)])
 def test_boxes_are_of_pictures_that_are_there(source, count, tmp_path):
     path = save_network(tmp_path / "r.onnx", f"""(

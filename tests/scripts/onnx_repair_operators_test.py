@@ -81,6 +81,29 @@ def test_recurrent_networks_whose_shapes_do_not_fit(name, at, shape):
     assert f"its {name} has the shape {list(shape)}, and " in refusal(model, inputs)
 
 
+PLACES = np.array([[0, -1, 9], [3, 1 << 40, -4], [-(1 << 40), 1, -5]])
+NEAREST = np.array([[0, 3, 3], [3, 3, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("op, extra", [
+    ("GatherElements", []), ("ScatterElements", [noise(3, 3)]), ("GatherND", []),
+    ("ScatterND", [noise(3)])])
+def test_indices_beyond_become_the_nearest_if_they_are_inputs(op, extra):
+    """TVM would read and write wherever they point; ONNX Runtime refuses them."""
+    rank = 3 if op.endswith("ND") else 2
+    x = noise(*[4] * rank)
+    beyond, nearest = (one(op, [x, places, *extra]) for places in (PLACES, NEAREST))
+    have, = run(repaired(*beyond), beyond[1])
+    np.testing.assert_array_equal(have, run(*nearest)[0])
+    constant = one(op, [x, PLACES, *extra], constants=[1])
+    assert "index 9 lies beyond the 4 places" in refusal(*constant)
+
+
+def test_a_constant_index_beyond_is_refused():
+    assert "index -5 lies beyond the 4 places" in refusal(
+        *one("Gather", [noise(3, 4), np.array([3, -5])], constants=[1], axis=1))
+
+
 @pytest.mark.parametrize("pads, ceil, dilations, count", [
     ([1, 0, 2, 1], 0, [1, 1], 0), ([1, 0, 1, 0], 1, [1, 1], 0), ([0, 0, 0, 0], 1, [1, 1], 0),
     ([1, 1, 1, 1], 0, [2, 1], 1)])

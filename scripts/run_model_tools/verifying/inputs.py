@@ -18,6 +18,7 @@ SEEDS = (20, 21)
 # Operators that hand numbers on as they are, or leave some of them out.
 _MOVES = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand",
           "Slice", "Split", "Concat", "Tile", "Gather"}
+_INDEXED = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"}
 _SMALL = 10
 """Whole numbers below this are tried where nothing tells what an input means."""
 
@@ -85,23 +86,30 @@ def _reached(graph: onnx.GraphProto, name: str) -> set[str]:
 
 def _table_size(graph: onnx.GraphProto, reached: set[str]) -> int | None:
     """The extent of the smallest table that the numbers `reached` are indices of, if any."""
-    tables = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    shapes = _known_shapes(graph)
+    sizes = []
+    for node in graph.node:
+        if node.op_type == "RoiAlign" and node.input[2] in reached:
+            # Which picture a box is of: ONNX Runtime reads beside its memory where there is none.
+            sizes.append(shapes.get(node.input[0], (1,))[0] or 1)
+        elif node.op_type in _INDEXED and node.input[1] in reached and node.input[0] in shapes:
+            shape = shapes[node.input[0]]
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+            # Indices of several axes lie in the smallest.
+            sizes.append(min(shape) if node.op_type.endswith("ND") else shape[axis])
+    return min(filter(None, sizes), default=None)
+
+
+def _known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
+    """Of constants, and what the graph says of others; 0 for extents that it leaves open."""
+    shapes = {value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+              for value in (*graph.input, *graph.value_info)}
+    shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
         value = next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
         if node.op_type == "Constant" and value is not None:
-            tables[node.output[0]] = tuple(value.dims)
-    pictures = {value.name: value.type.tensor_type.shape.dim[0].dim_value or 1
-                for value in graph.input if value.type.tensor_type.shape.dim}
-    sizes = []
-    for node in graph.node:
-        if node.op_type == "Gather" and node.input[1] in reached and node.input[0] in tables:
-            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-            sizes.append(tables[node.input[0]][axis])
-        elif node.op_type == "RoiAlign" and node.input[2] in reached:
-            # Which picture a box is of: ONNX Runtime reads beside its memory where there is none,
-            # and how many there are is written in the graph's inputs only.
-            sizes.append(pictures.get(node.input[0], 1))
-    return min(sizes, default=None)
+            shapes[node.output[0]] = tuple(value.dims)
+    return {name: shape for name, shape in shapes.items() if shape}
 
 
 def narrower(ranges: dict[str, range]) -> Iterable[dict[str, range]]:

@@ -47,15 +47,23 @@ def sliced(walk: Walk, x: Value, ranges: dict[int, range]) -> Value:
 
 
 def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
-    """Indices of which those below 0 are from the end."""
+    """Indices of which those below 0 are from the end, for TVM, which reads and writes wherever
+    they point: those of the input that lie beyond become the nearest place."""
     graph = walk.graph
     indices = cast(walk, indices, TensorProto.INT64)
     if indices.array is not None:
-        if (indices.array >= 0).all():
-            return indices
-        return graph.constant(np.where(indices.array < 0, indices.array + extent, indices.array))
-    return graph.op("Where", graph.op("Less", indices, 0),
-                    graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
+        places = np.where(indices.array < 0, indices.array + extent, indices.array)
+        beyond = (places < 0) | (places >= extent)
+        if beyond.any():
+            index, most = indices.array[beyond][0], np.broadcast_to(extent, beyond.shape)[beyond][0]
+            raise Refused(f"its index {index} lies beyond the {most} places of its tensor",
+                          "the model is not valid: look at what exported it.", "invalid")
+        return indices if (indices.array >= 0).all() else graph.constant(places)
+    places = graph.op("Where", graph.op("Less", indices, 0),
+                      graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
+    if walk.is_open:
+        return places
+    return graph.op("Min", graph.op("Max", places, 0), np.asarray(extent, np.int64) - 1)
 
 
 @rule("Gather")
@@ -81,7 +89,7 @@ def _axis(node: Node) -> int:
 def _places(walk: Walk, node: Node) -> tuple[Value, Value]:
     """The data and the indices of a node that gathers along an axis."""
     x, indices = node.tensor(0), node.tensor(1)
-    if indices.array is not None:
+    if indices.array is not None or node.op == "GatherElements" and not walk.is_open:
         indices = counted(walk, indices, x.shape[_axis(node)])
     return x, indices
 
