@@ -4,6 +4,7 @@ import numpy as np
 
 from run_model_tools.inside_tvm import faster_folding
 from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm.plain_graphs import mapped, with_body
 
 _CHANNELS_FIRST = {
     "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
@@ -17,12 +18,45 @@ def channels_first(tvm, function):
 
     mod = tvm.IRModule.from_expr(relay.Function(function.params, _grouped(relay, function.body)))
     mod = relay.transform.InferType()(mod)
+    grids = _Grids(relay)
     with tvm.transform.PassContext(opt_level=3):
+        mod = with_body(relay, mod, mapped(relay, mod, grids.hidden))
         mod = tvm.transform.Sequential([
             relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType()])(mod)
+        mod = with_body(relay, mod, mapped(relay, mod, grids.shown))
         mod = relay.transform.InferType()(faster_folding.fold(tvm, mod))
     mod = tvm.IRModule.from_expr(_with_prelu(relay, mod["main"]))
     return relay.transform.InferType()(mod)
+
+
+class _Grids:
+    """Roundings of whole tensors to bytes and back, hidden while layouts are converted: TVM has no
+    layout for them but the one that they come in, so that each would lie between two conversions.
+    """
+
+    def __init__(self, relay):
+        self._relay = relay
+        self._calls = []
+
+    def hidden(self, call, args):
+        """For plain_graphs.mapped: an operator for any layout with the same types."""
+        if called_operator(call) not in ("qnn.quantize", "qnn.dequantize") or any(
+                int(d) != 1 for d in call.args[1].checked_type.shape) or isinstance(
+                    call.args[0], self._relay.Constant):
+            return None
+        self._calls.append(call)
+        # No network has a clip whose bounds are the wrong way round.
+        marked = self._relay.clip(args[0], len(self._calls), -len(self._calls))
+        return self._relay.cast(marked, call.checked_type.dtype)
+
+    def shown(self, call, args):
+        """What `hidden` stands for."""
+        clip = call.args[0] if called_operator(call) == "cast" else None
+        if called_operator(clip) != "clip" or not clip.attrs.a_min > 0 > clip.attrs.a_max:
+            return None
+        was = self._calls[int(clip.attrs.a_min) - 1]
+        return self._relay.Call(was.op, [args[0].args[0], *was.args[1:]], was.attrs, was.type_args,
+                                was.span)
 
 
 def prelu(relay, x, shape, slopes):
