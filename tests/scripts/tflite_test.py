@@ -191,6 +191,14 @@ def test_activations_stay_in_the_layout_of_convolutions(tmp_path):
     assert answer["kernels"]["layout_changes"] == 2
 
 
+@pytest.mark.full
+def test_layers_of_bytes_stay_in_the_layout_of_convolutions(tmp_path):
+    """Rounding to bytes and back between them has no layout of its own."""
+    kernels = compile_many({"bytes": byte_network()}, tmp_path,
+                           target="llvm -mcpu=x86-64-v3")["bytes"]["kernels"]
+    assert kernels["layout_changes"] == 2 and kernels["int8_layers"] == 9
+
+
 def leaky_bytes() -> TfliteNetwork:
     """Between layers in blocks of channels, an activation of the picture as the file has it."""
     n = TfliteNetwork(12)
