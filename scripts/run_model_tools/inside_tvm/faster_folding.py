@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from contextlib import ExitStack
 
-from run_model_tools.inside_tvm import bounded_fusion, simplification
+from run_model_tools.inside_tvm import bounded_fusion
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
 from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped, with_body
@@ -76,6 +76,8 @@ def _around(item, run):
 
 def _first_passes(tvm):
     """(name, pass) of those that relay.build itself would run first, taken out of TVM."""
+    from run_model_tools.inside_tvm import simplification
+
     passes = tvm.get_global_func("relay.backend.GetPassPrefixSeq")(True, False).passes
     # In a sequence they look at the optimisation level.
     return [(name, _parts_in_turn(tvm, item) if name == "FoldScaleAxis"
