@@ -46,12 +46,10 @@ class Worker {
   std::promise<std::packaged_task<void()>> tasks_;
 };
 
-// The calling thread is on the first of its CPUs, where Linux would leave it for this long anyway.
 class PlacementTest : public testing::Test {
  protected:
   void SetUp() override {
     if (allowed_.size() < 2) GTEST_SKIP() << "needs two CPUs";
-    go_to(first_);
   }
   void TearDown() override {
     for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -63,6 +61,12 @@ class PlacementTest : public testing::Test {
 
   void go_to(int cpu) {
     restrict_to_cpus(std::array{cpu});
+    restrict_to_cpus(allowed_);
+  }
+  // Linux may move a caller that has others to go to.
+  void keep_clear_of(int cpu) {
+    restrict_to_cpus(std::array{cpu});
+    placement_.keep_clear_of_caller();
     restrict_to_cpus(allowed_);
   }
   Cpus all_but(int cpu) const {
@@ -102,7 +106,7 @@ TEST_F(PlacementTest, KeepsWorkersClearOfTheCallerUntilTheyAreReleased) {
   EXPECT_EQ(cpus_of(threads_[0]), allowed_) << "before it begins";
   placement_.begin(threads_);
   EXPECT_EQ(cpus_of(threads_[1]), allowed_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(first_);
   for (std::thread& thread : threads_) EXPECT_EQ(cpus_of(thread), all_but(first_));
   placement_.release();
   for (std::thread& thread : threads_) EXPECT_EQ(cpus_of(thread), allowed_);
@@ -110,13 +114,11 @@ TEST_F(PlacementTest, KeepsWorkersClearOfTheCallerUntilTheyAreReleased) {
 
 TEST_F(PlacementTest, FollowsACallerThatMovesButNotAtEveryTurn) {
   placement_.begin(threads_);
-  placement_.keep_clear_of_caller();
-  go_to(last_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(first_);
+  keep_clear_of(last_);
   const Cpus at_once = cpus_of(threads_[0]);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  go_to(last_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(last_);
   EXPECT_EQ(cpus_of(threads_[0]), all_but(last_));
   // A machine that halts between the two calls changes it at the first.
   EXPECT_TRUE(at_once == all_but(first_) || at_once == all_but(last_));
@@ -124,7 +126,7 @@ TEST_F(PlacementTest, FollowsACallerThatMovesButNotAtEveryTurn) {
 
 TEST_F(PlacementTest, CallerGoesBackWhereAWorkerIsInItsPlaceOnly) {
   placement_.begin(threads_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(first_);
   EXPECT_TRUE(settles_on(last_)) << "no worker was seen there";
   note_from(last_);
   EXPECT_TRUE(settles_on(first_));
@@ -133,7 +135,7 @@ TEST_F(PlacementTest, CallerGoesBackWhereAWorkerIsInItsPlaceOnly) {
 
 TEST_F(PlacementTest, CallerStaysWhereItMayNotGoBack) {
   placement_.begin(threads_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(first_);
   note_from(last_);
   restrict_to_cpus(std::array{last_});
   placement_.settle_caller();
@@ -148,7 +150,7 @@ TEST_F(PlacementTest, WorkersWithOneCpuStayThere) {
     ASSERT_EQ(pthread_setaffinity_np(thread.native_handle(), sizeof(one), &one), 0);
   }
   placement_.begin(threads_);
-  placement_.keep_clear_of_caller();
+  keep_clear_of(first_);
   EXPECT_EQ(cpus_of(threads_[0]), Cpus{first_});
 }
 
