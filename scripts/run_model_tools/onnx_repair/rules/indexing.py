@@ -59,11 +59,11 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
             raise Refused(f"its index {index} lies beyond the {most} places of its tensor",
                           "the model is not valid: look at what exported it.", "invalid")
         return indices if (indices.array >= 0).all() else graph.constant(places)
-    places = graph.op("Where", graph.op("Less", indices, 0),
-                      graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
+    forwards = graph.op("Where", graph.op("Less", indices, 0),
+                        graph.op("Add", indices, np.asarray(extent, np.int64)), indices)
     if walk.is_open:
-        return places
-    return graph.op("Min", graph.op("Max", places, 0), np.asarray(extent, np.int64) - 1)
+        return forwards
+    return graph.op("Min", graph.op("Max", forwards, 0), np.asarray(extent, np.int64) - 1)
 
 
 @rule("Gather")
