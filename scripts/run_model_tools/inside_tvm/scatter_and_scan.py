@@ -52,7 +52,7 @@ def _compute_by(tvm, name, compute):
 def scatter_nd(tvm, data, indices, updates, mode):
     """`data` with updates[y, x] put to, or with the mode combined with, [indices[:, y], x].
 
-    An index beyond `data` changes nothing: it is a number that only the input knows.
+    An index beyond `data`, which a repaired ONNX model has none of, changes nothing.
     """
     te, tir = tvm.te, tvm.tir
     shape, depth = _extents(data), int(indices.shape[0])
