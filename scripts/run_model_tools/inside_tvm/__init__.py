@@ -1,10 +1,11 @@
 """What runs inside of TVM, in a process of its own that tvm_process.py starts.
 
 It may be any interpreter with TVM 0.8 to 0.19, so that Python 3.7 has to understand this package:
-it has no annotations and no newer syntax, imports nothing of this project but itself and
-tuning/records.py, and TVM's modules where they are used.  What needs TVM 0.18 is left to it: tuning
-(the sub-package `tuning`) and our kernels (run_model_tools.kernels), which are imported when a
-request asks for them.  What is for TVM 0.25 and later is in the sub-package `relax`.
+it has no annotations and no newer syntax, imports nothing of this project but itself,
+tuning/records.py, params_file.py and errors.py, and TVM's modules where they are used.  What needs
+TVM 0.18 is left to it: tuning (the sub-package `tuning`) and our kernels (run_model_tools.kernels),
+which are imported when a request asks for them.  What is for TVM 0.25 and later is in the
+sub-package `relax`.
 """
 
 import json
@@ -34,6 +35,12 @@ def result_or_error(action, tvm, request):
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         return {"error": text.splitlines()[-1]}
+
+
+def called_operator(expr):
+    """As "nn.conv2d", "relax.add" or "tir.exp"; "" of what calls no operator, but a function or
+    nothing at all."""
+    return str(getattr(getattr(expr, "op", None), "name", ""))
 
 
 @contextmanager

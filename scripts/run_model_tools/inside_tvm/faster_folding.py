@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from run_model_tools.inside_tvm import bounded_fusion
 from run_model_tools.inside_tvm.devices import many_tensors
 from run_model_tools.inside_tvm.devices.kernels import KINDS
-from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped, with_body
+from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped
 
 SUPPORTED_RELEASE = "0.18."
 
@@ -211,8 +211,7 @@ def fold_with_numpy(relay, mod):
         value = evaluate(call.op.name, call.attrs, [a.data.numpy() for a in args])
         return None if value is None else relay.Constant(tvm.nd.array(value))
 
-    body = mapped(relay, mod, value_of)
-    return mod if body.same_as(mod["main"].body) else with_body(relay, mod, body)
+    return mapped(relay, mod, value_of)
 
 
 def evaluate(name, attrs, args):

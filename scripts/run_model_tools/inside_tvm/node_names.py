@@ -7,7 +7,7 @@ in the same order.
 
 import json
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 
 SEPARATOR = "\n"
 """Between names in one place: of what our kernels compute together."""

@@ -19,8 +19,9 @@ def nodes_of(relay, mod):
 
 
 def mapped(relay, mod, change):
-    """The body of a plain module's main with change(call, args) in the place of each call, or the
-    call itself of these args where that is None.  args: what its operands have become."""
+    """The plain module with change(call, args) in the place of each call, or the call itself of
+    these args where that is None; itself where nothing changes.  args: what its operands have
+    become."""
     changed = {}
 
     def now(node):
@@ -39,13 +40,14 @@ def mapped(relay, mod, change):
             new = relay.TupleGetItem(now(node.tuple_value), node.index, node.span)
         if new is not None:
             changed[node] = new
-    return now(mod["main"].body)
+    body = mod["main"].body
+    return with_body(relay, mod, changed[body]) if body in changed else mod
 
 
-def with_body(relay, mod, body, params=None):
-    """The module with another body of main, and other parameters if they are given, with types."""
+def with_body(relay, mod, body):
+    """The module with another body of main, with types."""
     main = mod["main"]
-    mod = relay.transform.InferType()(mod)
-    mod["main"] = relay.Function(main.params if params is None else params, body, main.ret_type,
-                                 main.type_params, main.attrs, main.span)
+    mod = mod.clone()
+    mod["main"] = relay.Function(main.params, body, main.ret_type, main.type_params, main.attrs,
+                                 main.span)
     return relay.transform.InferType()(mod)

@@ -5,7 +5,10 @@ column after the other, however far apart its numbers lie.  Here threads share t
 rows, each begins once, and the inner loop goes over numbers that lie beside each other.
 """
 
-_SUPPORTED_RELEASE = "0.18."
+import math
+
+from run_model_tools.inside_tvm.faster_folding import SUPPORTED_RELEASE
+
 _TASK = 1 << 15
 """Numbers that are worth a task of their own."""
 _MOST_TASKS = 16
@@ -15,7 +18,7 @@ _COLUMNS = 16
 
 def install(tvm):
     """Lets Relay's operators be computed so in this process; more than once is the same."""
-    if not str(tvm.__version__).startswith(_SUPPORTED_RELEASE) or hasattr(install, "done"):
+    if not str(tvm.__version__).startswith(SUPPORTED_RELEASE) or hasattr(install, "done"):
         return
     install.done = True
 
@@ -56,14 +59,14 @@ def scatter_nd(tvm, data, indices, updates, mode):
     """
     te, tir = tvm.te, tvm.tir
     shape, depth = _extents(data), int(indices.shape[0])
-    rows = _product(_extents(indices)[1:])
-    columns = _product(shape[depth:])
+    rows = math.prod(_extents(indices)[1:])
+    columns = math.prod(shape[depth:])
 
     def loops(ins, outs):
         ib = tir.ir_builder.create()
         source, places, changes = map(ib.buffer_ptr, ins)
         out = ib.buffer_ptr(outs[0])
-        with _Pieces(tvm, ib, _product(shape), 1, "copied") as (first, count):
+        with _Pieces(tvm, ib, math.prod(shape), 1, "copied") as (first, count):
             with ib.for_range(0, count, "i") as i:
                 out[first + i] = source[first + i]
         with _Pieces(tvm, ib, columns, rows, "changed") as (first, count):
@@ -90,7 +93,7 @@ def scan(tvm, data, axis, dtype, is_product, exclusive):
     te, tir = tvm.te, tvm.tir
     shape = _extents(data)
     axis %= len(shape)
-    outer, length, columns = _product(shape[:axis]), shape[axis], _product(shape[axis + 1:])
+    outer, length, columns = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1:])
     nothing = tir.const(1 if is_product else 0, dtype)
 
     def loops(ins, outs):
@@ -161,10 +164,3 @@ def _external(te, tir, loops, inputs, shape, dtype):
 
 def _extents(tensor):
     return [int(extent) for extent in tensor.shape]
-
-
-def _product(extents):
-    made = 1
-    for extent in extents:
-        made *= extent
-    return made

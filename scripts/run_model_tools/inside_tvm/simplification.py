@@ -19,7 +19,7 @@ import re
 
 import numpy as np
 
-from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped, with_body
+from run_model_tools.inside_tvm.plain_graphs import is_plain, mapped
 
 _ERROR = 2.0 ** -14
 """What putting constants of a sum together may lose of a result of the size of 1."""
@@ -41,8 +41,7 @@ def simplify_expr(tvm, item):
         if not is_plain(tvm, mod):
             return alone(mod)
         mod = relay.transform.InferType()(mod)
-        body = mapped(relay, mod, _Rules(relay, is_whole).simplified)
-        return mod if body.same_as(mod["main"].body) else with_body(relay, mod, body)
+        return mapped(relay, mod, _Rules(relay, is_whole).simplified)
 
     return run
 
@@ -126,11 +125,11 @@ class _Rules:
             return self._call(relay.transpose(x, [inner_axes[axis] for axis in axes]), call)
         if layouts and inner_layouts and layouts[0] == inner_layouts[1]:
             source, target = inner_layouts[0], layouts[1]
-        elif layouts and self._is(inner, "transpose") and layouts[0].isalpha():
+        elif layouts and not inner_layouts and layouts[0].isalpha():
             source, target = layouts
             axes = self._axes(inner, len(source))
             source = "".join(source[axes.index(axis)] for axis in range(len(axes)))
-        elif inner_layouts and self._is(call, "transpose") and inner_layouts[1].isalpha():
+        elif inner_layouts and not layouts and inner_layouts[1].isalpha():
             source, target = inner_layouts[0], "".join(inner_layouts[1][axis] for axis in axes)
         else:
             return None

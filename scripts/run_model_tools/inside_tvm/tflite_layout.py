@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from run_model_tools.inside_tvm import faster_folding
-from run_model_tools.inside_tvm.operator_names import called_operator
-from run_model_tools.inside_tvm.plain_graphs import mapped, with_body
+from run_model_tools.inside_tvm import called_operator, faster_folding
+from run_model_tools.inside_tvm.plain_graphs import mapped
 
 _CHANNELS_FIRST = {
     "nn.conv2d": ["NCHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"],
@@ -20,10 +19,10 @@ def channels_first(tvm, function):
     mod = relay.transform.InferType()(mod)
     grids = _Grids(relay)
     with tvm.transform.PassContext(opt_level=3):
-        mod = with_body(relay, mod, mapped(relay, mod, grids.hidden))
+        mod = mapped(relay, mod, grids.hidden)
         mod = tvm.transform.Sequential([
             relay.transform.ConvertLayout(_CHANNELS_FIRST), relay.transform.InferType()])(mod)
-        mod = with_body(relay, mod, mapped(relay, mod, grids.shown))
+        mod = mapped(relay, mod, grids.shown)
         mod = relay.transform.InferType()(faster_folding.fold(tvm, mod))
     mod = tvm.IRModule.from_expr(_with_prelu(relay, mod["main"]))
     return relay.transform.InferType()(mod)

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from run_model_tools.onnx_repair.evaluation import evaluate
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.open_extents import COUNTING, EXTENTS, HIDDEN, MOST_EXTENTS, VALUE
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
 from run_model_tools.onnx_repair.values import COMPUTED, Value, type_name
 
 OPSET = 18
@@ -150,8 +150,7 @@ class Graph:
             types = infer(node, inputs, [i.name for i in inputs], "", OPSET)
         except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError,
                 ValueError) as error:
-            raise Refused(f"its inputs do not fit together ({_short(str(error))})",
-                          "the model is not valid: look at what exported it.", "invalid") from None
+            raise invalid(f"its inputs do not fit together ({_short(str(error))})") from None
         made = []
         for name in names:
             tensor = types[name].tensor_type if name in types else None

@@ -64,6 +64,11 @@ def not_constant(what: str, name: str) -> Refused:
         f"--freeze {name}=NUMBER,... or --freeze {name}=FILE.npy.", "run-time parameter")
 
 
+def invalid(reason: str) -> Refused:
+    """For a file that is no ONNX model."""
+    return Refused(reason, "the model is not valid: look at what exported it.", "invalid")
+
+
 def data_dependent(what: str) -> Refused:
     """For results whose shapes depend on values."""
     return Refused(

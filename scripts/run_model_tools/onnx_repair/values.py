@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
@@ -118,8 +118,7 @@ class Attributes(dict):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self:
-            raise Refused(f"it has no attribute '{name}', which its operator needs",
-                          "the model is not valid: look at what exported it.", "invalid")
+            raise invalid(f"it has no attribute '{name}', which its operator needs")
         return super().__getitem__(name)
 
     def __contains__(self, name: object) -> bool:

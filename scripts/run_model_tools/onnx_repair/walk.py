@@ -15,7 +15,7 @@ from run_model_tools.onnx_repair.graph import Graph
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.open_extents import MOST_EXTENTS, decides_extents, varies
-from run_model_tools.onnx_repair.refusal import NodeRefused, Refused
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 from run_model_tools.onnx_repair.values import (
     COMPUTED,
     Attributes,
@@ -147,8 +147,7 @@ class Walk:
               node: Node) -> list[Thing | None]:
         """A function's body in the place of a node."""
         if self._depth > 50:
-            raise Refused("the functions of the model call each other without end",
-                          "the model is not valid: look at what exported it.", "invalid")
+            raise invalid("the functions of the model call each other without end")
         scope: dict[str, Thing | None] = {"": None}
         for index, name in enumerate(function.input):
             scope[name] = node.inputs[index] if index < len(node.inputs) else None
@@ -299,8 +298,7 @@ def _lookup(scope: Mapping[str, Thing | None], name: str) -> Thing | None:
     if not name:
         return None
     if name not in scope:
-        raise Refused(f"its input '{name}' is made by no node before it",
-                      "the model is not valid: look at what exported it.", "invalid")
+        raise invalid(f"its input '{name}' is made by no node before it")
     return scope[name]
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 
 TYPES = {
     "bool": "bool", "float16": "float16_t", "float32": "float", "float64": "double",

@@ -7,8 +7,7 @@ schedule has other shapes than in the network; all operators of that name are pl
 
 import re
 
-from run_model_tools.inside_tvm import node_names
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator, node_names
 
 _ROUNDS = 12
 """Of compiling again, each with another operator placed: a network with more of them than this is

@@ -9,7 +9,7 @@ one number and a group of them, or a few groups, each long sum.  Sums of product
 
 from contextlib import contextmanager
 
-from run_model_tools.inside_tvm import bounded_code
+from run_model_tools.inside_tvm import bounded_code, called_operator
 from run_model_tools.inside_tvm.devices import patches, products, running_sums, tiles
 from run_model_tools.inside_tvm.devices.kernels import (
     KINDS,
@@ -18,7 +18,6 @@ from run_model_tools.inside_tvm.devices.kernels import (
     Needs,
     steps_of_a_thread,
 )
-from run_model_tools.inside_tvm.operator_names import called_operator
 
 _GROUP = 64
 _LARGE_GROUP = 256

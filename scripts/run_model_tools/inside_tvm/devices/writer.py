@@ -9,8 +9,8 @@ be a multiple of their number.
 
 import re
 
+from run_model_tools.inside_tvm import called_operator
 from run_model_tools.inside_tvm.devices.expressions import TYPES, Expressions, Unknown
-from run_model_tools.inside_tvm.operator_names import called_operator
 
 _TAGS = {"%s.%s" % (word, axis): "int(%s.%s)" % (builtin, axis)
          for word, builtin in (("blockIdx", "gl_WorkGroupID"), ("threadIdx",

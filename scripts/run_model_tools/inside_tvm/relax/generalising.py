@@ -9,7 +9,7 @@ compared when the network runs.
 
 import numpy as np
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 from run_model_tools.inside_tvm.relax.extents import Extents, NoExpression
 from run_model_tools.onnx_repair.open_extents import COUNTING
 

@@ -6,7 +6,7 @@ group's extents, or one number for each row.  A group becomes a program, and so 
 
 import numpy as np
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 from run_model_tools.inside_tvm.relax.open_operators import (
     ALONG,
     EACH,

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 from run_model_tools.inside_tvm.own_kernels import Unusable
 from run_model_tools.inside_tvm.relax.open_groups import (
     MOST_AXES,

@@ -1,7 +1,7 @@
 """Transposes, reshapes and concatenations of open extents: those that products and copies of ours
 need not see, and copies where TVM computes each place's index anew."""
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 from run_model_tools.inside_tvm.relax.open_groups import variables_of
 from run_model_tools.inside_tvm.relax.open_operators import extents_of
 

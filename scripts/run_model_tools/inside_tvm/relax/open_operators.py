@@ -3,7 +3,7 @@
 
 from types import SimpleNamespace
 
-from run_model_tools.inside_tvm.operator_names import called_operator
+from run_model_tools.inside_tvm import called_operator
 
 EACH, ALONG, REDUCED = "each", "along", "reduced"
 """What becomes of a row: a number of each number by itself, of each number and the whole row, or

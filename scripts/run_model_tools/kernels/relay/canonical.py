@@ -24,16 +24,13 @@ def keep_scales(mod: tvm.IRModule, fold: Callable[[tvm.IRModule], tvm.IRModule])
     """fold(mod), where `fold` is TVM's FoldScaleAxis: only factors that are constants go into the
     weights of convolutions.  With others, such as the gates of squeeze-and-excite blocks, weights
     would have to be made anew for every picture."""
-    mod = with_body(relay, mod, mapped(relay, mod, _fenced))
-    mod = fold(mod)
-    return with_body(relay, mod, mapped(relay, mod, _without_fence))
+    return mapped(relay, fold(mapped(relay, mod, _fenced)), _without_fence)
 
 
 def with_plain_prelu(mod: tvm.IRModule) -> tvm.IRModule:
     """PReLU by channel as nn.prelu of the tensor; the importer makes it one of a vector of all
     numbers, with a slope for each of them."""
-    mod = relay.transform.InferType()(mod)
-    return with_body(relay, mod, mapped(relay, mod, _plain_prelu))
+    return mapped(relay, relay.transform.InferType()(mod), _plain_prelu)
 
 
 def of_one_row(mod: tvm.IRModule) -> tvm.IRModule:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
@@ -117,9 +117,8 @@ def _with_heads(walk: Walk, node: Node, x: Value, name: str) -> Value:
     if x.rank != 3:
         return x
     if count < 1 or x.shape[2] % count:
-        raise Refused(f"its attribute '{name}' is {count or 'missing'}, by which the "
-                      f"{x.shape[2]} features of its input cannot be divided",
-                      "the model is not valid: look at what exported it.", "invalid")
+        raise invalid(f"its attribute '{name}' is {count or 'missing'}, by which the "
+                      f"{x.shape[2]} features of its input cannot be divided")
     return in_heads(walk, x, count)
 
 

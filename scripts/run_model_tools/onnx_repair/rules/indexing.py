@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
@@ -56,8 +56,7 @@ def counted(walk: Walk, indices: Value, extent: int | np.ndarray) -> Value:
         beyond = (places < 0) | (places >= extent)
         if beyond.any():
             index, most = indices.array[beyond][0], np.broadcast_to(extent, beyond.shape)[beyond][0]
-            raise Refused(f"its index {index} lies beyond the {most} places of its tensor",
-                          "the model is not valid: look at what exported it.", "invalid")
+            raise invalid(f"its index {index} lies beyond the {most} places of its tensor")
         return indices if (indices.array >= 0).all() else graph.constant(places)
     forwards = graph.op("Where", graph.op("Less", indices, 0),
                         graph.op("Add", indices, np.asarray(extent, np.int64)), indices)

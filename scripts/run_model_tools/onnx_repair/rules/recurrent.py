@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import reversed_places, sliced
@@ -77,8 +77,9 @@ def _check_shapes(walk: Walk, node: Node, direction: str) -> None:
     x, gates = node.tensor(0), _GATES[node.op]
     count = 2 if direction == "bidirectional" else 1
     r = node.tensor(2)
-    if x.rank != 3 or r.rank != 3:
-        raise _does_not_fit("X" if x.rank != 3 else "R", x if x.rank != 3 else r, "three axes")
+    for name, tensor in (("X", x), ("R", r)):
+        if tensor.rank != 3:
+            raise _does_not_fit(name, tensor, "three axes")
     batch_first = bool(node.attrs.get("layout", 0))
     batch, hidden = x.shape[0 if batch_first else 1], node.attrs.get("hidden_size", r.shape[2])
     state = (batch, count, hidden) if batch_first else (count, batch, hidden)
@@ -97,8 +98,7 @@ def _check_shapes(walk: Walk, node: Node, direction: str) -> None:
 
 
 def _does_not_fit(name: str, value: Value, expected: str) -> Refused:
-    return Refused(f"its {name} has the shape {list(value.shape)}, and {expected} is expected",
-                   "the model is not valid: look at what exported it.", "invalid")
+    return invalid(f"its {name} has the shape {list(value.shape)}, and {expected} is expected")
 
 
 def _has_kernel(node: Node, x: Value, weights: tuple[Value | None, ...],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.classical import of_classes, transformed
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
@@ -58,12 +58,8 @@ class Forest:
                 return levels
             levels += 1
             if levels > len(self.modes):
-                raise _invalid("its nodes are each other's children")
+                raise invalid("its nodes are each other's children")
             places = np.unique(np.concatenate([self.on_true[inner], self.on_false[inner]]))
-
-
-def _invalid(reason: str) -> Refused:
-    return Refused(reason, "the model is not valid: look at what exported it.", "invalid")
 
 
 @rule("TreeEnsembleRegressor", domain=_DOMAIN)
@@ -74,7 +70,7 @@ def tree_ensemble_regressor(walk: Walk, node: Node) -> Value:
     base = _numbers(node, "base_values")
     if len(base):
         if len(base) != scores.shape[1]:
-            raise _invalid("it has not as many base values as targets")
+            raise invalid("it has not as many base values as targets")
         scores = walk.graph.op("Add", scores, base.astype(scores.dtype))
     return transformed(walk, cast(walk, scores, TensorProto.FLOAT),
                        node.attrs.get("post_transform", "NONE"))
@@ -96,7 +92,7 @@ def tree_ensemble_classifier(walk: Walk, node: Node) -> list[Value | None]:
                       f"{len(labels)}, with {len(base)} base values")
     if len(base):
         if len(base) != len(labels):
-            raise _invalid("it has not as many base values as classes")
+            raise invalid("it has not as many base values as classes")
         scores = walk.graph.op("Add", scores, base)
     how = node.attrs.get("post_transform", "NONE")
     if len(labels) == 2:
@@ -166,10 +162,10 @@ def _of_nodes(node: Node, kind: str, targets: int) -> Forest:
         leaves = np.array([places[key] for key in zip(attrs[f"{kind}_treeids"],
                                                       attrs[f"{kind}_nodeids"])], np.int64)
     except KeyError as missing:
-        raise _invalid(f"it has no node {missing.args[0]}") from None
+        raise invalid(f"it has no node {missing.args[0]}") from None
     roots = np.setdiff1d(stay, np.concatenate([child[inner] for child in children]))
     if len(set(trees[roots].tolist())) != len(roots) or len(roots) != len(set(trees.tolist())):
-        raise _invalid("not every tree has one root")
+        raise invalid("not every tree has one root")
     weights, to = _numbers(node, f"{kind}_weights"), np.array(attrs[f"{kind}_ids"], np.int64)
     values, given = _leaf_table(len(modes), targets, leaves, to, weights)
     missing_true = attrs.get("nodes_missing_value_tracks_true") or np.zeros(len(modes))
@@ -185,7 +181,7 @@ def _of_tensors(node: Node) -> Forest:
     weights = numpy_helper.to_array(attrs["leaf_weights"])
     numbers = numpy_helper.to_array(attrs["nodes_modes"])
     if numbers.size and int(numbers.max()) >= len(_MODES):
-        raise _invalid(f"it has a mode {int(numbers.max())}")
+        raise invalid(f"it has a mode {int(numbers.max())}")
     modes = np.array([_MODES[mode] for mode in numbers.tolist()] or [], dtype="U16")
     inner, leaves = len(modes), len(weights)
     missing = np.array(attrs.get("nodes_missing_value_tracks_true") or [0] * inner) != 0
@@ -194,7 +190,7 @@ def _of_tensors(node: Node) -> Forest:
         at = np.array(attrs[f"nodes_{side}nodeids"], np.int64)
         at = at + inner * (np.array(attrs[f"nodes_{side}leafs"]) != 0)
         if np.any(at < 0) or np.any(at >= inner + leaves):
-            raise _invalid("a child is none of its nodes")
+            raise invalid("a child is none of its nodes")
         children.append(np.concatenate([at, np.arange(inner, inner + leaves)]))
     values, given = _leaf_table(inner + leaves, int(attrs["n_targets"]),
                                 np.arange(inner, inner + leaves),
@@ -213,14 +209,14 @@ def _roots(attrs: dict[str, Any], inner: int) -> np.ndarray:
     """A tree that is a leaf only is a branch whose children are that leaf."""
     roots = np.array(attrs["tree_roots"], np.int64)
     if np.any(roots < 0) or np.any(roots >= inner):
-        raise _invalid("a root is none of its nodes")
+        raise invalid("a root is none of its nodes")
     return roots
 
 
 def _without_sets(forest: Forest, members: TensorProto | None) -> Forest:
     """A branch for members of a set becomes a chain of branches for one number each."""
     if members is None:
-        raise _invalid("it has branches for members of sets and no sets")
+        raise invalid("it has branches for members of sets and no sets")
     sets, current = list[list[float]](), list[float]()
     for number in numpy_helper.to_array(members).tolist():
         if number != number:
@@ -232,7 +228,7 @@ def _without_sets(forest: Forest, members: TensorProto | None) -> Forest:
         sets.append(current)
     branches = np.flatnonzero(forest.modes == _MEMBER)
     if len(sets) != len(branches) or not all(sets):
-        raise _invalid(f"it has {len(branches)} branches for members of sets and {len(sets)} sets")
+        raise invalid(f"it has {len(branches)} branches for members of sets and {len(sets)} sets")
     columns = {name: getattr(forest, name).tolist() for name in (
         "modes", "features", "splits", "missing", "on_true", "on_false")}
     for place, numbers in zip(branches.tolist(), sets):
@@ -254,7 +250,7 @@ def _without_sets(forest: Forest, members: TensorProto | None) -> Forest:
 def _leaf_table(nodes: int, targets: int, leaves: np.ndarray, to: np.ndarray,
                 weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(to) and (to.min() < 0 or to.max() >= targets):
-        raise _invalid(f"it has values for targets other than its {targets}")
+        raise invalid(f"it has values for targets other than its {targets}")
     if nodes * targets * weights.itemsize > _TABLE_BYTES:
         raise Refused(f"it has {nodes} nodes with {targets} values each",
                       "compile a smaller ensemble.", "size")
@@ -275,7 +271,7 @@ def _aggregated(walk: Walk, x: Value, forest: Forest, how: str) -> Value:
     if unknown:
         raise Refused(f"it has branches of the kind {sorted(unknown)[0]}")
     if np.any(forest.features < 0) or np.any(forest.features >= x.shape[1]):
-        raise _invalid(f"it compares features that its input, with {x.shape[1]}, has not")
+        raise invalid(f"it compares features that its input, with {x.shape[1]}, has not")
     in_double = TensorProto.DOUBLE in (x.elem_type, graph.constant(forest.splits[:1]).elem_type)
     x = cast(walk, x, TensorProto.DOUBLE if in_double else TensorProto.FLOAT)
     rows, trees = x.shape[0], len(forest.roots)
