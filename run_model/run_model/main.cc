@@ -58,6 +58,7 @@ std::string report_for(const Settings& settings) {
 }
 
 int run_program(const char* program_name, std::span<const std::string> args) {
+  report_traps("run_model", asks_for_json(args));
   return run_reporting_failures("run_model", asks_for_json(args), [&] {
     prepare_logging();
     const Settings settings = read_settings(args);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -53,7 +55,34 @@ int report_failure(const char* program, const Error& error, bool json) {
   return exit_code(error.kind());
 }
 
+// What the handler of a trap says it with.
+const char* g_trapped_program = "";
+bool g_trapped_json = false;
+
+Error trap_error(int signal) {
+  if (signal == SIGFPE) {
+    return {ErrorKind::kModel,
+            "the model divided a whole number by zero, or the smallest one by -1: check the inputs "
+            "that it divides by"};
+  }
+  return {ErrorKind::kIncompatible,
+          "the compiled code has an instruction that this CPU does not know: compile the model for "
+          "this CPU"};
+}
+
 }  // namespace
+
+void report_traps(const char* program, bool json) {
+  g_trapped_program = program;
+  g_trapped_json = json;
+  // The instruction that traps stands in compiled code, which holds no lock of the C library: what
+  // is forbidden in handlers of signals that come at any time is safe in this one.
+  for (const int trap : {SIGFPE, SIGILL}) {
+    std::signal(trap, [](int signal) {
+      std::_Exit(report_failure(g_trapped_program, trap_error(signal), g_trapped_json));
+    });
+  }
+}
 
 std::string error_json(const Error& error) {
   Json failure = Json::object({{"code", exit_code(error.kind())},

@@ -75,6 +75,20 @@ int fused_crash(Value* args, int* codes, int n, Value* ret, int* ret_code, void*
   return 0;
 }
 
+/* As where a whole number is divided by zero on x86; other CPUs do not trap by themselves. */
+int fused_division_trap(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
+  (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  raise(SIGFPE);
+  return 0;
+}
+
+int fused_unknown_instruction(Value* args, int* codes, int n, Value* ret, int* ret_code,
+                              void* resource) {
+  (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
+  raise(SIGILL);
+  return 0;
+}
+
 int fused_forever(Value* args, int* codes, int n, Value* ret, int* ret_code, void* resource) {
   (void)args, (void)codes, (void)n, (void)ret, (void)ret_code, (void)resource;
   for (;;) pause();

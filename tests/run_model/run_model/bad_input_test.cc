@@ -197,6 +197,10 @@ TEST_F(BadInputTest, ModelsThatFail) {
   expect_failure(ErrorKind::kModel, "the model does not like this picture");
   artifact_.call("fused_not_a_number");
   expect_failure(ErrorKind::kModel, "the model gave NaN for class 1");
+  artifact_.call("fused_division_trap");
+  expect_failure(ErrorKind::kModel, "divided a whole number by zero");
+  artifact_.call("fused_unknown_instruction");
+  expect_failure(ErrorKind::kIncompatible, "an instruction that this CPU does not know");
 }
 
 TEST_F(BadInputTest, Tensors) {
