@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 from onnx_repair_operators_test import matches, one
-from onnx_repair_test import noise, repaired, run
+from onnx_repair_test import FLOAT, noise, repaired, run
 
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
@@ -148,6 +149,27 @@ def test_constants_of_bytes_are_added_up():
     model, inputs = one("MatMulInteger", [*HIGH], constants=(0, 1))
     (have,) = run(repaired(model, inputs), inputs)
     np.testing.assert_array_equal(have, HIGH[0].astype(np.int32) @ HIGH[1].astype(np.int32))
+
+
+@pytest.mark.parametrize("depth, zero, constants, products", [
+    (500, None, (1,), 1), (600, None, (1,), 2), (9000, None, (1,), None), (600, 0, (1, 2), 2),
+    (1000, 128, (1, 2), 1), (500, None, (), 1), (600, None, (), None), (1000, 128, (2,), 1)])
+def test_products_of_floats_are_taken_where_they_are_exact(depth, zero, constants, products):
+    """products: how many of float32 stand for it; None: it stays one of int32."""
+    zeros = [] if zero is None else [np.uint8(zero)]
+    a = np.random.default_rng(1).integers(0, 256, (3, depth), np.uint8)
+    a[0], a[1] = 255, 0
+    b = np.full((depth, 2), 127, np.int8)
+    b[:, 1] = -128
+    b[-1] = 1  # an odd sum, which float32 does not hold beyond 2 ** 24
+    model, inputs = one("MatMulInteger", [a, b, *zeros], constants=constants)
+    made = repaired(model, inputs)
+    graph = onnx.shape_inference.infer_shapes(made).graph
+    types = {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
+    found = [types[n.output[0]] for n in made.graph.node if n.op_type == "MatMul"]
+    assert found == ([FLOAT] * products if products else [TensorProto.INT32])
+    (have,) = run(made, inputs)
+    np.testing.assert_array_equal(have, (a.astype(np.int64) - (zero or 0)) @ b.astype(np.int64))
 
 
 @pytest.mark.parametrize("zeros", [[], [np.uint8(3)], [np.uint8(3), np.int8(-2)]])

@@ -123,3 +123,21 @@ def test_a_single_number_far_off_is_refused(tmp_path, inputs):
     assert judged(path, have, inputs).complaint is None
     have[0, 3, 4, 4] += np.float32(20 * LAST)
     assert "in 1 of" in (judged(path, have, inputs).complaint or "")
+
+
+@pytest.mark.parametrize("shift, wrong", [(1, False), (12, True)])
+def test_columns_that_a_common_scale_moves(shift, wrong):
+    """A row's bytes share a scale that the row's range gives: roundings move whole columns, some
+    much less in a few samples than in the next."""
+    random = np.random.default_rng(7)
+    want = random.standard_normal((64, 256))
+
+    def moved():
+        return (want + 0.01 * random.standard_normal((1, 256))
+                + 0.01 * random.standard_normal(want.shape))
+
+    samples = [moved() for _ in range(6)]
+    have = moved()
+    have[:, 17] += 0.01 * (shift - 1)
+    found = compare("y", want, have, 1e-3, lambda: samples, True)
+    assert (found.complaint is not None) == wrong

@@ -222,8 +222,11 @@ def _roundings(want: np.ndarray, have: np.ndarray, samples: list[np.ndarray],
         # One place alone says nothing of its slice.
         single = most / count
         spread = np.sqrt(np.mean([mean(np.square(change)) for change in changes], axis=0))
-        # Of so many numbers that change independently, the mean does by chance.
-        chance = CHANCE * spread / count ** 0.5
+        # By chance the mean changes too: of numbers that do so independently by this share of their
+        # spread, of those that a common scale moves together by what is usual among the slices.
+        share = max(count ** -0.5, math.sqrt(np.mean([
+            np.square(mean(change) / (spread + _TINY)) for change in changes])))
+        chance = CHANCE * share * spread
         spread = np.maximum(ROUNDED_FACTOR * spread, STEPS_OFF ** 0.5 * step)
         is_spread = np.sqrt(mean(np.square(error))) <= np.maximum(
             room, np.maximum(spread, single * count ** 0.5))

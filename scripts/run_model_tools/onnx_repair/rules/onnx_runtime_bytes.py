@@ -30,6 +30,9 @@ from run_model_tools.onnx_repair.rules.quantisation import (
     dequantize,
     dequantize_rule,
     dynamically_quantized,
+    exact_parts,
+    exact_product,
+    product_with,
     quantize,
     quantize_rule,
 )
@@ -134,11 +137,14 @@ def qgemm(walk: Walk, node: Node) -> Value:
 def _scaled_product(walk: Walk, a: Value, a_scale: Value, a_zero: Value | None,
                     b: Value, b_scale: Value, b_zero: Value | None, bias: Value | None) -> Value:
     """A product of whole numbers in float32."""
+    total = exact_product(walk, a, a_zero, b, b_zero, TensorProto.FLOAT)
+    made = _scaled(walk, total, a_scale, b_scale)
+    return made if bias is None else walk.graph.op("Add", made, bias)
+
+
+def _scaled(walk: Walk, total: Value, a_scale: Value, b_scale: Value) -> Value:
     graph = walk.graph
-    total = cast(walk, product(walk, centred(walk, a, a_zero, True),
-                               centred(walk, b, b_zero, False)), TensorProto.FLOAT)
-    made = graph.op("Mul", total, graph.op("Mul", reshaped(walk, a_scale, ()), b_scale))
-    return made if bias is None else graph.op("Add", made, bias)
+    return graph.op("Mul", total, graph.op("Mul", reshaped(walk, a_scale, ()), b_scale))
 
 
 @rule("MatMulIntegerToFloat", domain=_DOMAIN)
@@ -173,20 +179,23 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
             _DOMAIN, node.op, operands, [(x.shape[0], *one), one, one], hidden_size=hidden,
             direction=node.attrs.get("direction", "forward"))[:max(node.outputs, 1)]
 
-    def product_with(index: int, scales: int, direction: int) -> Product:
+    def products_of(index: int, scales: int, direction: int) -> Product:
         b, scale, zero = (None if v is None else part(walk, v, direction) for v in (
             node.tensor(index), node.tensor(scales), node.get(scales + 1)))
         assert b is not None and scale is not None
-        whole = centred(walk, b, zero, False)
+        parts = exact_parts(walk, b, zero, 0)
+        whole = centred(walk, b, zero, False) if parts is None else parts
 
         def times(a: Value) -> Value:
             quantized, a_scale, a_zero = dynamically_quantized(walk, a)
-            return _scaled_product(walk, quantized, a_scale, a_zero, whole, scale, None, None)
+            total = product_with(walk, centred(walk, quantized, a_zero, True), whole,
+                                 TensorProto.FLOAT)
+            return _scaled(walk, total, a_scale, scale)
 
         return times
 
     weights: list[Products] = [
-        (product_with(1, 8, i), product_with(2, 10, i)) for i in range(node.tensor(1).shape[0])]
+        (products_of(1, 8, i), products_of(2, 10, i)) for i in range(node.tensor(1).shape[0])]
     others = [node.get(3), node.get(5), node.get(6), node.get(7)]
     return unrolled(walk, node, "LSTM", node.tensor(2).shape[1], x, weights, others,
                     lengths)[:max(node.outputs, 1)]

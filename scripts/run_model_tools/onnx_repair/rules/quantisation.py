@@ -138,10 +138,36 @@ def centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
     return walk.graph.op("Sub", x, zero)
 
 
+def exact_product(walk: Walk, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None,
+                  to: int) -> Value:
+    """The product of bytes minus their zero points, as float32 or int32: of float32 numbers, which
+    have the fastest kernels, where these hold all sums exactly."""
+    left = centred(walk, a, a_zero, True)
+    parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, _spans(a, a_zero))
+    return product_with(walk, left, centred(walk, b, b_zero, False) if parts is None else parts, to)
+
+
+Parts = list[tuple[Value, int]]
+"""(float32 tensor, factor): whole numbers as a sum."""
+
+
+def product_with(walk: Walk, left: Value, right: Parts | Value, to: int) -> Value:
+    """The product of whole numbers, `left` of 32 bits, with parts or with others of 32 bits."""
+    if isinstance(right, Value):
+        return cast(walk, product(walk, left, right), to)
+    left = cast(walk, left, TensorProto.FLOAT)
+    made = [product(walk, left, part) for part, _ in right]
+    if len(made) == 1:
+        return cast(walk, made[0], to)
+    return cast(walk, walk.graph.op("Add", *(
+        walk.graph.op("Mul", cast(walk, sums, TensorProto.INT32), factor)
+        for sums, (_, factor) in zip(made, right))), to)
+
+
 @rule("MatMulInteger")
 def matmul_integer(walk: Walk, node: Node) -> Value:
-    return product(walk, centred(walk, node.tensor(0), node.get(2), True),
-                   centred(walk, node.tensor(1), node.get(3), False))
+    return exact_product(walk, node.tensor(0), node.get(2), node.tensor(1), node.get(3),
+                         TensorProto.INT32)
 
 
 @rule("QLinearMatMul")
@@ -149,7 +175,7 @@ def qlinear_matmul(walk: Walk, node: Node) -> Value:
     """In whole numbers, scaled once."""
     graph = walk.graph
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
-    total = product(walk, centred(walk, a, a_zero, True), centred(walk, b, b_zero, False))
+    total = exact_product(walk, a, a_zero, b, b_zero, TensorProto.FLOAT)
     scales = []
     for scale, rows in ((a_scale, True), (b_scale, False), (y_scale, True)):
         scale = cast(walk, scale, TensorProto.FLOAT)
@@ -159,20 +185,9 @@ def qlinear_matmul(walk: Walk, node: Node) -> Value:
             scale = reshaped(walk, scale, (scale.size, 1))
         scales.append(scale)
     factor = graph.op("Div", graph.op("Mul", scales[0], scales[1]), scales[2])
-    return _rescaled(walk, total, factor, y_zero)
-
-
-def _rescaled(walk: Walk, total: Value, factor: Value, zero: Value) -> Value:
-    graph = walk.graph
-    y = graph.op("Round", graph.op("Mul", cast(walk, total, TensorProto.FLOAT), factor))
-    if zero.size == 1:
-        zero = reshaped(walk, zero, ())
-    elif zero.rank == 1:
-        zero = reshaped(walk, zero, (zero.size, 1))
-    y = graph.op("Add", y, cast(walk, zero, TensorProto.FLOAT))
-    limits = np.iinfo(zero.dtype)
-    return cast(walk, graph.op("Clip", y, graph.like(limits.min, y), graph.like(limits.max, y)),
-                zero.elem_type)
+    one = graph.constant(np.ones(y_zero.shape, np.float32))
+    return quantize(walk, graph.op("Mul", total, factor), one, y_zero, y_zero.elem_type,
+                    total.rank - 2)
 
 
 def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, w: Value,
@@ -181,9 +196,14 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
     graph = walk.graph
     if w_zero is not None and w_zero.size > 1:
         w_zero = reshaped(walk, w_zero, (w_zero.size, *[1] * (w.rank - 1)))
+    parts = exact_parts(walk, w, w_zero, tuple(range(1, w.rank)), _spans(x, x_zero))
+    if parts is None:
+        raise Refused(f"it sums {w.size // w.shape[0]} products of bytes, which float32 does not "
+                      "hold exactly",
+                      "write it with QuantizeLinear and DequantizeLinear (QDQ).")
     x = cast(walk, centred(walk, x, x_zero, False), TensorProto.FLOAT)
     made = []
-    for part, factor in _exact_parts(walk, w, w_zero):
+    for part, factor in parts:
         # Winograd's algorithm comes close to whole numbers only.
         sums = cast(walk, graph.op("Round", convolved(walk, node, x, part, None)),
                     TensorProto.INT32)
@@ -191,26 +211,54 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
     return made[0] if len(made) == 1 else graph.op("Add", *made)
 
 
-def _exact_parts(walk: Walk, w: Value, w_zero: Value | None) -> list[tuple[Value, int]]:
-    """(floats, factor) whose products' sum is `w` minus its zero point; convolved with
-    differences of bytes, all sums of a part's products stay below 2 ** 24."""
-    def fits(sums_of_weights: np.ndarray) -> bool:
-        return int(sums_of_weights.max(initial=0)) * 255 < 1 << 24
+_Spans = list[tuple[int, int]]
+"""How far bytes can lie (below, above) their zero point, of one zero point or another."""
+_ANY_BYTES: _Spans = [(0, 255), (255, 0)]
+"""Of a zero point that is not known, whose extremes bound all others."""
 
-    taps = int(np.prod(w.shape[1:]))
+
+def exact_parts(walk: Walk, w: Value, w_zero: Value | None, axes: int | tuple[int, ...],
+                spans: _Spans = _ANY_BYTES) -> Parts | None:
+    """Floats whose sum is `w`, bytes, minus its zero point; None where there are none for certain
+    that, multiplied by bytes of these spans, keep all sums along `axes` below 2 ** 24: there
+    float32 holds whole numbers exactly, in whatever order they are added."""
     if w.array is None or (w_zero is not None and w_zero.array is None):
-        if fits(np.array(taps * 255)):
-            return [(cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT), 1)]
-    else:
-        whole = np.asarray(w.array, np.int32)
-        whole = whole if w_zero is None else whole - np.asarray(w_zero.array, np.int32)
-        upper = (whole + 8) >> 4
-        for parts in ([(whole, 1)], [(upper, 16), (whole - 16 * upper, 1)]):
-            if all(fits(np.abs(part).sum(tuple(range(1, w.rank)))) for part, _ in parts):
-                return [(walk.graph.constant(part.astype(np.float32)), factor)
-                        for part, factor in parts]
-    raise Refused(f"it sums {taps} products of bytes, which float32 does not hold exactly",
-                  "write it with QuantizeLinear and DequantizeLinear (QDQ).")
+        taps = int(np.prod([w.shape[a] for a in np.atleast_1d(axes)]))
+        varies = walk.is_open and w.array is None
+        if varies or taps * _farthest(spans) * _farthest(_spans(w, w_zero)) >= 1 << 24:
+            return None
+        return [(cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT), 1)]
+    whole = np.asarray(w.array, np.int32)
+    whole = whole if w_zero is None else whole - np.asarray(w_zero.array, np.int32)
+    upper = (whole + 8) >> 4
+    for parts in ([(whole, 1)], [(upper, 16), (whole - 16 * upper, 1)]):
+        if all(_largest_sum(part, axes, spans) < 1 << 24 for part, _ in parts):
+            return [(walk.graph.constant(part.astype(np.float32)), factor)
+                    for part, factor in parts]
+    return None
+
+
+def _largest_sum(weights: np.ndarray, axes: int | tuple[int, ...], spans: _Spans) -> int:
+    """Of products with bytes of one zero point: the largest are above it where the weights have one
+    sign, and below it where they have the other."""
+    positive = np.maximum(weights, 0).sum(axes, dtype=np.int64)
+    negative = np.maximum(-weights, 0).sum(axes, dtype=np.int64)
+    return max(int(np.maximum(above * positive + below * negative,
+                              above * negative + below * positive).max(initial=0))
+               for below, above in spans)
+
+
+def _spans(x: Value, zero: Value | None) -> _Spans:
+    known = np.zeros(1, np.int64) if zero is None else zero.array
+    if known is None or not known.size:
+        return _ANY_BYTES
+    limits = np.iinfo(x.dtype)
+    return [(z - int(limits.min), int(limits.max) - z) for z in (int(known.min()),
+                                                                 int(known.max()))]
+
+
+def _farthest(spans: _Spans) -> int:
+    return max(map(max, spans))
 
 
 @rule("ConvInteger")
