@@ -4,12 +4,14 @@ import json
 import shutil
 import signal
 import subprocess
+import textwrap
 import time
 
 import numpy as np
 import pytest
 from tuning_records_test import line
 
+from run_model_tools import environment
 from run_model_tools.environment import REPO_ROOT
 from run_model_tools.targets import find_target
 from run_model_tools.tuning import records as tuning_records
@@ -284,3 +286,19 @@ def test_committed_records_decide_whether_an_artifact_is_up_to_date(workshop, mo
         assert np.all([entry["records"] > 0 for entry in metadata["tuning"]["files"]])
     else:
         assert metadata["build_key"] == untuned["build_key"]
+
+
+def test_weights_that_metaschedule_laid_out_flat_are_taken():
+    done = subprocess.run([environment.VENV_PYTHON, "-c", textwrap.dedent("""
+        from tvm import te, tir, topi
+        from run_model_tools.inside_tvm.tuning.metaschedule import flat_weights
+        had = [tir.IntImm("int32", extent) for extent in (3, 4)]
+        for multiply in ("topi.nn.dense(a, b, None, None, '', had)",
+                         "topi.nn.matmul(a, b, None, None, False, True, '', had)"):
+            a, b = te.placeholder((2, 4)), te.placeholder((12,))
+            with flat_weights():
+                made = eval(multiply)
+            print([int(extent) for extent in made.shape])
+        """)], capture_output=True, text=True, env=environment.tvm_environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["[2, 3]"] * 2

@@ -15,7 +15,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 
 from run_model_tools.inside_tvm.devices import schedules
-from run_model_tools.inside_tvm.tuning import tunable_layers
+from run_model_tools.inside_tvm.tuning import metaschedule, tunable_layers
 from run_model_tools.tuning import records as tuning_records
 
 # Where several kinds were committed for a network, what was measured best for the whole of it.
@@ -62,6 +62,7 @@ class Application:
                 tuning_records.split_metaschedule(records, folder)
                 stack.enter_context(meta_schedule.database.JSONDatabase(work_dir=folder))
                 stack.enter_context(_quiet_autotvm())
+                stack.enter_context(metaschedule.flat_weights())
                 yield {"relay.backend.use_meta_schedule": True,
                        "relay.backend.use_meta_schedule_dispatch": 1,
                        "relay.backend.tir_converter": "default"}

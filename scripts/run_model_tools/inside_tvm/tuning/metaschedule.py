@@ -4,6 +4,8 @@ request["log"] is a folder here: MetaSchedule's database of two tables.
 """
 
 import os
+import sys
+from contextlib import contextmanager
 
 from run_model_tools.inside_tvm.tuning.session import Task, signature_of
 from run_model_tools.tuning import records
@@ -15,6 +17,29 @@ RUN_TIMEOUT = 15
 
 class TimeOver(Exception):
     """Ends the task scheduler's loop."""
+
+
+@contextmanager
+def flat_weights():
+    """Meanwhile TVM takes products whose weights MetaSchedule has laid out along one axis.
+
+    It counts the axes of weights before it gives them the shape that they had.
+    """
+    from tvm import auto_scheduler, topi
+
+    module = sys.modules[topi.nn.dense.__module__]  # by its name topi.nn has the function
+    original = module.matmul
+
+    def matmul(a, b, bias=None, dtype=None, turned_a=False, turned_b=False, layout="", shape=None):
+        if shape:
+            auto_scheduler.relay_integration.rewrite_tensor_shape(b, shape)
+        return original(a, b, bias, dtype, turned_a, turned_b, layout, shape)
+
+    module.matmul = topi.nn.matmul = matmul
+    try:
+        yield
+    finally:
+        module.matmul = topi.nn.matmul = original
 
 
 def tasks(session):
