@@ -13,6 +13,7 @@ from onnx_repair_test import FLOAT, noise, repaired, run
 from run_model_tools.errors import ToolError
 from run_model_tools.onnx_model import read_model
 from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair.repair import repair
 from run_model_tools.onnx_repair.values import Value
 from run_model_tools.verifying import noise as jitter
 
@@ -152,10 +153,10 @@ def test_constants_of_bytes_are_added_up():
 
 
 @pytest.mark.parametrize("depth, zero, constants, products", [
-    (500, None, (1,), 1), (600, None, (1,), 2), (9000, None, (1,), None), (600, 0, (1, 2), 2),
-    (1000, 128, (1, 2), 1), (500, None, (), 1), (600, None, (), None), (1000, 128, (2,), 1)])
+    (500, None, (1,), 1), (600, None, (1,), 2), (9000, None, (1,), 18), (600, 0, (1, 2), 2),
+    (1000, 128, (1, 2), 1), (500, None, (), 1), (600, None, (), 2), (1000, 128, (2,), 1)])
 def test_products_of_floats_are_taken_where_they_are_exact(depth, zero, constants, products):
-    """products: how many of float32 stand for it; None: it stays one of int32."""
+    """products: how many of float32 stand for it."""
     zeros = [] if zero is None else [np.uint8(zero)]
     a = np.random.default_rng(1).integers(0, 256, (3, depth), np.uint8)
     a[0], a[1] = 255, 0
@@ -167,9 +168,17 @@ def test_products_of_floats_are_taken_where_they_are_exact(depth, zero, constant
     graph = onnx.shape_inference.infer_shapes(made).graph
     types = {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
     found = [types[n.output[0]] for n in made.graph.node if n.op_type == "MatMul"]
-    assert found == ([FLOAT] * products if products else [TensorProto.INT32])
+    assert found == [FLOAT] * products
     (have,) = run(made, inputs)
     np.testing.assert_array_equal(have, (a.astype(np.int64) - (zero or 0)) @ b.astype(np.int64))
+
+
+def test_sums_of_any_length_stay_whole_numbers():
+    model, inputs = one("MatMulInteger", [*HIGH])
+    made = repair(model, {n: a.shape for n, a in inputs.items()}, is_open=True)
+    (node,) = (n for n in made.graph.node if n.op_type == "MatMul")
+    (output,) = made.graph.output
+    assert node.output[0] == output.name and output.type.tensor_type.elem_type == TensorProto.INT32
 
 
 @pytest.mark.parametrize("zeros", [[], [np.uint8(3)], [np.uint8(3), np.int8(-2)]])

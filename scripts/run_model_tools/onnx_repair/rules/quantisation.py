@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -10,6 +12,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.convolution import convolved
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.matmul import product
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.values import COMPUTED, Node, Value
@@ -142,9 +145,18 @@ def exact_product(walk: Walk, a: Value, a_zero: Value | None, b: Value, b_zero: 
                   to: int) -> Value:
     """The product of bytes minus their zero points, as float32 or int32: of float32 numbers, which
     have the fastest kernels, where these hold all sums exactly."""
-    left = centred(walk, a, a_zero, True)
-    parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, _spans(a, a_zero))
-    return product_with(walk, left, centred(walk, b, b_zero, False) if parts is None else parts, to)
+    left, right = centred(walk, a, a_zero, True), centred(walk, b, b_zero, False)
+    spans = _spans(a, a_zero)
+    parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, spans)
+    if parts is not None or walk.is_open or a.rank == 1 or b.rank == 1:
+        return product_with(walk, left, right if parts is None else parts, to)
+    depth = ((1 << 24) - 1) // (_farthest(spans) * _farthest(_spans(b, b_zero)))
+    pieces = [range(first, min(first + depth, a.shape[-1]))
+              for first in range(0, a.shape[-1], depth)]
+    sums = [product_with(walk, sliced(walk, left, {a.rank - 1: piece}), [
+        (cast(walk, sliced(walk, right, {b.rank - 2: piece}), TensorProto.FLOAT), 1)],
+        TensorProto.INT32) for piece in pieces]
+    return cast(walk, functools.reduce(lambda x, y: walk.graph.op("Add", x, y), sums), to)
 
 
 Parts = list[tuple[Value, int]]
