@@ -355,6 +355,33 @@ def numbers_of_planes() -> onnx.ModelProto:
     return n.model(x, squares, n.add("Div", [tokens, lengths]), along_rows)
 
 
+def branches_that_are_added() -> onnx.ModelProto:
+    """Each of the first three sums is one convolution; the others stay apart."""
+    n = Network(31, 20)
+
+    def add(first: str, *rest: str) -> str:
+        return n.add("Add", [first, add(*rest)]) if rest else first
+
+    x = n.relu(add(n.norm(n.conv("x", 20, 20, 3, bias=False), 20), n.norm("x", 20),
+                   n.norm(n.conv("x", 20, 20), 20)))
+    by_channel = [n.norm(n.conv(x, 20, 20, kernel, 20, strides=[2, 2]), 20)
+                  for kernel in (1, 3, 3, 1)]
+    y = n.relu(add(*by_channel))
+    wide = n.conv(y, 20, 24, 5, bias=False)
+    spread = n.conv(y, 20, 24, 3, pads=[2] * 4, dilations=[2, 2])
+    corner = n.conv(y, 20, 24, 4, pads=[2, 1, 1, 2])
+    z = n.relu(add(corner, wide, spread))
+    # Together they would read what neither reads.
+    across = [n.add("Conv", [z, n.numbers(24, 24, *size, scale=0.1)],
+                    pads=[size[0] // 2, size[1] // 2] * 2) for size in ((1, 3), (3, 1))]
+    # One is read by others too; groups and strides that differ.
+    twice = n.conv(z, 24, 24)
+    grouped = add(n.conv(z, 24, 24, 3, 4), twice)
+    strided = add(n.conv(z, 24, 24, 3, strides=[2, 2]),
+                  n.conv(n.add("MaxPool", [z], kernel_shape=[1, 1], strides=[2, 2]), 24, 24))
+    return n.model(add(*across), grouped, twice, strided)
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -393,5 +420,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         residual_of_two_convolutions, residual_of_concatenated_channels,
         channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
         pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
-        batch_of_three, one_row, rows_cut_and_joined, numbers_of_planes, pools_of_every_kind,
-        pre_activation_and_slices, layers_left_to_the_compiler)}
+        batch_of_three, branches_that_are_added, one_row, rows_cut_and_joined, numbers_of_planes,
+        pools_of_every_kind, pre_activation_and_slices, layers_left_to_the_compiler)}
