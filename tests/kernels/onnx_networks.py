@@ -382,6 +382,41 @@ def branches_that_are_added() -> onnx.ModelProto:
     return n.model(add(*across), grouped, twice, strided)
 
 
+def weights_made_at_run_time() -> onnx.ModelProto:
+    """Mixtures of kernels for each sample, modulated ones, and a picture sought in another one."""
+    n = Network(32, 16, (13, 10), batch=2)
+
+    def shaped(x: str, *shape: int) -> str:
+        return n.add("Reshape", [x, n.weight(np.array(shape, np.int64))])
+
+    mean = n.add("Flatten", [n.add("GlobalAveragePool", ["x"])])
+    shares = n.add("Sigmoid", [n.add("MatMul", [mean, n.numbers(16, 4)])])
+
+    def mixed(x: str, inputs: int, outputs: int, kernel: int, size: tuple[int, int],
+              **attributes) -> str:
+        """Of each sample by kernels of its own."""
+        taps = kernel * kernel
+        kernels = n.add("MatMul", [shares, n.numbers(4, outputs * inputs * taps,
+                                                     scale=(inputs * taps) ** -0.5)])
+        y = n.add("Conv", [shaped(x, 1, 2 * inputs, *size),
+                           shaped(kernels, 2 * outputs, inputs, kernel, kernel)],
+                  group=2, **attributes)
+        return y
+
+    y = n.relu(n.norm(shaped(mixed("x", 16, 24, 1, (13, 10)), 2, 24, 13, 10), 24))
+    z = shaped(mixed(y, 24, 12, 3, (13, 10), pads=[1] * 4, strides=[2, 1]), 2, 12, 7, 10)
+    z = n.relu(n.add("Add", [z, n.numbers(12, 1, 1)]))
+    w = shaped(mixed(z, 12, 5, 3, (7, 10), pads=[2, 1, 3, 2], dilations=[2, 1]), 2, 5, 8, 11)
+    style = shaped(n.add("MatMul", [mean, n.numbers(16, 16)]), 2, 1, 16, 1, 1)
+    styled = n.add("Mul", [n.numbers(1, 8, 16, 3, 3, scale=0.1), style])
+    v = n.add("Conv", [shaped("x", 1, 32, 13, 10), shaped(styled, 16, 16, 3, 3)], group=2)
+    # Every sample of one tensor by all kernels cut out of another: batch and groups differ.
+    cut = n.add("Slice", ["x", *(n.weight(np.array(at, np.int64)) for at in (
+        [4, 3], [9, 6], [2, 3]))])
+    found = n.add("Conv", ["x", shaped(cut, 8, 4, 5, 3)], group=4)
+    return n.model(w, v, found, n.conv(y, 24, 8, 3))
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -421,4 +456,5 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
         pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
         batch_of_three, branches_that_are_added, one_row, rows_cut_and_joined, numbers_of_planes,
-        pools_of_every_kind, pre_activation_and_slices, layers_left_to_the_compiler)}
+        pools_of_every_kind, pre_activation_and_slices, layers_left_to_the_compiler,
+        weights_made_at_run_time)}
