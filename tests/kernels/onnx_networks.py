@@ -398,10 +398,9 @@ def weights_made_at_run_time() -> onnx.ModelProto:
         taps = kernel * kernel
         kernels = n.add("MatMul", [shares, n.numbers(4, outputs * inputs * taps,
                                                      scale=(inputs * taps) ** -0.5)])
-        y = n.add("Conv", [shaped(x, 1, 2 * inputs, *size),
-                           shaped(kernels, 2 * outputs, inputs, kernel, kernel)],
-                  group=2, **attributes)
-        return y
+        return n.add("Conv", [shaped(x, 1, 2 * inputs, *size),
+                              shaped(kernels, 2 * outputs, inputs, kernel, kernel)],
+                     group=2, **attributes)
 
     y = n.relu(n.norm(shaped(mixed("x", 16, 24, 1, (13, 10)), 2, 24, 13, 10), 24))
     z = shaped(mixed(y, 24, 12, 3, (13, 10), pads=[1] * 4, strides=[2, 1]), 2, 12, 7, 10)
