@@ -99,6 +99,26 @@ def test_indices_beyond_become_the_nearest_if_they_are_inputs(op, extra):
     assert "index 9 lies beyond the 4 places" in refusal(*constant)
 
 
+def grid(*places):
+    """The indices of all combinations of these places of the first axes."""
+    return np.stack(np.meshgrid(*places, indexing="ij"), -1)
+
+
+@pytest.mark.parametrize("places, is_box", [
+    (grid(range(4), range(5)), True), (grid([1, 2], range(5)), True), (grid([3]), True),
+    (grid([1, 2], [-2, -1], [0, 1, 2]), True), (grid([1, 2], [2])[:, 0], True),
+    (grid([0, 2], [1]), False), (grid([2, 1], [3]), False), (grid([1, 1], [3]), False),
+    (grid([1, 2], [3, 4])[:, ::-1], False)])
+def test_assignments_to_slices(places, is_box):
+    """Exporters write them with the indices of all elements, or of the rows of the first axes."""
+    x = noise(4, 5, 3)
+    updates = noise(*places.shape[:-1], *x.shape[places.shape[-1]:])
+    made = matches("ScatterND", [x, places, updates], constants=[1])
+    assert ("ScatterND" in operators(made)) != is_box
+    if places.size == 40:
+        assert not {"Slice", "Concat"} & set(operators(made))
+
+
 def test_a_constant_index_beyond_is_refused():
     assert "index -5 lies beyond the 4 places" in refusal(
         *one("Gather", [noise(3, 4), np.array([3, -5])], constants=[1], axis=1))
