@@ -366,7 +366,8 @@ def branches_that_are_added() -> onnx.ModelProto:
                    n.norm(n.conv("x", 20, 20), 20)))
     by_channel = [n.norm(n.conv(x, 20, 20, kernel, 20, strides=[2, 2]), 20)
                   for kernel in (1, 3, 3, 1)]
-    y = n.relu(add(*by_channel))
+    # A sum that a convolution reads as it is.
+    y = n.conv(add(*by_channel), 20, 20)
     wide = n.conv(y, 20, 24, 5, bias=False)
     spread = n.conv(y, 20, 24, 3, pads=[2] * 4, dilations=[2, 2])
     corner = n.conv(y, 20, 24, 4, pads=[2, 1, 1, 2])

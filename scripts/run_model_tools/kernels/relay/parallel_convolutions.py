@@ -45,9 +45,10 @@ def with_sums_merged(mod: tvm.IRModule) -> tvm.IRModule:
     branches: dict[relay.Expr, _Branch] = {}
     inside: set[relay.Expr] = set()
     for expr in order:
-        # What something else reads too is computed for that one in any case.
-        known = {a: branches[a] for a in arguments(expr)
-                 if a in branches and len(users[a]) == 1}
+        # What something else reads too is computed for that one in any case, and what a convolution
+        # reads is no part of it.
+        known = {a: branches[a] for a in arguments(expr) if operator(expr) != "nn.conv2d"
+                 and a in branches and len(users[a]) == 1}
         branch = _branch(expr, known)
         if branch is not None:
             branches[expr] = branch
