@@ -119,6 +119,22 @@ def test_assignments_to_slices(places, is_box):
         assert not {"Slice", "Concat"} & set(operators(made))
 
 
+def test_indices_of_many_elements_are_worked_out():
+    """As torch.onnx.export(dynamo=False) writes x[100:] = y, for a slice of 400 x 500."""
+    def places(axis, begin, size):
+        return [helper.make_node("Expand", [f"p{axis}", "whole"], [f"e{axis}"]),
+                helper.make_node("Unsqueeze", [f"e{axis}", "last"], [f"u{axis}"])], np.arange(
+                    begin, begin + size).reshape(-1, *[1] * (1 - axis))
+    (down, rows), (across, columns) = places(0, 100, 400), places(1, 0, 500)
+    nodes = [*down, *across, helper.make_node("Concat", ["u0", "u1"], ["at"], axis=-1),
+             helper.make_node("ScatterND", ["x", "at", "y"], ["z"])]
+    inputs = {"x": noise(600, 500), "y": noise(400, 500)}
+    model = model_of(nodes, {n: (FLOAT, a.shape) for n, a in inputs.items()}, {"z": FLOAT}, 18, {
+        "p0": rows, "p1": columns, "whole": np.array([400, 500]), "last": np.array([-1])})
+    made = check(model, inputs)
+    assert set(operators(made)) == {"Slice", "Concat"}
+
+
 def test_a_constant_index_beyond_is_refused():
     assert "index -5 lies beyond the 4 places" in refusal(
         *one("Gather", [noise(3, 4), np.array([3, -5])], constants=[1], axis=1))
