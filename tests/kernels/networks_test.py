@@ -88,6 +88,7 @@ FOUND = {
     "rows_cut_and_joined": {"left_to_tvm": {}},
     # Two pictures of one channel each are in no blocks.
     "numbers_of_planes": {"left_to_tvm": {"concatenate": 1}},
+    "branches_that_are_added": {"left_to_tvm": {}, "layers": 4 + 2 + 2 + 3},
     "explicit_padding": {"left_to_tvm": {}},
     "channels_that_are_there_twice": {"left_to_tvm": {}},
     "layers_left_to_the_compiler": {"method": "ours", "left_to_tvm": {"add": 1}},
@@ -99,6 +100,8 @@ FOUND = {
                                  "layers": 2 * (2 + 4 + 2 + 1) + 1},
     "rows_of_one_number": {"method": "ours"},
     "nothing_left_of_numbers_that_are_alike": {"method": "ours"},
+    # Of four groups of two channels each is left to the compiler.
+    "weights_made_at_run_time": {"left_to_tvm": {"nn.conv2d": 1}},
     "batch_of_three": {}, "recurrent_in_both_directions": {}}
 
 

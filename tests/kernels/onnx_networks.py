@@ -355,6 +355,68 @@ def numbers_of_planes() -> onnx.ModelProto:
     return n.model(x, squares, n.add("Div", [tokens, lengths]), along_rows)
 
 
+def branches_that_are_added() -> onnx.ModelProto:
+    """Each of the first three sums is one convolution; the others stay apart."""
+    n = Network(31, 20)
+
+    def add(first: str, *rest: str) -> str:
+        return n.add("Add", [first, add(*rest)]) if rest else first
+
+    x = n.relu(add(n.norm(n.conv("x", 20, 20, 3, bias=False), 20), n.norm("x", 20),
+                   n.norm(n.conv("x", 20, 20), 20)))
+    by_channel = [n.norm(n.conv(x, 20, 20, kernel, 20, strides=[2, 2]), 20)
+                  for kernel in (1, 3, 3, 1)]
+    # A sum that a convolution reads as it is.
+    y = n.conv(add(*by_channel), 20, 20)
+    wide = n.conv(y, 20, 24, 5, bias=False)
+    spread = n.conv(y, 20, 24, 3, pads=[2] * 4, dilations=[2, 2])
+    corner = n.conv(y, 20, 24, 4, pads=[2, 1, 1, 2])
+    z = n.relu(add(corner, wide, spread))
+    # Together they would read what neither reads.
+    across = [n.add("Conv", [z, n.numbers(24, 24, *size, scale=0.1)],
+                    pads=[size[0] // 2, size[1] // 2] * 2) for size in ((1, 3), (3, 1))]
+    # One is read by others too; groups and strides that differ.
+    twice = n.conv(z, 24, 24)
+    grouped = add(n.conv(z, 24, 24, 3, 4), twice)
+    strided = add(n.conv(z, 24, 24, 3, strides=[2, 2]),
+                  n.conv(n.add("MaxPool", [z], kernel_shape=[1, 1], strides=[2, 2]), 24, 24))
+    return n.model(add(*across), grouped, twice, strided)
+
+
+def weights_made_at_run_time() -> onnx.ModelProto:
+    """Mixtures of kernels for each sample, modulated ones, and a picture sought in another one."""
+    n = Network(32, 16, (13, 10), batch=2)
+
+    def shaped(x: str, *shape: int) -> str:
+        return n.add("Reshape", [x, n.weight(np.array(shape, np.int64))])
+
+    mean = n.add("Flatten", [n.add("GlobalAveragePool", ["x"])])
+    shares = n.add("Sigmoid", [n.add("MatMul", [mean, n.numbers(16, 4)])])
+
+    def mixed(x: str, inputs: int, outputs: int, kernel: int, size: tuple[int, int],
+              **attributes) -> str:
+        """Of each sample by kernels of its own."""
+        taps = kernel * kernel
+        kernels = n.add("MatMul", [shares, n.numbers(4, outputs * inputs * taps,
+                                                     scale=(inputs * taps) ** -0.5)])
+        return n.add("Conv", [shaped(x, 1, 2 * inputs, *size),
+                              shaped(kernels, 2 * outputs, inputs, kernel, kernel)],
+                     group=2, **attributes)
+
+    y = n.relu(n.norm(shaped(mixed("x", 16, 24, 1, (13, 10)), 2, 24, 13, 10), 24))
+    z = shaped(mixed(y, 24, 12, 3, (13, 10), pads=[1] * 4, strides=[2, 1]), 2, 12, 7, 10)
+    z = n.relu(n.add("Add", [z, n.numbers(12, 1, 1)]))
+    w = shaped(mixed(z, 12, 5, 3, (7, 10), pads=[2, 1, 3, 2], dilations=[2, 1]), 2, 5, 8, 11)
+    style = shaped(n.add("MatMul", [mean, n.numbers(16, 16)]), 2, 1, 16, 1, 1)
+    styled = n.add("Mul", [n.numbers(1, 8, 16, 3, 3, scale=0.1), style])
+    v = n.add("Conv", [shaped("x", 1, 32, 13, 10), shaped(styled, 16, 16, 3, 3)], group=2)
+    # Every sample of one tensor by all kernels cut out of another: batch and groups differ.
+    cut = n.add("Slice", ["x", *(n.weight(np.array(at, np.int64)) for at in (
+        [4, 3], [9, 6], [2, 3]))])
+    found = n.add("Conv", ["x", shaped(cut, 8, 4, 5, 3)], group=4)
+    return n.model(w, v, found, n.conv(y, 24, 8, 3))
+
+
 def random_network(seed: int) -> onnx.ModelProto:
     """Any order of convolutions, poolings, concatenations, splits, shuffles and sums."""
     n = Network(seed, size=(12, 11))
@@ -393,5 +455,6 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
         residual_of_two_convolutions, residual_of_concatenated_channels,
         channels_that_are_there_twice, shuffled_units, squeeze_and_excite, activations,
         pixels_elsewhere, transposed_convolutions, vectors_as_pictures, explicit_padding,
-        batch_of_three, one_row, rows_cut_and_joined, numbers_of_planes, pools_of_every_kind,
-        pre_activation_and_slices, layers_left_to_the_compiler)}
+        batch_of_three, branches_that_are_added, one_row, rows_cut_and_joined, numbers_of_planes,
+        pools_of_every_kind, pre_activation_and_slices, layers_left_to_the_compiler,
+        weights_made_at_run_time)}

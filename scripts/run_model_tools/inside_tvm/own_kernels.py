@@ -71,12 +71,12 @@ def simplify(tvm, mod, target):
     """The module as the kernels' planner wants it (kernels/relay/reading.py), in a PassContext."""
     from tvm import relay
 
-    from run_model_tools.kernels.relay import canonical
+    from run_model_tools.kernels.relay import canonical, parallel_convolutions
 
     mod = faster_folding.simplify(tvm, mod, target, {"FoldScaleAxis": canonical.keep_scales})
     mod = canonical.with_plain_prelu(faster_folding.fold_with_numpy(relay, mod))
     mod = canonical.of_one_row(relay.transform.FoldExplicitPadding()(mod))
-    return relay.transform.InferType()(mod)
+    return relay.transform.InferType()(parallel_convolutions.with_sums_merged(mod))
 
 
 def _rewrite_in_8_bits(tvm, mod, target, request):

@@ -39,6 +39,9 @@ _KEPT = ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger",
 # Results of whole nodes are computed beforehand up to this size; operators that they are made of
 # have their own measure (graph.py).
 _FOLDED_BYTES = 1 << 20
+_FOLDED_INDICES = 64 << 20
+"""The same of whole numbers, which are no weights: an assignment to a slice is exported with the
+places of all its elements, by which it is known to be one."""
 _KNOWN = 64
 """Of operators that are kept, results of so many numbers may be parameters of others: what a Pad
 writes, a Clip's bounds."""
@@ -227,7 +230,7 @@ class Walk:
                        for a in node.proto.attribute)
                 or not all(isinstance(v, Value) and v.is_constant for v in values)):
             return None
-        if _size_of_results(node) > max(_FOLDED_BYTES, 2 * sum(
+        if _is_too_large(node, 2 * sum(
                 v.size * v.dtype.itemsize for v in values if isinstance(v, Value))):
             return None
         names = {id(v): f"i{n}" for n, v in enumerate(values)}
@@ -281,13 +284,18 @@ def _types_of_results(node: Node) -> dict[str, onnx.TypeProto]:
         return {}
 
 
-def _size_of_results(node: Node) -> int:
-    """In bytes; 0 where ONNX cannot tell."""
-    total = 0
+def _is_too_large(node: Node, least: int) -> bool:
+    """Whether results are larger than is computed beforehand, `least` bytes in any case; False
+    where ONNX cannot tell."""
+    whole = others = 0
     for kind in _types_of_results(node).values():
         tensor = kind.tensor_type
-        total += int(np.prod([d.dim_value for d in tensor.shape.dim], dtype=np.int64)) * 8
-    return total
+        size = int(np.prod([d.dim_value for d in tensor.shape.dim], dtype=np.int64)) * 8
+        if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64):
+            whole += size
+        else:
+            others += size
+    return whole > max(_FOLDED_INDICES, least) or others > max(_FOLDED_BYTES, least)
 
 
 def _domain(domain: str) -> str:

@@ -29,6 +29,7 @@ from run_model_tools.kernels.relay.readers import (
     channels,
     convolutions,
     elementwise,
+    made_weights,
     matrices,
     moves,
     places,
@@ -45,7 +46,7 @@ READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
 """By operator, of values in blocks.  None from a reader: it is not one for it."""
 
 VIEW_READERS: dict[str, Callable[[Network, relay.Call], Value]] = {
-    **moves.READERS, **matrices.READERS, **programs.READERS}
+    **moves.READERS, **matrices.READERS, **made_weights.READERS, **programs.READERS}
 """By operator, of all others, which they see as views."""
 
 QUANTIZATION_READERS: dict[str, Callable[[Network, relay.Call], Value]] = (

@@ -133,8 +133,37 @@ def scatter_nd(walk: Walk, node: Node) -> Value:
     if not indices.size:
         return x
     extents = np.array(x.shape[:indices.shape[-1]], np.int64)
-    return walk.graph.op("ScatterND", x, counted(walk, indices, extents), node.tensor(2),
-                         reduction=_combined(node))
+    indices, updates, reduction = counted(walk, indices, extents), node.tensor(2), _combined(node)
+    box = None if indices.array is None or reduction or walk.is_open else _box(indices.array)
+    if box is not None:
+        sizes = tuple(len(places) for places in box)
+        return _laid_over(walk, x, reshaped(walk, updates, sizes + x.shape[len(box):]), box)
+    return walk.graph.op("ScatterND", x, indices, updates, reduction=reduction)
+
+
+def _box(indices: np.ndarray) -> list[range] | None:
+    """Of each axis, the places in a row that all these indices together are, in their order: what
+    an assignment to a slice is exported as."""
+    flat = indices.reshape(-1, indices.shape[-1])
+    first, sizes = flat[0], flat[-1] - flat[0] + 1
+    if (sizes < 1).any() or np.prod(sizes) != len(flat):
+        return None
+    each = np.stack(np.unravel_index(np.arange(len(flat)), tuple(sizes)), -1) + first
+    if not np.array_equal(flat, each):
+        return None
+    return [range(begin, begin + size) for begin, size in zip(first.tolist(), sizes.tolist())]
+
+
+def _laid_over(walk: Walk, x: Value, updates: Value, box: list[range], axis: int = 0) -> Value:
+    """`x` with `updates` in a box of its first axes, of which those before `axis` are cut already.
+    """
+    if axis == len(box):
+        return updates
+    places, extent = box[axis], x.shape[axis]
+    before, within, behind = (sliced(walk, x, {axis: range(*ends)}) for ends in (
+        (0, places.start), (places.start, places.stop), (places.stop, extent)))
+    made = _laid_over(walk, within, updates, box, axis + 1)
+    return concatenated(walk, [before, made, behind], axis)
 
 
 def _combined(node: Node) -> str | None:
