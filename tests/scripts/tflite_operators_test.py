@@ -148,3 +148,24 @@ def test_what_is_not_there_is_named(tmp_path, command):
     result = command("compile_model", n.save(tmp_path / "m.tflite"), "--out", tmp_path / "out",
                      code=4)
     assert "operators that are not supported: UNIQUE" in result.stderr
+
+
+def softmax_of_16_bits() -> TfliteNetwork:
+    """Of a thousand numbers, most of which are far behind the largest."""
+    n = TfliteNetwork(13)
+    x = n.tensor((2, 1000), "int16", 0.002, 0, name="x")
+    n.inputs = [x]
+    n.outputs = [n.add("SOFTMAX", [x], [n.tensor((2, 1000), "int16", 2.0 ** -15)],
+                       "SoftmaxOptions", Beta=beta) for beta in (1.0, 0.25)]
+    return n
+
+
+def test_softmax_of_16_bits_ends_where_litert_ends_it(tmp_path):
+    assert "error" not in compile_many({"s": softmax_of_16_bits()}, tmp_path)["s"]
+    model = litert_or_skip(tmp_path / "s" / "net.tflite")
+    x = np.random.default_rng(4).integers(-15000, 15000, (2, 1000)).astype(np.int16)
+    x[0, 7] = 32000
+    wanted = model.run({"x": x})
+    assert wanted[0][0, 7] < 31000  # instead of 32767
+    for ours, theirs in zip(outputs_of(tmp_path / "s", {"x": x}), wanted):
+        assert np.abs(ours.astype(int) - theirs).max() <= 2

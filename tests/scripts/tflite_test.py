@@ -199,6 +199,17 @@ def test_layers_of_bytes_stay_in_the_layout_of_convolutions(tmp_path):
     assert kernels["layout_changes"] == 2 and kernels["int8_layers"] == 9
 
 
+@pytest.mark.full
+def test_layers_of_bytes_take_several_pictures(tmp_path):
+    """All but the fully connected one, whose rows are a product of float32."""
+    networks = {"three": byte_network(batch=3), "unsigned": byte_network("uint8", batch=3)}
+    gives_what_litert_gives(networks, tmp_path)
+    (tmp_path / "v3").mkdir()
+    kernels = compile_many({"three": byte_network(batch=3)}, tmp_path / "v3",
+                           target="llvm -mcpu=x86-64-v3")["three"]["kernels"]
+    assert kernels["int8_layers"] == 8
+
+
 def leaky_bytes() -> TfliteNetwork:
     """Between layers in blocks of channels, an activation of the picture as the file has it."""
     n = TfliteNetwork(12)

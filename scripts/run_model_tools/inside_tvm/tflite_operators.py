@@ -31,7 +31,6 @@ def converters(relay):
         "SELECT_V2": binary(relay.where), "BITWISE_XOR": binary(relay.bitwise_xor),
         "RIGHT_SHIFT": binary(relay.right_shift),
         "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
-        "SOFTMAX": lambda converter, op: _softmax(relay, converter, op),
         "GELU": lambda converter, op: _gelu(relay, converter, op),
         "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
         "ARG_MAX": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmax),
@@ -88,13 +87,6 @@ def _select(relay, converter, op):
     if len(rows) == 1 and len(shape) > 1:
         condition = relay.reshape(condition, (*rows, *[1] * (len(shape) - 1)))
     return relay.where(condition, x, y)
-
-
-def _softmax(relay, converter, op):
-    from tflite.SoftmaxOptions import SoftmaxOptions
-
-    x, beta = _inputs(converter, op)[0], np.float32(options_of(op, SoftmaxOptions).Beta())
-    return relay.nn.softmax(x if beta == 1 else relay.multiply(x, relay.const(beta)))
 
 
 def _squeeze(relay, converter, op):

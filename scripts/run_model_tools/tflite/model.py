@@ -145,7 +145,7 @@ def _step(file: TfliteFile, output: int) -> float | None:
         if output in operator.outputs and operator.name == "DEQUANTIZE":
             source = file.tensors[operator.inputs[0]]
             scale = scale_of(source)
-            return scale.scale if scale is not None and source.dtype in ("int8", "uint8") else None
+            return scale.scale if scale is not None else None
     return None
 
 

@@ -85,9 +85,10 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                 subject.model.output_scales)):
             step = steps[index] if steps else None
             if whole is not None:
-                found = compare_steps(name, want, have)
+                found = compare_steps(name, want, have, tolerance)
             elif step is not None and isinstance(subject.model, TfliteModel):
-                found = compare_steps(name, np.rint(want / step), np.rint(have / step))
+                found = compare_steps(name, np.rint(want / step), np.rint(have / step),
+                                      tolerance)
             else:
                 found = compare(
                     name, want, have, tolerance,
