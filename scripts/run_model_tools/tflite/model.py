@@ -43,6 +43,8 @@ class TfliteModel(SourceModel):
     """Of the outputs."""
     steps: list[float | None]
     """Of the outputs that are floats, how far apart they are, where they were rounded last."""
+    probabilities: list[bool]
+    """Of the outputs, whether a softmax made them."""
     rounds: bool
     """Whether numbers are rounded between layers."""
     float_weights: dict[tuple[int, int], np.ndarray]
@@ -134,6 +136,8 @@ def read_tflite(path: Path) -> TfliteModel:
         custom_operators=sorted({o.name for g in file.graphs for o in g.operators if o.custom}),
         shapes=[file.tensors[i].shape for i in file.outputs],
         steps=[_step(file, i) for i in file.outputs],
+        probabilities=[any(o.name == "SOFTMAX" and i in o.outputs for o in file.operators)
+                       for i in file.outputs],
         rounds=any(scale_of(g.tensors[i]) for g in file.graphs for o in g.operators
                    for i in o.outputs),
         float_weights={(g.number, index): values for g in file.graphs

@@ -73,6 +73,11 @@ class Difference:
     undecided: bool = False
     """Whether a difference was let pass that is larger than any comparison can stand for."""
 
+    def and_also(self, other: Difference) -> Difference:
+        """What both found of one output."""
+        return Difference(max(self.largest, other.largest), self.complaint or other.complaint,
+                          self.undecided or other.undecided)
+
 
 def compare(name: str, want: np.ndarray, have: np.ndarray, tolerance: float,
             noisy: Callable[[], Iterable[np.ndarray]], rounded: bool = False,
