@@ -166,8 +166,8 @@ def between_zeros(dtype: str, scale: float | None, zero: int) -> TfliteNetwork:
 
 def test_zeros_are_those_that_litert_stores(tmp_path):
     """Of quantized tensors, not those that stand for zero."""
-    networks = {"floats": between_zeros("float32", None, 0), "ints": between_zeros("int32", None, 0),
-                "bytes": between_zeros("int8", 0.05, 9)}
+    networks = {"floats": between_zeros("float32", None, 0),
+                "ints": between_zeros("int32", None, 0), "bytes": between_zeros("int8", 0.05, 9)}
     answers = compile_many(networks, tmp_path)
     assert not {name: a["error"] for name, a in answers.items() if "error" in a}
     values = np.random.default_rng(6).integers(-50, 50, (4, 3))

@@ -129,7 +129,8 @@ def read_tflite(path: Path) -> TfliteModel:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     names = input_names(file)
     inputs = [ModelInput(name, file.tensors[i].shape, np.dtype(file.tensors[i].dtype),
-                         scale_of(file.tensors[i])) for name, i in zip(names, file.inputs)]
+                         scale_of(file.tensors[i]), _span(file, i))
+              for name, i in zip(names, file.inputs)]
     return TfliteModel(
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
@@ -142,6 +143,19 @@ def read_tflite(path: Path) -> TfliteModel:
                    for i in o.outputs),
         float_weights={(g.number, index): values for g in file.graphs
                        for index, values in _float_weights(g).items()})
+
+
+def _span(file: TfliteFile, floats: int) -> tuple[float, float] | None:
+    readers = [operator for operator in file.operators if floats in operator.inputs]
+    if not readers or any(reader.name != "QUANTIZE" for reader in readers):
+        return None
+    made = file.tensors[readers[0].outputs[0]]
+    scale = scale_of(made)
+    if scale is None:
+        return None
+    whole = np.iinfo(made.dtype)
+    low, high = ((end - scale.zero_point) * scale.scale for end in (whole.min, whole.max))
+    return low, high
 
 
 def _step(file: TfliteFile, output: int) -> float | None:
