@@ -43,6 +43,8 @@ class TfliteModel(SourceModel):
     """Of the outputs."""
     steps: list[float | None]
     """Of the outputs that are floats, how far apart they are, where they were rounded last."""
+    were_bytes: list[bool]
+    """Of the outputs that are floats, whether they were bytes then, and not 16 bits."""
     probabilities: list[bool]
     """Of the outputs, whether a softmax made them."""
     rounds: bool
@@ -131,12 +133,14 @@ def read_tflite(path: Path) -> TfliteModel:
     inputs = [ModelInput(name, file.tensors[i].shape, np.dtype(file.tensors[i].dtype),
                          scale_of(file.tensors[i]), _span(file, i))
               for name, i in zip(names, file.inputs)]
+    before = [_before_floats(file, i) for i in file.outputs]
     return TfliteModel(
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
         custom_operators=sorted({o.name for g in file.graphs for o in g.operators if o.custom}),
         shapes=[file.tensors[i].shape for i in file.outputs],
-        steps=[_step(file, i) for i in file.outputs],
+        steps=[scale.scale if scale else None for _, scale in before],
+        were_bytes=[dtype in ("int8", "uint8") for dtype, _ in before],
         probabilities=[any(o.name == "SOFTMAX" and i in o.outputs for o in file.operators)
                        for i in file.outputs],
         rounds=any(scale_of(g.tensors[i]) for g in file.graphs for o in g.operators
@@ -158,13 +162,13 @@ def _span(file: TfliteFile, floats: int) -> tuple[float, float] | None:
     return low, high
 
 
-def _step(file: TfliteFile, output: int) -> float | None:
+def _before_floats(file: TfliteFile, output: int) -> tuple[str, Scale | None]:
+    """Of a float output, the type of the whole numbers that it was made of, and their scale."""
     for operator in file.operators:
         if output in operator.outputs and operator.name == "DEQUANTIZE":
             source = file.tensors[operator.inputs[0]]
-            scale = scale_of(source)
-            return scale.scale if scale is not None else None
-    return None
+            return source.dtype, scale_of(source)
+    return "", None
 
 
 def _float_weights(graph: TfliteGraph) -> dict[int, np.ndarray]:
