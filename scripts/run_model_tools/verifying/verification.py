@@ -88,11 +88,14 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                 return [sample[index] for sample in noisy()]
 
             step = steps[index] if steps else None
-            if subject.model.output_scales[index] is not None:
-                found = compare_steps(name, want, have, tolerance)
-            elif (step is not None and isinstance(subject.model, TfliteModel)
-                  and subject.model.were_bytes[index]):
-                found = compare_steps(name, np.rint(want / step), np.rint(have / step), tolerance)
+            unit = 1.0 if subject.model.output_scales[index] is not None else (
+                step if isinstance(subject.model, TfliteModel)
+                and subject.model.were_bytes[index] else None)
+            if unit is not None:
+                found = compare_steps(
+                    name, np.rint(want / unit), np.rint(have / unit), tolerance,
+                    lambda samples=samples, unit=unit: [  # type: ignore[misc]
+                        np.rint(sample / unit) for sample in samples()])
             else:
                 found = compare(
                     name, want, have, tolerance, samples, steps is not None, step,
@@ -109,7 +112,8 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     if undecided is not None:
         return {"done": False, "reason": (
             f"output '{undecided}' of the network turns into another one when its weights and "
-            f"inputs change by {JITTER:.0e} of their values, as rounding changes them")}
+            f"inputs change as rounding changes them, by {JITTER:.0e} of their values or, of one "
+            "in a hundred whole numbers, by a step")}
     return {"done": True, "reference": reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
 
