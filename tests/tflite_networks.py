@@ -53,7 +53,7 @@ class TfliteNetwork:
         """A convolution; with `out` (scale, zero point) of bytes, weights with a scale a channel,
         and a bias of whole numbers."""
         source = self.tensors[x]
-        _, height, width, channels = source["shape"]
+        batch, height, width, channels = source["shape"]
         depth = kernel * kernel * (1 if depthwise else channels)
         if depthwise:
             shape, axis = (1, kernel, kernel, outputs), 3
@@ -67,7 +67,7 @@ class TfliteNetwork:
             ins = self._whole_weights(weights, bias, source, axis)
         reach = (kernel - 1) * dilation + 1
         size = [-(-n // stride) if same else (n - reach) // stride + 1 for n in (height, width)]
-        y = self.like(x, (1, *size, outputs), *out)
+        y = self.like(x, (batch, *size, outputs), *out)
         options = dict(Padding=0 if same else 1, StrideH=stride, StrideW=stride,
                        FusedActivationFunction=activation, DilationHFactor=dilation,
                        DilationWFactor=dilation)
@@ -99,29 +99,29 @@ class TfliteNetwork:
 
     def pool(self, x: int, code: str, window: int, stride: int) -> int:
         source = self.tensors[x]
-        _, height, width, channels = source["shape"]
+        batch, height, width, channels = source["shape"]
         size = [-(-n // stride) for n in (height, width)]
-        y = self.like(x, (1, *size, channels), source["scale"], source["zero"])
+        y = self.like(x, (batch, *size, channels), source["scale"], source["zero"])
         return self.add(code, [x], [y], "Pool2DOptions", Padding=0, StrideH=stride, StrideW=stride,
                         FilterHeight=window, FilterWidth=window)
 
     def mean(self, x: int, out=(None, 0)) -> int:
         """Over height and width."""
         shape = self.tensors[x]["shape"]
-        y = self.like(x, (1, shape[3]), *out)
+        y = self.like(x, (shape[0], shape[3]), *out)
         return self.add("MEAN", [x, self.constant(np.array([1, 2], np.int32))], [y],
                         "ReducerOptions", KeepDims=False)
 
     def dense(self, x: int, outputs: int, out=(None, 0)) -> int:
         source = self.tensors[x]
-        inputs = source["shape"][1]
+        rows, inputs = source["shape"]
         weights = self.random.standard_normal((outputs, inputs)).astype(np.float32) / inputs ** 0.5
         bias = self.random.standard_normal(outputs).astype(np.float32) / 4
         if out[0] is None:
             ins = [self.constant(weights), self.constant(bias)]
         else:
             ins = self._whole_weights(weights, bias, source, None)
-        y = self.like(x, (1, outputs), *out)
+        y = self.like(x, (rows, outputs), *out)
         return self.add("FULLY_CONNECTED", [x, *ins], [y], "FullyConnectedOptions")
 
     def binary(self, code: str, a: int, b: int, out=(None, 0), activation: int = 0) -> int:
@@ -222,11 +222,11 @@ def float_network() -> TfliteNetwork:
     return n
 
 
-def byte_network(dtype: str = "int8") -> TfliteNetwork:
+def byte_network(dtype: str = "int8", batch: int = 1) -> TfliteNetwork:
     """The same in whole numbers throughout."""
     n = TfliteNetwork(2)
     zero = 0 if dtype == "int8" else 128
-    x = n.tensor((1, 17, 14, 3), dtype, 1 / 128, zero, name="picture")
+    x = n.tensor((batch, 17, 14, 3), dtype, 1 / 128, zero, name="picture")
     n.inputs = [x]
     low = -128 + zero
     a = n.conv(x, 16, stride=2, activation=3, out=(0.02, low))

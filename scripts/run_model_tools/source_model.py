@@ -30,6 +30,8 @@ class ModelInput:
     """None where the model does not even say how many axes there are."""
     dtype: np.dtype
     scale: Scale | None = None
+    span: tuple[float, float] | None = None
+    """Of floats that are rounded to whole numbers first of all: what these can stand for."""
 
 
 @dataclass(frozen=True)

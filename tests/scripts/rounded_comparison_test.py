@@ -11,8 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from run_model_tools.onnx_model import read_model, run_onnx
-from run_model_tools.verifying.comparison import Difference, compare
+from run_model_tools.tflite.model import TfliteModel, read_tflite
+from run_model_tools.verifying.comparison import Difference, compare, compare_steps
 from run_model_tools.verifying.noise import noisy_runs, output_steps
+from tflite_networks import byte_network
 
 CHANNELS, SIZE, LAYERS = 16, 12, 4
 LAST = 0.05
@@ -141,3 +143,34 @@ def test_columns_that_a_common_scale_moves(shift, wrong):
     have[:, 17] += 0.01 * (shift - 1)
     found = compare("y", want, have, 1e-3, lambda: samples, True)
     assert (found.complaint is not None) == wrong
+
+
+def test_bytes_are_compared_where_the_reference_is_near_itself_and_nowhere_else():
+    random = np.random.default_rng(8)
+    want = random.integers(-100, 100, (1, 500)).astype(np.int8)
+    have = want.copy()
+    have[0, 3] += 20
+    near = [want + random.integers(-1, 2, want.shape) for _ in range(6)]
+    far = [np.roll(want, 1 + i, 1) for i in range(6)]
+    assert compare_steps("y", want, want + np.int8(1), 1e-3, list).complaint is None
+    assert compare_steps("y", want, have, 1e-3, lambda: near).complaint is not None
+    assert compare_steps("y", want, have, 1e-3, lambda: near[:3] + far[:3]).complaint is not None
+    undecided = compare_steps("y", want, have, 1e-3, lambda: far)
+    assert undecided.undecided and undecided.complaint is None
+
+
+def test_steps_of_16_bits_are_as_coarse_as_floats_may_be():
+    want = np.full((1, 500), 30000, np.int16)
+    assert compare_steps("y", want, want - np.int16(20), 1e-3, list).complaint is None
+    assert compare_steps("y", want, want - np.int16(40), 1e-3, list).complaint is not None
+
+
+def test_noise_of_quantities_is_a_step_here_and_there(tmp_path, monkeypatch):
+    model = read_tflite(byte_network("uint8").save(tmp_path / "net.tflite"))
+    asked = []
+    monkeypatch.setattr(TfliteModel, "run",
+                        lambda self, given: asked.append(given["picture"]) or [])
+    picture = np.random.default_rng(9).integers(0, 256, (1, 17, 14, 3)).astype(np.uint8)
+    list(noisy_runs(model, {"picture": picture}))
+    moved = np.abs(np.stack(asked).astype(int) - picture)
+    assert moved.max() == 1 and 0.005 < moved.mean() < 0.015

@@ -148,3 +148,53 @@ def test_what_is_not_there_is_named(tmp_path, command):
     result = command("compile_model", n.save(tmp_path / "m.tflite"), "--out", tmp_path / "out",
                      code=4)
     assert "operators that are not supported: UNIQUE" in result.stderr
+
+
+def between_zeros(dtype: str, scale: float | None, zero: int) -> TfliteNetwork:
+    """What is written twice to one place, and a diagonal."""
+    n = TfliteNetwork(14)
+    x = n.tensor((4, 3), dtype, scale, zero, name="x")
+    n.inputs = [x]
+    places = n.constant(np.array([[1], [5], [2], [1]], np.int32))
+    shape = n.constant(np.array([7, 3], np.int32))
+    n.outputs = [
+        n.add("SCATTER_ND", [places, x, shape], [n.tensor((7, 3), dtype, scale, zero)],
+              "ScatterNdOptions"),
+        n.add("MATRIX_DIAG", [x], [n.tensor((4, 3, 3), dtype, scale, zero)], "MatrixDiagOptions")]
+    return n
+
+
+def test_zeros_are_those_that_litert_stores(tmp_path):
+    """Of quantized tensors, not those that stand for zero."""
+    networks = {"floats": between_zeros("float32", None, 0),
+                "ints": between_zeros("int32", None, 0), "bytes": between_zeros("int8", 0.05, 9)}
+    answers = compile_many(networks, tmp_path)
+    assert not {name: a["error"] for name, a in answers.items() if "error" in a}
+    values = np.random.default_rng(6).integers(-50, 50, (4, 3))
+    for name in networks:
+        model = litert_or_skip(tmp_path / name / "net.tflite")
+        given = {"x": values.astype(model.inputs[0].dtype)}
+        for ours, theirs in zip(outputs_of(tmp_path / name, given), model.run(given)):
+            assert theirs.min() < 0
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+def softmax_of_16_bits() -> TfliteNetwork:
+    """Of a thousand numbers, most of which are far behind the largest."""
+    n = TfliteNetwork(13)
+    x = n.tensor((2, 1000), "int16", 0.002, 0, name="x")
+    n.inputs = [x]
+    n.outputs = [n.add("SOFTMAX", [x], [n.tensor((2, 1000), "int16", 2.0 ** -15)],
+                       "SoftmaxOptions", Beta=beta) for beta in (1.0, 0.25)]
+    return n
+
+
+def test_softmax_of_16_bits_ends_where_litert_ends_it(tmp_path):
+    assert "error" not in compile_many({"s": softmax_of_16_bits()}, tmp_path)["s"]
+    model = litert_or_skip(tmp_path / "s" / "net.tflite")
+    x = np.random.default_rng(4).integers(-15000, 15000, (2, 1000)).astype(np.int16)
+    x[0, 7] = 32000
+    wanted = model.run({"x": x})
+    assert wanted[0][0, 7] < 31000  # instead of 32767
+    for ours, theirs in zip(outputs_of(tmp_path / "s", {"x": x}), wanted):
+        assert np.abs(ours.astype(int) - theirs).max() <= 2

@@ -15,6 +15,7 @@ from run_model_tools.source_model import Scale
 from run_model_tools.tflite.file import read_file
 from run_model_tools.tflite.model import read_tflite
 from run_model_tools.tflite.sparsity import dense_values
+from run_model_tools.verifying.inputs import random_inputs
 from tflite_networks import TfliteNetwork, byte_network, float_network
 
 
@@ -199,6 +200,17 @@ def test_layers_of_bytes_stay_in_the_layout_of_convolutions(tmp_path):
     assert kernels["layout_changes"] == 2 and kernels["int8_layers"] == 9
 
 
+@pytest.mark.full
+def test_layers_of_bytes_take_several_pictures(tmp_path):
+    """All but the fully connected one, whose rows are a product of float32."""
+    networks = {"three": byte_network(batch=3), "unsigned": byte_network("uint8", batch=3)}
+    gives_what_litert_gives(networks, tmp_path)
+    (tmp_path / "v3").mkdir()
+    kernels = compile_many({"three": byte_network(batch=3)}, tmp_path / "v3",
+                           target="llvm -mcpu=x86-64-v3")["three"]["kernels"]
+    assert kernels["int8_layers"] == 8
+
+
 def leaky_bytes() -> TfliteNetwork:
     """Between layers in blocks of channels, an activation of the picture as the file has it."""
     n = TfliteNetwork(12)
@@ -329,6 +341,9 @@ def test_floats_that_were_rounded_last_are_compared_in_steps(tmp_path, command):
     path = n.save(tmp_path / "net.tflite")
     model = litert_or_skip(path)
     assert model.steps == [pytest.approx(0.03), None] and model.rounds
+    assert model.inputs[0].span == (-1, 127 / 128)
+    tried = random_inputs(model.inputs, {"floats": (1, 17, 14, 3)}, None, {}, 20)["floats"]
+    assert -1 <= tried.min() < -0.9 and 0.9 < tried.max() < 1 and abs(tried.mean()) < 0.1
     verification = json.loads(command("compile_model", path, "--out", tmp_path / "out",
                                       "--json").stdout)["verification"]
     assert verification["done"] and verification["relative_difference"] < 0.01

@@ -33,7 +33,7 @@ def rewrite(tvm, read, target, request):
     if wanted == "auto" and request["opt_level"] < 3:
         raise Unusable("the optimisation level is below 3")
     from run_model_tools.kernels import winograd_bytes
-    from run_model_tools.kernels.relay import quantization, rewriting
+    from run_model_tools.kernels.relay import quantization, reading, rewriting
 
     isa = usable_isa(wanted, target)
     with nullcontext() if isa is None else recurrent_operators.installed(isa):
@@ -47,7 +47,7 @@ def rewrite(tvm, read, target, request):
                 return _rewrite_in_half(mod, target, request)
             with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
                 return rewriting.rewrite(mod, target)
-        except rewriting.NotForUs as error:
+        except reading.NotForUs as error:
             raise Unusable(str(error)) from error
 
 

@@ -19,6 +19,7 @@ from run_model_tools.inside_tvm import (
     tflite_operators,
     tflite_pieces,
     tflite_recurrent,
+    tflite_softmax,
 )
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
 from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
@@ -194,7 +195,8 @@ def _converter_class(relay, frontend):
             self.convert_map[TRANSPOSED] = self.convert_transposed_with_bias
             for name, convert in {**tflite_operators.converters(relay),
                                   **tflite_pieces.converters(relay, pieces),
-                                  **tflite_recurrent.converters(relay)}.items():
+                                  **tflite_recurrent.converters(relay),
+                                  **tflite_softmax.converters(relay)}.items():
                 self.convert_map[name] = partial(convert, self)
             transposed = self.convert_map["TRANSPOSE_CONV"]
             self.convert_map["TRANSPOSE_CONV"] = lambda op: tflite_operators.activated(

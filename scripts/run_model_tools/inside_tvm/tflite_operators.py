@@ -31,7 +31,6 @@ def converters(relay):
         "SELECT_V2": binary(relay.where), "BITWISE_XOR": binary(relay.bitwise_xor),
         "RIGHT_SHIFT": binary(relay.right_shift),
         "EMBEDDING_LOOKUP": binary(lambda ids, table: relay.take(table, ids, axis=0)),
-        "SOFTMAX": lambda converter, op: _softmax(relay, converter, op),
         "GELU": lambda converter, op: _gelu(relay, converter, op),
         "SQUEEZE": lambda converter, op: _squeeze(relay, converter, op),
         "ARG_MAX": lambda converter, op: _place_of_extreme(relay, converter, op, relay.argmax),
@@ -42,6 +41,8 @@ def converters(relay):
         "SELECT": lambda converter, op: _select(relay, converter, op),
         "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
             _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
+        "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
+        "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
         "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
         "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
@@ -88,13 +89,6 @@ def _select(relay, converter, op):
     if len(rows) == 1 and len(shape) > 1:
         condition = relay.reshape(condition, (*rows, *[1] * (len(shape) - 1)))
     return relay.where(condition, x, y)
-
-
-def _softmax(relay, converter, op):
-    from tflite.SoftmaxOptions import SoftmaxOptions
-
-    x, beta = _inputs(converter, op)[0], np.float32(options_of(op, SoftmaxOptions).Beta())
-    return relay.nn.softmax(x if beta == 1 else relay.multiply(x, relay.const(beta)))
 
 
 def _squeeze(relay, converter, op):
@@ -187,6 +181,39 @@ def _batch_matmul(relay, converter, op):
                                  transpose_b=bool(options.AdjY()))
     return relay.reshape(made, (*wanted, shapes[0][-1 if options.AdjX() else -2],
                                 shapes[1][-2 if options.AdjY() else -1]))
+
+
+def _around_zero(relay, converter, op, make):
+    """What puts numbers between zeros: of quantized tensors between those that are stored as 0,
+    whatever that stands for."""
+    tensor = converter.graph.tensors[int(op.Outputs(0))]
+    if not tensor.is_whole:
+        return make(relay, converter, op, lambda x: x)
+    stored = relay.const(np.float32(tensor.quantized.zero_points[0] * tensor.quantized.scales[0]))
+    return relay.subtract(make(relay, converter, op, lambda x: relay.add(x, stored)), stored)
+
+
+def _diagonal(relay, converter, op, shifted):
+    shape = converter.shape_of(op.Inputs(0))
+    kind = "float32" if converter.graph.tensors[int(op.Inputs(0))].is_whole else (
+        converter.graph.tensors[int(op.Inputs(0))].dtype)
+    return relay.matrix_set_diag(relay.zeros((*shape, shape[-1]), kind),
+                                 shifted(_inputs(converter, op)[0]))
+
+
+def _scattered(relay, converter, op, shifted):
+    """Numbers that go to the same place are added up."""
+    places, updates, _ = _inputs(converter, op)
+    axes = len(converter.shape_of(op.Inputs(0)))
+    shape, updated = converter.known_numbers(op.Inputs(2)), int(op.Inputs(1))
+    known = converter.graph.tensors[int(op.Inputs(0))].constant
+    if known is not None and ((known < 0) | (known >= np.array(shape)[:known.shape[-1]])).any():
+        raise Refusal("model", "it writes (SCATTER_ND) to places that the tensor %s does not have"
+                      % converter.graph.tensors[int(op.Outputs(0))].name)
+    tensor = converter.graph.tensors[updated]
+    return relay.scatter_nd(
+        relay.zeros(shape, "float32" if tensor.is_whole else tensor.dtype),
+        relay.transpose(places, (axes - 1, *range(axes - 1))), shifted(updates), mode="add")
 
 
 def _cumsum(relay, converter, op):

@@ -43,6 +43,10 @@ class TfliteModel(SourceModel):
     """Of the outputs."""
     steps: list[float | None]
     """Of the outputs that are floats, how far apart they are, where they were rounded last."""
+    were_bytes: list[bool]
+    """Of the outputs that are floats, whether they were bytes then, and not 16 bits."""
+    probabilities: list[bool]
+    """Of the outputs, whether a softmax made them."""
     rounds: bool
     """Whether numbers are rounded between layers."""
     float_weights: dict[tuple[int, int], np.ndarray]
@@ -127,26 +131,44 @@ def read_tflite(path: Path) -> TfliteModel:
         raise ToolError(MISSING_FILE, f"{path} cannot be read: {error.strerror}.") from None
     names = input_names(file)
     inputs = [ModelInput(name, file.tensors[i].shape, np.dtype(file.tensors[i].dtype),
-                         scale_of(file.tensors[i])) for name, i in zip(names, file.inputs)]
+                         scale_of(file.tensors[i]), _span(file, i))
+              for name, i in zip(names, file.inputs)]
+    before = [_before_floats(file, i) for i in file.outputs]
     return TfliteModel(
         path, sha256_of(path), inputs, [file.tensors[i].name for i in file.outputs], [],
         version=file.version, scales=[scale_of(file.tensors[i]) for i in file.outputs],
         custom_operators=sorted({o.name for g in file.graphs for o in g.operators if o.custom}),
         shapes=[file.tensors[i].shape for i in file.outputs],
-        steps=[_step(file, i) for i in file.outputs],
+        steps=[scale.scale if scale else None for _, scale in before],
+        were_bytes=[dtype in ("int8", "uint8") for dtype, _ in before],
+        probabilities=[any(o.name == "SOFTMAX" and i in o.outputs for o in file.operators)
+                       for i in file.outputs],
         rounds=any(scale_of(g.tensors[i]) for g in file.graphs for o in g.operators
                    for i in o.outputs),
         float_weights={(g.number, index): values for g in file.graphs
                        for index, values in _float_weights(g).items()})
 
 
-def _step(file: TfliteFile, output: int) -> float | None:
+def _span(file: TfliteFile, floats: int) -> tuple[float, float] | None:
+    readers = [operator for operator in file.operators if floats in operator.inputs]
+    if not readers or any(reader.name != "QUANTIZE" for reader in readers):
+        return None
+    made = file.tensors[readers[0].outputs[0]]
+    scale = scale_of(made)
+    if scale is None:
+        return None
+    whole = np.iinfo(made.dtype)
+    low, high = ((end - scale.zero_point) * scale.scale for end in (whole.min, whole.max))
+    return low, high
+
+
+def _before_floats(file: TfliteFile, output: int) -> tuple[str, Scale | None]:
+    """Of a float output, the type of the whole numbers that it was made of, and their scale."""
     for operator in file.operators:
         if output in operator.outputs and operator.name == "DEQUANTIZE":
             source = file.tensors[operator.inputs[0]]
-            scale = scale_of(source)
-            return scale.scale if scale is not None and source.dtype in ("int8", "uint8") else None
-    return None
+            return source.dtype, scale_of(source)
+    return "", None
 
 
 def _float_weights(graph: TfliteGraph) -> dict[int, np.ndarray]:

@@ -27,7 +27,7 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
                   preprocessing: Preprocessing | None, ranges: dict[str, range],
                   seed: int) -> dict[str, np.ndarray]:
     """Values for all inputs: a network that takes pictures gets noise of the range that pictures
-    have, whole numbers lie in their `ranges`."""
+    have, whole numbers lie in their `ranges`, and what is rounded first in what that keeps."""
     random = np.random.default_rng(seed)
     inputs = {}
     for item in items:
@@ -42,6 +42,8 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
             noise = random.integers(0, 256, (prod(shape) // 3 + 1, 1, 3), np.uint8)
             values = normalise(noise, preprocessing, np.float32).ravel()[:prod(shape)]
             inputs[item.name] = values.reshape(shape).astype(item.dtype)
+        elif item.span is not None:
+            inputs[item.name] = random.uniform(*item.span, shape).astype(item.dtype)
         else:
             inputs[item.name] = random.standard_normal(shape).astype(item.dtype)
     return inputs

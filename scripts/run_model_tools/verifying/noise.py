@@ -99,8 +99,10 @@ def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[li
         return
     random = np.random.default_rng(22)
     most = JITTER if output_steps(model) is None else ROUNDED_JITTER
+    quantities = {item.name for item in model.inputs if item.scale is not None}
     for _ in range(SAMPLES):
-        yield model.run({name: _jittered(value, random, most) if value.dtype.kind == "f" else value
+        yield model.run({name: _jittered(value, random, most) if value.dtype.kind == "f"
+                         else _stepped(value, random) if name in quantities else value
                          for name, value in inputs.items()})
 
 
@@ -225,3 +227,10 @@ def _jittered(array: np.ndarray, random: np.random.Generator,
               most: float = JITTER) -> np.ndarray:
     size = max(most, float(np.finfo(array.dtype).eps))
     return (array * (1 + random.uniform(-size, size, array.shape))).astype(array.dtype)
+
+
+def _stepped(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Whole numbers of which one in a hundred went to the next one, as numbers near a half do."""
+    every = np.iinfo(array.dtype)
+    moves = random.choice([-1, 0, 1], array.shape, p=[0.005, 0.99, 0.005])
+    return np.clip(array.astype(np.int64) + moves, every.min, every.max).astype(array.dtype)

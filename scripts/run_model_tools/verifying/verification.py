@@ -20,7 +20,7 @@ from run_model_tools.onnx_repair.reference import NoReference
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import SourceModel
 from run_model_tools.tflite.model import TfliteModel
-from run_model_tools.verifying import agreement
+from run_model_tools.verifying import agreement, probabilities
 from run_model_tools.verifying import inputs as made_inputs
 from run_model_tools.verifying.choices import choice_behind
 from run_model_tools.verifying.comparison import (
@@ -37,6 +37,7 @@ HALF_TOLERANCE = 0.05
 """Of networks in half precision: trained ones were seen to be off by 0.002 to 0.008."""
 
 Tensors = dict[str, np.ndarray]
+Noisy = Callable[[], list[list[np.ndarray]]]
 HostPlan = Callable[[Path], str]
 """Compiles the same plan for this machine into an empty folder, and says how in some words."""
 Runner = Callable[[Path, Machine, list[list[str]], list[Tensors]], list[list[np.ndarray]]]
@@ -76,25 +77,32 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
     steps = output_steps(subject.model)
+    from_softmax = probabilities.made_by_softmax(subject.model)
     largest, undecided = 0.0, None
     for inputs, wanted, outputs in zip(given, expected, results):
         noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
             subject.model, inputs))
-        for index, (name, want, have, whole) in enumerate(zip(
-                subject.model.outputs, wanted, _as_many(outputs, wanted),
-                subject.model.output_scales)):
+        for index, (name, want, have) in enumerate(zip(
+                subject.model.outputs, wanted, _as_many(outputs, wanted))):
+            def samples(index: int = index, noisy: Noisy = noisy) -> list[np.ndarray]:
+                return [sample[index] for sample in noisy()]
+
             step = steps[index] if steps else None
-            if whole is not None:
-                found = compare_steps(name, want, have)
-            elif step is not None and isinstance(subject.model, TfliteModel):
-                found = compare_steps(name, np.rint(want / step), np.rint(have / step))
+            unit = 1.0 if subject.model.output_scales[index] is not None else (
+                step if isinstance(subject.model, TfliteModel)
+                and subject.model.were_bytes[index] else None)
+            if unit is not None:
+                found = compare_steps(
+                    name, np.rint(want / unit), np.rint(have / unit), tolerance,
+                    lambda samples=samples, unit=unit: [  # type: ignore[misc]
+                        np.rint(sample / unit) for sample in samples()])
             else:
                 found = compare(
-                    name, want, have, tolerance,
-                    lambda index=index, noisy=noisy: [  # type: ignore[misc]
-                        sample[index] for sample in noisy()],
-                    steps is not None, step,
+                    name, want, have, tolerance, samples, steps is not None, step,
                     functools.partial(_equally_good, subject.model, inputs, index, tolerance))
+                if found.complaint is None and from_softmax[index] and steps is None:
+                    found = found.and_also(probabilities.compare_logarithms(
+                        name, want, have, tolerance, samples))
             if found.complaint is not None:
                 raise ToolError(FAILED_RUN, (
                     f"{found.complaint}: the artifact was not written ({_describe(where)}); "
@@ -104,7 +112,8 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
     if undecided is not None:
         return {"done": False, "reason": (
             f"output '{undecided}' of the network turns into another one when its weights and "
-            f"inputs change by {JITTER:.0e} of their values, as rounding changes them")}
+            f"inputs change as rounding changes them, by {JITTER:.0e} of their values or, of one "
+            "in a hundred whole numbers, by a step")}
     return {"done": True, "reference": reference, **where, "runs": len(results),
             "tolerance": tolerance, "relative_difference": largest}
 

@@ -27,7 +27,7 @@ from run_model_tools.kernels.int8.grid import Grid, weight_steps
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantize import make_cast
 from run_model_tools.kernels.isa import Isa
-from run_model_tools.kernels.layer import Layer
+from run_model_tools.kernels.layer import Layer, batched
 from run_model_tools.kernels.plan import (
     ByteSumStep,
     ConvolutionStep,
@@ -120,7 +120,7 @@ class _Converter:
         elif source in self.bytes and self.bytes[source][1] == step.grid:
             self.bytes[step.output] = self.bytes[source]
         else:
-            made = self._layer(make_cast(source.shape, step.grid.stored, False, self.isa, True),
+            made = self._layer(make_cast(_of_one(source), step.grid.stored, False, self.isa, True),
                                [self._as_it_was(source)], "cast")
             self.bytes[step.output] = (made, step.grid)
 
@@ -187,7 +187,8 @@ class _Converter:
         dense, grid = step.dense, self._grid(step.inputs[0])
         weight = dense.weight[:, :, None, None]
         channels = weight.shape[1]
-        if grid is None or not grid.is_bytes or dense.expression is not None:
+        if (grid is None or not grid.is_bytes or dense.expression is not None
+                or step.output.shape[0] > 1):  # rows are a product of matrices
             return False
         steps = weight_steps(weight)
         if steps is None:
@@ -227,15 +228,15 @@ class _Converter:
                 step.inputs[0]):
             return False
         tensor, before = self.bytes[source]
-        layer = make_map(tensor.shape, before, step.grid, byte_table(before, step.grid, function),
-                         self.isa)
+        layer = make_map(_of_one(tensor), before, step.grid,
+                         byte_table(before, step.grid, function), self.isa)
         self.bytes[step.output] = (self._layer(layer, [tensor]), step.grid)
         return True
 
     def _sum(self, step: ByteSumStep) -> bool:
         if not self._in_blocks(step.output) or any(t not in self.bytes for t in step.inputs):
             return False
-        layer = make_sum(step.output.shape, step.grids, step.grid, step.low, self.isa)
+        layer = make_sum(_of_one(step.output), step.grids, step.grid, step.low, self.isa)
         made = self._layer(layer, [self.bytes[t][0] for t in step.inputs])
         self.bytes[step.output] = (made, step.grid)
         return True
@@ -265,6 +266,8 @@ class _Converter:
             self.given.add(step.output)
 
     def _layer(self, layer: Layer, inputs: list[Tensor], what: str = "int8") -> Tensor:
+        """Adds a layer of one picture, for as many as the inputs have."""
+        layer = batched(layer, inputs[0].shape[0])
         output = Tensor(layer.output_shape, layer.output_dtype)
         self.counts[what] += 1
         self.steps.append(LayerStep(inputs, output, layer))
@@ -286,7 +289,7 @@ class _Converter:
         if tensor not in self.bytes:
             grid = self._grid(tensor)
             assert grid is not None
-            made = self._layer(make_cast(tensor.shape, grid.stored, False, self.isa, True),
+            made = self._layer(make_cast(_of_one(tensor), grid.stored, False, self.isa, True),
                                [tensor], "cast")
             self.bytes[tensor] = (made, grid)
         return self.bytes[tensor][0]
@@ -297,14 +300,19 @@ class _Converter:
             return tensor
         source, grid = self.bytes[tensor]
         if tensor.dtype == "float32":
-            step: Step = LayerStep([source], tensor, make_cast(
-                tensor.shape, grid.stored, True, self.isa, True))
+            step: Step = LayerStep([source], tensor, batched(make_cast(
+                _of_one(tensor), grid.stored, True, self.isa, True), tensor.shape[0]))
             self.counts["cast"] += 1
         else:
             step = RelayStep([source], tensor, _signed(grid), "bytes")
         self.steps.append(step)
         self.given.add(tensor)
         return tensor
+
+
+def _of_one(tensor: Tensor) -> tuple[int, ...]:
+    """The tensor's shape for one picture of the batch."""
+    return (1, *tensor.shape[1:])
 
 
 def _signed(grid: Grid) -> Callable[..., relay.Expr]:

@@ -11,11 +11,10 @@ from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import report
-from run_model_tools.kernels.plan import DequantizeStep, QuantizeStep
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.nodes import PREFIX
-from run_model_tools.kernels.relay.reading import NotForUs, expect_own_layer, read_plan
+from run_model_tools.kernels.relay.reading import expect_own_layer, read_plan
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,6 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     """
     isa, plan = read_plan(mod, target)
     expect_own_layer(plan)
-    if plan.has_batches() and any(isinstance(step, (QuantizeStep, DequantizeStep))
-                                  for step in plan.steps):
-        raise NotForUs("layers of bytes are for one picture at a time, and it takes several")
     sources = plan.sources
     plan, of_bytes = use_bytes(plan, isa)
     plan.sources = sources
