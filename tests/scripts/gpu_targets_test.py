@@ -39,9 +39,7 @@ def test_layers_keep_to_the_limits(compiled, name, target):
     check_limits(compiled, name, target)
 
 
-# OpenCL's drivers compile for seconds: here the program runs one of them.
-@pytest.mark.parametrize("device", [
-    "vulkan", "cuda", pytest.param("opencl", marks=pytest.mark.full)])
+@pytest.mark.parametrize("device", ["vulkan", "cuda", "opencl"])
 @pytest.mark.parametrize("name", QUICK)
 def test_numbers(compiled, name, device):
     check_numbers(compiled, name, device)
