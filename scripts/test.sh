@@ -3,9 +3,10 @@
 #
 #   scripts/test.sh              what a change needs, in 10 minutes: asan, tsan and host, each
 #                                with the tests that show most
-#   scripts/test.sh --all        all that continuous integration runs, in 32 minutes: every test of
-#                                asan, tsan, host, aarch64, armhf and riscv64 but those labelled slow,
-#                                and clang-tidy; C++ tests of what is the same there run in asan only
+#   scripts/test.sh --all        all that continuous integration runs, in 30 to 70 minutes, by the
+#                                CPU: every test of asan, tsan, host, aarch64, armhf and riscv64 but
+#                                those labelled slow, and clang-tidy; C++ tests of what is the same
+#                                there run in asan only
 #   scripts/test.sh host         every test of these presets
 #   scripts/test.sh host -- ARG  hands what follows to ctest, as in -- -R rpc
 #   scripts/test.sh --times      where the time of the last run went, against tests/times.json
@@ -20,7 +21,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib/setup_steps.sh"
 
 lint=()
 case ${1:-} in
-  -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
   --times) exec python3 "$SCRIPTS/checks/test_times.py" "$LOG_DIR" "$REPO_ROOT/tests/times.json" ;;
   --all) lint=(clang-tidy) ;;
 esac
