@@ -1,0 +1,67 @@
+"""Indices beyond their tensor, and those that are a slice (onnx_repair/rules/indexing.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_repair_operators_test import matches, one
+from onnx_repair_test import FLOAT, check, model_of, noise, operators, refusal, repaired, run
+
+PLACES = np.array([[0, -1, 9], [3, 1 << 40, -4], [-(1 << 40), 1, -5]])
+NEAREST = np.array([[0, 3, 3], [3, 3, 0], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("op, extra", [
+    ("GatherElements", []), ("ScatterElements", [noise(3, 3)]), ("GatherND", []),
+    ("ScatterND", [noise(3)])])
+def test_indices_beyond_become_the_nearest_if_they_are_inputs(op, extra):
+    """TVM would read and write wherever they point; ONNX Runtime refuses them."""
+    rank = 3 if op.endswith("ND") else 2
+    x = noise(*[4] * rank)
+    beyond, nearest = (one(op, [x, places, *extra]) for places in (PLACES, NEAREST))
+    have, = run(repaired(*beyond), beyond[1])
+    np.testing.assert_array_equal(have, run(*nearest)[0])
+    constant = one(op, [x, PLACES, *extra], constants=[1])
+    assert "index 9 lies beyond the 4 places" in refusal(*constant)
+
+
+def grid(*places):
+    """The indices of all combinations of these places of the first axes."""
+    return np.stack(np.meshgrid(*places, indexing="ij"), -1)
+
+
+@pytest.mark.parametrize("places, is_box", [
+    (grid(range(4), range(5)), True), (grid([1, 2], range(5)), True), (grid([3]), True),
+    (grid([1, 2], [-2, -1], [0, 1, 2]), True), (grid([1, 2], [2])[:, 0], True),
+    (grid([0, 2], [1]), False), (grid([2, 1], [3]), False), (grid([1, 1], [3]), False),
+    (grid([1, 2], [3, 4])[:, ::-1], False)])
+def test_assignments_to_slices(places, is_box):
+    """Exporters write them with the indices of all elements, or of the rows of the first axes."""
+    x = noise(4, 5, 3)
+    updates = noise(*places.shape[:-1], *x.shape[places.shape[-1]:])
+    made = matches("ScatterND", [x, places, updates], constants=[1])
+    assert ("ScatterND" in operators(made)) != is_box
+    if places.size == 40:
+        assert not {"Slice", "Concat"} & set(operators(made))
+
+
+def test_indices_of_many_elements_are_worked_out():
+    """As torch.onnx.export(dynamo=False) writes x[100:] = y, for a slice of 400 x 500."""
+    def places(axis, begin, size):
+        return [helper.make_node("Expand", [f"p{axis}", "whole"], [f"e{axis}"]),
+                helper.make_node("Unsqueeze", [f"e{axis}", "last"], [f"u{axis}"])], np.arange(
+                    begin, begin + size).reshape(-1, *[1] * (1 - axis))
+    (down, rows), (across, columns) = places(0, 100, 400), places(1, 0, 500)
+    nodes = [*down, *across, helper.make_node("Concat", ["u0", "u1"], ["at"], axis=-1),
+             helper.make_node("ScatterND", ["x", "at", "y"], ["z"])]
+    inputs = {"x": noise(600, 500), "y": noise(400, 500)}
+    model = model_of(nodes, {n: (FLOAT, a.shape) for n, a in inputs.items()}, {"z": FLOAT}, 18, {
+        "p0": rows, "p1": columns, "whole": np.array([400, 500]), "last": np.array([-1])})
+    made = check(model, inputs)
+    assert set(operators(made)) == {"Slice", "Concat"}
+
+
+def test_a_constant_index_beyond_is_refused():
+    assert "index -5 lies beyond the 4 places" in refusal(
+        *one("Gather", [noise(3, 4), np.array([3, -5])], constants=[1], axis=1))
