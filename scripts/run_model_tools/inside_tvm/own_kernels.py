@@ -76,7 +76,7 @@ def simplify(tvm, mod, target):
     mod = faster_folding.simplify(tvm, mod, target, {"FoldScaleAxis": canonical.keep_scales})
     mod = canonical.with_plain_prelu(faster_folding.fold_with_numpy(relay, mod))
     mod = canonical.of_one_row(relay.transform.FoldExplicitPadding()(mod))
-    return relay.transform.InferType()(parallel_convolutions.with_sums_merged(mod))
+    return parallel_convolutions.with_sums_merged(mod)
 
 
 def _rewrite_in_8_bits(tvm, mod, target, request):

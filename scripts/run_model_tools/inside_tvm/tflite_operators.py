@@ -188,32 +188,30 @@ def _around_zero(relay, converter, op, make):
     whatever that stands for."""
     tensor = converter.graph.tensors[int(op.Outputs(0))]
     if not tensor.is_whole:
-        return make(relay, converter, op, lambda x: x)
+        return make(relay, converter, op, tensor.dtype, lambda x: x)
     stored = relay.const(np.float32(tensor.quantized.zero_points[0] * tensor.quantized.scales[0]))
-    return relay.subtract(make(relay, converter, op, lambda x: relay.add(x, stored)), stored)
+    return relay.subtract(
+        make(relay, converter, op, "float32", lambda x: relay.add(x, stored)), stored)
 
 
-def _diagonal(relay, converter, op, shifted):
+def _diagonal(relay, converter, op, dtype, shifted):
     shape = converter.shape_of(op.Inputs(0))
-    kind = "float32" if converter.graph.tensors[int(op.Inputs(0))].is_whole else (
-        converter.graph.tensors[int(op.Inputs(0))].dtype)
-    return relay.matrix_set_diag(relay.zeros((*shape, shape[-1]), kind),
+    return relay.matrix_set_diag(relay.zeros((*shape, shape[-1]), dtype),
                                  shifted(_inputs(converter, op)[0]))
 
 
-def _scattered(relay, converter, op, shifted):
+def _scattered(relay, converter, op, dtype, shifted):
     """Numbers that go to the same place are added up."""
     places, updates, _ = _inputs(converter, op)
     axes = len(converter.shape_of(op.Inputs(0)))
-    shape, updated = converter.known_numbers(op.Inputs(2)), int(op.Inputs(1))
+    shape = converter.known_numbers(op.Inputs(2))
     known = converter.graph.tensors[int(op.Inputs(0))].constant
     if known is not None and ((known < 0) | (known >= np.array(shape)[:known.shape[-1]])).any():
         raise Refusal("model", "it writes (SCATTER_ND) to places that the tensor %s does not have"
                       % converter.graph.tensors[int(op.Outputs(0))].name)
-    tensor = converter.graph.tensors[updated]
     return relay.scatter_nd(
-        relay.zeros(shape, "float32" if tensor.is_whole else tensor.dtype),
-        relay.transpose(places, (axes - 1, *range(axes - 1))), shifted(updates), mode="add")
+        relay.zeros(shape, dtype), relay.transpose(places, (axes - 1, *range(axes - 1))),
+        shifted(updates), mode="add")
 
 
 def _cumsum(relay, converter, op):

@@ -17,6 +17,11 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str = "float32"
 
+    @property
+    def shape_of_one(self) -> tuple[int, ...]:
+        """For one picture of the batch."""
+        return (1, *self.shape[1:])
+
 
 @dataclass(frozen=True, eq=False)
 class Blocked:

@@ -243,13 +243,13 @@ def _roundings(want: np.ndarray, have: np.ndarray, samples: list[np.ndarray],
         spread = np.sqrt(np.mean([mean(np.square(change)) for change in changes], axis=0))
         # By chance the mean changes too: of numbers that do so independently by this share of their
         # spread, of those that a common scale moves together by what is usual among the slices.
-        share = max(count ** -0.5, math.sqrt(np.mean([
-            np.square(mean(change) / (spread + _TINY)) for change in changes])))
+        means = np.stack([mean(change) for change in changes])
+        share = max(count ** -0.5, math.sqrt(np.mean(np.square(means / (spread + _TINY)))))
         chance = CHANCE * share * spread
         spread = np.maximum(ROUNDED_FACTOR * spread, STEPS_OFF ** 0.5 * step)
         is_spread = np.sqrt(mean(np.square(error))) <= np.maximum(
             room, np.maximum(spread, single * count ** 0.5))
-        shift = np.max([np.abs(mean(change)) for change in changes], axis=0)
+        shift = np.abs(means).max(axis=0)
         shift = np.maximum(np.maximum(ROUNDED_FACTOR * shift, chance), STEPS_OFF * step)
         is_centred = np.abs(mean(error)) <= np.maximum(room, np.maximum(shift, single))
         if count >= FEWEST_ROUNDED or axes == everything:

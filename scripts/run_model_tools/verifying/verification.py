@@ -77,7 +77,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
         return {"done": False, "reason": str(error)}
     results, where = _execute(subject, given)
     steps = output_steps(subject.model)
-    from_softmax = probabilities.made_by_softmax(subject.model)
+    from_softmax = probabilities.made_by_softmax(subject.model) if steps is None else []
     largest, undecided = 0.0, None
     for inputs, wanted, outputs in zip(given, expected, results):
         noisy = _once(lambda inputs=inputs: noisy_runs(  # type: ignore[misc]
@@ -100,7 +100,7 @@ def verify(subject: Subject, tolerance: float) -> dict[str, Any]:
                 found = compare(
                     name, want, have, tolerance, samples, steps is not None, step,
                     functools.partial(_equally_good, subject.model, inputs, index, tolerance))
-                if found.complaint is None and from_softmax[index] and steps is None:
+                if found.complaint is None and steps is None and from_softmax[index]:
                     found = found.and_also(probabilities.compare_logarithms(
                         name, want, have, tolerance, samples))
             if found.complaint is not None:

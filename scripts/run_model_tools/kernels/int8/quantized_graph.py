@@ -120,8 +120,8 @@ class _Converter:
         elif source in self.bytes and self.bytes[source][1] == step.grid:
             self.bytes[step.output] = self.bytes[source]
         else:
-            made = self._layer(make_cast(_of_one(source), step.grid.stored, False, self.isa, True),
-                               [self._as_it_was(source)], "cast")
+            cast = make_cast(source.shape_of_one, step.grid.stored, False, self.isa, True)
+            made = self._layer(cast, [self._as_it_was(source)], "cast")
             self.bytes[step.output] = (made, step.grid)
 
     # Layers of bytes; False where there is no kernel for one.
@@ -228,7 +228,7 @@ class _Converter:
                 step.inputs[0]):
             return False
         tensor, before = self.bytes[source]
-        layer = make_map(_of_one(tensor), before, step.grid,
+        layer = make_map(tensor.shape_of_one, before, step.grid,
                          byte_table(before, step.grid, function), self.isa)
         self.bytes[step.output] = (self._layer(layer, [tensor]), step.grid)
         return True
@@ -236,7 +236,7 @@ class _Converter:
     def _sum(self, step: ByteSumStep) -> bool:
         if not self._in_blocks(step.output) or any(t not in self.bytes for t in step.inputs):
             return False
-        layer = make_sum(_of_one(step.output), step.grids, step.grid, step.low, self.isa)
+        layer = make_sum(step.output.shape_of_one, step.grids, step.grid, step.low, self.isa)
         made = self._layer(layer, [self.bytes[t][0] for t in step.inputs])
         self.bytes[step.output] = (made, step.grid)
         return True
@@ -289,7 +289,7 @@ class _Converter:
         if tensor not in self.bytes:
             grid = self._grid(tensor)
             assert grid is not None
-            made = self._layer(make_cast(_of_one(tensor), grid.stored, False, self.isa, True),
+            made = self._layer(make_cast(tensor.shape_of_one, grid.stored, False, self.isa, True),
                                [tensor], "cast")
             self.bytes[tensor] = (made, grid)
         return self.bytes[tensor][0]
@@ -301,18 +301,13 @@ class _Converter:
         source, grid = self.bytes[tensor]
         if tensor.dtype == "float32":
             step: Step = LayerStep([source], tensor, batched(make_cast(
-                _of_one(tensor), grid.stored, True, self.isa, True), tensor.shape[0]))
+                tensor.shape_of_one, grid.stored, True, self.isa, True), tensor.shape[0]))
             self.counts["cast"] += 1
         else:
             step = RelayStep([source], tensor, _signed(grid), "bytes")
         self.steps.append(step)
         self.given.add(tensor)
         return tensor
-
-
-def _of_one(tensor: Tensor) -> tuple[int, ...]:
-    """The tensor's shape for one picture of the batch."""
-    return (1, *tensor.shape[1:])
 
 
 def _signed(grid: Grid) -> Callable[..., relay.Expr]:

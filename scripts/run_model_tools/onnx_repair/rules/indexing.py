@@ -157,13 +157,12 @@ def _box(indices: np.ndarray) -> list[range] | None:
 def _laid_over(walk: Walk, x: Value, updates: Value, box: list[range], axis: int = 0) -> Value:
     """`x` with `updates` in a box of its first axes, of which those before `axis` are cut already.
     """
-    if axis == len(box):
-        return updates
     places, extent = box[axis], x.shape[axis]
-    before, within, behind = (sliced(walk, x, {axis: range(*ends)}) for ends in (
-        (0, places.start), (places.start, places.stop), (places.stop, extent)))
-    made = _laid_over(walk, within, updates, box, axis + 1)
-    return concatenated(walk, [before, made, behind], axis)
+    before, behind = (sliced(walk, x, {axis: range(*ends)}) for ends in (
+        (0, places.start), (places.stop, extent)))
+    if axis + 1 < len(box):
+        updates = _laid_over(walk, sliced(walk, x, {axis: places}), updates, box, axis + 1)
+    return concatenated(walk, [before, updates, behind], axis)
 
 
 def _combined(node: Node) -> str | None:

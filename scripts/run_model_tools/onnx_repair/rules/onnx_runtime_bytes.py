@@ -184,12 +184,13 @@ def dynamic_quantize_lstm(walk: Walk, node: Node) -> list[Value]:
             node.tensor(index), node.tensor(scales), node.get(scales + 1)))
         assert b is not None and scale is not None
         parts = exact_parts(walk, b, zero, 0)
-        whole = centred(walk, b, zero, False) if parts is None else parts
+        whole = centred(walk, b, zero, False)
 
         def times(a: Value) -> Value:
             quantized, a_scale, a_zero = dynamically_quantized(walk, a)
-            total = product_with(walk, centred(walk, quantized, a_zero, True), whole,
-                                 TensorProto.FLOAT)
+            left = centred(walk, quantized, a_zero, True)
+            total = product_with(walk, left, parts, TensorProto.FLOAT) if parts else (
+                cast(walk, product(walk, left, whole), TensorProto.FLOAT))
             return _scaled(walk, total, a_scale, scale)
 
         return times

@@ -128,52 +128,62 @@ def dynamically_quantized(walk: Walk, x: Value) -> list[Value]:
     return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
 
 
+def _by_rows(walk: Walk, parameter: Value, rows: bool) -> Value:
+    """A scale or zero point, one for all, for each row or for each column, beside a matrix."""
+    if parameter.size == 1:
+        return reshaped(walk, parameter, ())
+    if rows and parameter.rank == 1:
+        return reshaped(walk, parameter, (parameter.size, 1))
+    return parameter
+
+
 def centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
     """x minus its zero point, which may be one for each row or column, in 32 bits."""
     x = cast(walk, x, TensorProto.INT32)
     if zero is None:
         return x
-    zero = cast(walk, zero, TensorProto.INT32)
-    if zero.size == 1:
-        zero = reshaped(walk, zero, ())
-    elif rows and zero.rank == 1:
-        zero = reshaped(walk, zero, (zero.size, 1))
-    return walk.graph.op("Sub", x, zero)
-
-
-def exact_product(walk: Walk, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None,
-                  to: int) -> Value:
-    """The product of bytes minus their zero points, as float32 or int32: of float32 numbers, which
-    have the fastest kernels, where these hold all sums exactly."""
-    left, right = centred(walk, a, a_zero, True), centred(walk, b, b_zero, False)
-    spans = _spans(a, a_zero)
-    parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, spans)
-    if parts is not None or walk.is_open or a.rank == 1 or b.rank == 1:
-        return product_with(walk, left, right if parts is None else parts, to)
-    depth = ((1 << 24) - 1) // (_farthest(spans) * _farthest(_spans(b, b_zero)))
-    pieces = [range(first, min(first + depth, a.shape[-1]))
-              for first in range(0, a.shape[-1], depth)]
-    sums = [product_with(walk, sliced(walk, left, {a.rank - 1: piece}), [
-        (cast(walk, sliced(walk, right, {b.rank - 2: piece}), TensorProto.FLOAT), 1)],
-        TensorProto.INT32) for piece in pieces]
-    return cast(walk, functools.reduce(lambda x, y: walk.graph.op("Add", x, y), sums), to)
+    return walk.graph.op("Sub", x, _by_rows(walk, cast(walk, zero, TensorProto.INT32), rows))
 
 
 Parts = list[tuple[Value, int]]
 """(float32 tensor, factor): whole numbers as a sum."""
 
 
-def product_with(walk: Walk, left: Value, right: Parts | Value, to: int) -> Value:
-    """The product of whole numbers, `left` of 32 bits, with parts or with others of 32 bits."""
-    if isinstance(right, Value):
+def exact_product(walk: Walk, a: Value, a_zero: Value | None, b: Value, b_zero: Value | None,
+                  to: int) -> Value:
+    """The product of bytes minus their zero points, as float32 or int32: of float32 numbers, which
+    have the fastest kernels, where these hold all sums exactly."""
+    left, spans = centred(walk, a, a_zero, True), _spans(a, a_zero)
+    parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, spans)
+    if parts is not None:
+        return product_with(walk, left, parts, to)
+    right = centred(walk, b, b_zero, False)
+    if walk.is_open or a.rank == 1 or b.rank == 1:
         return cast(walk, product(walk, left, right), to)
+    depth = ((1 << 24) - 1) // (_farthest(spans) * _farthest(_spans(b, b_zero)))
+    left, right = (cast(walk, x, TensorProto.FLOAT) for x in (left, right))
+    pieces = [range(first, min(first + depth, a.shape[-1]))
+              for first in range(0, a.shape[-1], depth)]
+    return _added(walk, [(product(walk, sliced(walk, left, {a.rank - 1: piece}),
+                                  sliced(walk, right, {b.rank - 2: piece})), 1)
+                         for piece in pieces], to)
+
+
+def product_with(walk: Walk, left: Value, parts: Parts, to: int) -> Value:
+    """The product of whole numbers of 32 bits with others."""
     left = cast(walk, left, TensorProto.FLOAT)
-    made = [product(walk, left, part) for part, _ in right]
-    if len(made) == 1:
-        return cast(walk, made[0], to)
-    return cast(walk, walk.graph.op("Add", *(
-        walk.graph.op("Mul", cast(walk, sums, TensorProto.INT32), factor)
-        for sums, (_, factor) in zip(made, right))), to)
+    return _added(walk, [(product(walk, left, part), factor) for part, factor in parts], to)
+
+
+def _added(walk: Walk, parts: Parts, to: int) -> Value:
+    """Their sum, in 32 bits where it is one."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return cast(walk, parts[0][0], to)
+    wholes = []
+    for part, factor in parts:
+        whole = cast(walk, part, TensorProto.INT32)
+        wholes.append(whole if factor == 1 else walk.graph.op("Mul", whole, factor))
+    return cast(walk, functools.reduce(lambda x, y: walk.graph.op("Add", x, y), wholes), to)
 
 
 @rule("MatMulInteger")
@@ -188,14 +198,8 @@ def qlinear_matmul(walk: Walk, node: Node) -> Value:
     graph = walk.graph
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.tensor(i) for i in range(8))
     total = exact_product(walk, a, a_zero, b, b_zero, TensorProto.FLOAT)
-    scales = []
-    for scale, rows in ((a_scale, True), (b_scale, False), (y_scale, True)):
-        scale = cast(walk, scale, TensorProto.FLOAT)
-        if scale.size == 1:
-            scale = reshaped(walk, scale, ())
-        elif rows and scale.rank == 1:
-            scale = reshaped(walk, scale, (scale.size, 1))
-        scales.append(scale)
+    scales = [_by_rows(walk, cast(walk, scale, TensorProto.FLOAT), rows)
+              for scale, rows in ((a_scale, True), (b_scale, False), (y_scale, True))]
     factor = graph.op("Div", graph.op("Mul", scales[0], scales[1]), scales[2])
     one = graph.constant(np.ones(y_zero.shape, np.float32))
     return quantize(walk, graph.op("Mul", total, factor), one, y_zero, y_zero.elem_type,
@@ -214,13 +218,9 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
                       "hold exactly",
                       "write it with QuantizeLinear and DequantizeLinear (QDQ).")
     x = cast(walk, centred(walk, x, x_zero, False), TensorProto.FLOAT)
-    made = []
-    for part, factor in parts:
-        # Winograd's algorithm comes close to whole numbers only.
-        sums = cast(walk, graph.op("Round", convolved(walk, node, x, part, None)),
-                    TensorProto.INT32)
-        made.append(sums if factor == 1 else graph.op("Mul", sums, factor))
-    return made[0] if len(made) == 1 else graph.op("Add", *made)
+    # Winograd's algorithm comes close to whole numbers only.
+    return _added(walk, [(graph.op("Round", convolved(walk, node, x, part, None)), factor)
+                         for part, factor in parts], TensorProto.INT32)
 
 
 _Spans = list[tuple[int, int]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -55,7 +54,7 @@ def _convolution(net: Network, epilogue: Epilogue) -> Value:
 def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: Epilogue) -> Value:
     """A convolution that sums over channels: any order of them will do within a group."""
     if isinstance(data, Tensor) and data.shape[1] <= _MOST_PLANES:
-        planar = replace(conv, input_shapes=_of_one([data]))
+        planar = replace(conv, input_shapes=(data.shape_of_one,))
         if conv.groups == 1 and can_convolve(planar, net.isa):
             return _add_convolution(net, planar, [data], epilogue)
     source = net.blocked(data)
@@ -70,7 +69,7 @@ def _dense_convolution(net: Network, conv: Convolution, data: Value, epilogue: E
     weight = np.take_along_axis(weight, within[:, None, :, None, None], 2)
     conv = replace(conv, weight=np.ascontiguousarray(weight.reshape(conv.weight.shape)))
     arranged = source.take(order)
-    conv = replace(conv, input_shapes=_of_one(arranged.tensors),
+    conv = replace(conv, input_shapes=tuple(t.shape_of_one for t in arranged.tensors),
                    input_lanes=arranged.pieces())
     if not can_convolve(conv, net.isa):
         return None
@@ -106,7 +105,7 @@ def _depthwise(net: Network, conv: Convolution, data: Value, epilogue: Epilogue)
         conv = replace(conv, expression=conv.expression.placed(places, count))
     conv = replace(conv, weight=weight, bias=bias, groups=count, input_lanes=pieces,
                    unused=count - len(places),
-                   input_shapes=_of_one(source.tensors))
+                   input_shapes=tuple(t.shape_of_one for t in source.tensors))
     if not can_convolve(conv, net.isa):
         return None
     return _add_convolution(net, conv, list(source.tensors), epilogue, places)
@@ -184,11 +183,6 @@ def _dense(net: Network, epilogue: Epilogue) -> Value:
             net.plan.steps.append(DenseStep([net.plain(data)], output, dense))
             return output
     return None
-
-
-def _of_one(tensors: Iterable[Tensor]) -> tuple[tuple[int, ...], ...]:
-    """The tensors' shapes for one picture of the batch."""
-    return tuple((1, *tensor.shape[1:]) for tensor in tensors)
 
 
 def _weight_and_bias(epilogue: Epilogue, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
