@@ -63,12 +63,15 @@ done
 
 cd "$REPO_ROOT"
 failed=()
+names=
 for preset in "${presets[@]}"; do
   begin_step "test $preset"
   printf '\n'
   without_aslr ctest --preset "$preset" --parallel "${RUN_MODEL_TEST_JOBS:-$(($(nproc) + 1))}" \
-    --output-junit "$LOG_DIR/$preset.junit.xml" "$@" || failed+=("$preset")
+    --output-junit "$LOG_DIR/$preset.junit.xml" "$@" && continue
+  failed+=("$preset")
+  names+=" $(cut -d: -f2 "build/${preset#*-}/Testing/Temporary/LastTestsFailed.log" 2> /dev/null | paste -sd ' ' || true)"
 done
 if ((${#failed[@]} > 0)); then
-  die "tests failed in: ${failed[*]}. To see one again: ctest --preset ${failed[0]} --rerun-failed"
+  die "tests failed:$names. To see those of ${failed[0]} again: ctest --preset ${failed[0]} --rerun-failed"
 fi

@@ -40,7 +40,8 @@ def result_or_error(action, tvm, request):
 def called_operator(expr):
     """As "nn.conv2d", "relax.add" or "tir.exp"; "" of what calls no operator, but a function or
     nothing at all."""
-    return str(getattr(getattr(expr, "op", None), "name", ""))
+    op = expr.op if type(expr).__name__ == "Call" else None
+    return str(op.name) if type(op).__name__ == "Op" else ""
 
 
 @contextmanager

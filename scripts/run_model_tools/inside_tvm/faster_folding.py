@@ -139,8 +139,34 @@ def _build_in_two_steps(tvm, relay, mod, target, tuning, targets, options):
 
 def remember(tvm):
     """Lets TVM keep what it would find out, or compile, again and again."""
+    _know_attributes(tvm)
     _remember_library_information()
     _remember_built_modules(tvm)
+
+
+def _know_attributes(tvm):
+    """Lets hasattr() and getattr() with a default look into an object's own list of attributes.
+
+    Asked for one that is not there, the library raises an error whose stack trace it looks up among
+    all symbols: several milliseconds, for what TVM's schedules ask thousands of times.
+    """
+    from tvm.runtime import object as objects
+
+    original, names_of = objects.Object.__getattr__, objects._ffi_node_api.NodeListAttrNames
+    if original.__name__ == "known_attribute":
+        return
+    # (class, name) of what some object has had, which is asked for at once.
+    known = set()
+
+    def known_attribute(self, name):
+        if (type(self), name) not in known and name not in ("handle", "type_key"):
+            names = names_of(self)
+            if not any(names(i) == name for i in range(names(-1))):
+                raise AttributeError("%s has no attribute %s" % (type(self), name))
+            known.add((type(self), name))
+        return original(self, name)
+
+    objects.Object.__getattr__ = known_attribute
 
 
 def _remember_library_information():

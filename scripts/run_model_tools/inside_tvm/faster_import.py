@@ -5,7 +5,6 @@ all of the network before it; and each sum of two extents of a shape is a module
 For a transformer that is most of what compiling it takes.  Here types are inferred from those of an
 expression's arguments, expressions that were folded once are remembered, and NumPy computes shapes,
 which become constants as numbers: NumPy tries a dozen attributes of each of TVM's own integers.
-What an object lacks is not asked for: TVM takes milliseconds to say that it has no such attribute.
 """
 
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ def linear_importer(tvm):
     folder = _Folder(tvm, common.fold_constant)
     infer_type = _local_inference(tvm, common.infer_type)
     replaced = [(module, name, getattr(module, name)) for module in (common, importer)
-                for name in ("fold_constant", "infer_type", "shape_of", "get_name")]
+                for name in ("fold_constant", "infer_type", "shape_of")]
     replaced.append((checker, "check_model", checker.check_model))
     shape_of = _plain_shapes(tvm, common.shape_of, infer_type)
     try:
@@ -35,7 +34,6 @@ def linear_importer(tvm):
             module.fold_constant = folder.fold
             module.infer_type = infer_type
             module.shape_of = shape_of
-            module.get_name = _name_of_variable
         checker.check_model = _unchecked
         tvm.ir.Op.span = None
         yield
@@ -48,10 +46,6 @@ def linear_importer(tvm):
 def _unchecked(_model):
     """Of a model that was repaired, whose every node was checked, the importer makes the file once
     more to check it: weights take several times their memory."""
-
-
-def _name_of_variable(node):
-    return node.name_hint if type(node).__name__ in ("Var", "GlobalVar") else ""
 
 
 def _local_inference(tvm, original):
