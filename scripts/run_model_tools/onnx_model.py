@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,6 +30,9 @@ from run_model_tools.onnx_repair.reference import (
 from run_model_tools.onnx_repair.stored_tensors import files_beside
 from run_model_tools.source_model import ModelInput, SourceModel
 
+_LARGE = 1 << 16
+"""Bytes: a constant that is no shape, scale or bound."""
+
 
 @dataclass(frozen=True)
 class OnnxModel(SourceModel):
@@ -47,6 +51,16 @@ class OnnxModel(SourceModel):
     file_format: ClassVar[str] = "onnx"
     reference: ClassVar[str] = "onnxruntime"
     default_layout: ClassVar[str] = "NCHW"
+
+    @cached_property
+    def outline(self) -> onnx.GraphProto:
+        """The graph without the numbers of large constants, which may take gigabytes."""
+        graph = onnx.load(str(self.path), load_external_data=False).graph
+        for tensor in graph.initializer:
+            if tensor.ByteSize() > _LARGE:
+                for numbers in ("raw_data", "float_data", "int32_data", "int64_data"):
+                    tensor.ClearField(numbers)
+        return graph
 
     def source(self) -> dict[str, Any]:
         return {"onnx_sha256": self.sha256, "onnx_opset": self.opset,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import onnx
 
 from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.source_model import SourceModel
@@ -64,8 +63,7 @@ def choice_behind(model: SourceModel, inputs: dict[str, np.ndarray], index: int)
     or smallest value."""
     if not isinstance(model, OnnxModel):
         return None
-    nodes = onnx.load(str(model.path), load_external_data=False).graph.node
-    maker = maker_behind(nodes, model.outputs[index], _KEEPS_ORDER)
+    maker = maker_behind(model.outline.node, model.outputs[index], _KEEPS_ORDER)
     if maker is None or maker.op_type not in ("ArgMax", "ArgMin"):
         return None
     axis = next((a.i for a in maker.attribute if a.name == "axis"), 0)

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 import onnx
 
+from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.pictures.preprocess import normalise
 from run_model_tools.pictures.preprocessing import Preprocessing
 from run_model_tools.source_model import ModelInput, SourceModel
@@ -57,9 +58,7 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
     a division of whole numbers by 0 ends the program, and the reference's as well.  Other bytes
     are quantities, and take all values.
     """
-    graph = onnx.GraphProto()
-    if model.file_format == "onnx":
-        graph = onnx.load(str(model.path), load_external_data=False).graph
+    graph = model.outline if isinstance(model, OnnxModel) else onnx.GraphProto()
     ranges = {}
     for item in model.inputs:
         if item.dtype.kind not in "iu" or item.scale is not None:

@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.source_model import SourceModel
 from run_model_tools.tflite.model import TfliteModel
@@ -58,7 +59,8 @@ def output_steps(model: SourceModel) -> list[float | None] | None:
     rounded last; None for one that does not round."""
     if isinstance(model, TfliteModel):
         return model.steps if model.rounds else None
-    graph = onnx.load(str(model.path), load_external_data=False).graph
+    assert isinstance(model, OnnxModel)
+    graph = model.outline
     if not rounds(_nodes(graph)):
         return None
     constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -91,7 +93,7 @@ def maker_behind(nodes: Iterable[onnx.NodeProto], tensor: str,
 def noisy_runs(model: SourceModel, inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
     """SAMPLES times the reference's outputs: of ONNX with other weights too, of TensorFlow Lite,
     whose files are not rewritten, with other inputs."""
-    if model.file_format == "onnx":
+    if isinstance(model, OnnxModel):
         yield from noisy_outputs(model.path, inputs,
                                  lambda path, values: replace(model, path=path).run(values))
         if output_steps(model) is not None:
@@ -167,16 +169,15 @@ def _with_grains(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
     return grains
 
 
-def _unoptimized(model: SourceModel,
+def _unoptimized(model: OnnxModel,
                  inputs: dict[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
     """What the graph says operator by operator, where ONNX Runtime has each of them and adds up
     their products."""
-    graph = onnx.load(str(model.path), load_external_data=False).graph
-    if any(node.op_type in _BYTE_PRODUCTS for node in _nodes(graph)) and _sums_end_early():
+    if any(node.op_type in _BYTE_PRODUCTS for node in _nodes(model.outline)) and _sums_end_early():
         return
     try:
-        yield onnxruntime_process.run(str(model.path), {**inputs, **getattr(model, "frozen", {})},
-                               optimized=False)
+        yield onnxruntime_process.run(str(model.path), {**inputs, **model.frozen},
+                                      optimized=False)
     except onnxruntime_process.OnnxRuntimeFailed:
         return
 

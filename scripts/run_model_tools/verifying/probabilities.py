@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import onnx
 
+from run_model_tools.onnx_model import OnnxModel
 from run_model_tools.source_model import SourceModel
 from run_model_tools.tflite.model import TfliteModel
 from run_model_tools.verifying.comparison import Difference, compare
@@ -27,8 +27,8 @@ def made_by_softmax(model: SourceModel) -> list[bool]:
     """Of each output."""
     if isinstance(model, TfliteModel):
         return model.probabilities
-    nodes = onnx.load(str(model.path), load_external_data=False).graph.node
-    makers = [maker_behind(nodes, name, _MOVES) for name in model.outputs]
+    assert isinstance(model, OnnxModel)
+    makers = [maker_behind(model.outline.node, name, _MOVES) for name in model.outputs]
     return [maker is not None and maker.op_type == "Softmax" for maker in makers]
 
 
