@@ -12,6 +12,8 @@ from run_model_tools.kernels.relay.graph import MOVES, operator
 _BYTES = ("int8", "uint8")
 _EXACT = 1 << 24
 """Up to which float32 holds all whole numbers, and sums of them that stay below, in any order."""
+_MUCH = 1.5 * 2 ** 23
+"""Added and taken away again it rounds: from 2 ** 23 on float32 has no fractions."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,39 @@ def _computed(expr: relay.Expr, known: dict[relay.Expr, Bounds | None]) -> Bound
             return None
         return (Bounds(a.low + b.low, a.high + b.high) if name == "add"
                 else Bounds(a.low - b.high, a.high - b.low))
+    if name == "clip":
+        return _clipped(expr, known)
     if name == "nn.dense" and isinstance(expr.args[1], relay.Constant):
         left = _bounds(expr.args[0], known)
         return None if left is None else bounds_of_product(left, expr.args[1].data.numpy().T)
     return None
+
+
+def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds | None:
+    """Of numbers that are whole, or rounded by _MUCH: these too within a clip's bounds."""
+    low, high = float(expr.attrs.a_min), float(expr.attrs.a_max)
+    if low != np.trunc(low) or high != np.trunc(high):
+        return None
+    inner, shift = expr.args[0], Bounds(0, 0)
+    if operator(inner) == "add" and not _is_rounded(inner):
+        inner, shift = inner.args[0], _bounds(inner.args[1], known)
+    if _is_rounded(inner) and shift is not None and low - shift.high > -_MUCH / 3 and (
+            max(-low, high) < _MUCH / 3):
+        return Bounds(int(low), int(high))
+    given = _bounds(expr.args[0], known)
+    return None if given is None else Bounds(max(int(low), min(given.low, int(high))),
+                                             min(int(high), max(given.high, int(low))))
+
+
+def _is_rounded(expr: relay.Expr) -> bool:
+    """Whether it is x + _MUCH - _MUCH, which is whole but where it is below -_MUCH / 3."""
+    for number in (-_MUCH, _MUCH):
+        if operator(expr) != "add" or not isinstance(expr.args[1], relay.Constant):
+            return False
+        if str(expr.checked_type.dtype) != "float32" or (expr.args[1].data.numpy() != number).any():
+            return False
+        expr = expr.args[0]
+    return True
 
 
 def bounds_of_array(data: np.ndarray) -> Bounds | None:
