@@ -88,7 +88,7 @@ def draw_whole(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
 def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
     monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
     rng = machine.rng()
-    cases = [case for case in draw_whole(rng, (*machine.isas, WIDEST), machine.count(9))]
+    cases = draw_whole(rng, (*machine.isas, WIDEST), machine.count(9))
     runs, wanted = [], []
     for index, (product, isa, parameters) in enumerate(cases):
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)

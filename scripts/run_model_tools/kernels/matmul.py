@@ -146,7 +146,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     defines.update(_epilogue(product, sources, lanes))
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
-                 product.shape, scratch_bytes=4 * scratch, variant=isa.variant(*tile),
+                 product.shape, scratch_bytes=4 * scratch,
+                 variant=isa.variant(*tile) + ("pairs" if in_pairs else ""),
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 

@@ -77,11 +77,12 @@ def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds
     low, high = float(expr.attrs.a_min), float(expr.attrs.a_max)
     if low != np.trunc(low) or high != np.trunc(high):
         return None
-    inner, shift = expr.args[0], Bounds(0, 0)
+    inner = expr.args[0]
+    shift: Bounds | None = Bounds(0, 0)
     if operator(inner) == "add" and not _is_rounded(inner):
         inner, shift = inner.args[0], _bounds(inner.args[1], known)
-    if _is_rounded(inner) and shift is not None and low - shift.high > -_MUCH / 3 and (
-            max(-low, high) < _MUCH / 3):
+    if (_is_rounded(inner) and shift is not None and low - shift.high > -_MUCH / 3
+            and max(-low, high) < _MUCH / 3):
         return Bounds(int(low), int(high))
     given = _bounds(expr.args[0], known)
     return None if given is None else Bounds(max(int(low), min(given.low, int(high))),
