@@ -75,7 +75,7 @@ def _computed(expr: relay.Expr, known: dict[relay.Expr, Bounds | None]) -> Bound
 def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds | None:
     """Of numbers that are whole, or rounded by _MUCH: these too within a clip's bounds."""
     low, high = float(expr.attrs.a_min), float(expr.attrs.a_max)
-    if low != np.trunc(low) or high != np.trunc(high):
+    if not (np.isfinite([low, high]).all() and low == np.trunc(low) and high == np.trunc(high)):
         return None
     inner = expr.args[0]
     shift: Bounds | None = Bounds(0, 0)

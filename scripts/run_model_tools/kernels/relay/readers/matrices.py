@@ -65,8 +65,10 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
 
 def _is_whole(left: Bounds | None, weights: np.ndarray) -> bool:
     """Whether int16 holds both matrices and int32 their products' sums, in whatever order."""
+    if left is None or not left.within("int16"):
+        return False
     right = bounds_of_array(weights)
-    if left is None or right is None or not (left.within("int16") and right.within("int16")):
+    if right is None or not right.within("int16"):
         return False
     farthest = max(-left.low, left.high)
     return bool((farthest * np.abs(weights).sum(0, dtype=np.float64)).max() < 1 << 31)
