@@ -121,7 +121,7 @@ def _cast(net: Network, expr: relay.Call) -> Value:
     while operator(source) in ("cast", "reshape") and (
             str(source.checked_type.dtype) != "float32"):
         source = source.args[0]
-    known = None if isinstance(source, relay.Constant) else view_of(net, net.values[source])
+    known = None if isinstance(source, relay.Constant) else view_of(net, net.values.get(source))
     return None if known is None else known.reshape(shape_of(expr))
 
 
