@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from networks_test import BEST_FIRST, compile_networks
+from networks_test import BEST_FIRST, TARGETS, compile_networks
 
 from run_model_tools import tvm_process
 from run_model_tools.onnx_repair.repair import repair
@@ -101,6 +101,19 @@ def test_integers_are_multiplied_exactly(tmp_path, target):
     # Two bytes a weight, where float32 has four.
     (depth, columns) = models["many_rows"].graph.initializer[0].dims
     assert (tmp_path / "many_rows" / "model.params").stat().st_size < 3 * depth * columns
+
+
+def test_casts_that_lose_something_are_kept(tmp_path):
+    """To bytes, of sums that go far beyond them."""
+    model, x, want = product((3,), 40, 16, "uint8", "int8", 8)
+    model.graph.node[-1].output[0] = "sums"
+    model.graph.node.extend([onnx.helper.make_node("Cast", ["sums"], ["bytes"], to=BYTES["int8"]),
+                             onnx.helper.make_node("Cast", ["bytes"], ["y"], to=1)])
+    model.graph.output[0].type.tensor_type.elem_type = 1
+    compile_networks({"wrapped": repair(model, {})}, tmp_path, f"llvm -mcpu={TARGETS[-1]}")
+    assert abs(want).max() > 1000
+    np.testing.assert_array_equal(run({"wrapped": x}, tmp_path)["wrapped"][0],
+                                  want.astype(np.int8))
 
 
 @pytest.mark.parametrize("target", BEST_FIRST)

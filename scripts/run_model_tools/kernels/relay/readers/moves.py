@@ -114,14 +114,20 @@ def _broadcast_to(net: Network, expr: relay.Call) -> Value:
 
 
 def _cast(net: Network, expr: relay.Call) -> Value:
-    """Nothing, of whole numbers of float32 that went through types which have them too."""
-    if str(expr.checked_type.dtype) != "float32" or bounds_of(expr) is None:
+    """Nothing, of whole numbers of float32 that went through types which have them all."""
+    if str(expr.checked_type.dtype) != "float32":
         return None
-    source = expr.args[0]
+    source, types = expr.args[0], []
     while operator(source) in ("cast", "reshape") and (
             str(source.checked_type.dtype) != "float32"):
+        types.append(str(source.checked_type.dtype))
         source = source.args[0]
-    known = None if isinstance(source, relay.Constant) else view_of(net, net.values.get(source))
+    if isinstance(source, relay.Constant) or str(source.checked_type.dtype) != "float32":
+        return None
+    bounds = bounds_of(source)
+    if bounds is None or not all(bounds.within(dtype) for dtype in types):
+        return None
+    known = view_of(net, net.values.get(source))
     return None if known is None else known.reshape(shape_of(expr))
 
 
