@@ -22,17 +22,12 @@
 
 #include "packing.h"
 #include "vector.h"
+#include "words.h"
 
-typedef int ivec_in_memory __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-typedef int word_in_memory __attribute__((aligned(1), may_alias));
 /* One pixel's channels of a block. */
 typedef unsigned char lane_bytes __attribute__((vector_size(LANES)));
 typedef unsigned char lane_bytes_in_memory
     __attribute__((vector_size(LANES), aligned(1), may_alias));
-
-KERNEL ivec load_words(const void* from) { return *(const ivec_in_memory*)from; }
-
-KERNEL ivec splat_word(const void* from) { return *(const word_in_memory*)from - (ivec){0}; }
 
 KERNEL lane_bytes load_bytes(const unsigned char* from) {
   return *(const lane_bytes_in_memory*)from;
@@ -68,21 +63,8 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
   return __builtin_ia32_vpdpbusd_v8si(sums, a, w);
 #endif
 }
-#elif !defined(SIGNED_DOT) && \
-    ((LANES == 8 && defined(__AVX2__)) || (LANES == 16 && defined(__AVX512BW__)))
+#elif !defined(SIGNED_DOT) && defined(MULTIPLIES_PAIRS)
 /* Not vpmaddubsw, which saturates: even and odd bytes apart as 16-bit numbers, then vpmaddwd. */
-typedef short shorts __attribute__((vector_size(4 * LANES)));
-KERNEL ivec multiply_pairs(ivec a, ivec b) {
-#if LANES == 16
-#if defined(__clang__)
-  return (ivec)__builtin_ia32_pmaddwd512((shorts)a, (shorts)b);
-#else
-  return (ivec)__builtin_ia32_pmaddwd512_mask((shorts)a, (shorts)b, (ivec){0}, -1);
-#endif
-#else
-  return (ivec)__builtin_ia32_pmaddwd256((shorts)a, (shorts)b);
-#endif
-}
 KERNEL ivec dot(ivec sums, ivec a, ivec w) {
   ivec even = (ivec)(((shorts)w << 8) >> 8), odd = (ivec)((shorts)w >> 8);
   ivec low = a & 0x00ff00ff, high = (a >> 8) & 0x00ff00ff;
@@ -123,8 +105,6 @@ KERNEL vec fused(vec a, vec b, vec c) {
   return c;
 #endif
 }
-
-KERNEL vec floats(ivec value) { return __builtin_convertvector(value, vec); }
 
 KERNEL vec floats_of_bytes(lane_bytes value) {
   return floats(__builtin_convertvector(value, ivec));

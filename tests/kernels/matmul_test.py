@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from layer_runner import on_every_machine, run_layers
+from layer_runner import WIDEST, on_every_machine, run_layers
 from program_reference import evaluate, numbers_of
 from random_convolutions import EPS, choose
 
@@ -62,6 +64,56 @@ def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
     residual = whole(Tensor((rows, columns if rng.integers(2) else 1))).broadcast(program.shape)
     program.add("add", x, program.add_input(residual))
     return program
+
+
+def draw_whole(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
+               ) -> list[tuple[Product, Isa, dict]]:
+    """Of bytes minus zero points, all as far from zero as can be in every third."""
+    products = []
+    for isa in isas:
+        for index in range(count):
+            rows, depth = int(rng.integers(1, 40)), int(rng.choice([1, 2, 7, 33, 64, 255, 2048]))
+            columns = int(rng.integers(1, 5 * isa.lanes))
+            right = (np.full((depth, columns), rng.choice([-255, 255])) if index % 3 == 0
+                     else rng.integers(-255, 256, (depth, columns))).astype(np.float32)
+            product = Product(draw_matrices(rng, (1, rows, depth)), right,
+                              float(rng.choice([1, 0.125])), is_whole=True)
+            if rng.integers(2):
+                product = replace(product, epilogue=epilogue(rng, rows, columns))
+            products.append((product, isa))
+    return choose(rng, matmul, products)
+
+
+@on_every_machine
+def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
+    monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
+    rng = machine.rng()
+    cases = draw_whole(rng, (*machine.isas, WIDEST), machine.count(9))
+    runs, wanted = [], []
+    for index, (product, isa, parameters) in enumerate(cases):
+        arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
+                  for t in matmul.inputs_of(product)}
+        shape = product.left.tensor.shape
+        arrays[product.left.tensor] = (
+            np.full(shape, rng.choice([-255, 255])) if index % 3 == 0
+            else rng.integers(-255, 256, shape)).astype(np.float32)
+        runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
+        sums = numbers_of(product.left, arrays).astype(np.int64) @ product.right.astype(np.int64)
+        want = sums.astype(np.float32) * np.float32(product.scale)
+        bound = 0.0
+        if not isa.multiplies_pairs:
+            bound = product.scale * product.depth * 255.0 ** 2 * EPS * product.depth
+        if product.epilogue is not None:
+            want = evaluate(product.epilogue, arrays,
+                            want.astype(np.float64).reshape(product.epilogue.shape))
+            bound += 4 * EPS * (abs(want) + 10)
+        wanted.append((want, bound))
+    assert any("WHOLE" in layer.defines for layer, _ in runs) and any(
+        {"WHOLE", "AHEAD"} <= set(layer.defines) for layer, _ in runs)
+    outputs = run_layers(runs, tmp_path, machine.toolchain)
+    for (product, isa, parameters), (want, bound), output in zip(cases, wanted, outputs):
+        assert (abs(output.reshape(want.shape) - want) <= bound).all(), (
+            product.shape, product.depth, isa.name, parameters)
 
 
 @on_every_machine

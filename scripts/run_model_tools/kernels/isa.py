@@ -40,6 +40,12 @@ class Isa:
         """Whether it multiplies by a lane of a register, so that inputs are loaded as vectors."""
         return self.lanes == 4 or self.half
 
+    @property
+    def multiplies_pairs(self) -> bool:
+        """Whether an instruction multiplies twice as many numbers of int16 as of float32 and adds
+        neighbours up in 32 bits (vpmaddwd): NEON takes as many steps as with float32."""
+        return self.name in ("avx2", "avx512")
+
     def variant(self, *tile: int) -> str:
         """What ends the names of C functions for it with such a register tile: "14x2_avx512"."""
         return "_".join(filter(None, ["x".join(map(str, tile)), self.name]))

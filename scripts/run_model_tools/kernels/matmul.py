@@ -46,6 +46,9 @@ class Product:
     scale: float = 1.0
     epilogue: Program | None = None
     """Of shape (batch * rows, columns); its node "product" is the scaled sum."""
+    is_whole: bool = False
+    """Whether the left matrix and the weights are whole numbers that int16 has, and int32 all sums
+    of their products."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -105,6 +108,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     """A layer with these parameters; its inputs are inputs_of()."""
     batch, rows, columns = product.shape
     depth, lanes = product.depth, isa.lanes
+    in_pairs = product.is_whole and isa.multiplies_pairs
+    words = -(-depth // 2) if in_pairs else depth
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
     units = batch * parts[0] * parts[1]
@@ -115,35 +120,54 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
         **isa.defines(), **row_tiles.defines("ROW", "ROWS"),
         **vector_tiles.defines("VECTOR", "VECTORS"), "BATCH": batch, "ROWS": rows, "DEPTH": depth,
         "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
-        **_left(product, sources, lanes)}
-    tile_bytes = depth * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
+        **_left(product, sources, lanes, in_pairs)}
+    tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
     group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
     defines["GROUP"] = group
     scratch = 0
     if "LEFT_STRIDE" not in defines:
-        scratch = row_tiles.largest * depth
+        scratch = row_tiles.largest * words
         scratch = -(-scratch // lanes) * lanes
     constants = list(sources.constants)
     if isinstance(product.right, View):
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
     else:
-        weight = (product.right.T * np.float32(product.scale)).reshape(columns, depth, 1, 1)
+        packed = _packed_weights(product, vector_tiles, lanes, in_pairs)
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
-        constants.append(np.concatenate([
-            packed_weights(weight, list(range(depth)), part, lanes)
-            for part in vector_tiles.spread()]).astype(np.float32))
+        constants.append(packed)
         share = -(-row_tiles.tiles // parts[0])
-        if lanes >= 8 and share <= _FEW_ROW_TILES and weight.nbytes >= _MANY_WEIGHTS:
+        if lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS:
             defines["AHEAD"] = share
-    if product.scale != 1 and "WEIGHTS" not in defines:
+    if in_pairs:
+        defines["WHOLE"] = 1
+    if product.scale != 1 and (in_pairs or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes))
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
-                 product.shape, scratch_bytes=4 * scratch, variant=isa.variant(*tile),
+                 product.shape, scratch_bytes=4 * scratch,
+                 variant=isa.variant(*tile) + ("pairs" if in_pairs else ""),
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
+
+
+def _packed_weights(product: Product, tiles: Even, lanes: int, in_pairs: bool) -> np.ndarray:
+    """[tile][depth][column], scaled, or [tile][pair][column][2] as int16."""
+    right = product.right
+    assert isinstance(right, np.ndarray)
+    if in_pairs:
+        right = np.pad(right, [(0, len(right) % 2), (0, 0)])
+    else:
+        right = right * np.float32(product.scale)
+    depth, columns = right.shape
+    weight = right.T.reshape(columns, depth, 1, 1)
+    parts = [packed_weights(weight, list(range(depth)), part, lanes) for part in tiles.spread()]
+    if not in_pairs:
+        return np.concatenate(parts).astype(np.float32)
+    return np.concatenate([
+        part.reshape(depth // 2, 2, -1).transpose(0, 2, 1).ravel() for part in parts
+    ]).astype(np.int16)
 
 
 def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
@@ -170,14 +194,15 @@ def _parts(product: Product, isa: Isa, tile: tuple[int, int]) -> list[tuple[int,
     return best_parts(isa, product.multiply_adds, units, columns_)
 
 
-def _left(product: Product, sources: Sources, lanes: int) -> dict[str, object]:
+def _left(product: Product, sources: Sources, lanes: int, in_pairs: bool) -> dict[str, object]:
     view = product.left
     batches, rows, depths = (_single(axis) for axis in view.axes)
     found: dict[str, object] = {
         "LEFT": f"({sources.pointer(view.tensor)} + {view.offset})",
         "LEFT_BATCH": place("batch", batches), "LEFT_ROW": place("row", rows),
         "LEFT_DEPTH": place("k", depths)}
-    if (not depths or len(depths) == 1 and depths[0][1] == 1) and len(rows) <= 1:
+    in_a_row = not depths or len(depths) == 1 and depths[0][1] == 1
+    if in_a_row and len(rows) <= 1 and not in_pairs:
         found["LEFT_STRIDE"] = f"{rows[0][1]}L" if rows else "0L"
     elif depths and depths[-1][1] == 1 and (len(depths) == 1 or depths[-1][0] % lanes == 0):
         found["LEFT_VECTORS"] = 1

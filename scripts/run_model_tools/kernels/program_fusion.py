@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from run_model_tools.kernels import matmul, rows
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.plan import Links, Plan, ProductStep, ProgramStep
@@ -76,4 +78,4 @@ def _with_epilogue(product: Product, program: Program, tensor: Tensor) -> Produc
     replaced = replaced.ending_in(names[len(moved.nodes) - 1])
     if not matmul.can_take_in(product, replaced):
         return None
-    return Product(product.left, product.right, product.scale, replaced)
+    return replace(product, epilogue=replaced)

@@ -111,12 +111,14 @@ def qlinear_reduce_mean(walk: Walk, node: Node) -> Value:
 def qgemm(walk: Walk, node: Node) -> Value:
     """alpha * A * B + C, C in steps of the products; float32 where no output scale is given."""
     graph = walk.graph
-    a, b = node.tensor(0), node.tensor(3)
-    columns = 0 if node.attrs.get("transB", 0) else 1
-    left = dequantize(walk, a, node.tensor(1), node.get(2))
-    right = dequantize(walk, b, node.tensor(4), node.get(5), columns)
-    made = walk.node_in("Gemm", 13, [left, right], 1, transA=node.attrs.get("transA", 0),
-                        transB=node.attrs.get("transB", 0))
+    a = node.tensor(0)
+    made = _whole_gemm(walk, node)
+    if made is None:
+        columns = 0 if node.attrs.get("transB", 0) else 1
+        left = dequantize(walk, a, node.tensor(1), node.get(2))
+        right = dequantize(walk, node.tensor(3), node.tensor(4), node.get(5), columns)
+        made = walk.node_in("Gemm", 13, [left, right], 1, transA=node.attrs.get("transA", 0),
+                            transB=node.attrs.get("transB", 0))
     alpha = float(node.attrs.get("alpha", 1.0))
     if alpha != 1:
         made = graph.op("Mul", made, alpha)
@@ -132,6 +134,18 @@ def qgemm(walk: Walk, node: Node) -> Value:
     zero = node.get(8)
     return quantize(walk, made, node.tensor(7), zero,
                     a.elem_type if zero is None else zero.elem_type)
+
+
+def _whole_gemm(walk: Walk, node: Node) -> Value | None:
+    """A * B of a QGemm in whole numbers, scaled once; None where one row is multiplied, for which
+    there are layers of bytes, or the weights are computed."""
+    a, b = node.tensor(0), node.tensor(3)
+    if node.attrs.get("transA", 0) or b.array is None or walk.is_open or a.shape[0] == 1:
+        return None
+    if node.attrs.get("transB", 0):
+        b = walk.graph.constant(np.ascontiguousarray(b.array.T))
+    return _scaled_product(walk, a, node.tensor(1), node.get(2), b, node.tensor(4), node.get(5),
+                           None)
 
 
 def _scaled_product(walk: Walk, a: Value, a_scale: Value, a_zero: Value | None,

@@ -115,17 +115,32 @@ def dynamic_quantize(walk: Walk, node: Node) -> list[Value]:
 def dynamically_quantized(walk: Walk, x: Value) -> list[Value]:
     """[unsigned bytes, scale, zero point], of the range that the values have at run time."""
     graph = walk.graph
-    axes = list(range(x.rank))
-    high = graph.op("Max", reduce(walk, "ReduceMax", x, axes, False), 0)
-    low = graph.op("Min", reduce(walk, "ReduceMin", x, axes, False), 0)
+    high = graph.op("Max", _extreme(walk, "ReduceMax", x), 0)
+    low = graph.op("Min", _extreme(walk, "ReduceMin", x), 0)
     scale = graph.op("Div", graph.op("Sub", high, low), 255)
     # Where all are 0, it is 1 in ONNX Runtime too: networks divide their biases by it.
     scale = graph.op("Where", graph.op("Equal", scale, 0), graph.like(1, scale), scale)
-    zero = graph.op("Round", graph.op("Div", graph.op("Neg", low), scale))
+    zero = _rounded(walk, graph.op("Div", graph.op("Neg", low), scale))
     zero = graph.op("Clip", zero, graph.like(0, x), graph.like(255, x))
-    y = graph.op("Add", graph.op("Round", graph.op("Div", x, scale)), zero)
+    y = graph.op("Add", _rounded(walk, graph.op("Div", x, scale)), zero)
     y = graph.op("Clip", y, graph.like(0, x), graph.like(255, x))
     return [cast(walk, y, TensorProto.UINT8), scale, cast(walk, zero, TensorProto.UINT8)]
+
+
+def _extreme(walk: Walk, op: str, x: Value) -> Value:
+    """The largest or the smallest number: of each row first, which goes on vectors."""
+    if x.rank > 1:
+        x = reduce(walk, op, x, [x.rank - 1], False)
+    return reduce(walk, op, x, None, False)
+
+
+def _rounded(walk: Walk, x: Value) -> Value:
+    """Numbers far below 2 ** 22, rounded to even: the sum has no bits for fractions.  Round itself
+    is a dozen operators for TVM, and a difference, not a sum, it would take for x."""
+    if x.elem_type != TensorProto.FLOAT:
+        return walk.graph.op("Round", x)
+    much = 1.5 * 2 ** 23
+    return walk.graph.op("Add", walk.graph.op("Add", x, much), -much)
 
 
 def _by_rows(walk: Walk, parameter: Value, rows: bool) -> Value:
@@ -137,12 +152,13 @@ def _by_rows(walk: Walk, parameter: Value, rows: bool) -> Value:
     return parameter
 
 
-def centred(walk: Walk, x: Value, zero: Value | None, rows: bool) -> Value:
+def centred(walk: Walk, x: Value, zero: Value | None, rows: bool,
+            to: int = TensorProto.INT32) -> Value:
     """x minus its zero point, which may be one for each row or column, in 32 bits."""
-    x = cast(walk, x, TensorProto.INT32)
+    x = cast(walk, x, to)
     if zero is None:
         return x
-    return walk.graph.op("Sub", x, _by_rows(walk, cast(walk, zero, TensorProto.INT32), rows))
+    return walk.graph.op("Sub", x, _by_rows(walk, cast(walk, zero, to), rows))
 
 
 Parts = list[tuple[Value, int]]
@@ -153,15 +169,16 @@ def exact_product(walk: Walk, a: Value, a_zero: Value | None, b: Value, b_zero: 
                   to: int) -> Value:
     """The product of bytes minus their zero points, as float32 or int32: of float32 numbers, which
     have the fastest kernels, where these hold all sums exactly."""
-    left, spans = centred(walk, a, a_zero, True), _spans(a, a_zero)
+    spans = _spans(a, a_zero)
     parts = exact_parts(walk, b, b_zero, b.rank - 2 if b.rank > 1 else 0, spans)
     if parts is not None:
-        return product_with(walk, left, parts, to)
-    right = centred(walk, b, b_zero, False)
+        return product_with(walk, centred(walk, a, a_zero, True, TensorProto.FLOAT), parts, to)
     if walk.is_open or a.rank == 1 or b.rank == 1:
-        return cast(walk, product(walk, left, right), to)
+        return cast(walk, product(walk, centred(walk, a, a_zero, True),
+                                  centred(walk, b, b_zero, False)), to)
     depth = ((1 << 24) - 1) // (_farthest(spans) * _farthest(_spans(b, b_zero)))
-    left, right = (cast(walk, x, TensorProto.FLOAT) for x in (left, right))
+    left = centred(walk, a, a_zero, True, TensorProto.FLOAT)
+    right = centred(walk, b, b_zero, False, TensorProto.FLOAT)
     pieces = [range(first, min(first + depth, a.shape[-1]))
               for first in range(0, a.shape[-1], depth)]
     return _added(walk, [(product(walk, sliced(walk, left, {a.rank - 1: piece}),
@@ -217,7 +234,7 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
         raise Refused(f"it sums {w.size // w.shape[0]} products of bytes, which float32 does not "
                       "hold exactly",
                       "write it with QuantizeLinear and DequantizeLinear (QDQ).")
-    x = cast(walk, centred(walk, x, x_zero, False), TensorProto.FLOAT)
+    x = centred(walk, x, x_zero, False, TensorProto.FLOAT)
     # Winograd's algorithm comes close to whole numbers only.
     return _added(walk, [(graph.op("Round", convolved(walk, node, x, part, None)), factor)
                          for part, factor in parts], TensorProto.INT32)
@@ -239,7 +256,7 @@ def exact_parts(walk: Walk, w: Value, w_zero: Value | None, axes: int | tuple[in
         varies = walk.is_open and w.array is None
         if varies or taps * _farthest(spans) * _farthest(_spans(w, w_zero)) >= 1 << 24:
             return None
-        return [(cast(walk, centred(walk, w, w_zero, False), TensorProto.FLOAT), 1)]
+        return [(centred(walk, w, w_zero, False, TensorProto.FLOAT), 1)]
     whole = np.asarray(w.array, np.int32)
     whole = whole if w_zero is None else whole - np.asarray(w_zero.array, np.int32)
     upper = (whole + 8) >> 4

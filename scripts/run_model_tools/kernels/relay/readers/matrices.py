@@ -14,6 +14,7 @@ from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.graph import shape_of
 from run_model_tools.kernels.relay.readers.moves import view_of
 from run_model_tools.kernels.relay.readers.network import Network, Value
+from run_model_tools.kernels.relay.whole_numbers import Bounds, bounds_of, bounds_of_array
 from run_model_tools.kernels.tensors import Tensor
 from run_model_tools.kernels.views import ConstantTensor, View, whole
 
@@ -49,7 +50,9 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
         flat = (1, left.shape[0] * left.shape[1], left.shape[2])
         rows = left.reshape(flat) or whole(net.plain(left)).reshape(flat)
         assert rows is not None
-        product = Product(rows, _numbers(right)[0], scale)
+        weights = _numbers(right)[0]
+        product = Product(rows, weights, scale,
+                          is_whole=scale == 1 and _is_whole(bounds_of(expr.args[0]), weights))
     else:
         product = Product(left.broadcast((batch, *left.shape[1:])),
                           right.broadcast((batch, *right.shape[1:])), scale)
@@ -58,6 +61,17 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
     output = Tensor(product.shape)
     net.plan.steps.append(ProductStep(matmul.inputs_of(product), output, product))
     return whole(output).reshape(shape)
+
+
+def _is_whole(left: Bounds | None, weights: np.ndarray) -> bool:
+    """Whether int16 holds both matrices and int32 their products' sums, in whatever order."""
+    if left is None or not left.within("int16"):
+        return False
+    right = bounds_of_array(weights)
+    if right is None or not right.within("int16"):
+        return False
+    farthest = max(-left.low, left.high)
+    return bool((farthest * np.abs(weights).sum(0, dtype=np.float64)).max() < 1 << 31)
 
 
 def _numbers(view: View) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
-from run_model_tools.kernels.relay.graph import shape_of
+from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.network import Network, Value, integers
+from run_model_tools.kernels.relay.whole_numbers import bounds_of
 from run_model_tools.kernels.tensors import Blocked, Tensor
 from run_model_tools.kernels.views import View, constant_tensor, of_blocks, whole
 
@@ -112,7 +113,25 @@ def _broadcast_to(net: Network, expr: relay.Call) -> Value:
     return view.broadcast(shape)
 
 
+def _cast(net: Network, expr: relay.Call) -> Value:
+    """Nothing, of whole numbers of float32 that went through types which have them all."""
+    if str(expr.checked_type.dtype) != "float32":
+        return None
+    source, types = expr.args[0], []
+    while operator(source) in ("cast", "reshape") and (
+            str(source.checked_type.dtype) != "float32"):
+        types.append(str(source.checked_type.dtype))
+        source = source.args[0]
+    if isinstance(source, relay.Constant) or str(source.checked_type.dtype) != "float32":
+        return None
+    bounds = bounds_of(source)
+    if bounds is None or not all(bounds.within(dtype) for dtype in types):
+        return None
+    known = view_of(net, net.values.get(source))
+    return None if known is None else known.reshape(shape_of(expr))
+
+
 READERS = {"broadcast_to": _broadcast_to,
            **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn.batch_flatten"), _reshape),
            "transpose": _transpose, "strided_slice": _strided_slice, "split": _split,
-           "take": _take}
+           "take": _take, "cast": _cast}
