@@ -166,21 +166,26 @@ def _cast(relay, converter, op):
 
 
 def _batch_matmul(relay, converter, op):
-    """The importer's own, where it knows how to repeat the batches of one factor for the other."""
+    """Products of matrices, the batches of one factor repeated for the other where it has more.
+
+    The importer's own gives the result the batches of the first factor, whatever the second one
+    has, and takes no two matrices without batches.
+    """
     from tflite.BatchMatMulOptions import BatchMatMulOptions
 
     shapes = [converter.shape_of(index) for index in op.InputsAsNumpy()]
-    batches = [shape[:-2] for shape in shapes]
-    wanted = list(np.broadcast_shapes(*batches))
-    if wanted in batches:
-        return converter.convert_batch_matmul(op)
+    wanted = list(np.broadcast_shapes(*(shape[:-2] for shape in shapes)))
     options = options_of(op, BatchMatMulOptions)
-    a, b = (relay.reshape(relay.broadcast_to(x, [*wanted, *shape[-2:]]), (-1, *shape[-2:]))
+    a, b = (relay.reshape(x if shape[:-2] == wanted
+                          else relay.broadcast_to(x, [*wanted, *shape[-2:]]), (-1, *shape[-2:]))
             for x, shape in zip(_inputs(converter, op), shapes))
-    made = relay.nn.batch_matmul(a, b, transpose_a=bool(options.AdjX()),
-                                 transpose_b=bool(options.AdjY()))
-    return relay.reshape(made, (*wanted, shapes[0][-1 if options.AdjX() else -2],
-                                shapes[1][-2 if options.AdjY() else -1]))
+    if options.AdjX():
+        a = relay.transpose(a, (0, 2, 1))
+    if not options.AdjY():
+        b = relay.transpose(b, (0, 2, 1))
+    return relay.reshape(relay.nn.batch_matmul(a, b),
+                         (*wanted, shapes[0][-1 if options.AdjX() else -2],
+                          shapes[1][-2 if options.AdjY() else -1]))
 
 
 def _around_zero(relay, converter, op, make):
