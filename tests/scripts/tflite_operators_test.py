@@ -64,6 +64,17 @@ def along_axes() -> Operators:
     return n
 
 
+def long_numbers() -> Operators:
+    """Of 64 bits, which 32 do not hold."""
+    n = Operators()
+    numbers = n.add("CAST", [n.x], [n.tensor((1, 6, 10), "int64")])
+    factor = n.constant(np.array([3 << 40, -5], np.int64).repeat(5))
+    n.gives("MUL", [numbers, factor], (1, 6, 10), "int64", "MulOptions")
+    table = n.constant(np.array([[1 << 40, 7], [-(1 << 33), 9], [2, 5]], np.int64))
+    n.gives("GATHER", [table, n.whole(2, 1, 0)], (3, 2), "int64", "GatherOptions", Axis=0)
+    return n
+
+
 def spectra() -> Operators:
     """Of lengths that cut and fill up, and of two axes."""
     n = Operators()
@@ -141,8 +152,9 @@ def products() -> Operators:
     return n
 
 
-NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "spectra": spectra,
-            "convolutions": convolutions, "options": options, "products": products}
+NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "long_numbers": long_numbers,
+            "spectra": spectra, "convolutions": convolutions, "options": options,
+            "products": products}
 
 
 def test_they_give_what_litert_gives(tmp_path):

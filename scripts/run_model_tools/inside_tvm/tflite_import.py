@@ -98,8 +98,9 @@ def _table(frontend):
 
 def _with_weights(relay, body, table):
     found = [var for var in relay.analysis.free_vars(body) if var.name_hint in table.params]
-    return relay.bind(body, {var: relay.const(np.array(table.params[var.name_hint]))
-                             for var in found})
+    # relay.const() takes int64 for int32, unless it is told.
+    return relay.bind(body, {var: relay.const(np.array(table.params[var.name_hint]),
+                                              var.type_annotation.dtype) for var in found})
 
 
 def _dequantized(relay, expr, tensor):
