@@ -355,7 +355,7 @@ def _converter_class(relay, frontend):
 
         def convert_prelu(self, op):
             data, slopes = self.get_input_tensors(op)
-            shape = [int(d) for d in self.graph.tensors[data.tensor_idx].shape]
+            shape = self.shape_of(data.tensor_idx)
             if self.graph.tensors[slopes.tensor_idx].constant is None:
                 return super().convert_prelu(op)
             made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
@@ -368,11 +368,11 @@ def _converter_class(relay, frontend):
                 np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes())
             filters = self.get_tensor_value(weight)
             outputs, height, width, _ = filters.shape
-            shape = [int(d) for d in self.graph.tensors[op.Outputs(0)].shape]
             pads = (0, 0, 0, 0)
             if same:
-                y = frontend.get_pad_value(shape[1], height, stride_y)
-                x = frontend.get_pad_value(shape[2], width, stride_x)
+                _, rows, columns, _ = self.graph.tensors[op.Outputs(0)].shape
+                y = frontend.get_pad_value(rows, height, stride_y)
+                x = frontend.get_pad_value(columns, width, stride_x)
                 pads = (y[0], x[0], y[1], x[1])
             made = relay.nn.conv2d_transpose(
                 self.get_expr(data.tensor_idx),

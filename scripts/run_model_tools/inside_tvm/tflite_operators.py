@@ -41,6 +41,8 @@ def converters(relay):
         "SELECT": lambda converter, op: _select(relay, converter, op),
         "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
             _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
+        "FILL": lambda converter, op: relay.full(
+            _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
         "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
         "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
