@@ -198,7 +198,15 @@ def filled_like_the_input() -> TfliteNetwork:
     n.inputs = [x]
     extents = n.add("SHAPE", [x], [n.tensor((4,), "int32")], "ShapeOptions", OutType=2)
     same = n.add("FILL", [extents, n.constant(np.float32(0.5))], [n.tensor((1, 3, 4, 5))])
-    n.outputs = [n.add("MUL", [x, same], [n.tensor((1, 3, 4, 5))], "MulOptions")]
+    filled = n.add("MUL", [x, same], [n.tensor((1, 3, 4, 5))], "MulOptions")
+    # A row of the number 1, and the number: constants of one value and two ranks.
+    first, behind = (n.constant(np.array([i], np.int32)) for i in (0, 1))
+    batch = n.add("STRIDED_SLICE", [extents, first, behind, behind], [n.tensor((), "int32")],
+                  "StridedSliceOptions", ShrinkAxisMask=1)
+    one, rest = (n.constant(np.int32(extent)) for extent in (1, 60))
+    shape = n.add("PACK", [batch, one, rest], [n.tensor((3,), "int32")], "PackOptions",
+                  ValuesCount=3)
+    n.outputs = [filled, n.add("RESHAPE", [x, shape], [n.tensor((1, 1, 60))])]
     return n
 
 

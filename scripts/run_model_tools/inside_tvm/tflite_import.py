@@ -87,7 +87,7 @@ def _table(frontend):
             self.constants = {}
 
         def new_const(self, value, shape=None, dtype="float32", source_name=None):
-            array = np.ascontiguousarray(value)
+            array = np.asarray(value, order="C")  # np.ascontiguousarray() makes rows of scalars
             key = (str(dtype), array.dtype.str, array.shape, sha256(array).digest())
             if key not in self.constants:
                 self.constants[key] = super().new_const(value, shape, dtype, source_name)
