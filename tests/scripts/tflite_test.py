@@ -199,14 +199,19 @@ def filled_like_the_input() -> TfliteNetwork:
     extents = n.add("SHAPE", [x], [n.tensor((4,), "int32")], "ShapeOptions", OutType=2)
     same = n.add("FILL", [extents, n.constant(np.float32(0.5))], [n.tensor((1, 3, 4, 5))])
     filled = n.add("MUL", [x, same], [n.tensor((1, 3, 4, 5))], "MulOptions")
-    # A row of the number 1, and the number: constants of one value and two ranks.
-    first, behind = (n.constant(np.array([i], np.int32)) for i in (0, 1))
+    # A row of the number 1, and then the number: constants of one value and two ranks.
+    first, behind, rest = (n.constant(np.array([i], np.int32)) for i in (0, 1, 60))
+    row = n.add("STRIDED_SLICE", [extents, first, behind, behind], [n.tensor((1,), "int32")],
+                "StridedSliceOptions")
+    joined = n.add("CONCATENATION", [row, behind, rest], [n.tensor((3,), "int32")],
+                   "ConcatenationOptions", Axis=0)
+    flat = n.add("RESHAPE", [x, joined], [n.tensor((1, 1, 60))])
     batch = n.add("STRIDED_SLICE", [extents, first, behind, behind], [n.tensor((), "int32")],
                   "StridedSliceOptions", ShrinkAxisMask=1)
-    one, rest = (n.constant(np.int32(extent)) for extent in (1, 60))
-    shape = n.add("PACK", [batch, one, rest], [n.tensor((3,), "int32")], "PackOptions",
+    one, count = (n.constant(np.int32(extent)) for extent in (1, 60))
+    shape = n.add("PACK", [batch, one, count], [n.tensor((3,), "int32")], "PackOptions",
                   ValuesCount=3)
-    n.outputs = [filled, n.add("RESHAPE", [x, shape], [n.tensor((1, 1, 60))])]
+    n.outputs = [filled, n.add("RESHAPE", [flat, shape], [n.tensor((1, 1, 60))])]
     return n
 
 
