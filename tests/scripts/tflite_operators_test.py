@@ -64,6 +64,17 @@ def along_axes() -> Operators:
     return n
 
 
+def long_numbers() -> Operators:
+    """Of 64 bits, which 32 do not hold."""
+    n = Operators()
+    numbers = n.add("CAST", [n.x], [n.tensor((1, 6, 10), "int64")])
+    factor = n.constant(np.array([3 << 40, -5], np.int64).repeat(5))
+    n.gives("MUL", [numbers, factor], (1, 6, 10), "int64", "MulOptions")
+    table = n.constant(np.array([[1 << 40, 7], [-(1 << 33), 9], [2, 5]], np.int64))
+    n.gives("GATHER", [table, n.whole(2, 1, 0)], (3, 2), "int64", "GatherOptions", Axis=0)
+    return n
+
+
 def spectra() -> Operators:
     """Of lengths that cut and fill up, and of two axes."""
     n = Operators()
@@ -112,9 +123,6 @@ def options() -> Operators:
     flags = n.add("CAST", [n.add("CAST", [n.x], [n.tensor(shape, "int32")])],
                   [n.tensor(shape, "bool")])
     n.gives("SELECT_V2", [flags, n.x, n.y], shape)
-    left, right = (n.gives("RESHAPE", [v, n.whole(*extents)], extents)
-                   for v, extents in ((n.x, (2, 1, 5, 6)), (n.y, (1, 2, 5, 6))))
-    n.gives("BATCH_MATMUL", [left, right], (2, 2, 5, 5), options="BatchMatMulOptions", AdjY=True)
     n.gives("SQUEEZE", [n.x], (6, 10), options="SqueezeOptions")
     corner = n.gives("SLICE", [n.y, n.whole(0, 2, 3), n.whole(1, 2, -1)], (1, 2, 7),
                      options="SliceOptions")
@@ -123,8 +131,30 @@ def options() -> Operators:
     return n
 
 
-NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "spectra": spectra,
-            "convolutions": convolutions, "options": options}
+def products() -> Operators:
+    """Of matrices with and without batches, of which either factor has more."""
+    n = Operators()
+    x, y = (n.gives("RESHAPE", [v, n.whole(60)], (60,)) for v in (n.x, n.y))
+
+    def matrices(values, *shape):
+        count = int(np.prod(shape))
+        first = n.gives("SLICE", [values, n.whole(0), n.whole(count)], (count,),
+                        options="SliceOptions")
+        return n.gives("RESHAPE", [first, n.whole(*shape)], shape)
+
+    for mine, others in (((2, 1), (1, 2)), ((), ()), ((), (2,)), ((1,), (2,)), ((2,), ()),
+                         ((2, 1), (2,))):
+        shape = np.broadcast_shapes(mine, others)
+        n.gives("BATCH_MATMUL", [matrices(x, *mine, 5, 3), matrices(y, *others, 4, 3)],
+                (*shape, 5, 4), options="BatchMatMulOptions", AdjY=True)
+        n.gives("BATCH_MATMUL", [matrices(x, *mine, 3, 5), matrices(y, *others, 3, 4)],
+                (*shape, 5, 4), options="BatchMatMulOptions", AdjX=True)
+    return n
+
+
+NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "long_numbers": long_numbers,
+            "spectra": spectra, "convolutions": convolutions, "options": options,
+            "products": products}
 
 
 def test_they_give_what_litert_gives(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from run_model_tools import tvm_process
 from run_model_tools.errors import ToolError
-from run_model_tools.source_model import Scale
+from run_model_tools.source_model import Scale, resolve_shapes
 from run_model_tools.tflite.file import read_file
 from run_model_tools.tflite.model import read_tflite
 from run_model_tools.tflite.sparsity import dense_values
@@ -111,7 +111,7 @@ def compile_many(networks: dict[str, TfliteNetwork], folder: Path, **options) ->
     for name, network in networks.items():
         (folder / name).mkdir()
         path = network.save(folder / name / "net.tflite")
-        shapes = {i.name: i.shape for i in read_tflite(path).inputs}
+        shapes = resolve_shapes(read_tflite(path), {})
         requests.append({"tflite": str(path), "target": "native", "shapes": shapes,
                          "opt_level": 3, "directory": str(folder / name), "kernels": "auto",
                          **options})
@@ -184,6 +184,44 @@ def slopes_by_channel(shape: tuple[int, ...], channels: int) -> TfliteNetwork:
     return n
 
 
+def opened(n: TfliteNetwork) -> TfliteNetwork:
+    """The network with pictures of any number, as Keras' models come by themselves."""
+    for tensor in n.tensors:
+        if tensor["data"] is None and len(tensor["shape"]) == 4:
+            tensor["signature"] = (-1, *tensor["shape"][1:])
+    return n
+
+
+def filled_like_the_input() -> TfliteNetwork:
+    n = TfliteNetwork(9)
+    x = n.tensor((1, 3, 4, 5), name="x")
+    n.inputs = [x]
+    extents = n.add("SHAPE", [x], [n.tensor((4,), "int32")], "ShapeOptions", OutType=2)
+    same = n.add("FILL", [extents, n.constant(np.float32(0.5))], [n.tensor((1, 3, 4, 5))])
+    filled = n.add("MUL", [x, same], [n.tensor((1, 3, 4, 5))], "MulOptions")
+    # A row of the number 1, and then the number: constants of one value and two ranks.
+    first, behind, rest = (n.constant(np.array([i], np.int32)) for i in (0, 1, 60))
+    row = n.add("STRIDED_SLICE", [extents, first, behind, behind], [n.tensor((1,), "int32")],
+                "StridedSliceOptions")
+    joined = n.add("CONCATENATION", [row, behind, rest], [n.tensor((3,), "int32")],
+                   "ConcatenationOptions", Axis=0)
+    flat = n.add("RESHAPE", [x, joined], [n.tensor((1, 1, 60))])
+    batch = n.add("STRIDED_SLICE", [extents, first, behind, behind], [n.tensor((), "int32")],
+                  "StridedSliceOptions", ShrinkAxisMask=1)
+    one, count = (n.constant(np.int32(extent)) for extent in (1, 60))
+    shape = n.add("PACK", [batch, one, count], [n.tensor((3,), "int32")], "PackOptions",
+                  ValuesCount=3)
+    n.outputs = [filled, n.add("RESHAPE", [flat, shape], [n.tensor((1, 1, 60))])]
+    return n
+
+
+def test_a_picture_of_any_number_is_one(tmp_path):
+    gives_what_litert_gives({"slopes": opened(slopes_by_channel((1, 1, 6), 6)),
+                             "filled": opened(filled_like_the_input()),
+                             "slope_of_each": opened(slopes_by_channel((12, 12, 3), 3)),
+                             "bytes": opened(leaky_bytes())}, tmp_path)
+
+
 @pytest.mark.full
 def test_activations_stay_in_the_layout_of_convolutions(tmp_path):
     answer = compile_many({"slopes": slopes_by_channel((1, 1, 16), 16)}, tmp_path)["slopes"]
@@ -245,11 +283,12 @@ def gives_what_litert_gives(networks: dict[str, TfliteNetwork], tmp_path: Path) 
         assert "error" not in answers[name], name
         model = litert_or_skip(tmp_path / name / "net.tflite")
         random = np.random.default_rng(5)
-        inputs = {}
+        inputs, shapes = {}, resolve_shapes(model, {})
         for item in model.inputs:
+            shape = shapes[item.name]
             inputs[item.name] = (
-                random.integers(-128, 128, item.shape).astype(np.int8).view(item.dtype)
-                if item.scale else random.standard_normal(item.shape).astype(np.float32))
+                random.integers(-128, 128, shape).astype(np.int8).view(item.dtype)
+                if item.scale else random.standard_normal(shape).astype(np.float32))
         pairs = zip(outputs_of(tmp_path / name, inputs), model.run(inputs), model.output_scales)
         for ours, theirs, scale in pairs:
             assert ours.shape == theirs.shape and ours.dtype == theirs.dtype

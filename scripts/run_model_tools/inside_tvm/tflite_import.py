@@ -87,7 +87,7 @@ def _table(frontend):
             self.constants = {}
 
         def new_const(self, value, shape=None, dtype="float32", source_name=None):
-            array = np.ascontiguousarray(value)
+            array = np.asarray(value, order="C")  # np.ascontiguousarray() makes rows of scalars
             key = (str(dtype), array.dtype.str, array.shape, sha256(array).digest())
             if key not in self.constants:
                 self.constants[key] = super().new_const(value, shape, dtype, source_name)
@@ -98,8 +98,9 @@ def _table(frontend):
 
 def _with_weights(relay, body, table):
     found = [var for var in relay.analysis.free_vars(body) if var.name_hint in table.params]
-    return relay.bind(body, {var: relay.const(np.array(table.params[var.name_hint]))
-                             for var in found})
+    # relay.const() takes int64 for int32, unless it is told.
+    return relay.bind(body, {var: relay.const(np.array(table.params[var.name_hint]),
+                                              var.type_annotation.dtype) for var in found})
 
 
 def _dequantized(relay, expr, tensor):
@@ -354,7 +355,7 @@ def _converter_class(relay, frontend):
 
         def convert_prelu(self, op):
             data, slopes = self.get_input_tensors(op)
-            shape = [int(d) for d in self.graph.tensors[data.tensor_idx].shape]
+            shape = self.shape_of(data.tensor_idx)
             if self.graph.tensors[slopes.tensor_idx].constant is None:
                 return super().convert_prelu(op)
             made = tflite_layout.prelu(relay, self.get_expr(data.tensor_idx), shape,
@@ -367,11 +368,11 @@ def _converter_class(relay, frontend):
                 np.asarray(op.CustomOptionsAsNumpy(), np.uint8).tobytes())
             filters = self.get_tensor_value(weight)
             outputs, height, width, _ = filters.shape
-            shape = [int(d) for d in self.graph.tensors[op.Outputs(0)].shape]
             pads = (0, 0, 0, 0)
             if same:
-                y = frontend.get_pad_value(shape[1], height, stride_y)
-                x = frontend.get_pad_value(shape[2], width, stride_x)
+                _, rows, columns, _ = self.graph.tensors[op.Outputs(0)].shape
+                y = frontend.get_pad_value(rows, height, stride_y)
+                x = frontend.get_pad_value(columns, width, stride_x)
                 pads = (y[0], x[0], y[1], x[1])
             made = relay.nn.conv2d_transpose(
                 self.get_expr(data.tensor_idx),

@@ -41,6 +41,8 @@ def converters(relay):
         "SELECT": lambda converter, op: _select(relay, converter, op),
         "BROADCAST_TO": lambda converter, op: relay.broadcast_to(
             _inputs(converter, op)[0], converter.known_numbers(op.Inputs(1))),
+        "FILL": lambda converter, op: relay.full(
+            _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
         "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
         "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
@@ -166,21 +168,26 @@ def _cast(relay, converter, op):
 
 
 def _batch_matmul(relay, converter, op):
-    """The importer's own, where it knows how to repeat the batches of one factor for the other."""
+    """Products of matrices, the batches of one factor repeated for the other where it has more.
+
+    The importer's own gives the result the batches of the first factor, whatever the second one
+    has, and takes no two matrices without batches.
+    """
     from tflite.BatchMatMulOptions import BatchMatMulOptions
 
     shapes = [converter.shape_of(index) for index in op.InputsAsNumpy()]
-    batches = [shape[:-2] for shape in shapes]
-    wanted = list(np.broadcast_shapes(*batches))
-    if wanted in batches:
-        return converter.convert_batch_matmul(op)
+    wanted = list(np.broadcast_shapes(*(shape[:-2] for shape in shapes)))
     options = options_of(op, BatchMatMulOptions)
-    a, b = (relay.reshape(relay.broadcast_to(x, [*wanted, *shape[-2:]]), (-1, *shape[-2:]))
+    a, b = (relay.reshape(x if shape[:-2] == wanted
+                          else relay.broadcast_to(x, [*wanted, *shape[-2:]]), (-1, *shape[-2:]))
             for x, shape in zip(_inputs(converter, op), shapes))
-    made = relay.nn.batch_matmul(a, b, transpose_a=bool(options.AdjX()),
-                                 transpose_b=bool(options.AdjY()))
-    return relay.reshape(made, (*wanted, shapes[0][-1 if options.AdjX() else -2],
-                                shapes[1][-2 if options.AdjY() else -1]))
+    if options.AdjX():
+        a = relay.transpose(a, (0, 2, 1))
+    if not options.AdjY():
+        b = relay.transpose(b, (0, 2, 1))
+    return relay.reshape(relay.nn.batch_matmul(a, b),
+                         (*wanted, shapes[0][-1 if options.AdjX() else -2],
+                          shapes[1][-2 if options.AdjY() else -1]))
 
 
 def _around_zero(relay, converter, op, make):
