@@ -171,6 +171,8 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
                    "wq": np.arange(576).reshape(8, 8, 3, 3).astype(np.int8),
                    "ws": np.array(0.01, np.float32), "wz": np.array(0, np.int8),
                    "s2": np.array(0.1, np.float32)}),
+    # Rounds by sums with numbers that have no room for fractions.
+    "quantized_at_run_time": ("q,s,z = DynamicQuantizeLinear(x) y = Cast<to=1>(q)", (9, 70), {}),
     "moved": ("t = Transpose<perm=[0,2,3,1]>(x) y = Relu(t)", (1, 6, 7, 5), {}),
 }
 

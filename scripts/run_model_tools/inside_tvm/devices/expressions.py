@@ -35,16 +35,12 @@ class Expressions:
     def _lane(self, node, lane):
         """The number of a vector; of a scalar, itself."""
         name = type(node).__name__
-        if name in _ARITHMETIC:
-            return "(%s %s %s)" % (self._lane(node.a, lane), _ARITHMETIC[name],
-                                   self._lane(node.b, lane))
-        if name in _COMPARISONS:
-            return "(%s %s %s)" % (self._lane(node.a, lane), _COMPARISONS[name],
-                                   self._lane(node.b, lane))
+        sign = _ARITHMETIC.get(name) or _COMPARISONS.get(name)
         method = getattr(self, "_of_" + name, None)
-        if method is None:
+        if method is None and sign is None:
             raise Unknown("the expression %s" % name)
-        return method(node, lane)
+        return method(node, lane) if method else "(%s %s %s)" % (
+            self._lane(node.a, lane), sign, self._lane(node.b, lane))
 
     def _of_IntImm(self, node, lane):
         kind, value = str(node.dtype), int(node)

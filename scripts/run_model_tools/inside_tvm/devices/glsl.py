@@ -48,6 +48,19 @@ class _Glsl(writer.Writer):
     def _scalar_name(self, index):
         return "pushed.s%d" % index
 
+    def _of_Add(self, node, lane):
+        """A number so large that a sum with it has no fractions rounds it, and goes away again:
+        compilers must not add it to the one that takes it away."""
+        tir = self._tir
+        numbers = [one.value if isinstance(one, tir.Broadcast) else one for one in (node.a, node.b)]
+        sides = tuple(self._lane(one, lane) for one in (node.a, node.b))
+        if not any(isinstance(one, tir.FloatImm) and one.dtype == "float32"
+                   and abs(one.value) >= 1 << 22 for one in numbers):
+            return "(%s + %s)" % sides
+        self._own["exact_sum"] = (
+            "float exact_sum(float a, float b) { precise float sum = a + b; return sum; }")
+        return "exact_sum(%s, %s)" % sides
+
     def shader(self):
         arguments, globals_, pushed = self._arguments()
         if len(pushed) > _MOST_PUSHED:
