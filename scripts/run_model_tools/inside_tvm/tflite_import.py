@@ -353,6 +353,15 @@ def _converter_class(relay, frontend):
             place = super()._convert_arg_min_max(relay_op, op)
             return relay.maximum(place, relay.const(0, "int32"))
 
+        def convert_reshape(self, op):
+            # The importer looks for the extents with a copy of all weights at hand, each time.
+            computed = op.InputsLength() == 2 and self.has_expr(op.Inputs(1))
+            extents = self.known(self.value(op.Inputs(1))) if computed else None
+            if extents is None:
+                return super().convert_reshape(op)
+            return relay.reshape(self.get_expr(op.Inputs(0)),
+                                 [int(n) for n in extents.data.numpy().ravel()])
+
         def convert_prelu(self, op):
             data, slopes = self.get_input_tensors(op)
             shape = self.shape_of(data.tensor_idx)
