@@ -65,7 +65,6 @@ def place_of(relay, names):
 def names_in(expr):
     """The names that an expression has."""
     span = getattr(expr, "span", None)
-    # TVM takes milliseconds to say that an object has no such attribute.
     spans = span.spans if type(span).__name__ == "SequentialSpan" else [span] if span else []
     names = [name for one in spans for name in one.source_name.name.split(SEPARATOR)]
     return list(dict.fromkeys(name for name in names if name))
