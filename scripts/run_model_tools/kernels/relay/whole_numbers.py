@@ -13,7 +13,8 @@ _BYTES = ("int8", "uint8")
 _EXACT = 1 << 24
 """Up to which float32 holds all whole numbers, and sums of them that stay below, in any order."""
 _MUCH = 1.5 * 2 ** 23
-"""Added and taken away again it rounds: from 2 ** 23 on float32 has no fractions."""
+"""Added and taken away again it rounds: from 2 ** 23 on float32 has no fractions.  It is the number
+that onnx_repair/rules/quantisation.py takes."""
 
 
 @dataclass(frozen=True)
