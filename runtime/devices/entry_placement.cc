@@ -15,7 +15,8 @@ std::size_t rounded_up(std::size_t bytes, std::size_t alignment) {
 
 DeviceMemory::~DeviceMemory() {
   const std::lock_guard lock(device_->mutex());
-  for (void* part : parts_) device_->device().free(part);
+  // The newest first: NVIDIA's OpenCL crashes where a part is released after one that it lies in.
+  for (; !parts_.empty(); parts_.pop_back()) device_->device().free(parts_.back());
   for (void* block : blocks_) device_->device().free(block);
 }
 

@@ -57,6 +57,14 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], Given]] = {
     "pointwise": ("y = Conv(x, w)", (1, 40, 7, 7), {"w": (96, 40, 1, 1)}),
     # Of one pixel, as what weighs channels has: threads of channels only.
     "many_channels": ("y = Conv(x, w)", (1, 6, 1, 1), {"w": (144, 6, 1, 1)}),
+    # Of so many numbers for each of so few results that several groups make parts of a sum.
+    "deep": ("a = Conv<pads=[1,1,1,1]>(x, w, b) y = Relu(a)", (1, 96, 7, 7),
+             {"w": (20, 96, 3, 3), "b": (20,)}),
+    "deep_alone": ("y = Conv(x, w)", (2, 510, 5, 5), {"w": (24, 510, 1, 1)}),
+    "deep_product": ("a = MatMul(x, w) r = Reshape(a, s) y = Relu(r)", (20, 700),
+                     {"w": (700, 30), "s": np.array([4, 5, 30])}),
+    "one_place": ("a = Conv(x, w, b) y = Sigmoid(a)", (1, 200, 1, 1),
+                  {"w": (30, 200, 1, 1), "b": (30,)}),
     "large_kernel": ("y = Conv<pads=[5,5,5,5]>(x, w)", (1, 2, 16, 16), {"w": (3, 2, 11, 11)}),
     "depthwise": ("y = Conv<group=12,pads=[1,1,1,1],strides=[2,2]>(x, w)", (1, 12, 15, 15),
                   {"w": (12, 1, 3, 3)}),

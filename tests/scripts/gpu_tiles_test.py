@@ -78,10 +78,31 @@ def test_convolutions_that_read_numbers_far_apart_get_tiles(far_apart, name, tar
     most = 49152 if target.startswith("cuda") else 16384
     assert 1024 < device["shared_memory_bytes"] <= most
     # Threads do more multiplications than loads: a step of these is a number of shared memory.
+    # Of a result they may sum up a part, down to a sixteenth.
     shape, weights, _ = FAR_APART[name]
     count = math.prod(weights[1:])
     steps = device["longest_thread"]["steps"]
-    assert count <= steps <= 16 * count * 1.5, (steps, count, shape)
+    assert count / 16 <= steps <= 16 * count * 1.5, (steps, count, shape)
+
+
+@pytest.fixture(scope="module", name="deep")
+def deep_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("deep")
+    compile_all(folder, [*product(("deep", "deep_alone", "deep_product"), ("cuda-sm_80",)),
+                         ("deep", "vulkan"), ("one_place", "cuda-sm_80")])
+    return folder
+
+
+@pytest.mark.parametrize("name, kernels", [("deep", 2), ("deep_alone", 2), ("deep_product", 2),
+                                           ("one_place", 1)])
+def test_groups_sum_up_parts_of_long_sums(deep, name, kernels):
+    text = (deep / "cuda-sm_80" / name / "kernels.cu").read_text()
+    assert text.count('extern "C"') == kernels
+    check_numbers(deep, name, "cuda")
+
+
+def test_parts_are_summed_up_by_a_driver_too(deep):
+    check_numbers(deep, "deep", "vulkan")
 
 
 @pytest.mark.parametrize("extents, reduced, reach", [
@@ -105,6 +126,18 @@ def test_what_is_loaded_decides_between_patches_and_windows():
     of_windows = {gap: cost([64, 3, 3], [(1, gap)] * 2) for gap in (1, 2, 6, 24)}
     assert list(of_windows.values()) == sorted(of_windows.values())
     assert of_windows[2] < of_patches < of_windows[24]
+
+
+@pytest.mark.parametrize("units", [1, 16, 132])
+def test_long_sums_of_few_results_are_divided_as_far_as_units_are_idle(units):
+    def parts(rows, count, images=1):
+        return tiles.best_tiles(rows, 7, 7, [count, 3, 3], THREADS, SHARED, images=images,
+                                ragged=True, reach=[(1, 1)] * 2, most_parts=16,
+                                units=units)["parts"]
+
+    assert (parts(512, 512) > 1) == (units > 1)
+    assert parts(512, 8) == 1, "a second kernel takes longer than so few numbers"
+    assert parts(512, 512, images=500) <= 2
 
 
 def most_in_a_bank(index: str) -> int:

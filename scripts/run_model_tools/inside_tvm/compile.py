@@ -21,6 +21,7 @@ from run_model_tools.inside_tvm import (
 )
 from run_model_tools.inside_tvm.cpu import host_plan_target, llvm_features, native_target
 from run_model_tools.inside_tvm.devices import (
+    filters_last,
     generators,
     global_poolings,
     many_tensors,
@@ -114,6 +115,9 @@ def build_stock(tvm, mod, target, request):
     """(factory, linked, report) with TVM's own kernels."""
     if target.kind.name in device_kernels.KINDS:
         mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
+        # The CPU has no code for these, and records of tuning are of TVM's own layouts.
+        if not request["placement"].found and not (request.get("tuning") or {}).get("files"):
+            mod = filters_last.with_filters_last(tvm, mod)
     if request["placement"].found:
         mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
     if request.get("fast", True):

@@ -1,22 +1,26 @@
-"""Products of matrices, and convolutions in groups, transposed or along one axis, as TVM's template
-for plain convolutions has them: a group of threads loads a part of both factors into shared memory,
-and each of its threads makes several results of it.
+"""Products of matrices and convolutions, plain ones too, as TVM's template for these has them: a
+group of threads loads a part of both factors into shared memory, and each of its threads makes
+several results of it.  Where a result is a sum of many numbers and there are few results, groups
+sum up a part of the numbers each, and a second kernel their sums.
 
-TVM's own templates for these have tiles for tuned networks only: untuned ones give groups of a
-thread or four, or, for matrices, a group for each number.
+TVM's own templates have tiles for tuned networks only: untuned ones give groups of a thread or
+four, or, for matrices, a group for each number.
 """
 
+import math
+
 from run_model_tools.inside_tvm.bounded_code import is_measured
-from run_model_tools.inside_tvm.devices import patches, tiles
+from run_model_tools.inside_tvm.devices import filters_last, patches, tiles
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 
 _FEW_ROWS = 16
 """Of a product with a matrix of weights: TVM sums up fewer by a group for each number, which is
 what a single picture's fully connected layer wants."""
 _PLAIN = "conv2d_nchw."
-"""TVM's template has tiles for these (tiles.py), unless they read numbers far apart."""
+"""TVM's template has tiles for these (tiles.py), unless they read numbers far apart or are divided
+into parts."""
 _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_transpose_nchw.",
-          "conv1d_ncw.", _PLAIN, patches.NAME)
+          "conv1d_ncw.", _PLAIN, patches.NAME, filters_last.NAME)
 """What the implementations are called whose schedules these replace."""
 _GROUP = 64
 
@@ -53,6 +57,11 @@ class _Sum:
             self.reach[axis - len(reduced)] = _reach(
                 op, op.axis[axis - len(reduced)], op.reduce_axis[axis])
 
+    def is_of_one_place(self, op):
+        """Whether it is a convolution with one place, long sums of numbers that nothing shares."""
+        return (len(op.axis) > 2 and self.height * self.width * self.images * self.groups == 1
+                and math.prod(self.reduced) >= _GROUP)
+
 
 def _reach(op, axis, tap):
     """(stride, dilation) of a convolution along an axis of the result and one of the kernel."""
@@ -82,10 +91,13 @@ def tiled_schedule(tvm, name, outs, target):
     op, extents = found
     if name.startswith(("dense", "matmul")) and extents.rows < _FEW_ROWS:
         return None
-    if name.startswith(_PLAIN) and not tiles.reaches_far(extents.reach, extents.reduced[1:]):
-        return None
+    if extents.is_of_one_place(op) and _same_shape(outs[0], op):
+        return _sum_by_groups(te, outs[0], op)
     best = tiles.best_within(target, extents.rows, extents.height, extents.width, extents.reduced,
                              extents.images * extents.groups, extents.reach)
+    if name.startswith(_PLAIN) and best["parts"] == 1 and not tiles.reaches_far(
+            extents.reach, extents.reduced[1:]):
+        return None
     return _schedule(te, outs[0], op, extents, best)
 
 
@@ -129,13 +141,51 @@ def bind_each(te, stage):
     return thread if rounds is None else rounds
 
 
-def _schedule(te, final, op, extents, best):
+def _same_shape(tensor, op):
+    return [int(a) for a in tensor.shape] == [int(a) for a in op.output(0).shape]
+
+
+def _count(tensor):
+    return math.prod(int(extent) for extent in tensor.shape)
+
+
+def _inlined_schedule(te, final, op):
+    """A schedule in which all is inlined but the sum and the result."""
     schedule = te.create_schedule(final.op)
     for stage in schedule.stages:
         if isinstance(stage.op, te.ComputeOp) and stage.op not in (final.op, op):
             stage.compute_inline()
-    same = [int(a) for a in final.shape] == [int(a) for a in op.output(0).shape]
-    if final.op == op or not same:
+    return schedule
+
+
+def _sum_by_groups(te, final, op):
+    """A group for each sum, whose threads load neighbouring numbers: there is nothing to share."""
+    schedule = _inlined_schedule(te, final, op)
+    sums, stage = schedule[op], schedule[final]
+    _, inner = sums.split(sums.fuse(*op.reduce_axis), factor=_GROUP)
+    partial = schedule.rfactor(op.output(0), inner)
+    thread = te.thread_axis((0, _GROUP), "threadIdx.x")
+    axis = sums.op.reduce_axis[0]
+    sums.bind(axis, thread)
+    schedule[partial].compute_at(sums, axis)
+    place = stage.fuse(*stage.op.axis)
+    stage.bind(place, te.thread_axis("blockIdx.x"))
+    if final.op != op:
+        sums.compute_at(stage, place)
+        sums.set_store_predicate(thread.var.equal(0))
+    stage.set_store_predicate(thread.var.equal(0))
+    return schedule
+
+
+def _schedule(te, final, op, extents, best):
+    schedule = _inlined_schedule(te, final, op)
+    same = _same_shape(final, op)
+    is_divided = best["parts"] > 1
+    if is_divided:
+        part, _ = schedule[op].split(op.reduce_axis[0], nparts=best["parts"])
+        output = schedule.rfactor(op.output(0), part)
+        partial = schedule.cache_write(output, "local")
+    elif final.op == op or not same:
         output = op.output(0)
         partial = schedule.cache_write(output, "local")
     else:
@@ -146,7 +196,8 @@ def _schedule(te, final, op, extents, best):
     stage = schedule[output]
     (_, _, tf, fi), (_, vy, ty, _), (_, vx, tx, _) = best["tiles"]
     axes = list(stage.op.axis)
-    images = axes[:extents.f]
+    images = [axes.pop(0)] if is_divided else []
+    images += axes[:extents.f]
     f = axes[extents.f]
     if extents.groups > 1:
         group, f = stage.split(f, nparts=extents.groups)
@@ -175,6 +226,9 @@ def _schedule(te, final, op, extents, best):
     sums = schedule[partial]
     sums.compute_at(stage, thread)
     reduced = list(sums.op.reduce_axis)
+    if is_divided:
+        # What is left of the axis that was divided comes last.
+        reduced.insert(0, reduced.pop())
     step, channel = sums.split(reduced[0], factor=best["channels"])
     sums.reorder(step, channel, *reduced[1:], *sums.op.axis)
     # Not every compiler keeps results in registers that a loop counts through.
@@ -196,5 +250,11 @@ def _schedule(te, final, op, extents, best):
         load.bind(lane, te.thread_axis("threadIdx.x"))
 
     if output.op != final.op and output != final:
-        bind_each(te, schedule[final])
+        each = bind_each(te, schedule[final])
+        if is_divided and final.op != op:
+            if _count(final) == _count(op.output(0)):
+                schedule[op].set_scope("local")
+                schedule[op].compute_at(schedule[final], each)
+            else:
+                bind_each(te, schedule[op])
     return schedule

@@ -4,13 +4,19 @@ TVM's schedules are looked at before they are taken: one with more groups, or gr
 threads or shared memory than the target allows, a single thread where there is work for many, or
 threads that sum up whole rows by themselves, is replaced by a plain one, in which a thread computes
 one number and a group of them, or a few groups, each long sum.  Sums of products get tiles
-(products.py) where TVM has none, and running sums are of another kind (running_sums.py).
+(products.py) where nothing was tuned, and running sums are of another kind (running_sums.py).
 """
 
 from contextlib import contextmanager
 
 from run_model_tools.inside_tvm import bounded_code, called_operator
-from run_model_tools.inside_tvm.devices import patches, products, running_sums, tiles
+from run_model_tools.inside_tvm.devices import (
+    filters_last,
+    patches,
+    products,
+    running_sums,
+    tiles,
+)
 from run_model_tools.inside_tvm.devices.kernels import (
     KINDS,
     MOST_DEEP,
@@ -52,6 +58,10 @@ def bounded(tvm, target, notes, placement):
         if op.name == running_sums.NAME:
             chosen = running_sums.implementation(tvm)
             return chosen, chosen.compute(attrs, inputs, out_type)
+        own = filters_last.implementation(tvm, op, attrs)
+        if own is not None:
+            outputs = own.compute(attrs, inputs, out_type)
+            return _with_limits(tvm, op, inputs, own, notes, placement), outputs
         try:
             chosen, outputs = original(op, attrs, inputs, out_type, target, *rest)
         except Exception as error:

@@ -1,0 +1,107 @@
+"""Measures a peer of run_model's on a GPU: one network, in a process of its own.
+
+Usage: peer.py PEER MODEL INPUTS.npz OUTPUTS.npz SECONDS
+
+PEER is onnxruntime (CUDA provider, as it is by default), onnxruntime-graph (the same as a CUDA
+graph, its input and output bound to memory of the GPU) or ncnn (Vulkan, float32). Inputs come from
+and outputs go to memory of the host in every run. Prints one line of JSON: the peer's version, the
+milliseconds from its library to the first result, and each run's. Needs what it measures, NumPy
+and the driver; nothing of this project.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Run = Callable[[], np.ndarray]
+WARM_UP = 20
+
+
+def onnxruntime_run(model: str, inputs: dict[str, np.ndarray], graph: bool) -> tuple[Run, str]:
+    import onnxruntime
+    onnxruntime.set_default_logger_severity(3)
+    options = {"enable_cuda_graph": "1"} if graph else {}
+    session = onnxruntime.InferenceSession(model, providers=[("CUDAExecutionProvider", options)])
+    if session.get_providers()[0] != "CUDAExecutionProvider":
+        raise RuntimeError("ONNX Runtime has no CUDA provider here")
+    name = session.get_outputs()[0].name
+    if not graph:
+        return lambda: session.run([name], inputs)[0], onnxruntime.__version__
+    binding = session.io_binding()
+    given = {key: onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", 0)
+             for key, value in inputs.items()}
+    for key, value in given.items():
+        binding.bind_ortvalue_input(key, value)
+    made = onnxruntime.OrtValue.ortvalue_from_shape_and_type(
+        session.get_outputs()[0].shape, np.float32, "cuda", 0)
+    binding.bind_ortvalue_output(name, made)
+
+    def run() -> np.ndarray:
+        for key, value in given.items():
+            value.update_inplace(inputs[key])
+        session.run_with_iobinding(binding)
+        return made.numpy()
+
+    return run, onnxruntime.__version__
+
+
+def ncnn_run(model: str, inputs: dict[str, np.ndarray]) -> tuple[Run, str]:
+    """model: the .param file, with the .bin beside it."""
+    import ncnn
+    if ncnn.get_gpu_count() == 0:
+        raise RuntimeError("ncnn finds no Vulkan device")
+    net = ncnn.Net()
+    net.opt.use_vulkan_compute = True
+    for name in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed",
+                 "use_bf16_storage"):
+        if hasattr(net.opt, name):
+            setattr(net.opt, name, False)
+    if net.load_param(model) != 0 or net.load_model(str(Path(model).with_suffix(".bin"))) != 0:
+        raise RuntimeError(f"ncnn cannot load {model}")
+    (value,) = inputs.values()
+    given = ncnn.Mat(np.ascontiguousarray(value[0]))
+
+    def run() -> np.ndarray:
+        extractor = net.create_extractor()
+        extractor.input(net.input_names()[0], given)
+        status, made = extractor.extract(net.output_names()[0])
+        if status != 0:
+            raise RuntimeError(f"ncnn failed with status {status}")
+        return np.array(made)
+
+    return run, ncnn.__version__
+
+
+def main() -> None:
+    peer, model, inputs_file, outputs_file, seconds = sys.argv[1:]
+    with np.load(inputs_file) as file:
+        inputs = {key: file[key] for key in file.files}
+    module = peer.partition("-")[0]
+    __import__(module)
+    begin = time.perf_counter()
+    if module == "ncnn":
+        run, version = ncnn_run(model, inputs)
+    else:
+        run, version = onnxruntime_run(model, inputs, peer.endswith("-graph"))
+    output = run()
+    first = time.perf_counter() - begin
+    for _ in range(WARM_UP):
+        run()
+    samples = []
+    end = time.perf_counter() + float(seconds)
+    while time.perf_counter() < end:
+        before = time.perf_counter()
+        run()
+        samples.append((time.perf_counter() - before) * 1e3)
+    np.savez(outputs_file, output_0=output)
+    print(json.dumps({"version": version, "first_ms": first * 1e3, "samples_ms": samples}))
+
+
+if __name__ == "__main__":
+    main()
