@@ -145,10 +145,6 @@ def _same_shape(tensor, op):
     return [int(a) for a in tensor.shape] == [int(a) for a in op.output(0).shape]
 
 
-def _count(tensor):
-    return math.prod(int(extent) for extent in tensor.shape)
-
-
 def _inlined_schedule(te, final, op):
     """A schedule in which all is inlined but the sum and the result."""
     schedule = te.create_schedule(final.op)
@@ -252,7 +248,7 @@ def _schedule(te, final, op, extents, best):
     if output.op != final.op and output != final:
         each = bind_each(te, schedule[final])
         if is_divided and final.op != op:
-            if _count(final) == _count(op.output(0)):
+            if same:
                 schedule[op].set_scope("local")
                 schedule[op].compute_at(schedule[final], each)
             else:
