@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 Run = Callable[[], np.ndarray]
-WARM_UP = 20
 
 
 def onnxruntime_run(model: str, inputs: dict[str, np.ndarray], graph: bool) -> tuple[Run, str]:
@@ -91,16 +90,20 @@ def main() -> None:
         run, version = onnxruntime_run(model, inputs, peer.endswith("-graph"))
     output = run()
     first = time.perf_counter() - begin
-    for _ in range(WARM_UP):
-        run()
-    samples = []
-    end = time.perf_counter() + float(seconds)
-    while time.perf_counter() < end:
-        before = time.perf_counter()
-        run()
-        samples.append((time.perf_counter() - before) * 1e3)
+    times_until(float(seconds) / 2, run)
+    samples = times_until(float(seconds), run)
     np.savez(outputs_file, output_0=output)
     print(json.dumps({"version": version, "first_ms": first * 1e3, "samples_ms": samples}))
+
+
+def times_until(seconds: float, run: Run) -> list[float]:
+    """Of the runs that begin within so many seconds, in milliseconds."""
+    samples = []
+    end = time.perf_counter() + seconds
+    while (before := time.perf_counter()) < end:
+        run()
+        samples.append((time.perf_counter() - before) * 1e3)
+    return samples
 
 
 if __name__ == "__main__":

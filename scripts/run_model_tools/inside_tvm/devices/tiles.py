@@ -42,6 +42,7 @@ _SHARED_INPUT = 2
 """To load one from shared memory, where no other thread of a warp waits for the same bank; a
 weight, which most of them share, takes one."""
 _STORE = 10
+"""Of a result, where neighbouring threads store neighbouring ones."""
 _STEP = 10
 """Of the barriers around a step."""
 _BANKS = _WARP = 32
