@@ -21,7 +21,9 @@ _UNITS_OF = {"sm_53": 1, "sm_62": 2, "sm_70": 80, "sm_72": 8, "sm_75": 40, "sm_8
 """Multiprocessors, by NVIDIA's data sheets, of a GPU of that architecture: of Jetsons theirs (Nano,
 TX2, Xavier, Orin), else of the V100, the T4, the A100, the RTX 3070, the RTX 4080 and the H100."""
 _ACCUMULATORS = 16
-_MOST_CHANNELS = 32
+_MOST_CHANNELS = 16
+"""Of a step: PoCL 3.1 breaks down over some kernels whose steps are longer."""
+_MOST_CHANNELS_OF_CUDA = 32
 _MOST_THREADS = 256
 _STRIDE = 2
 """Of windows, at most, where it is not known."""
@@ -115,8 +117,10 @@ def best_within(target, f, y, x, reduced, images, reach):
     """best_tiles() for schedules of our own, on the target's GPU."""
     threads = min(int(target.max_num_threads), _MOST_THREADS)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
+    channels = _MOST_CHANNELS_OF_CUDA if target.kind.name == "cuda" else _MOST_CHANNELS
     return best_tiles(f, y, x, reduced, threads, shared // 2, images=images, ragged=True,
-                      reach=reach, most_parts=_MOST_PARTS, units=units_of(target))
+                      reach=reach, most_parts=_MOST_PARTS, units=units_of(target),
+                      most_channels=channels)
 
 
 def units_of(target):
@@ -125,7 +129,8 @@ def units_of(target):
 
 
 def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1,
-               ragged=False, most_deep=None, reach=None, most_parts=1, units=_UNITS):
+               ragged=False, most_deep=None, reach=None, most_parts=1, units=_UNITS,
+               most_channels=_MOST_CHANNELS):
     """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
     columns, "channels": input channels of a step, "parts": into how many the input channels are
     divided, for groups of their own, "cost": what it takes, comparable for results of the same
@@ -151,7 +156,7 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
                     continue
                 tile = (tf * fi, ty * vy, tx * vx)
                 step = _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged,
-                                           reach)
+                                           reach, most_channels)
                 if not step:
                     continue
                 part = _Tile((f, y, x), tile, (tf, ty, tx), fi, reduced, is_depthwise, images,
@@ -177,9 +182,9 @@ def _window(tile, reduced, reach):
             for extent, size, (stride, dilation) in zip(tile[1:], reduced[1:], reach)]
 
 
-def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged, reach):
-    """The most input channels, up to 16, whose numbers fit into shared memory; 0 for none.  Where
-    the last step may have fewer, those of which few are missing there."""
+def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged, reach, most):
+    """The most input channels, up to `most`, whose numbers fit into shared memory; 0 for none.
+    Where the last step may have fewer, those of which few are missing there."""
     f, y, x = tile
     _, rows, columns = reduced
     # Strides of two make an input tile four times the result's.
@@ -190,10 +195,10 @@ def _channels_of_a_step(tile, reduced, shared_bytes, is_depthwise, ragged, reach
         # TVM's template keeps rows and columns of as many channels, and reads all of the kernel.
         return 1 if f * ((2 * y + 7) * (2 * x + 7) + 49) * _BYTES <= shared_bytes else 0
     if ragged:
-        most = min(_MOST_CHANNELS, reduced[0], shared_bytes // (each * _BYTES))
+        most = min(most, reduced[0], shared_bytes // (each * _BYTES))
         return min(range(most, 0, -1), default=0,
                    key=lambda step: -(-reduced[0] // step) * (step + _STEP_COST))
-    for step in (_MOST_CHANNELS, 8, 4, 3, 2, 1):
+    for step in (most, 8, 4, 3, 2, 1):
         if reduced[0] % step == 0 and step * each * _BYTES <= shared_bytes:
             return step
     return 0
