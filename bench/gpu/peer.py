@@ -6,12 +6,13 @@ PEER is onnxruntime (CUDA provider, as it is by default), onnxruntime-graph (the
 graph, its input and output bound to memory of the GPU) or ncnn (Vulkan, float32). Inputs come from
 and outputs go to memory of the host in every run. Prints one line of JSON: the peer's version, the
 milliseconds from its library to the first result, and each run's. Needs what it measures, NumPy
-and the driver; nothing of this project.
+and the driver.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -55,24 +56,14 @@ def ncnn_run(model: str, inputs: dict[str, np.ndarray]) -> tuple[Run, str]:
     import ncnn
     if ncnn.get_gpu_count() == 0:
         raise RuntimeError("ncnn finds no Vulkan device")
-    net = ncnn.Net()
-    net.opt.use_vulkan_compute = True
-    for name in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_packed",
-                 "use_bf16_storage"):
-        if hasattr(net.opt, name):
-            setattr(net.opt, name, False)
-    if net.load_param(model) != 0 or net.load_model(str(Path(model).with_suffix(".bin"))) != 0:
-        raise RuntimeError(f"ncnn cannot load {model}")
-    (value,) = inputs.values()
-    given = ncnn.Mat(np.ascontiguousarray(value[0]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers" / "workers"))
+    from ncnn_peer import Model
+    peer = Model(model, os.cpu_count() or 1, vulkan=True)
+    peer.set_inputs(inputs)
 
     def run() -> np.ndarray:
-        extractor = net.create_extractor()
-        extractor.input(net.input_names()[0], given)
-        status, made = extractor.extract(net.output_names()[0])
-        if status != 0:
-            raise RuntimeError(f"ncnn failed with status {status}")
-        return np.array(made)
+        peer.run()
+        return peer.output()
 
     return run, ncnn.__version__
 

@@ -18,11 +18,12 @@ _HALF_OPTIONS = ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "
 
 
 class Model:
-    """`path`: the .param file; the .bin file lies beside it."""
+    """`path`: the .param file; the .bin file lies beside it.  vulkan: whether a GPU computes."""
 
-    def __init__(self, path: str, threads: int) -> None:
+    def __init__(self, path: str, threads: int, vulkan: bool = False) -> None:
         self._net = ncnn.Net()
         self._net.opt.num_threads = threads
+        self._net.opt.use_vulkan_compute = vulkan
         for name in _HALF_OPTIONS:
             if hasattr(self._net.opt, name):
                 setattr(self._net.opt, name, False)

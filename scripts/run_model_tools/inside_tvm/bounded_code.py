@@ -63,14 +63,19 @@ def selecting(select):
         te_compiler.select_implementation = original
 
 
-def with_schedule(implementation, schedule):
-    """The same implementation of an operator with another schedule."""
+def implementation_of(compute, schedule, name, plevel=10):
+    """An implementation of an operator, as TVM's strategies have them."""
     from tvm import relay
 
     strategy = relay.op.OpStrategy()
-    strategy.add_implementation(implementation.compute, schedule, name=implementation.name,
-                                plevel=implementation.plevel)
+    strategy.add_implementation(compute, schedule, name=name, plevel=plevel)
     return strategy.specializations[0].implementations[0]
+
+
+def with_schedule(implementation, schedule):
+    """The same implementation of an operator with another schedule."""
+    return implementation_of(implementation.compute, schedule, implementation.name,
+                             implementation.plevel)
 
 
 def _bounded(tvm, op, inputs, implementation, limit, notes):

@@ -115,11 +115,11 @@ def build_stock(tvm, mod, target, request):
     """(factory, linked, report) with TVM's own kernels."""
     if target.kind.name in device_kernels.KINDS:
         mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
-        # The CPU has no code for these, and records of tuning are of TVM's own layouts.
-        if not request["placement"].found and not (request.get("tuning") or {}).get("files"):
+        # The CPU has no code for filters that are last, and records are of TVM's own layouts.
+        if request["placement"].found:
+            mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
+        elif not (request.get("tuning") or {}).get("files"):
             mod = filters_last.with_filters_last(tvm, mod)
-    if request["placement"].found:
-        mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
     if request.get("fast", True):
         return build_tuned(tvm, mod, {}, target, request)
     return build_forms(tvm, mod, {}, target, request, {}, plain_build) + (None,)

@@ -55,22 +55,14 @@ def _is_worth_it(relay, call):
 
 
 def implementation(tvm, op, attrs):
-    """How one of these is computed; None for any other operator.  It has no schedule of its own:
-    products.py has."""
-    from tvm import relay
-
+    """How one of these is computed; None for any other operator."""
     if op.name != "nn.conv2d" or str(attrs.kernel_layout) != _LAYOUT:
         return None
 
     def compute(attrs, inputs, out_type):
         return [_convolution(tvm, attrs, *inputs, str(out_type.dtype))]
 
-    def schedule(attrs, outs, target):
-        raise ValueError("no tiles within the limits")
-
-    strategy = relay.op.OpStrategy()
-    strategy.add_implementation(compute, schedule, name=NAME)
-    return strategy.specializations[0].implementations[0]
+    return tiles.left_to_products(compute, NAME)
 
 
 def _convolution(tvm, attrs, data, weight, dtype):

@@ -32,8 +32,6 @@ def implementation(tvm, op, attrs, inputs, outputs, target):
     A depthwise one stays as it is: its numbers are multiplied once each, and sharing them is worth
     nothing.
     """
-    from tvm import relay
-
     layouts = _OPERATORS.get(op.name)
     if layouts is None or (attrs.data_layout, attrs.kernel_layout) != layouts:
         return None
@@ -47,12 +45,7 @@ def implementation(tvm, op, attrs, inputs, outputs, target):
     def compute(attrs, inputs, out_type):
         return [_convolution(tvm, attrs, inputs[0], inputs[1], str(out_type.dtype))]
 
-    def schedule(attrs, outs, target):
-        raise ValueError("no tiles within the limits")
-
-    strategy = relay.op.OpStrategy()
-    strategy.add_implementation(compute, schedule, name=NAME)
-    return strategy.specializations[0].implementations[0]
+    return tiles.left_to_products(compute, NAME)
 
 
 def _is_worth_it(attrs, data, weight, result, target):

@@ -141,6 +141,28 @@ def bind_each(te, stage):
     return thread if rounds is None else rounds
 
 
+def sum_apart(schedule, op, axis):
+    """The operation that sums up for each place along one of a sum's axes.  Indices of the largest
+    are sums of pairs."""
+    made = schedule.rfactor(op.output(0), axis)
+    return made.op if op.num_outputs == 1 else made[0].op
+
+
+def sum_together(te, schedule, op, threads):
+    """Has n threads sum up every nth number each and then all together.  Returns the threads' axis;
+    those of the results remain to be bound."""
+    stage = schedule[op]
+    _, inner = stage.split(stage.fuse(*stage.op.reduce_axis), factor=threads)
+    partial = sum_apart(schedule, op, inner)
+    stage = schedule[op]
+    thread = te.thread_axis((0, threads), "threadIdx.x")
+    axis = stage.op.reduce_axis[0]
+    stage.bind(axis, thread)
+    schedule[partial].compute_at(stage, axis)
+    stage.set_store_predicate(thread.var.equal(0))
+    return thread
+
+
 def _same_shape(tensor, op):
     return [int(a) for a in tensor.shape] == [int(a) for a in op.output(0).shape]
 
@@ -157,19 +179,13 @@ def _inlined_schedule(te, final, op):
 def _sum_by_groups(te, final, op):
     """A group for each sum, whose threads load neighbouring numbers: there is nothing to share."""
     schedule = _inlined_schedule(te, final, op)
-    sums, stage = schedule[op], schedule[final]
-    _, inner = sums.split(sums.fuse(*op.reduce_axis), factor=_GROUP)
-    partial = schedule.rfactor(op.output(0), inner)
-    thread = te.thread_axis((0, _GROUP), "threadIdx.x")
-    axis = sums.op.reduce_axis[0]
-    sums.bind(axis, thread)
-    schedule[partial].compute_at(sums, axis)
+    thread = sum_together(te, schedule, op, _GROUP)
+    stage = schedule[final]
     place = stage.fuse(*stage.op.axis)
     stage.bind(place, te.thread_axis("blockIdx.x"))
     if final.op != op:
-        sums.compute_at(stage, place)
-        sums.set_store_predicate(thread.var.equal(0))
-    stage.set_store_predicate(thread.var.equal(0))
+        schedule[op].compute_at(stage, place)
+        stage.set_store_predicate(thread.var.equal(0))
     return schedule
 
 

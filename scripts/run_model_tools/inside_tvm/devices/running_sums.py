@@ -7,6 +7,7 @@ precedes it in its piece, and one for each piece the pieces before.
 
 import math
 
+from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices.products import bind_each
 
 NAME = "cumsum"
@@ -17,7 +18,7 @@ _SHORT = 64
 
 def implementation(tvm):
     """How cumsum is computed on a GPU."""
-    from tvm import relay, te
+    from tvm import te
 
     def compute(attrs, inputs, out_type):
         data = inputs[0]
@@ -31,9 +32,7 @@ def implementation(tvm):
                 bind_each(te, stage)
         return made
 
-    strategy = relay.op.OpStrategy()
-    strategy.add_implementation(compute, schedule, name="running_sums")
-    return strategy.specializations[0].implementations[0]
+    return implementation_of(compute, schedule, "running_sums")
 
 
 def _running(tvm, data, axis, dtype, exclusive):

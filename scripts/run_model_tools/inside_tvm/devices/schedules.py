@@ -348,30 +348,16 @@ def _sum_long(te, schedule, op, target):
     if parts > 1:
         stage = schedule[op]
         part, _ = stage.split(stage.fuse(*op.reduce_axis), nparts=parts)
-        partial = _apart(schedule, op, part)
+        partial = products.sum_apart(schedule, op, part)
         count = -(-count // parts)
-        _sum_together(te, schedule, partial, _together(count, target))
+        _group_each(te, schedule, partial, _together(count, target))
         count = parts
-    _sum_together(te, schedule, op, _together(count, target))
+    _group_each(te, schedule, op, _together(count, target))
 
 
-def _apart(schedule, op, axis):
-    """The operation that sums up for each place along one of a sum's axes.  Indices of the largest
-    are sums of pairs."""
-    made = schedule.rfactor(op.output(0), axis)
-    return made.op if op.num_outputs == 1 else made[0].op
-
-
-def _sum_together(te, schedule, op, threads):
-    """A group for each number, of whose n threads each sums up every nth and then all together."""
+def _group_each(te, schedule, op, threads):
+    """A group for each number."""
+    products.sum_together(te, schedule, op, threads)
     stage = schedule[op]
-    _, inner = stage.split(stage.fuse(*stage.op.reduce_axis), factor=threads)
-    partial = _apart(schedule, op, inner)
-    stage = schedule[op]
-    thread = te.thread_axis((0, threads), "threadIdx.x")
-    axis = stage.op.reduce_axis[0]
-    stage.bind(axis, thread)
-    schedule[partial].compute_at(stage, axis)
-    stage.set_store_predicate(thread.var.equal(0))
     if stage.op.axis:
         stage.bind(stage.fuse(*stage.op.axis), te.thread_axis("blockIdx.x"))

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import product
 
+from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices.kernels import MOST_DEEP
 
 _UNITS = 32
@@ -106,6 +107,14 @@ def _fill(config, target):
                 config[name].size = [1, extent]
 
 
+def left_to_products(compute, name):
+    """An implementation of an operator that has no schedule but that of products.py."""
+    def schedule(attrs, outs, target):
+        raise ValueError("no tiles within the limits")
+
+    return implementation_of(compute, schedule, name)
+
+
 def reaches_far(reach, kernel):
     """Whether a convolution reads numbers further apart than tiles take them to be where they do
     not know; reach as for best_tiles(), kernel: its rows and columns."""
@@ -119,11 +128,11 @@ def best_within(target, f, y, x, reduced, images, reach):
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
     channels = _MOST_CHANNELS_OF_CUDA if target.kind.name == "cuda" else _MOST_CHANNELS
     return best_tiles(f, y, x, reduced, threads, shared // 2, images=images, ragged=True,
-                      reach=reach, most_parts=_MOST_PARTS, units=units_of(target),
+                      reach=reach, most_parts=_MOST_PARTS, units=_units_of(target),
                       most_channels=channels)
 
 
-def units_of(target):
+def _units_of(target):
     """How many multiprocessors a target's GPU has, or is taken to have."""
     return _UNITS_OF.get(str(target.attrs.get("arch", "")), _UNITS)
 
@@ -159,11 +168,11 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
                                            reach, most_channels)
                 if not step:
                     continue
-                part = _Tile((f, y, x), tile, (tf, ty, tx), fi, reduced, is_depthwise, images,
-                             reach, units)
+                counted = _Tile((f, y, x), tile, (tf, ty, tx), fi, reduced, is_depthwise, images,
+                                reach, units)
                 for parts in all_parts:
                     step = min(step, reduced[0] // parts)
-                    cost = part.cost(step, parts)
+                    cost = counted.cost(step, parts)
                     if lowest is None or cost < lowest:
                         lowest = cost
                         best = {"tiles": [[-(-f // tile[0]), 1, tf, fi],
@@ -213,6 +222,7 @@ class _Tile:
         self.channels, rows, columns = reduced
         taps = rows * columns
         self.count = math.prod(threads)
+        self.warps = max(_LEAST_WARPS, -(-self.count // _WARP))
         self.groups = images * math.prod(-(-extent // part) for extent, part in zip(extents, tile))
         self.numbers = images * math.prod(extents)
         self.units = units
@@ -227,7 +237,6 @@ class _Tile:
         self.inputs = math.prod(window)
         self.weights = 0 if is_depthwise else f * taps
         # Eight neighbouring numbers are one access.
-        # Neighbouring threads store neighbouring numbers.
         self.stores = results * _STORE * max(1.0, min(8, extents[2]) / threads[2])
         self.input = _INPUT * max(1.0, 8 / row) ** 0.5
         self.weight = _WEIGHT * max(1.0, 8 / f) ** 0.5
@@ -238,8 +247,8 @@ class _Tile:
         thread = steps * (step * self.products + _STEP
                           + self.input * -(-step * self.inputs // self.count)
                           + self.weight * -(-step * self.weights // self.count)) + self.stores
-        warps = max(_LEAST_WARPS, -(-self.count // _WARP))
-        cost = thread * max(_WAIT, -(-self.groups * parts // self.units) * warps / _ISSUED)
+        groups = -(-self.groups * parts // self.units)
+        cost = thread * max(_WAIT, groups * self.warps / _ISSUED)
         if parts > 1:
             cost += _SECOND_KERNEL + _PART * parts * self.numbers / self.units
         return cost
