@@ -4,7 +4,7 @@
  * as float32 has: value = scale * (byte - zero point).  Weights are signed bytes, one scale for
  * each output channel.  Products are added up exactly, four input channels at a time: a *word* is
  * four neighbouring lanes of a pixel, and a vector of LANES sums takes one word (broadcast) times
- * LANES words of weights in one step.
+ * LANES words of weights in one step (dot() of words.h).
  *
  * What becomes of a sum is done in float32, in this order and with these roundings, so that NumPy
  * can compute the same bytes:
@@ -34,68 +34,6 @@ KERNEL lane_bytes load_bytes(const unsigned char* from) {
 }
 
 KERNEL void store_bytes(unsigned char* to, lane_bytes value) { *(lane_bytes_in_memory*)to = value; }
-
-/* dot(sums, a, w): sums[i] + the four bytes of a[i] times the four signed bytes of w[i].
- *
- * With SIGNED_DOT, a's bytes have been made signed by signed_words, which takes 128 from each; the
- * sums then start 128 times the sum of the weights higher (NEON multiplies signed by signed only).
- */
-#ifdef SIGNED_DOT
-KERNEL ivec signed_words(ivec a) { return a ^ (int)0x80808080; }
-#else
-KERNEL ivec signed_words(ivec a) { return a; }
-#endif
-
-#if !defined(SIGNED_DOT) && LANES == 16 && defined(__AVX512VNNI__)
-KERNEL ivec dot(ivec sums, ivec a, ivec w) {
-#if defined(__clang__)
-  return __builtin_ia32_vpdpbusd512(sums, a, w);
-#else
-  return __builtin_ia32_vpdpbusd_v16si(sums, a, w);
-#endif
-}
-#elif !defined(SIGNED_DOT) && LANES == 8 && \
-    (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
-KERNEL ivec dot(ivec sums, ivec a, ivec w) {
-#if defined(__clang__)
-  return __builtin_ia32_vpdpbusd256(sums, a, w);
-#else
-  return __builtin_ia32_vpdpbusd_v8si(sums, a, w);
-#endif
-}
-#elif !defined(SIGNED_DOT) && defined(MULTIPLIES_PAIRS)
-/* Not vpmaddubsw, which saturates: even and odd bytes apart as 16-bit numbers, then vpmaddwd. */
-KERNEL ivec dot(ivec sums, ivec a, ivec w) {
-  ivec even = (ivec)(((shorts)w << 8) >> 8), odd = (ivec)((shorts)w >> 8);
-  ivec low = a & 0x00ff00ff, high = (a >> 8) & 0x00ff00ff;
-  return sums + multiply_pairs(low, even) + multiply_pairs(high, odd);
-}
-#elif defined(SIGNED_DOT) && LANES == 4 && defined(__ARM_FEATURE_DOTPROD)
-typedef signed char signed_bytes __attribute__((vector_size(16)));
-KERNEL ivec dot(ivec sums, ivec a, ivec w) {
-#if defined(__clang__)
-  /* 34: the result's type, int32x4_t, in the numbering of arm_neon.h. */
-  return (ivec)__builtin_neon_vdotq_s32((signed_bytes)sums, (signed_bytes)a, (signed_bytes)w, 34);
-#else
-  return __builtin_aarch64_sdot_prodv16qi((signed_bytes)a, (signed_bytes)w, sums);
-#endif
-}
-#else
-/* Any machine: correct, and slow. */
-KERNEL ivec dot(ivec sums, ivec a, ivec w) {
-  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
-  UNROLL for (int shift = 24; shift >= 0; shift -= 8) {
-    ivec weight = (ivec)((bits)w << shift) >> 24;
-#ifdef SIGNED_DOT
-    ivec input = (ivec)((bits)a << shift) >> 24;
-#else
-    ivec input = (ivec)((bits)a << shift >> 24);
-#endif
-    sums += input * weight;
-  }
-  return sums;
-}
-#endif
 
 KERNEL vec fused(vec a, vec b, vec c) {
 #if defined(__clang__)

@@ -56,9 +56,13 @@ KERNEL vec reduced_exponential(vec x, ivec* k) {
 KERNEL vec exponential(vec x) {
   ivec k;
   const vec less_one = reduced_exponential(at_most(at_least(x, -104.0f), 89.0f), &k);
-  /* In two steps: the result may be denormal or infinite, its factors are neither. */
+  /* In two steps: the result may be denormal or infinite, its factors are neither.  What is far
+   * below comes from masks, and is many numbers; a product that underflows takes as long as a
+   * hundred others, one with zero does not. */
   const ivec half = k >> 1;
-  return (less_one + splat(1.0f)) * power_of_two(half) * power_of_two(k - half);
+  const ivec is_zero = x < splat(-104.0f);
+  const vec last = (vec)((ivec)power_of_two(k - half) & ~is_zero);
+  return (less_one + splat(1.0f)) * power_of_two(half) * last;
 }
 
 KERNEL vec logarithm(vec x) {

@@ -49,11 +49,89 @@ KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) {
 KERNEL ivec add_pairs(ivec sums, ivec a, ivec b) { return sums + multiply_pairs(a, b); }
 #endif
 
-/* LANES whole numbers of float32 within int16's range, as such. */
+/* dot(sums, a, w): sums[i] + the four bytes of a[i] times the four signed bytes of w[i].
+ *
+ * With SIGNED_DOT, a's bytes have been made signed by signed_words, which takes 128 from each; the
+ * sums then start 128 times the sum of the weights higher (NEON multiplies signed by signed only).
+ */
+#ifdef SIGNED_DOT
+KERNEL ivec signed_words(ivec a) { return a ^ (int)0x80808080; }
+#else
+KERNEL ivec signed_words(ivec a) { return a; }
+#endif
+
+#if !defined(SIGNED_DOT) && LANES == 16 && defined(__AVX512VNNI__)
+KERNEL ivec dot(ivec sums, ivec a, ivec w) {
+#if defined(__clang__)
+  return __builtin_ia32_vpdpbusd512(sums, a, w);
+#else
+  return __builtin_ia32_vpdpbusd_v16si(sums, a, w);
+#endif
+}
+#elif !defined(SIGNED_DOT) && LANES == 8 && \
+    (defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)))
+KERNEL ivec dot(ivec sums, ivec a, ivec w) {
+#if defined(__clang__)
+  return __builtin_ia32_vpdpbusd256(sums, a, w);
+#else
+  return __builtin_ia32_vpdpbusd_v8si(sums, a, w);
+#endif
+}
+#elif !defined(SIGNED_DOT) && defined(MULTIPLIES_PAIRS)
+/* Not vpmaddubsw, which saturates: even and odd bytes apart as 16-bit numbers, then vpmaddwd. */
+KERNEL ivec dot(ivec sums, ivec a, ivec w) {
+  ivec even = (ivec)(((shorts)w << 8) >> 8), odd = (ivec)((shorts)w >> 8);
+  ivec low = a & 0x00ff00ff, high = (a >> 8) & 0x00ff00ff;
+  return sums + multiply_pairs(low, even) + multiply_pairs(high, odd);
+}
+#elif defined(SIGNED_DOT) && LANES == 4 && defined(__ARM_FEATURE_DOTPROD)
+typedef signed char signed_bytes __attribute__((vector_size(16)));
+KERNEL ivec dot(ivec sums, ivec a, ivec w) {
+#if defined(__clang__)
+  /* 34: the result's type, int32x4_t, in the numbering of arm_neon.h. */
+  return (ivec)__builtin_neon_vdotq_s32((signed_bytes)sums, (signed_bytes)a, (signed_bytes)w, 34);
+#else
+  return __builtin_aarch64_sdot_prodv16qi((signed_bytes)a, (signed_bytes)w, sums);
+#endif
+}
+#else
+/* Any machine: correct, and slow. */
+KERNEL ivec dot(ivec sums, ivec a, ivec w) {
+  typedef unsigned bits __attribute__((vector_size(4 * LANES)));
+  UNROLL for (int shift = 24; shift >= 0; shift -= 8) {
+    ivec weight = (ivec)((bits)w << shift) >> 24;
+#ifdef SIGNED_DOT
+    ivec input = (ivec)((bits)a << shift) >> 24;
+#else
+    ivec input = (ivec)((bits)a << shift >> 24);
+#endif
+    sums += input * weight;
+  }
+  return sums;
+}
+#endif
+
+/* LANES whole numbers of float32 within int16's range, or a byte's, as such. */
 KERNEL void store_shorts(short* to, vec whole) {
   typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
   typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
   *(in_memory*)to = __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_shorts);
+}
+
+/* What dot() multiplies with weights: bytes that DOT_OFFSET has been taken from. */
+#ifdef SIGNED_DOT
+#define DOT_OFFSET 128
+typedef signed char dot_byte __attribute__((may_alias));
+#else
+#define DOT_OFFSET 0
+typedef unsigned char dot_byte __attribute__((may_alias));
+#endif
+
+KERNEL void store_dot_bytes(dot_byte* to, vec whole) {
+  typedef dot_byte lane_bytes_of_dot __attribute__((vector_size(LANES)));
+  typedef dot_byte in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
+  *(in_memory*)to = __builtin_convertvector(__builtin_convertvector(whole, ivec),
+                                            lane_bytes_of_dot);
 }
 
 #endif /* RUN_MODEL_KERNELS_WORDS_H_ */

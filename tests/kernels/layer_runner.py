@@ -16,7 +16,16 @@ import pytest
 
 from run_model_tools.inside_tvm import cpu
 from run_model_tools.kernels.c_compiler import CompileError, find_clang
-from run_model_tools.kernels.isa import AVX2, AVX512, AVX512_VNNI, GENERIC, NEON32, NEON64, Isa
+from run_model_tools.kernels.isa import (
+    AVX2,
+    AVX512,
+    AVX512_VNNI,
+    GENERIC,
+    NEON32,
+    NEON64,
+    NEON64_DOT,
+    Isa,
+)
 from run_model_tools.kernels.layer import Layer
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -118,6 +127,10 @@ def _machines(*emulated: tuple[str, Toolchain, Isa]) -> pytest.MarkDecorator:
 on_every_machine = _machines(*_ARM, ("riscv64", RISCV64, GENERIC))
 #: The same for kernels that are for vectors only, which the compiler makes of scalars for RISC-V.
 on_machines_with_vectors = _machines(*_ARM, ("riscv64", RISCV64, NEON64))
+
+#: The same for kernels that multiply bytes by four where a CPU has instructions for that.
+on_machines_with_dot = _machines(("aarch64", AARCH64_DOT, NEON64_DOT), *_ARM[1:],
+                                 ("riscv64", RISCV64, GENERIC))
 
 
 AARCH64_HALF = Toolchain(

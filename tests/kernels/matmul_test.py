@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from layer_runner import WIDEST, on_every_machine, run_layers
+from layer_runner import WIDEST, on_every_machine, on_machines_with_dot, run_layers
 from program_reference import evaluate, numbers_of
 from random_convolutions import EPS, choose
 
@@ -68,23 +68,39 @@ def epilogue(rng: np.random.Generator, rows: int, columns: int) -> Program:
 
 def draw_whole(rng: np.random.Generator, isas: tuple[Isa, ...], count: int
                ) -> list[tuple[Product, Isa, dict]]:
-    """Of bytes minus zero points, all as far from zero as can be in every third."""
+    """Of bytes minus zero points, every second of the farthest from zero there are; two of three by
+    signed bytes, whose zero point is known of one."""
     products = []
     for isa in isas:
         for index in range(count):
             rows, depth = int(rng.integers(1, 40)), int(rng.choice([1, 2, 7, 33, 64, 255, 2048]))
             columns = int(rng.integers(1, 5 * isa.lanes))
-            right = (np.full((depth, columns), rng.choice([-255, 255])) if index % 3 == 0
-                     else rng.integers(-255, 256, (depth, columns))).astype(np.float32)
-            product = Product(draw_matrices(rng, (1, rows, depth)), right,
-                              float(rng.choice([1, 0.125])), is_whole=True)
+            is_bytes = index % 3 < 2
+            least, most = (-128, 127) if is_bytes else (-255, 255)
+            right = (np.full((depth, columns), rng.choice([least, most])) if index % 2 == 0
+                     else rng.integers(least, most + 1, (depth, columns))).astype(np.float32)
+            scale = [1.0, 0.125, rng.uniform(0.1, 1, columns).astype(np.float32)][rng.integers(3)]
+            product = Product(draw_matrices(rng, (1, rows, depth)), right, scale, is_whole=True,
+                              is_bytes=is_bytes)
+            if index % 3 == 0:
+                product = replace(product, left_low=int(rng.integers(-255, 1)))
             if rng.integers(2):
                 product = replace(product, epilogue=epilogue(rng, rows, columns))
             products.append((product, isa))
     return choose(rng, matmul, products)
 
 
-@on_every_machine
+def whole_rows(rng: np.random.Generator, product: Product, extremes: bool) -> np.ndarray:
+    """Numbers for the tensor of a product's left matrix, which is_bytes and left_low allow."""
+    shape, low, high = product.left.tensor.shape, -255, 255
+    if product.is_bytes:
+        low = int(rng.integers(-255, 1)) if product.left_low is None else product.left_low
+        high = low + 255
+    return (rng.choice([low, high], shape) if extremes
+            else rng.integers(low, high + 1, shape)).astype(np.float32)
+
+
+@on_machines_with_dot
 def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
     monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
     rng = machine.rng()
@@ -93,23 +109,21 @@ def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
     for index, (product, isa, parameters) in enumerate(cases):
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
                   for t in matmul.inputs_of(product)}
-        shape = product.left.tensor.shape
-        arrays[product.left.tensor] = (
-            np.full(shape, rng.choice([-255, 255])) if index % 3 == 0
-            else rng.integers(-255, 256, shape)).astype(np.float32)
-        runs.append((matmul.make(product, isa, **parameters), list(arrays.values())))
+        arrays[product.left.tensor] = whole_rows(rng, product, index % 2 == 0)
+        layer = matmul.make(product, isa, **parameters)
+        runs.append((layer, list(arrays.values())))
         sums = numbers_of(product.left, arrays).astype(np.int64) @ product.right.astype(np.int64)
         want = sums.astype(np.float32) * np.float32(product.scale)
-        bound = 0.0
-        if not isa.multiplies_pairs:
-            bound = product.scale * product.depth * 255.0 ** 2 * EPS * product.depth
+        bound = np.zeros(1)
+        if "WHOLE" not in layer.defines:
+            bound = np.max(product.scale) * product.depth * 255.0 ** 2 * EPS * product.depth
         if product.epilogue is not None:
             want = evaluate(product.epilogue, arrays,
                             want.astype(np.float64).reshape(product.epilogue.shape))
-            bound += 4 * EPS * (abs(want) + 10)
+            bound = bound + 4 * EPS * (abs(want) + 10)
         wanted.append((want, bound))
-    assert any("WHOLE" in layer.defines for layer, _ in runs) and any(
-        {"WHOLE", "AHEAD"} <= set(layer.defines) for layer, _ in runs)
+    assert {layer.defines.get("WHOLE") for layer, _ in runs} >= {2, 4 if WIDEST.dot else 2}
+    assert any({"WHOLE", "AHEAD"} <= set(layer.defines) for layer, _ in runs)
     outputs = run_layers(runs, tmp_path, machine.toolchain)
     for (product, isa, parameters), (want, bound), output in zip(cases, wanted, outputs):
         assert (abs(output.reshape(want.shape) - want) <= bound).all(), (

@@ -46,6 +46,12 @@ class Isa:
         neighbours up in 32 bits (vpmaddwd): NEON takes as many steps as with float32."""
         return self.name in ("avx2", "avx512")
 
+    @property
+    def dot_offset(self) -> int:
+        """What dot() takes from every byte that it multiplies with a weight (words.h: DOT_OFFSET):
+        NEON multiplies signed by signed only."""
+        return 128 if self.dot == "dotprod" else 0
+
     def variant(self, *tile: int) -> str:
         """What ends the names of C functions for it with such a register tile: "14x2_avx512"."""
         return "_".join(filter(None, ["x".join(map(str, tile)), self.name]))
@@ -57,6 +63,10 @@ class Isa:
     def defines(self) -> dict[str, object]:
         """The macros that every layer's C code has."""
         return {"LANES": self.lanes, "HALF": 1} if self.half else {"LANES": self.lanes}
+
+    def dot_defines(self) -> dict[str, object]:
+        """Those of layers that multiply bytes."""
+        return self.defines() | ({"SIGNED_DOT": 1} if self.dot_offset else {})
 
 
 AVX512 = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",))

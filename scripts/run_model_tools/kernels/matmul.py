@@ -43,12 +43,19 @@ class Product:
     """(batch, rows, depth)"""
     right: View | np.ndarray
     """(batch, depth, columns), or weights (depth, columns), which are for one batch only."""
-    scale: float = 1.0
+    scale: float | np.ndarray = 1.0
+    """One number, or with weights float32 (columns,)."""
     epilogue: Program | None = None
     """Of shape (batch * rows, columns); its node "product" is the scaled sum."""
     is_whole: bool = False
     """Whether the left matrix and the weights are whole numbers that int16 has, and int32 all sums
     of their products."""
+    is_bytes: bool = False
+    """Whether besides the numbers of the left matrix lie within 255 of each other, signed bytes
+    have the weights, and int32 all sums of products with numbers 255 farther from zero."""
+    left_low: int | None = None
+    """With bytes: what no number of the left matrix is below, and 255 more what none is above;
+    None where only the numbers show it."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -108,8 +115,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     """A layer with these parameters; its inputs are inputs_of()."""
     batch, rows, columns = product.shape
     depth, lanes = product.depth, isa.lanes
-    in_pairs = product.is_whole and isa.multiplies_pairs
-    words = -(-depth // 2) if in_pairs else depth
+    in_word = _numbers_of_word(product, isa)
+    words = -(-depth // in_word)
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
     units = batch * parts[0] * parts[1]
@@ -117,10 +124,10 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     if batch > 1:
         tasks = max(1, min(units, 16, product.multiply_adds // _TASK))
     defines: dict[str, object] = {
-        **isa.defines(), **row_tiles.defines("ROW", "ROWS"),
+        **(isa.dot_defines() if in_word == 4 else isa.defines()), **row_tiles.defines("ROW", "ROWS"),
         **vector_tiles.defines("VECTOR", "VECTORS"), "BATCH": batch, "ROWS": rows, "DEPTH": depth,
         "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
-        **_left(product, sources, lanes, in_pairs)}
+        **_left(product, sources, lanes, in_word > 1)}
     tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
     group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
     defines["GROUP"] = group
@@ -133,41 +140,63 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
     else:
-        packed = _packed_weights(product, vector_tiles, lanes, in_pairs)
+        packed = _packed_weights(product, vector_tiles, lanes, in_word)
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
         constants.append(packed)
         share = -(-row_tiles.tiles // parts[0])
         if lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS:
             defines["AHEAD"] = share
-    if in_pairs:
-        defines["WHOLE"] = 1
-    if product.scale != 1 and (in_pairs or "WEIGHTS" not in defines):
-        defines["SCALE"] = float(product.scale)
+    if in_word > 1:
+        defines["WHOLE"] = in_word
+    if in_word == 4:
+        assert isinstance(product.right, np.ndarray)
+        defines["COLUMN_SUMS"] = f"((const int *)constants[{len(constants)}])"
+        constants.append(_padded(product.right.sum(0), lanes).astype(np.int32))
+        if product.left_low is not None:
+            defines["LEFT_LOW"] = float(product.left_low)
+    if in_word > 1 or "WEIGHTS" not in defines:  # else the weights are scaled
+        if isinstance(product.scale, np.ndarray):
+            defines["SCALES"] = f"((const float *)constants[{len(constants)}])"
+            constants.append(_padded(product.scale, lanes).astype(np.float32))
+        elif product.scale != 1:
+            defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes))
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + ("pairs" if in_pairs else ""),
+                 variant=isa.variant(*tile) + {1: "", 2: "pairs", 4: isa.dot or ""}[in_word],
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 
 
-def _packed_weights(product: Product, tiles: Even, lanes: int, in_pairs: bool) -> np.ndarray:
-    """[tile][depth][column], scaled, or [tile][pair][column][2] as int16."""
+def _numbers_of_word(product: Product, isa: Isa) -> int:
+    """How many numbers of a row are multiplied at once in 32 bits."""
+    if product.is_bytes and isa.dot:
+        return 4
+    return 2 if product.is_whole and isa.multiplies_pairs else 1
+
+
+def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int) -> np.ndarray:
+    """[tile][depth][column], scaled, or [tile][word][column][number] as int16 or int8."""
     right = product.right
     assert isinstance(right, np.ndarray)
-    if in_pairs:
-        right = np.pad(right, [(0, len(right) % 2), (0, 0)])
+    if in_word > 1:
+        right = np.pad(right, [(0, -len(right) % in_word), (0, 0)])
     else:
         right = right * np.float32(product.scale)
     depth, columns = right.shape
     weight = right.T.reshape(columns, depth, 1, 1)
     parts = [packed_weights(weight, list(range(depth)), part, lanes) for part in tiles.spread()]
-    if not in_pairs:
+    if in_word == 1:
         return np.concatenate(parts).astype(np.float32)
     return np.concatenate([
-        part.reshape(depth // 2, 2, -1).transpose(0, 2, 1).ravel() for part in parts
-    ]).astype(np.int16)
+        part.reshape(depth // in_word, in_word, -1).transpose(0, 2, 1).ravel() for part in parts
+    ]).astype(np.int16 if in_word == 2 else np.int8)
+
+
+def _padded(of_columns: np.ndarray, lanes: int) -> np.ndarray:
+    """Numbers of columns, of whole vectors of them."""
+    return np.pad(of_columns, (0, -len(of_columns) % lanes))
 
 
 def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 
@@ -142,7 +142,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         full[:, :, :need.weights.shape[2]] = need.weights
         packed.append(full.reshape(-1))
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
-    start = quantized.start + start_offset(isa) * weight_sum
+    start = quantized.start + isa.dot_offset * weight_sum
     per_channel = [_padded(values, chunks * chunk) for values in (
         start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
         if len(values)]
@@ -153,7 +153,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         tiles, chunks, conv.multiply_adds / tiles / chunks,
         sum(p.size for p in packed) / chunks,
         source.bytes / tiles)
-    defines = dot_defines(isa) | quantized.output_defines() | source.defines | {
+    defines = isa.dot_defines() | quantized.output_defines() | source.defines | {
         "OUTPUT_HEIGHT": height, "OUTPUT_WIDTH": width, "OUTPUT_BLOCKS": blocks,
         "TILE_ROWS": tile[0], "TILE_COLUMNS": tile[1], "CHUNK_VECTORS": vectors,
         "TASK_TILES": task_tiles, "TASK_CHUNKS": task_chunks,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.int8.quantized import QuantizedConvolution, dot_defines, start_offset
+from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 
@@ -57,7 +57,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
         copied += max(0, conv.output_size[1] - columns) * conv.strides[1]
     weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
     per_channel = []
-    start = (quantized.start + start_offset(isa) * weight_sum).astype(np.int32)
+    start = (quantized.start + isa.dot_offset * weight_sum).astype(np.int32)
     for values in (start, quantized.scale, quantized.bias, quantized.residual_scale):
         if len(values):
             full = np.zeros(blocks * lanes, values.dtype)
@@ -67,7 +67,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, rows: int, columns: int) -> 
     steps = -(-out_height // rows)
     bands = max(1, min(steps, round(16 / blocks)))
     task_steps = -(-steps // bands)
-    defines = dot_defines(isa) | quantized.output_defines() | {
+    defines = isa.dot_defines() | quantized.output_defines() | {
         "BLOCK_TENSOR": [p.tensor for p in conv.input_lanes],
         "BLOCK_INDEX": [p.block for p in conv.input_lanes],
         "BLOCK_FILL": [quantized.inputs[p.tensor].zero_point for p in conv.input_lanes],

@@ -255,13 +255,3 @@ def byte_bounds(low: float, high: float,
         raise ValueError("a clamp falls on differing bytes of the channels")
     steps = [s[0] for s in steps]
     return np.float32(np.clip(steps[0], 0, 255)), np.float32(np.clip(steps[1], 0, 255))
-
-
-def start_offset(isa: Isa) -> int:
-    """What dot() takes from every input byte (int8.h: SIGNED_DOT)."""
-    return 128 if isa.dot == "dotprod" else 0
-
-
-def dot_defines(isa: Isa) -> dict[str, object]:
-    """The macros of int8.h."""
-    return isa.defines() | ({"SIGNED_DOT": 1} if start_offset(isa) else {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,14 @@ class Bounds:
 
     low: int
     high: int
+    spread: int
+    """How far they lie from each other at most, which may be less than the bounds do: bytes minus
+    a zero point that is not known are within 255 of each other."""
+
+    @classmethod
+    def of(cls, low: int, high: int) -> Bounds:
+        """Any numbers within them."""
+        return cls(low, high, high - low)
 
     def within(self, dtype: str) -> bool:
         """Whether a type, of whole numbers or float32, has all of them."""
@@ -45,7 +53,7 @@ def _bounds(expr: relay.Expr, known: dict[relay.Expr, Bounds | None]) -> Bounds 
         dtype = str(kind.dtype) if isinstance(kind, relay.TensorType) else ""
         if dtype in _BYTES:
             limits = np.iinfo(dtype)
-            found: Bounds | None = Bounds(int(limits.min), int(limits.max))
+            found: Bounds | None = Bounds.of(int(limits.min), int(limits.max))
         else:
             found = _computed(expr, known)
         known[expr] = found if found is not None and found.within(dtype) else None
@@ -63,8 +71,11 @@ def _computed(expr: relay.Expr, known: dict[relay.Expr, Bounds | None]) -> Bound
         b = None if a is None else _bounds(expr.args[1], known)
         if a is None or b is None:
             return None
-        return (Bounds(a.low + b.low, a.high + b.high) if name == "add"
-                else Bounds(a.low - b.high, a.high - b.low))
+        made = (Bounds.of(a.low + b.low, a.high + b.high) if name == "add"
+                else Bounds.of(a.low - b.high, a.high - b.low))
+        spreads = [0 if _is_one_number(e) else known_.spread
+                   for e, known_ in zip(expr.args, (a, b))]
+        return replace(made, spread=min(sum(spreads), made.spread))
     if name == "clip":
         return _clipped(expr, known)
     if name == "nn.dense" and isinstance(expr.args[1], relay.Constant):
@@ -73,21 +84,26 @@ def _computed(expr: relay.Expr, known: dict[relay.Expr, Bounds | None]) -> Bound
     return None
 
 
+def _is_one_number(expr: relay.Expr) -> bool:
+    kind = expr.checked_type
+    return isinstance(kind, relay.TensorType) and all(int(extent) == 1 for extent in kind.shape)
+
+
 def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds | None:
     """Of numbers that are whole, or rounded by _MUCH: these too within a clip's bounds."""
     low, high = float(expr.attrs.a_min), float(expr.attrs.a_max)
     if not (np.isfinite([low, high]).all() and low == np.trunc(low) and high == np.trunc(high)):
         return None
     inner = expr.args[0]
-    shift: Bounds | None = Bounds(0, 0)
+    shift: Bounds | None = Bounds.of(0, 0)
     if operator(inner) == "add" and not _is_rounded(inner):
         inner, shift = inner.args[0], _bounds(inner.args[1], known)
     if (_is_rounded(inner) and shift is not None and low - shift.high > -_MUCH / 3
             and max(-low, high) < _MUCH / 3):
-        return Bounds(int(low), int(high))
+        return Bounds.of(int(low), int(high))
     given = _bounds(expr.args[0], known)
-    return None if given is None else Bounds(max(int(low), min(given.low, int(high))),
-                                             min(int(high), max(given.high, int(low))))
+    return None if given is None else Bounds.of(max(int(low), min(given.low, int(high))),
+                                                min(int(high), max(given.high, int(low))))
 
 
 def _is_rounded(expr: relay.Expr) -> bool:
@@ -107,7 +123,7 @@ def bounds_of_array(data: np.ndarray) -> Bounds | None:
         return None
     if data.dtype.kind == "f" and (data != np.trunc(data)).any():
         return None
-    return Bounds(int(data.min()), int(data.max()))
+    return Bounds.of(int(data.min()), int(data.max()))
 
 
 def bounds_of_product(left: Bounds, weights: np.ndarray) -> Bounds | None:
@@ -116,5 +132,5 @@ def bounds_of_product(left: Bounds, weights: np.ndarray) -> Bounds | None:
         return None
     positive = np.maximum(weights, 0).sum(0, dtype=np.float64)
     negative = np.maximum(-weights, 0).sum(0, dtype=np.float64)
-    return Bounds(int((left.low * positive - left.high * negative).min()),
-                  int((left.high * positive - left.low * negative).max()))
+    return Bounds.of(int((left.low * positive - left.high * negative).min()),
+                     int((left.high * positive - left.low * negative).max()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -51,8 +52,8 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
         rows = left.reshape(flat) or whole(net.plain(left)).reshape(flat)
         assert rows is not None
         weights = _numbers(right)[0]
-        product = Product(rows, weights, scale,
-                          is_whole=scale == 1 and _is_whole(bounds_of(expr.args[0]), weights))
+        product = Product(rows, weights, scale, **(
+            _whole(bounds_of(expr.args[0]), weights) if scale == 1 else {}))
     else:
         product = Product(left.broadcast((batch, *left.shape[1:])),
                           right.broadcast((batch, *right.shape[1:])), scale)
@@ -63,15 +64,19 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
     return whole(output).reshape(shape)
 
 
-def _is_whole(left: Bounds | None, weights: np.ndarray) -> bool:
-    """Whether int16 holds both matrices and int32 their products' sums, in whatever order."""
-    if left is None or not left.within("int16"):
-        return False
+def _whole(left: Bounds | None, weights: np.ndarray) -> dict[str, Any]:
+    """What Product says of whole numbers."""
     right = bounds_of_array(weights)
-    if right is None or not right.within("int16"):
-        return False
+    if left is None or not left.within("int16") or right is None or not right.within("int16"):
+        return {}
     farthest = max(-left.low, left.high)
-    return bool((farthest * np.abs(weights).sum(0, dtype=np.float64)).max() < 1 << 31)
+    largest = float(np.abs(weights).sum(0, dtype=np.float64).max())
+    if farthest * largest >= 1 << 31:
+        return {}
+    is_bytes = (left.spread <= 255 and right.within("int8")
+                and (farthest + 255) * largest < 1 << 31)
+    return {"is_whole": True, "is_bytes": is_bytes,
+            "left_low": left.low if is_bytes and left.high - left.low <= 255 else None}
 
 
 def _numbers(view: View) -> np.ndarray:
