@@ -151,7 +151,9 @@ class Walk:
         """A function's body in the place of a node."""
         if self._depth > 50:
             raise invalid("the functions of the model call each other without end")
-        scope: dict[str, Thing | None] = {"": None}
+        # Graphs that the node has stand in the body (SequenceMap's), and see the values around it.
+        has_graph = any(a.type == AttributeProto.GRAPH for a in node.proto.attribute)
+        scope: dict[str, Thing | None] = {**(node.scope if has_graph else {}), "": None}
         for index, name in enumerate(function.input):
             scope[name] = node.inputs[index] if index < len(node.inputs) else None
         given = {a.name: a for a in function.attribute_proto}

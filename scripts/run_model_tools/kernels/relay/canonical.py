@@ -10,8 +10,9 @@ from tvm import relay
 
 from run_model_tools.inside_tvm.plain_graphs import mapped, nodes_of, with_body
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
-from run_model_tools.kernels.relay.graph import operator, shape_of
+from run_model_tools.kernels.relay.graph import MOVES, operator, shape_of
 from run_model_tools.kernels.relay.readers.channels import slice_indices
+from run_model_tools.kernels.relay.whole_numbers import bounds_of_array
 
 _SCALES = ("multiply", "divide")
 _ALONG_ROWS = ("nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d", "nn.conv1d_transpose",
@@ -23,7 +24,7 @@ _REDUCTIONS = {"mean": relay.mean, "sum": relay.sum, "max": relay.max, "min": re
 def keep_scales(mod: tvm.IRModule, fold: Callable[[tvm.IRModule], tvm.IRModule]) -> tvm.IRModule:
     """fold(mod), where `fold` is TVM's FoldScaleAxis: only factors that are constants go into the
     weights of convolutions.  With others, such as the gates of squeeze-and-excite blocks, weights
-    would have to be made anew for every picture."""
+    would have to be made anew for every picture.  Products of whole numbers stay such."""
     return mapped(relay, fold(mapped(relay, mod, _fenced)), _without_fence)
 
 
@@ -43,12 +44,23 @@ def of_one_row(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _fenced(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
-    """A fence, which the pass does not look through, on each side of products of two tensors."""
-    if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args):
+    """A fence, which the pass does not look through, on each side of products of two tensors, and
+    of what is a dense layer of whole numbers."""
+    if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args) and (
+            not any(_is_dense_of_whole(a) for a in call.args)):
         return None
     fenced = [relay.annotation.stop_fusion(a) for a in args]
     return relay.annotation.stop_fusion(
         relay.Call(call.op, fenced, call.attrs, call.type_args, call.span))
+
+
+def _is_dense_of_whole(expr: relay.Expr) -> bool:
+    if operator(expr) != "nn.dense":
+        return False
+    weights = expr.args[1]
+    while operator(weights) in MOVES:
+        weights = weights.args[0]
+    return isinstance(weights, relay.Constant) and bounds_of_array(weights.data.numpy()) is not None
 
 
 def _without_fence(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:

@@ -16,7 +16,9 @@ from tvm import relay
 from tvm.relay.op import op as relay_op
 
 from run_model_tools.kernels.int8.grid import Grid
-from run_model_tools.kernels.relay.graph import MOVES, operator
+from run_model_tools.kernels.relay import quantized_rows
+from run_model_tools.kernels.relay.graph import MOVES, operator, shape_of
+from run_model_tools.kernels.relay.quantized_rows import Steps
 
 QUANTIZE, DEQUANTIZE = "run_model.quantize", "run_model.dequantize"
 # They give numbers that they were given (zero, and so padding, is on every grid).
@@ -70,7 +72,7 @@ def mark(mod: tvm.IRModule) -> tvm.IRModule:
     """With operators of our own for those of one scale, and constants as float32."""
     _register()
     return _rewritten(mod, lambda x, grid: _call(QUANTIZE, x, grid),
-                      lambda x, grid: _call(DEQUANTIZE, x, grid))
+                      lambda x, grid: _call(DEQUANTIZE, x, grid), rows=True)
 
 
 def spell_out(mod: tvm.IRModule) -> tvm.IRModule:
@@ -113,11 +115,12 @@ def _register() -> None:
         relay_op.register_stateful(name, False)
 
 
-def _rewritten(mod: tvm.IRModule, to_whole: Callable, to_float: Callable) -> tvm.IRModule:
-    main = mod["main"]
-    if not any(operator(e).startswith("qnn.") for e in _calls(main)):
+def _rewritten(mod: tvm.IRModule, to_whole: Callable, to_float: Callable,
+               rows: bool = False) -> tvm.IRModule:
+    if not any(operator(e).startswith("qnn.") for e in _calls(mod["main"])):
         return mod
-    body = _Rewriter(to_whole, to_float).visit(main.body)
+    main = relay.transform.InferType()(mod)["main"]
+    body = _Rewriter(to_whole, to_float, main.body if rows else None).visit(main.body)
     mod = tvm.IRModule.from_expr(relay.Function(main.params, body))
     return relay.transform.InferType()(mod)
 
@@ -132,9 +135,16 @@ def _calls(function: relay.Function) -> list[relay.Call]:
 class _Rewriter(relay.ExprMutator):
     """Replaces both operators, and leaves out pairs of them that change nothing."""
 
-    def __init__(self, to_whole: Callable, to_float: Callable):
+    def __init__(self, to_whole: Callable, to_float: Callable, rows_of: relay.Expr | None):
+        """`rows_of`: the network, if what is no picture of it becomes rows of whole numbers."""
         super().__init__()
         self.to_whole, self.to_float = to_whole, to_float
+        self.makes_rows = rows_of is not None
+        self.pictures = set() if rows_of is None else quantized_rows.pictures(rows_of)
+        self.steps: dict[relay.Expr, Steps] = {}
+        """Of float32 values that are whole numbers times a scale."""
+        self.rounded: dict[relay.Expr, Steps] = {}
+        """Of what has been quantized as rows are."""
         self.sources: dict[relay.Expr, tuple[relay.Expr, Grid]] = {}
         """Of what has been quantized: the float32 that it was."""
         self.grids: dict[relay.Expr, Grid] = {}
@@ -147,9 +157,15 @@ class _Rewriter(relay.ExprMutator):
             # Importers convert zero points.
             return relay.const(made.args[0].data.numpy().astype(str(made.attrs.dtype)))
         if name == "qnn.quantize":
-            return self._quantized(made)
+            return self._quantized(made, self.makes_rows and call not in self.pictures)
         if name == "qnn.dequantize":
             return self._dequantized(made)
+        if name == "nn.dense" and shape_of(call)[0] > 1:
+            return self._product(made)
+        if name in MOVES and len(made.args) == 1 and made.args[0] in self.steps:
+            steps = quantized_rows.moved(made, self.steps[made.args[0]])
+            if steps is not None:
+                self.steps[made] = steps
         if self._keeps(made) and made.args[0] in self.grids:
             self.grids[made] = self.grids[made.args[0]]
         if name == "concatenate" and isinstance(made.args[0], relay.Tuple):
@@ -168,7 +184,7 @@ class _Rewriter(relay.ExprMutator):
                     and not call.args[1].data.numpy().any())
         return name in _MOVES
 
-    def _quantized(self, call: relay.Call) -> relay.Expr:
+    def _quantized(self, call: relay.Call, is_row: bool) -> relay.Expr:
         dtype = str(call.attrs.out_dtype)
         if all(isinstance(a, relay.Constant) for a in call.args):
             return _constant_in_whole(call, dtype)
@@ -176,23 +192,45 @@ class _Rewriter(relay.ExprMutator):
         if grid is None:
             x, scale, zero = call.args
             return _quantize_along(x, scale, zero, int(call.attrs.axis), dtype)
-        made = self.to_whole(call.args[0], grid)
+        if is_row:
+            steps = quantized_rows.rounded(call.args[0], grid)
+            made = quantized_rows.in_whole(steps, grid)
+            self.rounded[made] = steps
+        else:
+            made = self.to_whole(call.args[0], grid)
         self.sources[made] = (call.args[0], grid)
         return made
 
     def _dequantized(self, call: relay.Call) -> relay.Expr:
         data = call.args[0]
         if isinstance(data, relay.Constant):
-            return _constant(call)
+            made = _constant(call)
+            if made is not call:
+                data, scales, zeros = _arrays(call)
+                whole = relay.const((data.astype(np.int64) - zeros).astype(np.float32))
+                self.steps[made] = Steps(whole, scales)
+            return made
         known = self.sources.get(data)
         given = _grid(call.args[1], call.args[2], known[1].dtype if known else _dtype(data))
         if given is None:
             return call
         if known is not None and known[1] == given and self.grids.get(known[0]) == given:
             return known[0]
-        made = self.to_float(data, given)
+        if data in self.rounded and known is not None and known[1] == given:
+            steps = self.rounded[data]
+            made = relay.multiply(steps.whole, relay.const(steps.scale))
+        else:
+            steps = quantized_rows.of_numbers(data, given)
+            made = self.to_float(data, given)
+        self.steps[made] = steps
         self.grids[made] = given
         return made
+
+    def _product(self, call: relay.Call) -> relay.Expr:
+        left, right = (self.steps.get(argument) for argument in call.args)
+        if not self.makes_rows or left is None or right is None:
+            return call
+        return quantized_rows.product(call, left, right) or call
 
 
 def _type(expr: relay.Expr) -> Any:

@@ -12,7 +12,7 @@ from run_model_tools.kernels.relay.graph import MOVES, operator
 _BYTES = ("int8", "uint8")
 _EXACT = 1 << 24
 """Up to which float32 holds all whole numbers, and sums of them that stay below, in any order."""
-_MUCH = 1.5 * 2 ** 23
+MUCH = 1.5 * 2 ** 23
 """Added and taken away again it rounds: from 2 ** 23 on float32 has no fractions.  It is the number
 that onnx_repair/rules/quantisation.py takes."""
 
@@ -90,7 +90,7 @@ def _is_one_number(expr: relay.Expr) -> bool:
 
 
 def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds | None:
-    """Of numbers that are whole, or rounded by _MUCH: these too within a clip's bounds."""
+    """Of numbers that are whole, or rounded by MUCH: these too within a clip's bounds."""
     low, high = float(expr.attrs.a_min), float(expr.attrs.a_max)
     if not (np.isfinite([low, high]).all() and low == np.trunc(low) and high == np.trunc(high)):
         return None
@@ -98,8 +98,8 @@ def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds
     shift: Bounds | None = Bounds.of(0, 0)
     if operator(inner) == "add" and not _is_rounded(inner):
         inner, shift = inner.args[0], _bounds(inner.args[1], known)
-    if (_is_rounded(inner) and shift is not None and low - shift.high > -_MUCH / 3
-            and max(-low, high) < _MUCH / 3):
+    if (_is_rounded(inner) and shift is not None and low - shift.high > -MUCH / 3
+            and max(-low, high) < MUCH / 3):
         return Bounds.of(int(low), int(high))
     given = _bounds(expr.args[0], known)
     return None if given is None else Bounds.of(max(int(low), min(given.low, int(high))),
@@ -107,8 +107,8 @@ def _clipped(expr: relay.Call, known: dict[relay.Expr, Bounds | None]) -> Bounds
 
 
 def _is_rounded(expr: relay.Expr) -> bool:
-    """Whether it is x + _MUCH - _MUCH, which is whole but where it is below -_MUCH / 3."""
-    for number in (-_MUCH, _MUCH):
+    """Whether it is x + MUCH - MUCH, which is whole but where it is below -MUCH / 3."""
+    for number in (-MUCH, MUCH):
         if operator(expr) != "add" or not isinstance(expr.args[1], relay.Constant):
             return False
         if str(expr.checked_type.dtype) != "float32" or (expr.args[1].data.numpy() != number).any():
