@@ -130,8 +130,8 @@ typedef unsigned char dot_byte __attribute__((may_alias));
 KERNEL void store_dot_bytes(dot_byte* to, vec whole) {
   typedef dot_byte lane_bytes_of_dot __attribute__((vector_size(LANES)));
   typedef dot_byte in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));
-  *(in_memory*)to = __builtin_convertvector(__builtin_convertvector(whole, ivec),
-                                            lane_bytes_of_dot);
+  *(in_memory*)to =
+      __builtin_convertvector(__builtin_convertvector(whole, ivec), lane_bytes_of_dot);
 }
 
 #endif /* RUN_MODEL_KERNELS_WORDS_H_ */

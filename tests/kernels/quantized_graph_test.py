@@ -93,8 +93,8 @@ def test_sums_maps_and_casts_give_the_graphs_bytes(tmp_path):
     a, b = (random.integers(0, 256, shape).astype(np.uint8) for _ in range(2))
     first, second = Grid(0.02, -7, "int8"), Grid(0.03, 4, "int8")
     output = Grid(0.0371, 9, "int8")
-    relu = byte_table(first, output, lambda x: np.maximum(x, 0))
-    odd = byte_table(first, output, np.sin)
+    relu = byte_table(output, np.maximum(first.numbers, 0))
+    odd = byte_table(output, np.sin(first.numbers))
     numbers = (random.standard_normal(shape) * 2).astype(np.float32)
     numbers[0, 0, 0] = np.float32(0.02) * (np.arange(7)[:, None] + np.float32(0.5))
     layers = [(make_sum(shape, (first, second), output, 0.0, lanes), [a, b]),

@@ -15,6 +15,10 @@ from run_model_tools.kernels.expressions import Builder, Expression, Operand
 from run_model_tools.kernels.relay import nodes as relay
 from run_model_tools.kernels.relay.arithmetic import apply, numbers_of_channels, region_after
 from run_model_tools.kernels.relay.graph import operator, post_order, shape_of, users_of
+from run_model_tools.kernels.relay.whole_numbers import is_dense_of_whole
+
+_ROUNDS = 1 << 20
+"""A sum with a number of this size is one that rounds, whatever is added next."""
 
 
 @dataclass(eq=False)
@@ -57,6 +61,8 @@ def find_epilogues(body: relay.Expr, expressions: bool = True) -> dict[relay.Exp
     for call in reversed(order):
         if operator(call) not in ("nn.conv2d", "nn.conv2d_transpose", "nn.dense"):
             continue
+        if shape_of(call)[0] > 1 and is_dense_of_whole(call):
+            continue  # a product, whose weights stay whole
         epilogue = Epilogue([call])
         while True:
             here = epilogue.last
@@ -132,6 +138,8 @@ def _take_in(epilogue: Epilogue, user: relay.Expr) -> bool:
         value = other.data.numpy()
         numbers = numbers_of_channels(value, shape, name == "nn.bias_add")
         if numbers is None or value.dtype != np.float32:
+            return False
+        if name != "multiply" and (np.abs(numbers) >= _ROUNDS).any():
             return False
         if name == "multiply":
             epilogue.scale = numbers if epilogue.scale is None else epilogue.scale * numbers

@@ -38,6 +38,12 @@ class Grid:
         return 128 if self.dtype == "int8" else 0
 
     @property
+    def numbers(self) -> np.ndarray:
+        """float64 (256,), of bytes: what each of the kernels' bytes stands for."""
+        steps = (np.arange(256) - (self.zero_point + self.offset)).astype(np.float32)
+        return (steps * np.float32(self.scale)).astype(np.float64)
+
+    @property
     def limits(self) -> tuple[int, int]:
         """The smallest and the largest number."""
         kind = np.iinfo(self.dtype)

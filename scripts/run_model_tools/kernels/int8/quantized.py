@@ -14,7 +14,6 @@ import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.weight_rounding import Moments
-from run_model_tools.kernels.isa import Isa
 
 LARGEST_WEIGHT = 127
 

@@ -7,7 +7,7 @@ too.  What has no kernel of bytes stays float32 between the very same steps.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -65,16 +65,19 @@ class _Converter:
                 self.readers[tensor].append(step)
         self.bytes: dict[Tensor, tuple[Tensor, Grid]] = {}
         """Where a tensor of the plan, of whole numbers or float32, lies as the kernels' bytes."""
+        self.maps: dict[Tensor, tuple[Tensor, Grid, np.ndarray]] = {}
+        """Of bytes that are a function of others: these, their grid, and the byte for each."""
         self.given: set[Tensor] = set(plan.parameter_tensors)
         """Those that lie as the plan says."""
-        self.counts: Counter[str] = Counter()
+        self.layers: set[LayerStep] = set()
+        """Those of bytes, but for casts to bytes and back."""
 
     def run(self) -> tuple[Plan, dict[str, object]]:
         for step in self.plan.steps:
             self._convert(step)
         outputs = [self._as_it_was(tensor) for tensor in self.plan.outputs]
         plan = replace(self.plan, steps=self._needed(outputs), outputs=outputs)
-        return plan, {"int8_layers": self.counts["int8"]}
+        return plan, {"int8_layers": sum(step in self.layers for step in plan.steps)}
 
     def _needed(self, outputs: list[Tensor]) -> list[Step]:
         """Without steps for float32 values that were only rounded."""
@@ -121,7 +124,7 @@ class _Converter:
             self.bytes[step.output] = self.bytes[source]
         else:
             cast = make_cast(source.shape_of_one, step.grid.stored, False, self.isa, True)
-            made = self._layer(cast, [self._as_it_was(source)], "cast")
+            made = self._layer(cast, [self._as_it_was(source)], True)
             self.bytes[step.output] = (made, step.grid)
 
     # Layers of bytes; False where there is no kernel for one.
@@ -208,29 +211,36 @@ class _Converter:
         return True
 
     def _map(self, step: QuantizeStep) -> bool:
-        """What is quantized depends on one tensor of bytes, number by number."""
+        """What is quantized depends on one tensor of bytes, number by number, of which there may be
+        several values that other maps made."""
         source = step.inputs[0]
         maker = self.makers.get(source)
-
-        def function(x: np.ndarray) -> np.ndarray:
-            return x
-        if isinstance(maker, ElementwiseStep) and len(maker.inputs) == 1:
+        inputs, expression = [source], None
+        if isinstance(maker, ElementwiseStep):
             work = maker.elementwise
             whole = tuple(range(len(work.sources[0].blocks)))
-            if (any(s.kind != "blocks" or s.blocks != whole for s in work.sources)
+            if (any(s.kind != "blocks" or s.blocks != whole or len(set(s.tensors)) > 1
+                    for s in work.sources)
                     or work.expression.channels or maker.inputs[0].shape != source.shape):
                 return False
-            source = maker.inputs[0]
-
-            def function(x: np.ndarray) -> np.ndarray:
-                return work.expression.evaluate([x] * len(work.sources))
-        if source not in self.bytes or self.bytes[source][1] == step.grid and source is (
-                step.inputs[0]):
+            inputs = [maker.inputs[s.tensors[0]] for s in work.sources]
+            expression = work.expression
+        if any(x not in self.bytes for x in inputs) or inputs == [source] and (
+                self.bytes[source][1] == step.grid):
             return False
-        tensor, before = self.bytes[source]
-        layer = make_map(tensor.shape_of_one, before, step.grid,
-                         byte_table(before, step.grid, function), self.isa)
-        self.bytes[step.output] = (self._layer(layer, [tensor]), step.grid)
+        given = [self.bytes[x] for x in inputs]
+        roots = [self.maps.get(tensor, (tensor, grid, np.arange(256, dtype=np.uint8)))
+                 for tensor, grid in given]
+        root, before, _ = roots[0]
+        if any(tensor is not root for tensor, _, _ in roots):
+            return False
+        numbers = [grid.numbers[table] for (_, grid), (_, _, table) in zip(given, roots)]
+        with np.errstate(all="ignore"):
+            results = numbers[0] if expression is None else expression.evaluate(numbers)
+        table = byte_table(step.grid, results)
+        made = self._layer(make_map(root.shape_of_one, before, step.grid, table, self.isa), [root])
+        self.maps[made] = (root, before, table)
+        self.bytes[step.output] = (made, step.grid)
         return True
 
     def _sum(self, step: ByteSumStep) -> bool:
@@ -265,12 +275,14 @@ class _Converter:
             self.steps[-1].output = step.output
             self.given.add(step.output)
 
-    def _layer(self, layer: Layer, inputs: list[Tensor], what: str = "int8") -> Tensor:
+    def _layer(self, layer: Layer, inputs: list[Tensor], is_cast: bool = False) -> Tensor:
         """Adds a layer of one picture, for as many as the inputs have."""
         layer = batched(layer, inputs[0].shape[0])
         output = Tensor(layer.output_shape, layer.output_dtype)
-        self.counts[what] += 1
-        self.steps.append(LayerStep(inputs, output, layer))
+        step = LayerStep(inputs, output, layer)
+        self.steps.append(step)
+        if not is_cast:
+            self.layers.add(step)
         return output
 
     def _grid(self, tensor: Tensor) -> Grid | None:
@@ -290,7 +302,7 @@ class _Converter:
             grid = self._grid(tensor)
             assert grid is not None
             made = self._layer(make_cast(tensor.shape_of_one, grid.stored, False, self.isa, True),
-                               [tensor], "cast")
+                               [tensor], True)
             self.bytes[tensor] = (made, grid)
         return self.bytes[tensor][0]
 
@@ -302,7 +314,6 @@ class _Converter:
         if tensor.dtype == "float32":
             step: Step = LayerStep([source], tensor, batched(make_cast(
                 tensor.shape_of_one, grid.stored, True, self.isa, True), tensor.shape[0]))
-            self.counts["cast"] += 1
         else:
             step = RelayStep([source], tensor, _signed(grid), "bytes")
         self.steps.append(step)

@@ -10,9 +10,9 @@ from tvm import relay
 
 from run_model_tools.inside_tvm.plain_graphs import mapped, nodes_of, with_body
 from run_model_tools.kernels.relay.arithmetic import is_elementwise
-from run_model_tools.kernels.relay.graph import MOVES, operator, shape_of
+from run_model_tools.kernels.relay.graph import operator, shape_of
 from run_model_tools.kernels.relay.readers.channels import slice_indices
-from run_model_tools.kernels.relay.whole_numbers import bounds_of_array
+from run_model_tools.kernels.relay.whole_numbers import is_dense_of_whole
 
 _SCALES = ("multiply", "divide")
 _ALONG_ROWS = ("nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d", "nn.conv1d_transpose",
@@ -47,20 +47,11 @@ def _fenced(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:
     """A fence, which the pass does not look through, on each side of products of two tensors, and
     of what is a dense layer of whole numbers."""
     if operator(call) not in _SCALES or any(isinstance(a, relay.Constant) for a in call.args) and (
-            not any(_is_dense_of_whole(a) for a in call.args)):
+            not any(is_dense_of_whole(a) for a in call.args)):
         return None
     fenced = [relay.annotation.stop_fusion(a) for a in args]
     return relay.annotation.stop_fusion(
         relay.Call(call.op, fenced, call.attrs, call.type_args, call.span))
-
-
-def _is_dense_of_whole(expr: relay.Expr) -> bool:
-    if operator(expr) != "nn.dense":
-        return False
-    weights = expr.args[1]
-    while operator(weights) in MOVES:
-        weights = weights.args[0]
-    return isinstance(weights, relay.Constant) and bounds_of_array(weights.data.numpy()) is not None
 
 
 def _without_fence(call: relay.Call, args: list[relay.Expr]) -> relay.Expr | None:

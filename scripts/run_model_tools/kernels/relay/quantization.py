@@ -162,6 +162,8 @@ class _Rewriter(relay.ExprMutator):
             return self._dequantized(made)
         if name == "nn.dense" and shape_of(call)[0] > 1:
             return self._product(made)
+        if name == "nn.conv2d" and operator(made.args[0]) in MOVES:
+            return self._of_picture(made)
         if name in MOVES and len(made.args) == 1 and made.args[0] in self.steps:
             steps = quantized_rows.moved(made, self.steps[made.args[0]])
             if steps is not None:
@@ -216,8 +218,10 @@ class _Rewriter(relay.ExprMutator):
             return call
         if known is not None and known[1] == given and self.grids.get(known[0]) == given:
             return known[0]
-        if data in self.rounded and known is not None and known[1] == given:
-            steps = self.rounded[data]
+        if data in self.rounded and known is not None and (
+                known[1].zero_point == given.zero_point):
+            # QLinearMatMul scales before it rounds.
+            steps = Steps(self.rounded[data].whole, np.array(given.scale, np.float32))
             made = relay.multiply(steps.whole, relay.const(steps.scale))
         else:
             steps = quantized_rows.of_numbers(data, given)
@@ -225,6 +229,15 @@ class _Rewriter(relay.ExprMutator):
         self.steps[made] = steps
         self.grids[made] = given
         return made
+
+    def _of_picture(self, convolution: relay.Call) -> relay.Expr:
+        """A convolution of rows that have become a picture: quantized again, which changes nothing
+        but that layers of bytes see it."""
+        grid = self.grids.get(convolution.args[0])
+        if grid is None or not self.makes_rows:
+            return convolution
+        again = self.to_float(self.to_whole(convolution.args[0], grid), grid)
+        return relay.Call(convolution.op, [again, convolution.args[1]], convolution.attrs)
 
     def _product(self, call: relay.Call) -> relay.Expr:
         left, right = (self.steps.get(argument) for argument in call.args)

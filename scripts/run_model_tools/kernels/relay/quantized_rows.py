@@ -1,4 +1,4 @@
-"""Quantized tensors that are no pictures: rows of whole numbers of float32, which products multiply.
+"""Quantized tensors that are no pictures: rows of whole numbers of float32, for products of such.
 
 Layers of bytes (int8/) read and write pictures.  What a network of matrices quantizes is rounded
 where it was made, as one of the operators that are done to it on the way to memory, and a product

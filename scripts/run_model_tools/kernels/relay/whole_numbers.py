@@ -134,3 +134,14 @@ def bounds_of_product(left: Bounds, weights: np.ndarray) -> Bounds | None:
     negative = np.maximum(-weights, 0).sum(0, dtype=np.float64)
     return Bounds.of(int((left.low * positive - left.high * negative).min()),
                      int((left.high * positive - left.low * negative).max()))
+
+
+def is_dense_of_whole(expr: relay.Expr) -> bool:
+    """Whether it multiplies rows with constants that are whole numbers."""
+    if operator(expr) != "nn.dense":
+        return False
+    weights = expr.args[1]
+    while operator(weights) in MOVES:
+        weights = weights.args[0]
+    return isinstance(weights, relay.Constant) and (
+        bounds_of_array(weights.data.numpy()) is not None)
