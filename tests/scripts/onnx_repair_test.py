@@ -178,6 +178,21 @@ def test_branches_and_loops_are_resolved():
     assert not {"Loop", "If"} & set(operators(made))
 
 
+def test_a_sequence_is_mapped_by_what_sees_the_values_around_it():
+    """As PyTorch exports torch.atleast_3d: SequenceMap is a function in which its body stands."""
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["v", "half"], ["w"])], "body",
+        [helper.make_tensor_value_info("v", FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("w", FLOAT, [2, 3])])
+    model = model_of(
+        [helper.make_node("SequenceConstruct", ["x", "x"], ["all"]),
+         helper.make_node("SequenceMap", ["all"], ["halves"], body=body),
+         helper.make_node("SequenceAt", ["halves", "at"], ["y"])],
+        {"x": (FLOAT, [2, 3])}, {"y": FLOAT}, 17,
+        {"half": np.array(0.5, np.float32), "at": np.array(1)})
+    assert operators(check(model, {"x": noise(2, 3)})) == ["Mul"]
+
+
 def test_functions_of_the_model_are_inlined():
     twice = helper.make_function(
         "mine", "Twice", ["a"], ["b"], [helper.make_node("Mul", ["a", "a"], ["t"]),

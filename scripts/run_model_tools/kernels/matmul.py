@@ -125,7 +125,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
         tasks = max(1, min(units, 16, product.multiply_adds // _TASK))
     defines: dict[str, object] = {
         **(isa.dot_defines() if in_word == 4 else isa.defines()),
-        **row_tiles.defines("ROW", "ROWS"), **vector_tiles.defines("VECTOR", "VECTORS"), "BATCH": batch, "ROWS": rows, "DEPTH": depth,
+        **row_tiles.defines("ROW", "ROWS"), **vector_tiles.defines("VECTOR", "VECTORS"),
+        "BATCH": batch, "ROWS": rows, "DEPTH": depth,
         "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
         **_left(product, sources, lanes, in_word > 1)}
     tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
