@@ -111,7 +111,7 @@ KERNEL ivec dot(ivec sums, ivec a, ivec w) {
 }
 #endif
 
-/* LANES whole numbers of float32 within int16's range, or a byte's, as such. */
+/* LANES whole numbers of float32 within int16's range, as such. */
 KERNEL void store_shorts(short* to, vec whole) {
   typedef short lane_shorts __attribute__((vector_size(2 * LANES)));
   typedef short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
@@ -127,6 +127,7 @@ typedef signed char dot_byte __attribute__((may_alias));
 typedef unsigned char dot_byte __attribute__((may_alias));
 #endif
 
+/* LANES whole numbers of float32 within the range of such bytes. */
 KERNEL void store_dot_bytes(dot_byte* to, vec whole) {
   typedef dot_byte lane_bytes_of_dot __attribute__((vector_size(LANES)));
   typedef dot_byte in_memory __attribute__((vector_size(LANES), aligned(1), may_alias));

@@ -43,8 +43,7 @@ class Product:
     """(batch, rows, depth)"""
     right: View | np.ndarray
     """(batch, depth, columns), or weights (depth, columns), which are for one batch only."""
-    scale: float | np.ndarray = 1.0
-    """One number, or with weights float32 (columns,)."""
+    scale: float = 1.0
     epilogue: Program | None = None
     """Of shape (batch * rows, columns); its node "product" is the scaled sum."""
     is_whole: bool = False
@@ -152,15 +151,12 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     if in_word == 4:
         assert isinstance(product.right, np.ndarray)
         defines["COLUMN_SUMS"] = f"((const int *)constants[{len(constants)}])"
-        constants.append(_padded(product.right.sum(0), lanes).astype(np.int32))
+        sums = product.right.sum(0, dtype=np.float64).astype(np.int32)
+        constants.append(np.pad(sums, (0, -columns % lanes)))
         if product.left_low is not None:
             defines["LEFT_LOW"] = float(product.left_low)
-    if in_word > 1 or "WEIGHTS" not in defines:  # else the weights are scaled
-        if isinstance(product.scale, np.ndarray):
-            defines["SCALES"] = f"((const float *)constants[{len(constants)}])"
-            constants.append(_padded(product.scale, lanes).astype(np.float32))
-        elif product.scale != 1:
-            defines["SCALE"] = float(product.scale)
+    if product.scale != 1 and (in_word > 1 or "WEIGHTS" not in defines):
+        defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes))
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
@@ -193,11 +189,6 @@ def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int) -> 
     return np.concatenate([
         part.reshape(depth // in_word, in_word, -1).transpose(0, 2, 1).ravel() for part in parts
     ]).astype(np.int16 if in_word == 2 else np.int8)
-
-
-def _padded(of_columns: np.ndarray, lanes: int) -> np.ndarray:
-    """Numbers of columns, of whole vectors of them."""
-    return np.pad(of_columns, (0, -len(of_columns) % lanes))
 
 
 def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],

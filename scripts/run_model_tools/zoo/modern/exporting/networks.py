@@ -36,7 +36,8 @@ class Input:
 @dataclass(frozen=True)
 class Network:
     """source: the package that has it, and its licence. exporter: "old" or "new". opset None: no
-    options at all. half: in float16. quantise: by ONNX Runtime, after it was exported."""
+    options at all. half: in float16. quantise: by ONNX Runtime, after it was exported, "static" or
+    "dynamic"."""
 
     make: Callable[[], nn.Module]
     inputs: tuple[Input, ...]
@@ -45,7 +46,7 @@ class Network:
     opset: int | None
     dynamic_batch: bool = False
     half: bool = False
-    quantise: bool = False
+    quantise: str = ""
     note: str = ""
     ends_at: tuple[str, ...] = ()
     """Tensors up to which it can be compiled, if not to its end."""
@@ -173,7 +174,11 @@ NETWORKS: dict[str, Network] = {
     "detector-old17": Network(own_networks.Detector, picture(320), OWN, "old", 17),
     # Other types, batches.
     "resnet18_qdq-old17": Network(_vision("resnet18"), picture(), TORCHVISION, "old", 17,
-                                  quantise=True),
+                                  quantise="static"),
+    "bert_mini_qdq-old17": Network(_bert, _TOKENS, TRANSFORMERS, "old", 17, quantise="static",
+                                   note="4 layers of 256, 64 tokens"),
+    "bert_mini_bytes-old17": Network(_bert, _TOKENS, TRANSFORMERS, "old", 17, quantise="dynamic",
+                                     note="4 layers of 256, 64 tokens, quantised as they come"),
     "mobilenet_v2_fp16-new20": Network(_vision("mobilenet_v2"), picture(), TORCHVISION, "new", 20,
                                        half=True),
     "mobilenet_v3_small_fp16-old17": Network(_vision("mobilenet_v3_small"), picture(), TORCHVISION,
