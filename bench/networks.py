@@ -55,6 +55,10 @@ class CannotCompile(SystemExit):
     """compile_model failed, or did not end: ends the program unless it is caught."""
 
 
+class NoReference(SystemExit):
+    """ONNX Runtime does not run a network."""
+
+
 def find_networks(names: list[str]) -> list[Network]:
     """find_network() of each; MODERN stands for all of artifacts/modern."""
     expanded = []
@@ -174,14 +178,18 @@ def input_of(network: Network) -> tuple[str, tuple[int, ...]]:
 
 
 def reference_output(network: Network, values: dict[str, np.ndarray]) -> np.ndarray:
-    """The first output of the tools' own ONNX Runtime, with no optimisation of the graph."""
+    """The first output of the tools' own ONNX Runtime, with no optimisation of the graph.
+    Raises NoReference."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(network.onnx), options,
-                                           providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(str(network.onnx), options,
+                                               providers=["CPUExecutionProvider"])
+    except Exception as error:  # of classes without a common one
+        raise NoReference(f"ONNX Runtime does not load {network.onnx}: {error}") from error
     return session.run(None, values)[0].astype(np.float32)
 
 

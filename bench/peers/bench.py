@@ -89,7 +89,8 @@ class Bench:
             self._make_runners(network, artifact, Inputs.write(values, Path(scratch)))
 
     def measure(self, network: Network) -> dict[str, object]:
-        """The network's part of the report. Raises CannotCompile, OursFailed."""
+        """The network's part of the report. Raises CannotCompile, NoReference or
+        OursFailed."""
         values = networks.inputs_of(network)
         artifact = self._our_artifact(network)
         reference = networks.reference_output(network, values)

@@ -55,7 +55,8 @@ class Network:
     @property
     def tolerance(self) -> float:
         """Allowed difference of outputs from ONNX Runtime's, of the largest value."""
-        return _TOLERANCES.get(self.facts.get("arithmetic", ""), 1e-3)
+        of_type = _TOLERANCES.get(self.facts.get("arithmetic", ""), 1e-3)
+        return float(self.facts.get("tolerance", of_type))
 
     @property
     def ends_at(self) -> list[str]:

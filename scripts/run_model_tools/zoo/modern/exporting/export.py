@@ -144,6 +144,8 @@ def make(name: str, network: Network, out: Path) -> dict[str, Any]:
                    for value, item in zip(model.graph.input, network.inputs)]}
     if network.half or network.quantise:
         entry["arithmetic"] = "int8" if network.quantise else "float16"
+    if network.tolerance:
+        entry["tolerance"] = network.tolerance
     if network.ends_at:
         entry["ends_at"] = list(network.ends_at)
     if network.note:

@@ -47,6 +47,9 @@ class Network:
     dynamic_batch: bool = False
     half: bool = False
     quantise: str = ""
+    tolerance: float = 0
+    """Of outputs, if it is more than that of the arithmetic: of a chain of roundings ONNX Runtime
+    with and without its fusions makes outputs that differ by a tenth of the largest value."""
     note: str = ""
     ends_at: tuple[str, ...] = ()
     """Tensors up to which it can be compiled, if not to its end."""
@@ -176,8 +179,9 @@ NETWORKS: dict[str, Network] = {
     "resnet18_qdq-old17": Network(_vision("resnet18"), picture(), TORCHVISION, "old", 17,
                                   quantise="static"),
     "bert_mini_qdq-old17": Network(_bert, _TOKENS, TRANSFORMERS, "old", 17, quantise="static",
-                                   note="4 layers of 256, 64 tokens"),
+                                   tolerance=0.2, note="4 layers of 256, 64 tokens"),
     "bert_mini_bytes-old17": Network(_bert, _TOKENS, TRANSFORMERS, "old", 17, quantise="dynamic",
+                                     tolerance=0.1,
                                      note="4 layers of 256, 64 tokens, quantised as they come"),
     "mobilenet_v2_fp16-new20": Network(_vision("mobilenet_v2"), picture(), TORCHVISION, "new", 20,
                                        half=True),
