@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from int8_reference import fused
-from layer_runner import AARCH64_DOT, NATIVE, run_layers
+from layer_runner import AARCH64_DOT, NATIVE, WIDEST, run_layers
 from networks_test import BEST_FIRST, compile_networks, run_networks
 from quantized_networks import QUANTIZED
 from reference import correlate
@@ -87,9 +87,10 @@ def test_convolutions_give_the_graphs_bytes(tmp_path, isa, toolchain):
         assert len(np.unique(expected)) > 20 and exact.bounds[0] == 0
 
 
-def test_sums_maps_and_casts_give_the_graphs_bytes(tmp_path):
+@pytest.mark.parametrize("isa", sorted({AVX2, WIDEST}, key=lambda one: one.lanes))
+def test_sums_maps_and_casts_give_the_graphs_bytes(tmp_path, isa):
     random = np.random.default_rng(3)
-    shape, lanes = (1, 2, 5, 7, AVX2.lanes), AVX2
+    shape = (1, 2, 5, 7, isa.lanes)
     a, b = (random.integers(0, 256, shape).astype(np.uint8) for _ in range(2))
     first, second = Grid(0.02, -7, "int8"), Grid(0.03, 4, "int8")
     output = Grid(0.0371, 9, "int8")
@@ -97,11 +98,11 @@ def test_sums_maps_and_casts_give_the_graphs_bytes(tmp_path):
     odd = byte_table(output, np.sin(first.numbers))
     numbers = (random.standard_normal(shape) * 2).astype(np.float32)
     numbers[0, 0, 0] = np.float32(0.02) * (np.arange(7)[:, None] + np.float32(0.5))
-    layers = [(make_sum(shape, (first, second), output, 0.0, lanes), [a, b]),
-              (make_map(shape, first, output, relu, lanes), [a]),
-              (make_map(shape, first, output, odd, lanes), [a]),
-              (make_cast(shape, first.stored, False, lanes, True), [numbers]),
-              (make_cast(shape, first.stored, True, lanes, True), [a])]
+    layers = [(make_sum(shape, (first, second), output, 0.0, isa), [a, b]),
+              (make_map(shape, first, output, relu, isa), [a]),
+              (make_map(shape, first, output, odd, isa), [a]),
+              (make_cast(shape, first.stored, False, isa, True), [numbers]),
+              (make_cast(shape, first.stored, True, isa, True), [a])]
     assert ["TABLE" in layer.defines for layer, _ in layers[1:3]] == [False, True]
     total, mapped, looked_up, whole, plain = run_layers(layers, tmp_path)
 

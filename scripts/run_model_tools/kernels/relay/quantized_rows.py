@@ -46,20 +46,20 @@ def pictures(body: relay.Expr) -> set[relay.Expr]:
         if name in _APART or isinstance(expr, relay.Constant):
             continue
         for other in arguments(expr):
-            beside[expr].append(other)
-            beside[other].append(expr)
+            if isinstance(other, relay.Tuple) or _is_picture(other):
+                beside[expr].append(other)
+                beside[other].append(expr)
     seen: set[relay.Expr] = set()
     while found:
         expr = found.pop()
-        if expr not in seen and (not isinstance(expr, relay.Call) or _is_picture(expr)
-                                 or operator(expr).startswith("qnn.")):
+        if expr not in seen:
             seen.add(expr)
-            found += [other for other in beside[expr] if len(shape_of(other)) in (0, 4)]
+            found += beside[expr]
     return seen
 
 
 def _is_picture(expr: relay.Expr) -> bool:
-    return len(shape_of(expr)) == 4
+    return len(shape_of(expr)) == 4 and not isinstance(expr, relay.Constant)
 
 
 def _row(expr: relay.Expr) -> list[relay.Expr]:
