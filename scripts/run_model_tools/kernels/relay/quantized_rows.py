@@ -7,6 +7,7 @@ with quantized weights is one of whole numbers that is scaled once, as QLinearMa
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ class Steps:
 
 def pictures(body: relay.Expr) -> set[relay.Expr]:
     """The expressions, with types, that lie as pictures from a convolution or pooling on, or to
-    one, or to a fully connected layer of one row, which layers of bytes compute."""
+    one, or are a single row: layers of bytes compute fully connected ones of these."""
     order = post_order(body)
     beside: dict[relay.Expr, list[relay.Expr]] = defaultdict(list)
     found: list[relay.Expr] = []
@@ -43,6 +44,8 @@ def pictures(body: relay.Expr) -> set[relay.Expr]:
             found += [expr, expr.args[0]]
         elif name == "nn.dense" and shape_of(expr)[0] == 1:
             found += _row(expr.args[0])
+        elif name.startswith("qnn.") and math.prod(shape_of(expr)[:-1]) == 1:
+            found.append(expr)
         if name in _APART or isinstance(expr, relay.Constant):
             continue
         for other in arguments(expr):
