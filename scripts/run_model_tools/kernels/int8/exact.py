@@ -85,9 +85,9 @@ class ExactConvolution(QuantizedConvolution):
 
 def byte_table(after: Grid, made: np.ndarray) -> np.ndarray:
     """uint8 (256,): the kernels' bytes that stand for 256 numbers on a grid."""
-    made = np.broadcast_to(made, (256,)).astype(np.float32)
     low, high = after.limits
     with np.errstate(all="ignore"):
+        made = np.broadcast_to(made, (256,)).astype(np.float32)
         whole = np.clip(np.rint(made / np.float32(after.scale)), low - after.zero_point,
                         high - after.zero_point)
     return (np.nan_to_num(whole) + after.zero_point + after.offset).astype(np.uint8)

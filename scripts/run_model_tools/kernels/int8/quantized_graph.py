@@ -123,9 +123,7 @@ class _Converter:
         elif source in self.bytes and self.bytes[source][1] == step.grid:
             self.bytes[step.output] = self.bytes[source]
         else:
-            cast = make_cast(source.shape_of_one, step.grid.stored, False, self.isa, True)
-            made = self._layer(cast, [self._as_it_was(source)], True)
-            self.bytes[step.output] = (made, step.grid)
+            self.bytes[step.output] = (self._cast(self._as_it_was(source), step.grid), step.grid)
 
     # Layers of bytes; False where there is no kernel for one.
 
@@ -275,15 +273,23 @@ class _Converter:
             self.steps[-1].output = step.output
             self.given.add(step.output)
 
-    def _layer(self, layer: Layer, inputs: list[Tensor], is_cast: bool = False) -> Tensor:
-        """Adds a layer of one picture, for as many as the inputs have."""
+    def _layer(self, layer: Layer, inputs: list[Tensor]) -> Tensor:
+        """Adds a layer of bytes."""
+        step = self._added(layer, inputs)
+        self.layers.add(step)
+        return step.output
+
+    def _cast(self, tensor: Tensor, grid: Grid) -> Tensor:
+        """Adds what makes the kernels' bytes of a blocked float32 tensor."""
+        return self._added(make_cast(tensor.shape_of_one, grid.stored, False, self.isa, True),
+                           [tensor]).output
+
+    def _added(self, layer: Layer, inputs: list[Tensor]) -> LayerStep:
+        """The step of a layer of one picture, for as many as the inputs have."""
         layer = batched(layer, inputs[0].shape[0])
-        output = Tensor(layer.output_shape, layer.output_dtype)
-        step = LayerStep(inputs, output, layer)
+        step = LayerStep(inputs, Tensor(layer.output_shape, layer.output_dtype), layer)
         self.steps.append(step)
-        if not is_cast:
-            self.layers.add(step)
-        return output
+        return step
 
     def _grid(self, tensor: Tensor) -> Grid | None:
         """The grid that a float32 tensor's numbers lie on."""
@@ -301,9 +307,7 @@ class _Converter:
         if tensor not in self.bytes:
             grid = self._grid(tensor)
             assert grid is not None
-            made = self._layer(make_cast(tensor.shape_of_one, grid.stored, False, self.isa, True),
-                               [tensor], True)
-            self.bytes[tensor] = (made, grid)
+            self.bytes[tensor] = (self._cast(tensor, grid), grid)
         return self.bytes[tensor][0]
 
     def _as_it_was(self, tensor: Tensor) -> Tensor:

@@ -142,9 +142,9 @@ class _Rewriter(relay.ExprMutator):
         self.makes_rows = rows_of is not None
         self.pictures = set() if rows_of is None else quantized_rows.pictures(rows_of)
         self.steps: dict[relay.Expr, Steps] = {}
-        """Of float32 values that are whole numbers times a scale."""
-        self.rounded: dict[relay.Expr, Steps] = {}
-        """Of what has been quantized as rows are."""
+        """Of float32 values that are whole numbers times a scale, where rows are made."""
+        self.rounded: dict[relay.Expr, relay.Expr] = {}
+        """Of what has been quantized as rows are: how many steps."""
         self.sources: dict[relay.Expr, tuple[relay.Expr, Grid]] = {}
         """Of what has been quantized: the float32 that it was."""
         self.grids: dict[relay.Expr, Grid] = {}
@@ -196,7 +196,7 @@ class _Rewriter(relay.ExprMutator):
             return _quantize_along(x, scale, zero, int(call.attrs.axis), dtype)
         if is_row:
             steps = quantized_rows.rounded(call.args[0], grid)
-            made = quantized_rows.in_whole(steps, grid)
+            made = quantized_rows.numbers_of(steps, grid)
             self.rounded[made] = steps
         else:
             made = self.to_whole(call.args[0], grid)
@@ -206,28 +206,36 @@ class _Rewriter(relay.ExprMutator):
     def _dequantized(self, call: relay.Call) -> relay.Expr:
         data = call.args[0]
         if isinstance(data, relay.Constant):
-            made = _constant(call)
-            if made is not call:
-                data, scales, zeros = _arrays(call)
-                whole = relay.const((data.astype(np.int64) - zeros).astype(np.float32))
-                self.steps[made] = Steps(whole, scales)
-            return made
+            return self._constant(call)
         known = self.sources.get(data)
         given = _grid(call.args[1], call.args[2], known[1].dtype if known else _dtype(data))
         if given is None:
             return call
         if known is not None and known[1] == given and self.grids.get(known[0]) == given:
             return known[0]
+        scale = np.array(given.scale, np.float32)
         if data in self.rounded and known is not None and (
                 known[1].zero_point == given.zero_point):
             # QLinearMatMul scales before it rounds.
-            steps = Steps(self.rounded[data].whole, np.array(given.scale, np.float32))
-            made = relay.multiply(steps.whole, relay.const(steps.scale))
+            whole = self.rounded[data]
+            made = relay.multiply(whole, relay.const(scale))
         else:
-            steps = quantized_rows.of_numbers(data, given)
+            whole = quantized_rows.steps_of(data, given)
             made = self.to_float(data, given)
-        self.steps[made] = steps
+        if self.makes_rows:
+            self.steps[made] = Steps(whole, scale)
         self.grids[made] = given
+        return made
+
+    def _constant(self, call: relay.Call) -> relay.Expr:
+        """float32 of a constant, channel by channel if it has a scale for each."""
+        if not all(isinstance(a, relay.Constant) for a in call.args):
+            return call
+        data, scales, zeros = _arrays(call)
+        whole = (data.astype(np.int64) - zeros).astype(np.float32)
+        made = relay.const(whole * scales)
+        if self.makes_rows:
+            self.steps[made] = Steps(relay.const(whole), scales)
         return made
 
     def _of_picture(self, convolution: relay.Call) -> relay.Expr:
@@ -241,7 +249,7 @@ class _Rewriter(relay.ExprMutator):
 
     def _product(self, call: relay.Call) -> relay.Expr:
         left, right = (self.steps.get(argument) for argument in call.args)
-        if not self.makes_rows or left is None or right is None:
+        if left is None or right is None:
             return call
         return quantized_rows.product(call, left, right) or call
 
@@ -267,15 +275,6 @@ def _grid(scale: relay.Expr, zero_point: relay.Expr, dtype: str) -> Grid | None:
     if scales.size != 1 or zeros.size != 1 or dtype not in ("int8", "uint8", "int16", "uint16"):
         return None
     return Grid(float(scales.reshape(-1)[0]), int(zeros.reshape(-1)[0]), dtype)
-
-
-def _constant(call: relay.Call) -> relay.Expr:
-    """float32 of a constant, channel by channel if it has a scale for each."""
-    if not all(isinstance(a, relay.Constant) for a in call.args):
-        return call
-    data, scales, zeros = _arrays(call)
-    numbers = (data.astype(np.int64) - zeros).astype(np.float32) * scales
-    return relay.const(numbers.astype(np.float32))
 
 
 def _constant_in_whole(call: relay.Call, dtype: str) -> relay.Expr:

@@ -18,8 +18,8 @@ from run_model_tools.kernels.int8.grid import Grid
 from run_model_tools.kernels.relay.graph import MOVES, arguments, operator, post_order, shape_of
 from run_model_tools.kernels.relay.whole_numbers import MUCH
 
-_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
-_APART = MOVES | {*_PRODUCTS, "nn.softmax", "nn.layer_norm", "split", "take"}
+_APART = MOVES | {"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.softmax", "nn.layer_norm",
+                  "split", "take"}
 """What stands between a picture and rows."""
 
 
@@ -74,27 +74,25 @@ def _row(expr: relay.Expr) -> list[relay.Expr]:
     return found
 
 
-def rounded(x: relay.Expr, grid: Grid) -> Steps:
-    """`x` on a grid, as QuantizeLinear brings it there."""
+def rounded(x: relay.Expr, grid: Grid) -> relay.Expr:
+    """`x` in steps of a grid from its zero, as QuantizeLinear brings it there: float32."""
     low, high = grid.limits
     steps = relay.divide(x, relay.const(np.float32(grid.scale)))
     # A sum that has no bits for fractions rounds to even; a difference TVM would take for x.
     for number in (MUCH, -MUCH):
         steps = relay.add(steps, relay.const(np.float32(number)))
-    return Steps(relay.clip(steps, float(low - grid.zero_point), float(high - grid.zero_point)),
-                 np.array(grid.scale, np.float32))
+    return relay.clip(steps, float(low - grid.zero_point), float(high - grid.zero_point))
 
 
-def in_whole(steps: Steps, grid: Grid) -> relay.Expr:
-    """The whole numbers of a grid, as its type has them."""
-    numbers = relay.add(steps.whole, relay.const(np.float32(grid.zero_point)))
-    return relay.cast(numbers, grid.dtype)
+def numbers_of(steps: relay.Expr, grid: Grid) -> relay.Expr:
+    """The whole numbers of a grid, of its type, that are so many steps from its zero."""
+    return relay.cast(relay.add(steps, relay.const(np.float32(grid.zero_point))), grid.dtype)
 
 
-def of_numbers(x: relay.Expr, grid: Grid) -> Steps:
-    """Of whole numbers of a grid."""
-    whole = relay.subtract(relay.cast(x, "float32"), relay.const(np.float32(grid.zero_point)))
-    return Steps(whole, np.array(grid.scale, np.float32))
+def steps_of(numbers: relay.Expr, grid: Grid) -> relay.Expr:
+    """The same the other way round."""
+    return relay.subtract(relay.cast(numbers, "float32"),
+                          relay.const(np.float32(grid.zero_point)))
 
 
 def moved(move: relay.Call, steps: Steps) -> Steps | None:
@@ -113,6 +111,4 @@ def product(dense: relay.Call, left: Steps, right: Steps) -> relay.Expr | None:
     if left.scale.size > 1 or right.scale.size > 1 and right.scale.shape[1] > 1:
         return None
     whole = relay.Call(dense.op, [left.whole, right.whole], dense.attrs)
-    scale = left.scale.reshape(()) * (right.scale.reshape(-1) if right.scale.size > 1
-                                      else right.scale.reshape(()))
-    return relay.multiply(whole, relay.const(scale.astype(np.float32)))
+    return relay.multiply(whole, relay.const((left.scale * right.scale).squeeze()))

@@ -66,8 +66,10 @@ def _product(net: Network, expr: relay.Call, transposed: tuple[bool, bool]) -> V
 
 def _whole(left: Bounds | None, weights: np.ndarray) -> dict[str, Any]:
     """What Product says of whole numbers."""
+    if left is None or not left.within("int16"):
+        return {}
     right = bounds_of_array(weights)
-    if left is None or not left.within("int16") or right is None or not right.within("int16"):
+    if right is None or not right.within("int16"):
         return {}
     farthest = max(-left.low, left.high)
     largest = float(np.abs(weights).sum(0, dtype=np.float64).max())
