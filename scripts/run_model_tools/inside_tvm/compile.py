@@ -114,15 +114,29 @@ def compile_model(tvm, request):
 def build_stock(tvm, mod, target, request):
     """(factory, linked, report) with TVM's own kernels."""
     if target.kind.name in device_kernels.KINDS:
-        mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
-        # The CPU has no code for filters that are last, and records are of TVM's own layouts.
-        if request["placement"].found:
-            mod = placement.annotated(tvm, mod, request["placement"], tvm.device(target.kind.name))
-        elif not (request.get("tuning") or {}).get("files"):
-            mod = filters_last.with_filters_last(tvm, mod)
+        mod = for_device(tvm, mod, target, request)
     if request.get("fast", True):
         return build_tuned(tvm, mod, {}, target, request)
     return build_forms(tvm, mod, {}, target, request, {}, plain_build) + (None,)
+
+
+def for_device(tvm, mod, target, request):
+    """The module in a form that is for the target's GPU."""
+    from run_model_tools.inside_tvm.devices import row_layers
+
+    placed, is_tuned = request["placement"], bool((request.get("tuning") or {}).get("files"))
+    takes_layers = not placed.drop(row_layers.PREFIX)
+    mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
+    with tvm.transform.PassContext(opt_level=request["opt_level"]):
+        mod = faster_folding.simplify(tvm, mod, target)
+    # The CPU has no code for filters that are last, and records are of TVM's own layouts.
+    if not placed.found and not is_tuned:
+        mod = filters_last.with_filters_last(tvm, mod)
+    if takes_layers:
+        mod = row_layers.with_row_layers(tvm, mod, with_products=not is_tuned)
+    if placed.found:
+        mod = placement.annotated(tvm, mod, placed, tvm.device(target.kind.name))
+    return mod
 
 
 def compile_many(tvm, request):

@@ -6,26 +6,33 @@ from dataclasses import replace
 
 from run_model_tools.kernels import matmul, rows
 from run_model_tools.kernels.matmul import Product
-from run_model_tools.kernels.plan import Links, Plan, ProductStep, ProgramStep
+from run_model_tools.kernels.plan import Links, Plan, ProductStep, ProgramStep, Step
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
 
 _MOST_NODES = 60
 
 
-def fuse_programs(plan: Plan) -> None:
+def fuse_programs(plan: Plan, copies_last: bool = False) -> None:
     """Changes the plan: a program takes in the programs that only it reads, and becomes part of
-    the product that it follows."""
+    the product that it follows.  `copies_last`: what only moves numbers takes in what is left when
+    all others have, so that rows stay whole."""
     links = Links(plan)
     made = [step.output for step in plan.steps]
     # Backwards: when a step's turn comes, all that reads it has taken in what it can.
-    for tensor in reversed(made):
-        while _takes_in_a_program(links, tensor):
-            pass
+    for copies in (False, True) if copies_last else (True,):
+        for tensor in reversed(made):
+            while (copies or not _is_copy(links.makers.get(tensor))) and (
+                    _takes_in_a_program(links, tensor)):
+                pass
     places = {tensor: index for index, tensor in enumerate(made)}
     for tensor in made:
         _become_epilogue(links, tensor, places)
     plan.steps = [links.makers[tensor] for tensor in made if tensor in links.makers]
+
+
+def _is_copy(step: Step | None) -> bool:
+    return isinstance(step, ProgramStep) and step.program.is_copy
 
 
 def _takes_in_a_program(links: Links, made: Tensor) -> bool:

@@ -67,6 +67,11 @@ class Program:
         return self.add("multiply", node, self.add("constant", value=number))
 
     @property
+    def is_copy(self) -> bool:
+        """Whether it only moves the numbers of its input."""
+        return [node.op for node in self.nodes] == ["input"]
+
+    @property
     def reduces(self) -> bool:
         return any(node.op in REDUCTIONS for node in self.nodes)
 

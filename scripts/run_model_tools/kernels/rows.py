@@ -24,15 +24,15 @@ def output_shape(program: Program) -> tuple[int, ...]:
 
 def can_run(program: Program) -> bool:
     """Whether the kernel can go over its places."""
-    return math.prod(program.shape) > 0 and _domain(program) is not None
+    return math.prod(program.shape) > 0 and domain(program) is not None
 
 
 def options(program: Program, isa: Isa) -> list[dict]:
     """Parameters worth trying, best guess first: how many tasks."""
-    domain = _domain(program)
-    if domain is None:
+    places = domain(program)
+    if places is None:
         return []
-    rows, _ = _shared_out(domain, program, isa)
+    rows, _ = _shared_out(places, program, isa)
     count = math.prod(c for c, _ in rows)
     work = math.prod(program.shape) * (program.cost + 2) / isa.lanes
     tasks = max(1, min(16, count, int(work * isa.lanes / _TASK)))
@@ -41,7 +41,7 @@ def options(program: Program, isa: Isa) -> list[dict]:
 
 def make(program: Program, isa: Isa, parts: int) -> Layer:
     """A layer with these parameters.  Its inputs are Program.tensors() without constants."""
-    rows, columns = _shared_out(_domain(program) or ([], []), program, isa)
+    rows, columns = _shared_out(domain(program) or ([], []), program, isa)
     sources = Sources.of(program.inputs)
     operands = [operand(view, _of_view(rows, i), _of_view(columns, i), sources, isa.lanes)
                 for i, view in enumerate(program.inputs)]
@@ -63,7 +63,7 @@ def _of_view(factors: Factors, index: int) -> list[tuple[int, int]]:
     return [(count, strides[index]) for count, strides in factors]
 
 
-def _domain(program: Program) -> tuple[Factors, Factors] | None:
+def domain(program: Program) -> tuple[Factors, Factors] | None:
     """(rows, columns) as factors of all inputs; None where there are no such."""
     found: list[Factors] = []
     for axes in zip(*(view.axes for view in program.inputs), strict=True):
@@ -85,10 +85,10 @@ def _as_they_lie(columns: Factors) -> Factors:
     return joined_factors(sorted(columns, key=lambda factor: -sum(map(abs, factor[1]))))
 
 
-def _shared_out(domain: tuple[Factors, Factors], program: Program, isa: Isa
+def _shared_out(places: tuple[Factors, Factors], program: Program, isa: Isa
                 ) -> tuple[Factors, Factors]:
     """Where no row has to stay whole: the inner factor makes rows that are long, but many."""
-    rows, columns = domain
+    rows, columns = places
     if program.reduces or not rows:
         return rows, columns
     rows, (count, strides) = rows[:-1], rows[-1]

@@ -49,6 +49,18 @@ class View:
                 and math.prod(self.shape) == math.prod(self.tensor.shape)
                 and flat is not None and all(stride == 1 for _, stride in flat.axes[0]))
 
+    @property
+    def permutes(self) -> bool:
+        """Whether it is each number of the tensor once, as it is."""
+        expected = 1
+        for count, stride in sorted((f for axis in self.axes for f in axis),
+                                    key=lambda factor: factor[1]):
+            if count > 1 and stride != expected:
+                return False
+            expected *= count
+        return (self.scale == 1 and self.offset == 0
+                and expected == math.prod(self.tensor.shape))
+
     def reshape(self, shape: Sequence[int]) -> View | None:
         """None where no strides say it."""
         if math.prod(shape) != math.prod(self.shape):

@@ -6,7 +6,7 @@ _REDUCTIONS = {"%s_%s_pool%dd" % (kind, how, rank): ("mean" if how == "avg" else
                for kind in ("nn.global", "nn.adaptive") for how in ("avg", "max")
                for rank in (1, 2, 3)}
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
-_LONG = {1: 64, 2: 1024, 3: 64}
+_LONG = {1: 1, 2: 1024, 3: 64}
 """Numbers from which on TVM has too few threads for them.  A pooling takes what follows it into its
 kernel, as a reduction does not."""
 

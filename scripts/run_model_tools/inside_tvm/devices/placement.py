@@ -22,6 +22,15 @@ class Placement:
 
     def __init__(self):
         self.found = []
+        self._dropped = set()
+
+    def drop(self, prefix):
+        """Forgets operators whose names begin so, which no CPU has; whether there ever were any."""
+        kept = [one for one in self.found if not one[0].startswith(prefix)]
+        if len(kept) < len(self.found):
+            self._dropped.add(prefix)
+        self.found = kept
+        return prefix in self._dropped
 
     def note(self, operator, shapes, why):
         """Takes an operator in."""

@@ -16,11 +16,13 @@ from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 _FEW_ROWS = 16
 """Of a product with a matrix of weights: TVM sums up fewer by a group for each number, which is
 what a single picture's fully connected layer wants."""
+VIEWS = "views"
+"""Products of row_kernels.py."""
 _PLAIN = "conv2d_nchw."
 """TVM's template has tiles for these (tiles.py), unless they read numbers far apart or are divided
 into parts."""
 _NAMES = ("batch_matmul.", "matmul", "dense", "group_conv2d_nchw.", "conv2d_transpose_nchw.",
-          "conv1d_ncw.", _PLAIN, patches.NAME, filters_last.NAME)
+          "conv1d_ncw.", _PLAIN, patches.NAME, filters_last.NAME, VIEWS)
 """What the implementations are called whose schedules these replace."""
 _GROUP = 64
 
@@ -85,23 +87,24 @@ def tiled_schedule(tvm, name, outs, target):
 
     if not name.startswith(_NAMES) or len(outs) != 1 or is_measured(outs, target, name):
         return None
-    found = _sum_of(te, outs[0].op)
+    found = sum_of(te, outs[0].op)
     if found is None:
         return None
     op, extents = found
     if name.startswith(("dense", "matmul")) and extents.rows < _FEW_ROWS:
         return None
     if extents.is_of_one_place(op) and _same_shape(outs[0], op):
-        return _sum_by_groups(te, outs[0], op)
+        return sum_by_groups(te, outs[0], op)
     best = tiles.best_within(target, extents.rows, extents.height, extents.width, extents.reduced,
-                             extents.images * extents.groups, extents.reach)
+                             extents.images * extents.groups, extents.reach,
+                             of_matrices=name.startswith(VIEWS))
     if name.startswith(_PLAIN) and best["parts"] == 1 and not tiles.reaches_far(
             extents.reach, extents.reduced[1:]):
         return None
     return _schedule(te, outs[0], op, extents, best)
 
 
-def _sum_of(te, final):
+def sum_of(te, final):
     """(the only sum that goes into the result, its extents), or None."""
     sums, seen, stack = [], set(), [final]
     while stack:
@@ -176,7 +179,7 @@ def _inlined_schedule(te, final, op):
     return schedule
 
 
-def _sum_by_groups(te, final, op):
+def sum_by_groups(te, final, op):
     """A group for each sum, whose threads load neighbouring numbers: there is nothing to share."""
     schedule = _inlined_schedule(te, final, op)
     thread = sum_together(te, schedule, op, _GROUP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tvm
 from tvm import relay
 
@@ -9,16 +11,18 @@ from run_model_tools.inside_tvm.node_names import WHY, place_of
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.layers_of_plan import make_layer
-from run_model_tools.kernels.plan import Plan, RelayStep
+from run_model_tools.kernels.plan import Plan, RelayStep, Step
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.tensors import Tensor
 
 
-def write_module(plan: Plan, isa: Isa,
-                 outputs: list[Tensor] | None = None) -> tuple[tvm.IRModule, dict[str, Layer]]:
+def write_module(plan: Plan, isa: Isa, outputs: list[Tensor] | None = None,
+                 layer_of: Callable[[Step, Isa], Layer] = make_layer
+                 ) -> tuple[tvm.IRModule, dict[str, Layer]]:
     """The module that computes the plan's outputs, or other tensors of it.
 
-    Gives also the layers by the names of their operators; equal code has one name.
+    Gives also the layers by the names of their operators; equal code has one name.  `layer_of`: what
+    a step of ours becomes.
     """
     known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
     names: dict[str, str] = {}
@@ -32,7 +36,7 @@ def write_module(plan: Plan, isa: Isa,
             if step.why:
                 names_of = [*names_of, WHY + step.why]
         else:
-            layer = make_layer(step, isa)
+            layer = layer_of(step, isa)
             if layer.symbol(0) not in names:
                 names[layer.symbol(0)] = operators.operator_name(
                     layer, f"{layer.kind}_{len(names)}")

@@ -13,7 +13,7 @@ import tvm
 
 from run_model_tools.inside_tvm.node_names import names_in
 from run_model_tools.kernels.epilogues import Epilogue, find_epilogues
-from run_model_tools.kernels.isa import Isa, isa_of
+from run_model_tools.kernels.isa import PLAIN, Isa, isa_of
 from run_model_tools.kernels.plan import LayerStep, Plan, ProgramStep, RelayStep
 from run_model_tools.kernels.program_fusion import fuse_programs
 from run_model_tools.kernels.relay import nodes as relay
@@ -81,9 +81,24 @@ def read_plan_for(mod: tvm.IRModule, isa: Isa, expressions: bool = True) -> Plan
     net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), isa,
                   users_of(post_order(function.body)))
     net.values.update(zip(function.params, net.plan.parameter_tensors))
-    _read(net, function, expressions)
+    epilogues = find_epilogues(function.body, expressions)
+    _read(net, function, epilogues, elementwise.find_regions(
+        function.body, {call for epilogue in epilogues.values() for call in epilogue.calls}))
     _drop_unused(net.plan)
     fuse_programs(net.plan)
+    return net.plan
+
+
+def read_rows(mod: tvm.IRModule, ours: set[relay.Expr]) -> Plan:
+    """The plan in which only these expressions of the main function are read, as products of
+    matrices, programs and views.  All others, pictures among them, stay Relay's."""
+    function = mod["main"]
+    net = Network(Plan(list(function.params), [_parameter(p) for p in function.params]), PLAIN,
+                  users_of(post_order(function.body)), ours)
+    net.values.update(zip(function.params, net.plan.parameter_tensors))
+    _read(net, function, {}, {})
+    _drop_unused(net.plan)
+    fuse_programs(net.plan, copies_last=True)
     return net.plan
 
 
@@ -101,11 +116,9 @@ def _parameter(parameter: relay.Var) -> Tensor:
     return Tensor(shape, str(parameter.checked_type.dtype))
 
 
-def _read(net: Network, function: relay.Function, expressions: bool) -> None:
+def _read(net: Network, function: relay.Function, epilogues: dict[relay.Expr, Epilogue],
+          regions: dict[relay.Expr, list[relay.Call]]) -> None:
     body = function.body
-    epilogues = find_epilogues(body, expressions)
-    regions = elementwise.find_regions(
-        body, {call for epilogue in epilogues.values() for call in epilogue.calls})
     inner = {call for epilogue in epilogues.values() for call in epilogue.calls[:-1]}
     inner |= {call for region in regions.values() for call in region[:-1]}
     waiting: dict[relay.Expr, list[str]] = {}
@@ -152,6 +165,9 @@ def _value(net: Network, expr: relay.Expr) -> Value:
         raise NotForUs(f"it has a {type(expr).__name__}")
     if name.startswith(relay.PREFIX) and name not in QUANTIZATION_READERS:
         return _made_layer(net, expr)
+    if net.ours is not None:
+        value = VIEW_READERS[name](net, expr) if expr in net.ours else None
+        return net.by_relay(expr, "") if value is None else value
     value = None
     if name in QUANTIZATION_READERS:
         for argument in expr.args:

@@ -25,11 +25,14 @@ Value = Any
 class Network:
     """What a reader of operators, (Network, relay.Call) -> Value, works on."""
 
-    def __init__(self, plan: Plan, isa: Isa, users: dict[relay.Expr, list[relay.Expr]]):
+    def __init__(self, plan: Plan, isa: Isa, users: dict[relay.Expr, list[relay.Expr]],
+                 ours: set[relay.Expr] | None = None):
         self.plan = plan
         self.isa = isa
         self.users = users
         """Which expressions read each."""
+        self.ours = ours
+        """The only ones that are not to stay Relay's, as views; None where all are read."""
         self.values: dict[relay.Expr, Value] = {}
         """Of every expression that has been read."""
         self._blocked: dict[Tensor, Blocked] = {}
