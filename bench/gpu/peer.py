@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-Run = Callable[[], np.ndarray]
+Run = Callable[[], list[np.ndarray]]
 
 
 def onnxruntime_run(model: str, inputs: dict[str, np.ndarray], graph: bool) -> tuple[Run, str]:
@@ -30,23 +30,25 @@ def onnxruntime_run(model: str, inputs: dict[str, np.ndarray], graph: bool) -> t
     session = onnxruntime.InferenceSession(model, providers=[("CUDAExecutionProvider", options)])
     if session.get_providers()[0] != "CUDAExecutionProvider":
         raise RuntimeError("ONNX Runtime has no CUDA provider here")
-    name = session.get_outputs()[0].name
+    outputs = session.get_outputs()
     if not graph:
-        return lambda: session.run([name], inputs)[0], onnxruntime.__version__
+        names = [one.name for one in outputs]
+        return lambda: session.run(names, inputs), onnxruntime.__version__
     binding = session.io_binding()
     given = {key: onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", 0)
              for key, value in inputs.items()}
     for key, value in given.items():
         binding.bind_ortvalue_input(key, value)
-    made = onnxruntime.OrtValue.ortvalue_from_shape_and_type(
-        session.get_outputs()[0].shape, np.float32, "cuda", 0)
-    binding.bind_ortvalue_output(name, made)
+    made = [onnxruntime.OrtValue.ortvalue_from_shape_and_type(one.shape, np.float32, "cuda", 0)
+            for one in outputs]
+    for one, value in zip(outputs, made):
+        binding.bind_ortvalue_output(one.name, value)
 
-    def run() -> np.ndarray:
+    def run() -> list[np.ndarray]:
         for key, value in given.items():
             value.update_inplace(inputs[key])
         session.run_with_iobinding(binding)
-        return made.numpy()
+        return [value.numpy() for value in made]
 
     return run, onnxruntime.__version__
 
@@ -61,9 +63,9 @@ def ncnn_run(model: str, inputs: dict[str, np.ndarray]) -> tuple[Run, str]:
     peer = Model(model, os.cpu_count() or 1, vulkan=True)
     peer.set_inputs(inputs)
 
-    def run() -> np.ndarray:
+    def run() -> list[np.ndarray]:
         peer.run()
-        return peer.output()
+        return [peer.output()]
 
     return run, ncnn.__version__
 
@@ -79,11 +81,11 @@ def main() -> None:
         run, version = ncnn_run(model, inputs)
     else:
         run, version = onnxruntime_run(model, inputs, peer.endswith("-graph"))
-    output = run()
+    outputs = run()
     first = time.perf_counter() - begin
     times_until(float(seconds) / 2, run)
     samples = times_until(float(seconds), run)
-    np.savez(outputs_file, output_0=output)
+    np.savez(outputs_file, **{f"output_{i}": made for i, made in enumerate(outputs)})
     print(json.dumps({"version": version, "first_ms": first * 1e3, "samples_ms": samples}))
 
 

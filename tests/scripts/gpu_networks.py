@@ -195,7 +195,7 @@ def compile_all(folder: Path, wanted: Iterable[tuple[str, str]], **options: Any)
         directory.mkdir(parents=True)
         requests.append({
             **read_model(path).request(), "shapes": {"x": shape}, "calibration": None,
-            "target": target.tvm, "host": target.host, "kernels": "stock", "opt_level": 3,
+            "target": target.tvm, "host": target.host, "kernels": "auto", "opt_level": 3,
             "cc": target.compiler() or "g++", "directory": str(directory), **options, **(
                 {"libraries": cuda_compiler.libraries(), "keep_text": True}
                 if target.device == "cuda" else {})})

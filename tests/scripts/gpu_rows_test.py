@@ -1,5 +1,5 @@
-"""Layers of rows and of matrices for GPUs (inside_tvm/devices/row_layers.py): which operators become
-one kernel, right numbers on each kind of GPU, and what stays TVM's."""
+"""Layers of rows and of matrices for GPUs (inside_tvm/devices/row_layers.py): which operators
+become one kernel, right numbers on each kind of GPU, and what stays TVM's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from gpu_networks import DEVICES, NETWORKS, TARGETS, check_limits, check_numbers, compiled_fixture
 
 NORM = """m{0} = ReduceMean<axes=[-1]>({1}) d{0} = Sub({1}, m{0}) q{0} = Mul(d{0}, d{0})
-    v{0} = ReduceMean<axes=[-1]>(q{0}) e{0} = Add(v{0}, eps) s{0} = Sqrt(e{0}) n{0} = Div(d{0}, s{0})
-    t{0} = Mul(n{0}, w) {2} = Add(t{0}, b)"""
+    v{0} = ReduceMean<axes=[-1]>(q{0}) e{0} = Add(v{0}, eps) s{0} = Sqrt(e{0})
+    n{0} = Div(d{0}, s{0}) t{0} = Mul(n{0}, w) {2} = Add(t{0}, b)"""
 EPS = {"eps": np.array(1e-5, np.float32)}
 
 NETWORKS.update({
@@ -38,8 +38,8 @@ NETWORKS.update({
                              m = ReduceMax<axes=[-1]>(r) c = Clip(r, low, high)
                              s = Mul(a, m) z = Add(s, c) n = IsNaN(z)
                              y = Where(n, seven, z)""", (6, 100),
-                          {"w": (100, 100), "seven": np.array(7, np.float32), "low": np.array(-0.5, np.float32),
-                           "high": np.array(0.5, np.float32)}),
+                          {"w": (100, 100), "seven": np.array(7, np.float32),
+                           "low": np.array(-0.5, np.float32), "high": np.array(0.5, np.float32)}),
     # All of a row alike, so that what is left of it has to be 0.
     "alike": ("""o = MatMul(x, w) m = ReduceMin<axes=[-1]>(o) k = Mul(o, c) l = Mul(m, c)
                  y = Sub(k, l)""", (20, 8),

@@ -245,6 +245,9 @@ def make_job(args: argparse.Namespace) -> Job:
 def describe_kernels(kernels: dict | None) -> str:
     """What print_report says of metadata.json's "kernels"."""
     if kernels is None or kernels["method"] != "ours":
+        if kernels and kernels.get("row_layers"):
+            return (f"kernels: ours for {kernels['row_layers']} layers of rows and matrices, "
+                    "TVM's schedules for the others")
         reason = f": {kernels['reason']}" if kernels else ""
         return f"kernels: TVM's schedules{reason}"
     left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())

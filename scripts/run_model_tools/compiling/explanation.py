@@ -109,7 +109,8 @@ def as_text(explained: dict[str, Any]) -> list[str]:
         if node["by"] == "ours":
             parameters = ", ".join(f"{name} {value}" for name, value in node["kernel"].items()
                                    if name != "kernel")
-            words = f"ours: {node['kernel'].get('kernel', '')} ({parameters})"
+            words = f"ours: {node['kernel'].get('kernel', '')}"
+            words += f" ({parameters})" if parameters else ""
         else:
             words = {"TVM": "TVM's schedule", "layout": "TVM, moves numbers only",
                      "nothing": "costs nothing"}[node["by"]]

@@ -85,6 +85,8 @@ def compile_model(tvm, request):
         factory, linked, tuned = placement.rounds(
             request["placement"], lambda: build_stock(tvm, mod, target, request))
 
+    if request.get("row_layers"):
+        kernels["row_layers"] = request["row_layers"].count
     directory = request["directory"]
     device = request.get("device_needs")
     tell(request, "work", at="the library is linked")
@@ -101,7 +103,7 @@ def compile_model(tvm, request):
     graph, params = names_apart(factory, request)
     with open(os.path.join(directory, "model.json"), "w") as file:
         graph = request["node_names"].annotate(graph, read.names)
-        file.write(own_kernels.annotate(rewritten, graph))
+        file.write(own_kernels.annotate(rewritten or request.get("row_layers"), graph))
     with open(os.path.join(directory, "model.params"), "wb") as file:
         # TVM's own function makes the whole file in memory, twice.
         file.writelines(plain(list(params), lambda name: Tensor.of(params[name].numpy())))
@@ -123,17 +125,21 @@ def build_stock(tvm, mod, target, request):
 def for_device(tvm, mod, target, request):
     """The module in a form that is for the target's GPU."""
     from run_model_tools.inside_tvm.devices import row_layers
+    from run_model_tools.kernels.relay.nodes import PREFIX
 
     placed, is_tuned = request["placement"], bool((request.get("tuning") or {}).get("files"))
-    takes_layers = not placed.drop(row_layers.PREFIX)
+    takes_layers = not placed.drop(PREFIX) and request.get("kernels") != "stock"
     mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
     with tvm.transform.PassContext(opt_level=request["opt_level"]):
         mod = faster_folding.simplify(tvm, mod, target)
     # The CPU has no code for filters that are last, and records are of TVM's own layouts.
     if not placed.found and not is_tuned:
         mod = filters_last.with_filters_last(tvm, mod)
+    request["row_layers"] = None
     if takes_layers:
-        mod = row_layers.with_row_layers(tvm, mod, with_products=not is_tuned)
+        request["row_layers"] = made = row_layers.with_row_layers(
+            tvm, mod, with_products=not is_tuned)
+        mod = made.module
     if placed.found:
         mod = placement.annotated(tvm, mod, placed, tvm.device(target.kind.name))
     return mod

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 from run_model_tools.inside_tvm import faster_folding, recurrent_operators, tell
 from run_model_tools.inside_tvm.cpu import native_target
+from run_model_tools.inside_tvm.devices.kernels import KINDS
 
 # Instruction sets on which the kernels are used without being asked for: measured to be faster than
 # TVM's schedules on x86-64; on Arm they execute half the instructions or less (bench/FIGURES.md).
@@ -26,6 +27,8 @@ def rewrite(tvm, read, target, request):
     if not str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE):
         raise Unusable("they need TVM %s and this is %s" % (
             faster_folding.SUPPORTED_RELEASE.rstrip("."), tvm.__version__))
+    if target.kind.name in KINDS:
+        raise Unusable("on GPUs only rows and matrices have some of ours")
     if target.kind.name != "llvm":
         raise Unusable("our own are for CPUs and the target is %s" % target.kind.name)
     if wanted == "auto" and records and records["explicit"]:

@@ -5,16 +5,17 @@ what follows a product is done to its result on the way, and a normalisation is 
 Layers of pictures, and what follows them, stay as they are: TVM has arithmetic in their kernels.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
-from dataclasses import dataclass, field
-
-from tvm import relay
+from dataclasses import dataclass
 
 from run_model_tools.inside_tvm.devices import row_kernels
+from run_model_tools.inside_tvm.devices.along_rows import LONGEST_ROW
 from run_model_tools.kernels.isa import PLAIN
-from run_model_tools.kernels.plan import Links, ProductStep, ProgramStep
-from run_model_tools.kernels.program_code import Sources
+from run_model_tools.kernels.plan import Links, ProductStep, ProgramStep, RelayStep
+from run_model_tools.kernels.program_code import Sources as ProgramSources
 from run_model_tools.kernels.program_operators import ONE_BY_ONE
 from run_model_tools.kernels.relay import reading
 from run_model_tools.kernels.relay.arithmetic import FAST
@@ -26,7 +27,7 @@ from run_model_tools.kernels.relay.graph import (
     shape_of,
     users_of,
 )
-from run_model_tools.kernels.relay.nodes import PREFIX
+from run_model_tools.kernels.relay.nodes import TupleGetItem
 
 _MANY_ROWS = 16
 """Of a product with weights: one of fewer is ours where it reads what is ours."""
@@ -39,15 +40,27 @@ _MOVES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "transpose", 
           "split", "take", "broadcast_to")
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """A module with such layers."""
+
+    module: object
+    layers: dict
+    """By the names of their operators."""
+    count: int
+    """How many steps of the network they are."""
+
+
 def with_row_layers(tvm, module, with_products=True):
     """The module, simplified and with its constants folded (faster_folding), with these layers.
     with_products: whether products are among them, which records of tuning are of TVM's."""
     ours = _ours(post_order(module["main"].body), _PRODUCTS if with_products else ())
     if not ours:
-        return module
+        return Rewritten(module, {}, 0)
     plan = reading.read_rows(module, ours)
     _store_in_order(plan)
-    return write_module(plan, PLAIN, layer_of=lambda step, _: layer_of(tvm, step))[0]
+    made, layers = write_module(plan, PLAIN, layer_of=lambda step, _: layer_of(tvm, step))
+    return Rewritten(made, layers, sum(not isinstance(step, RelayStep) for step in plan.steps))
 
 
 @dataclass(eq=False)
@@ -80,14 +93,14 @@ def _ours(order, products):
     ours = set()
 
     def moves(expr):
-        return operator(expr) in _MOVES or isinstance(expr, relay.TupleGetItem)
+        return operator(expr) in _MOVES or isinstance(expr, TupleGetItem)
 
     for expr in order:
         name = operator(expr)
         reads_ours = any(argument in ours for argument in arguments(expr))
         if (_begins(expr, name, products) or reads_ours and (
                 name in elementwise or name in products or moves(expr)
-                or name in _REDUCTIONS and _row_of(expr) <= row_kernels.LONGEST_ROW)):
+                or name in _REDUCTIONS and _row_of(expr) <= LONGEST_ROW)):
             ours.add(expr)
     users = users_of(order)
     for expr in reversed(order):
@@ -108,13 +121,13 @@ def _begins(expr, name, products):
     if name in products:
         return name == "nn.batch_matmul" or math.prod(shape[:-1]) >= _MANY_ROWS
     if name in _SOFTMAXES:
-        return shape[int(expr.attrs.axis)] <= row_kernels.LONGEST_ROW
+        return shape[int(expr.attrs.axis)] <= LONGEST_ROW
     if name == "nn.layer_norm":
-        return shape[-1] <= row_kernels.LONGEST_ROW
+        return shape[-1] <= LONGEST_ROW
     if name in _ALONG_ROWS:
         axes, rank = expr.attrs.axis, len(shape_of(expr.args[0]))
         return (axes is not None and [int(a) % rank for a in axes] == [rank - 1]
-                and _row_of(expr) <= row_kernels.LONGEST_ROW)
+                and _row_of(expr) <= LONGEST_ROW)
     return False
 
 
@@ -125,7 +138,7 @@ def _row_of(expr):
 
 
 @dataclass(frozen=True, eq=False)
-class _Sources:
+class Sources:
     """The tensors that a layer reads, the constants among them last, weights first of these."""
 
     inputs: list
@@ -153,8 +166,8 @@ class RowLayer:
     output_shape: tuple
     implementation: object
     """TVM's."""
+    note: dict
     output_dtype: str = "float32"
-    note: dict = field(default_factory=dict)
 
     def symbol(self, index):
         return "%s_%s" % (self.kind, hashlib.sha256(self.text.encode()).hexdigest()[:16])
@@ -170,21 +183,23 @@ def layer_of(tvm, step):
         if has_weights and row_kernels.has_few_rows(product):
             weights = weights.T
         constants = [weights, *read.constants] if has_weights else read.constants
-        sources = _Sources(read.inputs, constants, has_weights)
+        sources = Sources(read.inputs, constants, has_weights)
         shape = row_kernels.shape_of_product(product, step.output.shape)
-        text = [product.shape, shape, [tensor.shape for tensor in read.inputs], product.scale, _text(product.left, sources),
+        text = [product.shape, shape, [tensor.shape for tensor in read.inputs], product.scale,
+                _text(product.left, sources),
                 product.depth if has_weights else _text(product.right, sources),
                 product.epilogue and _text_of_program(product.epilogue, sources)]
         return RowLayer("product", repr(text), read.inputs, _flat(constants), shape,
-                        row_kernels.of_product(tvm, product, sources, shape))
+                        row_kernels.of_product(tvm, product, sources, shape),
+                        {"kernel": "product", "multiply_adds": product.multiply_adds})
     program, order = step.program, getattr(step, "order", None)
-    read = Sources.of(program.inputs)
-    sources = _Sources(read.inputs, read.constants)
-    return RowLayer("rows" if program.reduces else "elementwise",
-                    repr((_text_of_program(program, sources), step.output.shape, [
-                        tensor.shape for tensor in read.inputs], order and order.axes)), read.inputs,
-                    _flat(read.constants), step.output.shape,
-                    row_kernels.of_program(tvm, program, sources, step.output.shape, order))
+    read = ProgramSources.of(program.inputs)
+    sources = Sources(read.inputs, read.constants)
+    kind, shape = "rows" if program.reduces else "elementwise", step.output.shape
+    text = [_text_of_program(program, sources), shape, [tensor.shape for tensor in read.inputs],
+            order and order.axes]
+    return RowLayer(kind, repr(text), read.inputs, _flat(read.constants), shape,
+                    row_kernels.of_program(tvm, program, sources, shape, order), {"kernel": kind})
 
 
 def _flat(constants):

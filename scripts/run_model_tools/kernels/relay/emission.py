@@ -21,8 +21,8 @@ def write_module(plan: Plan, isa: Isa, outputs: list[Tensor] | None = None,
                  ) -> tuple[tvm.IRModule, dict[str, Layer]]:
     """The module that computes the plan's outputs, or other tensors of it.
 
-    Gives also the layers by the names of their operators; equal code has one name.  `layer_of`: what
-    a step of ours becomes.
+    Gives also the layers by the names of their operators; equal code has one name.  `layer_of`:
+    what a step of ours becomes.
     """
     known: dict[Tensor, relay.Expr] = dict(zip(plan.parameter_tensors, plan.parameters))
     names: dict[str, str] = {}

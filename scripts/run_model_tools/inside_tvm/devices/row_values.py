@@ -1,0 +1,108 @@
+"""Numbers of tensors, and what programs make of them, as expressions of TVM: what the kernels of
+row_kernels.py and along_rows.py have in common."""
+
+import math
+
+
+class Loads:
+    """Numbers of a layer's tensors, by view and place.  inputs: tensors of TVM, or in a kernel the
+    buffers that stand for them, in the order of `sources` (row_layers.Sources)."""
+
+    def __init__(self, tvm, sources, inputs):
+        self._tvm, self._sources, self._inputs = tvm, sources, inputs
+
+    def of_buffers(self, buffers):
+        """The same in a kernel."""
+        return Loads(self._tvm, self._sources, buffers)
+
+    def __call__(self, view, places):
+        """places: (index, factors of (extent, stride)) of each axis."""
+        at = self._tvm.tir.const(view.offset, "int32")
+        for index, factors in places:
+            inner = math.prod(count for count, _ in factors)
+            for position, (count, stride) in enumerate(factors):
+                inner //= count
+                if stride and count > 1:
+                    part = index if inner == 1 else self._tvm.tir.floordiv(index, inner)
+                    if position:
+                        part = self._tvm.tir.floormod(part, count)
+                    at = at + part * stride
+        return self.number(self._sources.index(view.tensor), at)
+
+    def number(self, index, at):
+        """Number `at` of an input, whatever its shape is."""
+        read = self._inputs[index]
+        places = apart(self._tvm, at, read.shape)
+        return (self._tvm.tir.BufferLoad(read, places)
+                if isinstance(read, self._tvm.tir.Buffer) else read(*places))
+
+
+def flat(places, shape):
+    """The number of the place in a tensor of a shape."""
+    at = 0
+    for place, extent in zip(places, shape):
+        at = at * extent + place
+    return at
+
+
+def apart(tvm, at, shape):
+    """The place of a number in a tensor of a shape."""
+    places, inner = [], 1
+    for position, extent in reversed(list(enumerate(map(int, shape)))):
+        place = at if inner == 1 else tvm.tir.floordiv(at, inner)
+        places.insert(0, tvm.tir.floormod(place, extent) if position else place)
+        inner *= extent
+    return places
+
+
+def place_in(tvm, order, at):
+    """Where a view of all numbers of a tensor, each once, has number `at` of it."""
+    place, after = tvm.tir.const(0, "int32"), math.prod(order.shape)
+    for count, stride in (factor for axis in order.axes for factor in axis):
+        after //= count
+        place = place + tvm.tir.floormod(tvm.tir.floordiv(at, stride), count) * after
+    return place
+
+
+def of_view(factors, index):
+    """Of factors of all views (rows.domain), one's."""
+    return [(count, strides[index]) for count, strides in factors]
+
+
+def value(tvm, program, load, product=None):
+    """The result of a program without reductions; load: from the number of an input to its
+    number; product: what its node "product" is."""
+    values = []
+    for node in program.nodes:
+        values.append(load(int(node.value)) if node.op == "input" else
+                      product if node.op == "product" else
+                      applied(tvm, program, node, [values[a] for a in node.args]))
+    return values[-1]
+
+
+def applied(tvm, program, node, args):
+    """What a node is of its arguments' values."""
+    tir = tvm.tir
+    if node.op in ("constant", "columns"):
+        return tir.const(program.shape[-1] if node.op == "columns" else node.value, "float32")
+    return {
+        "identity": lambda x: x,
+        "add": lambda a, b: a + b, "subtract": lambda a, b: a - b,
+        "multiply": lambda a, b: a * b, "divide": lambda a, b: a / b,
+        "maximum": lambda a, b: chosen(tvm, "max", a, b),
+        "minimum": lambda a, b: chosen(tvm, "min", a, b),
+        "negative": lambda x: tir.const(0, "float32") - x,
+        "abs": tir.abs, "sqrt": tir.sqrt, "exp": tir.exp, "log": tir.log, "tanh": tir.tanh,
+        "erf": tir.erf, "sigmoid": tir.sigmoid,
+        "rsqrt": lambda x: tir.const(1, "float32") / tir.sqrt(x)}[node.op](*args)
+
+
+def chosen(tvm, choice, a, b):
+    """The larger or smaller one ("max", "min"); NaN where one is.  TVM gives the second of two that
+    cannot be compared."""
+    choose = getattr(tvm.te, choice)
+    if isinstance(b, tvm.tir.FloatImm):
+        return choose(b, a)
+    if isinstance(a, tvm.tir.FloatImm):
+        return choose(a, b)
+    return tvm.tir.Select(tvm.tir.isnan(a), a, choose(a, b))
