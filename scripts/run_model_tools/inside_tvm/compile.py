@@ -81,7 +81,8 @@ def compile_model(tvm, request):
             # Committed records are of networks that were changed in this way; a file that the user
             # names is of the network as it is.
             lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
-        mod = quantization.spell_out(read(lanes))
+        has_rows = target.kind.name in device_kernels.KINDS and request.get("kernels") != "stock"
+        mod = quantization.spell_out(read(lanes), has_rows)
         factory, linked, tuned = placement.rounds(
             request["placement"], lambda: build_stock(tvm, mod, target, request))
 

@@ -75,9 +75,10 @@ def mark(mod: tvm.IRModule) -> tvm.IRModule:
                       lambda x, grid: _call(DEQUANTIZE, x, grid), rows=True)
 
 
-def spell_out(mod: tvm.IRModule) -> tvm.IRModule:
-    """With arithmetic instead of them, for TVM's schedules."""
-    return _rewritten(mod, quantize, dequantize)
+def spell_out(mod: tvm.IRModule, rows: bool = False) -> tvm.IRModule:
+    """With arithmetic instead of them, for TVM's schedules; `rows`: as rows of whole numbers of
+    float32 where they are no pictures."""
+    return _rewritten(mod, quantize, dequantize, rows=rows)
 
 
 def grid_of(call: relay.Call) -> Grid:
