@@ -10,7 +10,7 @@ four, or, for matrices, a group for each number.
 import math
 
 from run_model_tools.inside_tvm.bounded_code import is_measured
-from run_model_tools.inside_tvm.devices import filters_last, patches, tiles
+from run_model_tools.inside_tvm.devices import filters_last, matrix_tiles, patches, tiles
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 
 _FEW_ROWS = 16
@@ -95,9 +95,11 @@ def tiled_schedule(tvm, name, outs, target):
         return None
     if extents.is_of_one_place(op) and _same_shape(outs[0], op):
         return sum_by_groups(te, outs[0], op)
+    if name == VIEWS and target.kind.name == "cuda":
+        return _schedule(te, outs[0], op, extents, matrix_tiles.best_within(
+            target, extents.images, extents.rows, extents.width, extents.reduced[0]))
     best = tiles.best_within(target, extents.rows, extents.height, extents.width, extents.reduced,
-                             extents.images * extents.groups, extents.reach,
-                             of_matrices=name.startswith(VIEWS))
+                             extents.images * extents.groups, extents.reach)
     if name.startswith(_PLAIN) and best["parts"] == 1 and not tiles.reaches_far(
             extents.reach, extents.reduced[1:]):
         return None

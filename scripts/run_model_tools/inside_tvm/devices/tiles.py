@@ -22,13 +22,9 @@ _UNITS_OF = {"sm_53": 1, "sm_62": 2, "sm_70": 80, "sm_72": 8, "sm_75": 40, "sm_8
 """Multiprocessors, by NVIDIA's data sheets, of a GPU of that architecture: of Jetsons theirs (Nano,
 TX2, Xavier, Orin), else of the V100, the T4, the A100, the RTX 3070, the RTX 4080 and the H100."""
 _ACCUMULATORS = 16
-_ACCUMULATORS_OF_MATRICES = 32
 _MOST_CHANNELS = 16
 """Of a step: PoCL 3.1 breaks down over some kernels whose steps are longer."""
 _MOST_CHANNELS_OF_CUDA = 32
-_LONG_STEP = 96
-"""Of products of matrices, which CUDA alone has with so many: a step of numbers from memory takes
-as long for many as for few."""
 _MOST_THREADS = 256
 _STRIDE = 2
 """Of windows, at most, where it is not known."""
@@ -126,29 +122,24 @@ def reaches_far(reach, kernel):
                for (stride, dilation), size in zip(reach, kernel))
 
 
-def best_within(target, f, y, x, reduced, images, reach, of_matrices=False):
-    """best_tiles() for schedules of our own, on the target's GPU.  of_matrices: whether it is a
-    product of row_kernels.py."""
+def best_within(target, f, y, x, reduced, images, reach):
+    """best_tiles() for schedules of our own, on the target's GPU."""
     threads = min(int(target.max_num_threads), _MOST_THREADS)
     shared = int(target.attrs.get("max_shared_memory_per_block", 16384))
-    channels, accumulators = _MOST_CHANNELS, _ACCUMULATORS
-    if target.kind.name == "cuda":
-        channels = _MOST_CHANNELS_OF_CUDA
-        if of_matrices:
-            channels, accumulators = _LONG_STEP, _ACCUMULATORS_OF_MATRICES
+    channels = _MOST_CHANNELS_OF_CUDA if target.kind.name == "cuda" else _MOST_CHANNELS
     return best_tiles(f, y, x, reduced, threads, shared // 2, images=images, ragged=True,
-                      reach=reach, most_parts=_MOST_PARTS, units=_units_of(target),
-                      most_channels=channels, accumulators=accumulators)
+                      reach=reach, most_parts=_MOST_PARTS, units=units_of(target),
+                      most_channels=channels)
 
 
-def _units_of(target):
+def units_of(target):
     """How many multiprocessors a target's GPU has, or is taken to have."""
     return _UNITS_OF.get(str(target.attrs.get("arch", "")), _UNITS)
 
 
 def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, images=1,
                ragged=False, most_deep=None, reach=None, most_parts=1, units=_UNITS,
-               most_channels=_MOST_CHANNELS, accumulators=_ACCUMULATORS):
+               most_channels=_MOST_CHANNELS):
     """{"tiles": the four extents (groups, virtual threads, threads, inner) of channels, rows and
     columns, "channels": input channels of a step, "parts": into how many the input channels are
     divided, for groups of their own, "cost": what it takes, comparable for results of the same
@@ -163,12 +154,12 @@ def best_tiles(f, y, x, reduced, threads, shared_bytes, is_depthwise=False, imag
     taps = math.prod(reduced[1:])
     all_parts = [parts for parts in range(1, most_parts + 1) if parts == 1 or (
         reduced[0] % parts == 0 and reduced[0] // parts * taps >= _LEAST_PART)]
-    for tx, ty in product(_extents(x, threads), _extents(y, threads)):
+    for tx, ty in product(extents(x, threads), extents(y, threads)):
         if tx * ty > threads:
             continue
-        for tf in _channel_threads(f, min(threads // (tx * ty), most_deep or threads)):
+        for tf in channel_threads(f, min(threads // (tx * ty), most_deep or threads)):
             for fi, vx, vy in product(_powers(min(f // tf, 8)), (1, 2, 4), (1, 2)):
-                if fi * vx * vy > accumulators or vx * tx >= 2 * x or vy * ty >= 2 * y:
+                if fi * vx * vy > _ACCUMULATORS or vx * tx >= 2 * x or vy * ty >= 2 * y:
                     continue
                 if is_depthwise and (fi > 1 or vy > 1):
                     continue
@@ -274,7 +265,7 @@ def _waiting(rows, columns, stride, row):
     return max(map(len, banks.values()))
 
 
-def _extents(extent, most):
+def extents(extent, most):
     """Numbers of threads along an axis: those that divide it, and powers of two beyond none."""
     found = {d for d in range(1, min(extent, most, 64) + 1) if extent % d == 0}
     power = 1
@@ -285,7 +276,7 @@ def _extents(extent, most):
     return sorted(found)
 
 
-def _channel_threads(channels, most):
+def channel_threads(channels, most):
     """Numbers of threads along channels: powers of two, and those that divide them."""
     dividing = {d for d in range(1, min(channels, most) + 1) if channels % d == 0}
     return sorted(dividing.union(_powers(min(channels, most))))
