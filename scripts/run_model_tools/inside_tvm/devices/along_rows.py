@@ -3,7 +3,7 @@
 import math
 
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
-from run_model_tools.inside_tvm.devices.row_values import apart, applied, chosen, of_view, place_in
+from run_model_tools.inside_tvm.devices.row_values import apart, applied, chosen, of_view
 from run_model_tools.kernels.rows import domain
 
 LONGEST_ROW = 4096
@@ -113,8 +113,8 @@ class _Kernel:
                 self._held[index] = self._of_all(nodes[index].op, total)
         if self._is_row[result]:
             first = self._thread.var.equal(0)
-            self._store(row, self._of_row(result, row) if result not in self._held else
-                        self._held[result],
+            value = self._held[result] if result in self._held else self._of_row(result, row)
+            self._store(row, None, value,
                         first if is_one is None else self._tvm.tir.all(first, is_one))
 
     def _at(self, row, at, place, made, wanted, sums, stored, is_one):
@@ -133,7 +133,7 @@ class _Kernel:
             total[0] = self._joined(nodes[index].op, total[0],
                                     self._held[of] if self._is_row[of] else values[of])
         if stored is not None:
-            self._store(row * self._width + at, values[stored], is_one)
+            self._store(row, at, values[stored], is_one)
 
     def _ends(self, stage):
         """The sums that a pass along the row ends in."""
@@ -186,15 +186,34 @@ class _Kernel:
         return applied(self._tvm, self._program, node, [
             self._held[a] if self._is_row[a] else values[a] for a in node.args])
 
-    def _store(self, at, value, condition):
-        if self._order is not None:
-            at = place_in(self._tvm, self._order, at)
-        made = self._tvm.tir.BufferStore(self._out, value, apart(self._tvm, at, self._out.shape))
+    def _store(self, row, column, value, condition):
+        made = self._tvm.tir.BufferStore(self._out, value, self._place(row, column))
         if condition is None:
             self._ib.emit(made)
         else:
             with self._ib.if_scope(condition):
                 self._ib.emit(made)
+
+    def _place(self, row, column):
+        """Where in the result a number goes; column: None where there is one of a row."""
+        tir, shape = self._tvm.tir, [int(extent) for extent in self._out.shape]
+        if column is None:
+            return apart(self._tvm, row, shape)
+        if self._order is None:
+            if shape and shape[-1] == self._width:
+                return [*apart(self._tvm, row, shape[:-1]), column]
+            return apart(self._tvm, row * self._width + column, shape)
+        place, after = tir.const(0, "int32"), math.prod(shape)
+        for count, stride in (factor for axis in self._order.axes for factor in axis):
+            after //= count
+            if stride % self._width == 0:
+                index = tir.floordiv(row, stride // self._width)
+            elif self._width % (stride * count) == 0:
+                index = tir.floordiv(column, stride)
+            else:
+                index = tir.floordiv(row * self._width + column, stride)
+            place = place + tir.floormod(index, count) * after
+        return apart(self._tvm, place, shape)
 
     def _variable(self, value):
         made = self._ib.allocate("float32", (1,), name="number", scope="local")

@@ -8,9 +8,9 @@ from run_model_tools.inside_tvm.devices import along_rows, patches, products
 from run_model_tools.inside_tvm.devices.row_values import Loads, flat, of_view, value
 from run_model_tools.kernels.rows import domain
 
-_FEW_ROWS = 16
-"""Of a product: fewer are summed up by a group for each number, where the numbers of a column of
-the right factor lie side by side."""
+_FEW_ROWS, _DEEP = 4, 64
+"""Of a product: fewer rows are summed up by a group for each number, where the numbers of a column
+of the right factor lie side by side and are as many as the group's threads."""
 
 
 def of_program(tvm, program, sources, shape, order=None):
@@ -98,7 +98,7 @@ def of_product(tvm, product, sources, shape):
 
 def has_few_rows(product):
     """Whether a product is of so few rows that its weights lie by columns."""
-    return product.shape[1] < _FEW_ROWS
+    return product.shape[1] < _FEW_ROWS and product.depth >= _DEEP
 
 
 def _order(view):

@@ -17,24 +17,56 @@ class Loads:
 
     def __call__(self, view, places):
         """places: (index, factors of (extent, stride)) of each axis."""
-        at = self._tvm.tir.const(view.offset, "int32")
+        tir, parts = self._tvm.tir, []
         for index, factors in places:
             inner = math.prod(count for count, _ in factors)
             for position, (count, stride) in enumerate(factors):
                 inner //= count
                 if stride and count > 1:
-                    part = index if inner == 1 else self._tvm.tir.floordiv(index, inner)
-                    if position:
-                        part = self._tvm.tir.floormod(part, count)
-                    at = at + part * stride
-        return self.number(self._sources.index(view.tensor), at)
+                    part = index if inner == 1 else tir.floordiv(index, inner)
+                    parts.append((tir.floormod(part, count) if position else part, count, stride))
+        which = self._sources.index(view.tensor)
+        at = _in_axes(tir, parts, view.offset, [int(d) for d in self._inputs[which].shape])
+        if at is not None:
+            return self._read(which, at)
+        return self.number(which, sum((part * stride for part, _, stride in parts),
+                                      tir.const(view.offset, "int32")))
 
     def number(self, index, at):
         """Number `at` of an input, whatever its shape is."""
+        return self._read(index, apart(self._tvm, at, self._inputs[index].shape))
+
+    def _read(self, index, places):
         read = self._inputs[index]
-        places = apart(self._tvm, at, read.shape)
         return (self._tvm.tir.BufferLoad(read, places)
                 if isinstance(read, self._tvm.tir.Buffer) else read(*places))
+
+
+def _in_axes(tir, parts, offset, shape):
+    """The place in a tensor of a shape where `parts` of (index, extent, stride) lead together, each
+    as indices of the axes that it goes along, so that nothing is put together to be taken apart;
+    None where they would reach from one axis into the next."""
+    strides = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+    indices = [tir.const(offset // stride % extent, "int32")
+               for stride, extent in zip(strides, shape)]
+    farthest = [offset // stride % extent for stride, extent in zip(strides, shape)]
+    parts = list(parts)
+    while parts:
+        index, count, stride = parts.pop()
+        axis = next((a for a, s in enumerate(strides) if shape[a] > 1 and stride % s == 0
+                     and s <= stride), None)
+        if axis is None:
+            return None
+        step = stride // strides[axis]
+        if step * (count - 1) >= shape[axis]:
+            inner = shape[axis] // step
+            if inner < 2 or shape[axis] % step or count % inner:
+                return None
+            parts.append((tir.floordiv(index, inner), count // inner, stride * inner))
+            index, count = tir.floormod(index, inner), inner
+        indices[axis] = indices[axis] + index * step
+        farthest[axis] += step * (count - 1)
+    return indices if all(a < b for a, b in zip(farthest, shape)) else None
 
 
 def flat(places, shape):
@@ -53,15 +85,6 @@ def apart(tvm, at, shape):
         places.insert(0, tvm.tir.floormod(place, extent) if position else place)
         inner *= extent
     return places
-
-
-def place_in(tvm, order, at):
-    """Where a view of all numbers of a tensor, each once, has number `at` of it."""
-    place, after = tvm.tir.const(0, "int32"), math.prod(order.shape)
-    for count, stride in (factor for axis in order.axes for factor in axis):
-        after //= count
-        place = place + tvm.tir.floormod(tvm.tir.floordiv(at, stride), count) * after
-    return place
 
 
 def of_view(factors, index):
