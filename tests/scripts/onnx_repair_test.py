@@ -129,6 +129,18 @@ def test_resizes_by_scales_keep_the_scale(mode, scale, rate):
     check(model, {"x": noise(1, 2, 7, 9)})
 
 
+@pytest.mark.parametrize("scale, every", [(1 / 3, 3), (0.2, 5), (0.1, 10)])
+def test_the_nearest_elements_are_those_of_float32(scale, every):
+    """As PyTorch exports interpolate(scale_factor=1 / 3): 17 / float32(1 / 3) is 51."""
+    model = model_of([helper.make_node("Resize", ["x", "", "scales"], ["y"], nearest_mode="floor",
+                                       coordinate_transformation_mode="asymmetric")],
+                     {"x": (FLOAT, [1, 1, 90, 300])}, {"y": FLOAT}, 18,
+                     {"scales": np.array([1, 1, scale, scale], np.float32)})
+    x = noise(1, 1, 90, 300)
+    made = repair(model, {"x": x.shape})
+    np.testing.assert_array_equal(run(made, {"x": x})[0], x[..., ::every, ::every])
+
+
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 def test_corners_of_pytorch_are_of_whole_elements(mode):
     """ONNX's reference aligns the last of 4.9 = 7 * 0.7 elements, PyTorch and ONNX Runtime of 4."""

@@ -151,9 +151,13 @@ def test_sparse_constants_that_contradict_themselves(wrong, says):
             repair(model, {"x": (2, 8)})
 
 
+@pytest.mark.parametrize("raw", [False, True])
 @pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])
-def test_weights_of_eight_bits_that_are_floats(kind, tmp_path):
+def test_weights_of_eight_bits_that_are_floats(kind, raw, tmp_path):
     weights = helper.make_tensor("b", getattr(TensorProto, kind), (8, 5), WEIGHTS.ravel().tolist())
+    if raw:
+        weights.raw_data = bytes(weights.int32_data)
+        weights.ClearField("int32_data")
     scales = np.linspace(0.5, 2, 5, dtype=np.float32)
     wide = helper.make_node("DequantizeLinear", ["b", "s"], ["w"], axis=1)
     path = tmp_path / "net.onnx"

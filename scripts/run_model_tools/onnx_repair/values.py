@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,11 @@ class Value:
 
 
 def _array_of(tensor: TensorProto) -> np.ndarray:
-    """The numbers of a tensor; ONNX calls Python for each of 4 bits."""
+    """The numbers of a tensor; ONNX calls Python for each of 4 bits, and of 8 where they are floats,
+    whose negative ones it does not read."""
+    if tensor.data_type in _FLOAT8 and tensor.raw_data:
+        return _table_of(tensor.data_type)[np.frombuffer(tensor.raw_data, np.uint8)].reshape(
+            tensor.dims)
     if tensor.data_type not in (TensorProto.INT4, TensorProto.UINT4) or not tensor.raw_data:
         return numpy_helper.to_array(tensor)
     packed = np.frombuffer(tensor.raw_data, np.uint8)
@@ -89,6 +94,16 @@ def _array_of(tensor: TensorProto) -> np.ndarray:
     count = int(np.prod(tensor.dims, dtype=np.int64))
     return whole[:count].reshape(tensor.dims).astype(
         helper.tensor_dtype_to_np_dtype(tensor.data_type))
+
+
+_FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
+           TensorProto.FLOAT8E5M2FNUZ)
+
+
+@cache
+def _table_of(kind: int) -> np.ndarray:
+    """What each byte of a type of _FLOAT8 means."""
+    return numpy_helper.to_array(TensorProto(data_type=kind, dims=[256], int32_data=range(256)))
 
 
 class Sequence(list):
