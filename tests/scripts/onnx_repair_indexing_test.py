@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx_repair_operators_test import matches, one
 from onnx_repair_test import FLOAT, check, model_of, noise, operators, refusal, repaired, run
+
+from run_model_tools.errors import ToolError
+from run_model_tools.onnx_repair.repair import repair
 
 PLACES = np.array([[0, -1, 9], [3, 1 << 40, -4], [-(1 << 40), 1, -5]])
 NEAREST = np.array([[0, 3, 3], [3, 3, 0], [0, 1, 0]])
@@ -65,3 +68,52 @@ def test_indices_of_many_elements_are_worked_out():
 def test_a_constant_index_beyond_is_refused():
     assert "index -5 lies beyond the 4 places" in refusal(
         *one("Gather", [noise(3, 4), np.array([3, -5])], constants=[1], axis=1))
+
+
+@pytest.mark.parametrize("at", [0, 3, 5, -4])
+@pytest.mark.parametrize("along", ["one", "both", "counted"])
+def test_so_many_elements_from_a_place_that_is_an_input(along, at):
+    """As jax.lax.dynamic_slice and torch.narrow are exported; ends are sums with starts."""
+    if along == "one":
+        nodes = [helper.make_node("Unsqueeze", ["i", "zero"], ["s"]),
+                 helper.make_node("Add", ["i", "four"], ["j"]),
+                 helper.make_node("Unsqueeze", ["j", "zero"], ["e"])]
+    elif along == "counted":
+        # As PyTorch's newer exporter writes it: an end of 0 that is none, and one that is known.
+        nodes = [helper.make_node("Add", ["i", "four"], ["j"]),
+                 helper.make_node("Equal", ["j", "none"], ["q"]),
+                 helper.make_node("Where", ["q", "once", "none"], ["w"]),
+                 helper.make_node("Mul", ["w", "nine"], ["m"]),
+                 helper.make_node("Add", ["j", "m"], ["k"]),
+                 helper.make_node("Unsqueeze", ["i", "zero"], ["u"]),
+                 helper.make_node("Unsqueeze", ["k", "zero"], ["l"]),
+                 helper.make_node("Concat", ["u", "last"], ["s"], axis=0),
+                 helper.make_node("Concat", ["l", "end"], ["e"], axis=0)]
+    else:
+        nodes = [helper.make_node("Unsqueeze", ["i", "zero"], ["u"]),
+                 helper.make_node("Concat", ["u", "zero"], ["s"], axis=0),
+                 helper.make_node("Add", ["s", "lengths"], ["e"])]
+    nodes.append(helper.make_node("Slice", ["x", "s", "e", "axes"], ["y"]))
+    model = model_of(nodes, {"x": (FLOAT, [2, 9, 6]), "i": (TensorProto.INT64, [])}, {"y": FLOAT},
+                     18, {"zero": np.array([0]), "four": np.array(4), "none": np.array(0),
+                          "once": np.array(1), "nine": np.array(9), "last": np.array([-5]),
+                          "end": np.array([(1 << 63) - 1]),
+                          "lengths": np.array([4, 5]),
+                          "axes": np.array([1] if along == "one" else [1, -1])})
+    x = noise(2, 9, 6)
+    if at < 0 and along != "counted":
+        # What ends at the last place has 0 for its end, which ONNX counts from the begin.
+        made = repair(model, {"x": x.shape, "i": ()})
+        expected = x[:, 5:9] if along == "one" else x[:, 5:9, :5]
+        np.testing.assert_array_equal(run(made, {"x": x, "i": np.array(at)})[0], expected)
+        return
+    check(model, {"x": x, "i": np.array(at)})
+
+
+def test_so_many_that_are_more_than_there_are():
+    model = model_of([helper.make_node("Add", ["i", "many"], ["e"]),
+                      helper.make_node("Slice", ["x", "i", "e", "axis"], ["y"])],
+                     {"x": (FLOAT, [2, 9]), "i": (TensorProto.INT64, [1])}, {"y": FLOAT}, 18,
+                     {"many": np.array([10]), "axis": np.array([1])})
+    with pytest.raises(ToolError, match="10 of 9 elements along axis 1"):
+        repair(model, {"x": (2, 9), "i": (1,)})

@@ -80,8 +80,8 @@ class Value:
 
 
 def _array_of(tensor: TensorProto) -> np.ndarray:
-    """The numbers of a tensor; ONNX calls Python for each of 4 bits, and of 8 where they are floats,
-    whose negative ones it does not read."""
+    """The numbers of a tensor; ONNX calls Python for each of 4 bits, and of 8 where they are
+    floats, whose negative ones it does not read."""
     if tensor.data_type in _FLOAT8 and tensor.raw_data:
         return _table_of(tensor.data_type)[np.frombuffer(tensor.raw_data, np.uint8)].reshape(
             tensor.dims)

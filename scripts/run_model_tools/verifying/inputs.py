@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from math import prod
 
 import numpy as np
@@ -19,6 +19,7 @@ SEEDS = (20, 21)
 # Operators that hand numbers on as they are, or leave some of them out.
 _MOVES = {"Cast", "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand",
           "Slice", "Split", "Concat", "Tile", "Gather"}
+_COUNTS = {"Add", "Sub", "Min", "Max", "Where"}
 _INDEXED = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"}
 _SMALL = 10
 """Whole numbers below this are tried where nothing tells what an input means."""
@@ -66,8 +67,12 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
         reached = _reached(graph, item.name)
         divides = any(node.op_type in ("Div", "Mod") and node.input[1] in reached
                       for node in graph.node)
+        # From the first or second place on there are most likely as many as are taken.
+        counted = _reached(graph, item.name, _MOVES | _COUNTS)
+        begins = any(node.op_type == "Slice" and len(node.input) > 1 and node.input[1] in counted
+                     for node in graph.node)
         if item.dtype.itemsize > 1:
-            stop = (_table_size(graph, reached)
+            stop = (2 if begins else _table_size(graph, reached)
                     or (2 if "mask" in item.name.lower() else _SMALL))
             ranges[item.name] = range(1, max(stop, 2)) if divides else range(stop)
         elif divides:
@@ -75,12 +80,12 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
     return ranges
 
 
-def _reached(graph: onnx.GraphProto, name: str) -> set[str]:
-    """The tensors that have numbers of `name`, as they are."""
+def _reached(graph: onnx.GraphProto, name: str, through: Set[str] = _MOVES) -> set[str]:
+    """The tensors that have numbers of `name`, as they are or as operators of `through` do."""
     reached = {name}
     for node in graph.node:
-        if node.op_type in _MOVES and any(value in reached for value in (
-                node.input if node.op_type == "Concat" else node.input[:1])):
+        if node.op_type in through and any(value in reached for value in (
+                node.input[:1] if node.op_type in _MOVES - {"Concat"} else node.input)):
             reached.update(node.output)
     return reached
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from onnx import TensorProto
 
@@ -9,7 +11,7 @@ from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
-from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.values import INTEGERS, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
@@ -20,12 +22,90 @@ def slice_rule(walk: Walk, node: Node) -> Value:
         starts, ends = node.attrs["starts"], node.attrs["ends"]
         axes, steps = node.attrs.get("axes"), None
     else:
-        starts, ends = node.ints(1, "where it starts"), node.ints(2, "where it ends")
         axes, steps = node.ints(3, "the axes"), node.ints(4, "the steps")
+        along = [a % x.rank for a in axes or range(node.tensor(1).size)]
+        lengths = _lengths(walk, node.tensor(1), node.tensor(2), [x.shape[a] for a in along])
+        if lengths is not None and set(steps or [1]) == {1}:
+            return _cut_at(walk, x, node.tensor(1), lengths, along)
+        starts, ends = node.ints(1, "where it starts"), node.ints(2, "where it ends")
     axes = [a % x.rank for a in axes] if axes is not None else list(range(len(starts)))
     ranges = {axis: range(*slice(start, end, step).indices(x.shape[axis]))
               for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts))}
     return sliced(walk, x, ranges)
+
+
+def _cut_at(walk: Walk, x: Value, starts: Value, lengths: Sequence[int],
+            axes: Iterable[int]) -> Value:
+    """So many elements along each of the axes, from places on that are known at run time only: from
+    the nearest one on where fewer would be left, of which ONNX makes a shorter result."""
+    graph = walk.graph
+    starts = cast(walk, starts, TensorProto.INT64)
+    for index, (axis, length) in enumerate(zip(axes, lengths)):
+        extent = x.shape[axis]
+        if not 0 <= length <= extent:
+            raise invalid(f"it takes {length} of {extent} elements along axis {axis}")
+        if length == extent:
+            continue
+        start = graph.op("Gather", starts, np.int64(index), axis=0)
+        start = graph.op("Where", graph.op("Less", start, 0), graph.op("Add", start, extent), start)
+        start = graph.op("Min", graph.op("Max", start, 0), np.int64(extent - length))
+        x = graph.op("Gather", x, graph.op("Add", np.arange(length), start), axis=axis)
+    return x
+
+
+def _lengths(walk: Walk, starts: Value, ends: Value, extents: list[int]) -> list[int] | None:
+    """How far apart starts and ends are, where one of them is known at run time only and their
+    distance is known; None where not, or where both are known.  extents: of the axes."""
+    if walk.is_open or _known(starts) is not None and _known(ends) is not None:
+        return None
+    makers = {output: node for node in walk.graph.nodes for output in node.output}
+
+    def parts(value: Value) -> list[tuple[str, int]]:
+        """Of each number, what it is the sum of: something that is not known, and a number."""
+        array = _known(value)
+        if array is not None:
+            return [("", int(number)) for number in array.ravel()]
+        node = makers.get(value.name) if value.elem_type in INTEGERS else None
+        inputs = [walk.graph.values[name] for name in node.input if name] if node else []
+        if node and node.op_type in ("Unsqueeze", "Squeeze", "Reshape", "Cast", "Identity"):
+            return parts(inputs[0])
+        if node and node.op_type == "Concat":
+            return [part for one in inputs for part in parts(one)]
+        if node and node.op_type == "Gather" and inputs[0].rank == 1:
+            places = _known(inputs[1])
+            if places is not None:
+                every = parts(inputs[0])
+                return [every[int(place)] for place in places.ravel()]
+        if node and node.op_type == "Mul":
+            # Whether 0 is meant to be the end, which then is the extent.
+            which, extent = inputs if _known(inputs[1]) is not None else inputs[::-1]
+            asked, number = makers.get(which.name), _known(extent)
+            if asked and asked.op_type == "Where" and number is not None and number.size == 1 and (
+                    int(number.item()) in extents) and [
+                        parts(walk.graph.values[name]) for name in asked.input[1:]] == [
+                            [("", 1)], [("", 0)]]:
+                return [("", 0)]
+        if node and node.op_type in ("Add", "Sub"):
+            sign = 1 if node.op_type == "Add" else -1
+            left, right = (parts(one) for one in inputs)
+            if sign == 1 and any(name for name, _ in right):
+                left, right = right, left
+            if left and right and not any(name for name, _ in right):
+                count = max(len(left), len(right))
+                return [(name, number + sign * more) for (name, number), (_, more) in zip(
+                    left * (count // len(left)), right * (count // len(right)))]
+        return [(f"{value.name}[{index}]", 0) for index in range(value.size)]
+
+    pairs = list(zip(parts(starts), parts(ends)))
+    if len(pairs) != len(extents) or any(begin[0] != end[0] for begin, end in pairs):
+        return None
+    return [end[1] - begin[1] if begin[0] else
+            len(range(*slice(begin[1], end[1]).indices(extent)))
+            for (begin, end), extent in zip(pairs, extents)]
+
+
+def _known(value: Value) -> np.ndarray | None:
+    return value.known if value.array is None else value.array
 
 
 def sliced(walk: Walk, x: Value, ranges: dict[int, range]) -> Value:
