@@ -46,9 +46,9 @@ def _cut_at(walk: Walk, x: Value, starts: Value, lengths: Sequence[int],
             raise invalid(f"it takes {length} of {extent} elements along axis {axis}")
         if length == extent:
             continue
-        start = graph.op("Gather", starts, np.int64(index), axis=0)
+        start = graph.op("Gather", starts, np.array(index), axis=0)
         start = graph.op("Where", graph.op("Less", start, 0), graph.op("Add", start, extent), start)
-        start = graph.op("Min", graph.op("Max", start, 0), np.int64(extent - length))
+        start = graph.op("Min", graph.op("Max", start, 0), extent - length)
         x = graph.op("Gather", x, graph.op("Add", np.arange(length), start), axis=axis)
     return x
 

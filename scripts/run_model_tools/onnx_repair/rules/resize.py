@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -153,9 +154,8 @@ def _positions(line: Line, manner: Manner) -> np.ndarray:
     Of the nearest ones as float32 has it, in ONNX Runtime's order: 17 / float32(1 / 3) is 51, and a
     little less in numbers of more bits.
     """
-    number = np.float64
-    if manner.mode == "nearest" and manner.coordinates in _IN_FLOAT32:
-        number = np.float32
+    is_short = manner.mode == "nearest" and manner.coordinates in _IN_FLOAT32
+    number: Any = np.float32 if is_short else np.float64
     at, scale = np.arange(line.out, dtype=number), number(line.scale)
     mode, length = manner.coordinates, line.scale * line.extent
     if mode == "align_corners":
