@@ -81,13 +81,12 @@ def compile_model(tvm, request):
             # Committed records are of networks that were changed in this way; a file that the user
             # names is of the network as it is.
             lanes = pad_channels.lanes_of(target, llvm_features(tvm, target))
-        has_rows = target.kind.name in device_kernels.KINDS and request.get("kernels") != "stock"
-        mod = quantization.spell_out(read(lanes), has_rows)
+        mod = quantization.spell_out(read(lanes), own_kernels.takes_rows(tvm, target, request))
         factory, linked, tuned = placement.rounds(
             request["placement"], lambda: build_stock(tvm, mod, target, request))
 
     if request.get("row_layers"):
-        kernels["row_layers"] = request["row_layers"].count
+        kernels.update(request["row_layers"].report)
     directory = request["directory"]
     device = request.get("device_needs")
     tell(request, "work", at="the library is linked")
@@ -125,22 +124,24 @@ def build_stock(tvm, mod, target, request):
 
 def for_device(tvm, mod, target, request):
     """The module in a form that is for the target's GPU."""
-    from run_model_tools.inside_tvm.devices import row_layers
     from run_model_tools.kernels.relay.nodes import PREFIX
 
     placed, is_tuned = request["placement"], bool((request.get("tuning") or {}).get("files"))
-    takes_layers = not placed.drop(PREFIX) and request.get("kernels") != "stock"
+    takes_rows = own_kernels.takes_rows(tvm, target, request) and not placed.drop(PREFIX)
     mod = many_tensors.with_few_buffers(tvm, global_poolings.as_reductions(tvm, mod))
-    with tvm.transform.PassContext(opt_level=request["opt_level"]):
-        mod = faster_folding.simplify(tvm, mod, target)
+    if takes_rows:
+        with tvm.transform.PassContext(opt_level=request["opt_level"]):
+            mod = faster_folding.simplify(tvm, mod, target)
     # The CPU has no code for filters that are last, and records are of TVM's own layouts.
     if not placed.found and not is_tuned:
         mod = filters_last.with_filters_last(tvm, mod)
     request["row_layers"] = None
-    if takes_layers:
+    if takes_rows:
+        from run_model_tools.inside_tvm.devices import row_layers
+
         request["row_layers"] = made = row_layers.with_row_layers(
             tvm, mod, with_products=not is_tuned)
-        mod = made.module
+        mod = made.module if made else mod
     if placed.found:
         mod = placement.annotated(tvm, mod, placed, tvm.device(target.kind.name))
     return mod

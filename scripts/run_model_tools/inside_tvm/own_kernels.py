@@ -54,6 +54,13 @@ def rewrite(tvm, read, target, request):
             raise Unusable(str(error)) from error
 
 
+def takes_rows(tvm, target, request):
+    """Whether rows and matrices get kernels of ours on the target's GPU (devices/row_layers.py)."""
+    return (target.kind.name in KINDS and request.get("kernels", "stock") != "stock"
+            and request["opt_level"] >= 3
+            and str(tvm.__version__).startswith(faster_folding.SUPPORTED_RELEASE))
+
+
 def usable_isa(wanted, target):
     """The target's instruction set, None if it is none of ours.  Raises Unusable where there is no
     compiler of the kernels, or where "auto" does not take them."""

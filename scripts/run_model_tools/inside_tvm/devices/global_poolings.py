@@ -8,7 +8,8 @@ _REDUCTIONS = {"%s_%s_pool%dd" % (kind, how, rank): ("mean" if how == "avg" else
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 _LONG = {1: 1, 2: 1024, 3: 64}
 """Numbers from which on TVM has too few threads for them.  A pooling takes what follows it into its
-kernel, as a reduction does not."""
+kernel, as a reduction does not.  Means along rows are all reductions: they may be a normalisation's
+(row_layers.py)."""
 
 
 def as_reductions(tvm, module):

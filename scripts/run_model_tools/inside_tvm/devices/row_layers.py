@@ -28,6 +28,7 @@ from run_model_tools.kernels.relay.graph import (
     users_of,
 )
 from run_model_tools.kernels.relay.nodes import TupleGetItem
+from run_model_tools.kernels.relay.rewriting import Rewritten
 
 _MANY_ROWS = 16
 """Of a product with weights: one of fewer is ours where it reads what is ours."""
@@ -40,27 +41,18 @@ _MOVES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "transpose", 
           "split", "take", "broadcast_to")
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """A module with such layers."""
-
-    module: object
-    layers: dict
-    """By the names of their operators."""
-    count: int
-    """How many steps of the network they are."""
-
-
 def with_row_layers(tvm, module, with_products=True):
-    """The module, simplified and with its constants folded (faster_folding), with these layers.
-    with_products: whether products are among them, which records of tuning are of TVM's."""
+    """The rewriting.Rewritten of a module that is simplified and has its constants folded
+    (faster_folding); None where nothing becomes such a layer.  with_products: whether products are
+    among them, which records of tuning are of TVM's."""
     ours = _ours(post_order(module["main"].body), _PRODUCTS if with_products else ())
     if not ours:
-        return Rewritten(module, {}, 0)
+        return None
     plan = reading.read_rows(module, ours)
     _store_in_order(plan)
     made, layers = write_module(plan, PLAIN, layer_of=lambda step, _: layer_of(tvm, step))
-    return Rewritten(made, layers, sum(not isinstance(step, RelayStep) for step in plan.steps))
+    count = sum(not isinstance(step, RelayStep) for step in plan.steps)
+    return Rewritten(made, layers, {"row_layers": count})
 
 
 @dataclass(eq=False)
