@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from run_model_tools.onnx_model import read_model, run_onnx
+from run_model_tools.onnx_repair import onnxruntime_process
+from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
+from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.verifying.choices import Choice, choice_behind
 from run_model_tools.verifying.comparison import compare
 from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_ranges
@@ -248,3 +251,21 @@ def test_an_index_is_right_where_rounding_decides_it_and_nowhere_else(tmp_path):
     assert "in 1 of 4096 places" in found(closest, 4)
     assert choice_behind(read_model(segmenter(tmp_path / "cut.onnx"), outputs=["scores"]), inputs,
                          0) is None
+
+
+def test_the_reference_runs_what_onnx_runtime_makes_invalid_itself(tmp_path, monkeypatch):
+    """As 1.20 does of some Resize that it moves a Transpose across."""
+    path = tmp_path / "net.onnx"
+    save_network(path, "(float[3] x) => (float[3] y) { y = Neg(x) }", {})
+    as_it_is = onnxruntime_process.run
+
+    def refuses(model, inputs, optimized=True):
+        if optimized:
+            raise OnnxRuntimeFailed("its own changes are not valid")
+        return as_it_is(model, inputs, optimized)
+
+    monkeypatch.setattr(onnxruntime_process, "run", refuses)
+    x = np.float32([1, -2, 3])
+    (got,), who = reference_outputs(path, {"x": x})
+    assert who == "onnxruntime"
+    np.testing.assert_array_equal(got, -x)

@@ -62,8 +62,7 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
     if mistake:
         raise NoReference(mistake)
     try:
-        given = _made_exact(path, stored) or str(path)
-        return onnxruntime_process.run(given, inputs), "onnxruntime"
+        return _run(_made_exact(path, stored) or str(path), inputs), "onnxruntime"
     except Exception as error:
         reason = _first_line(error)
     try:
@@ -71,7 +70,7 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
         # What is written as text it reads as bytes.
         if _made_plainer(model) or path.suffix in _OF_TEXT:
             try:
-                return onnxruntime_process.run(model.SerializeToString(), inputs), "onnxruntime"
+                return _run(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
                 reason = _first_line(error)
         if path in _TOO_SLOW:
@@ -82,6 +81,17 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
             _TOO_SLOW[path] = str(error)
         raise NoReference(f"ONNX Runtime does not run it ({reason}), nor does ONNX's reference "
                           f"evaluator ({_first_line(error)})") from None
+
+
+def _run(model: str | bytes, inputs: dict[str, np.ndarray]) -> list[Any]:
+    """ONNX Runtime's outputs, also where its own changes to the graph make one that it refuses."""
+    try:
+        return onnxruntime_process.run(model, inputs)
+    except onnxruntime_process.OnnxRuntimeFailed as failed:
+        try:
+            return onnxruntime_process.run(model, inputs, optimized=False)
+        except onnxruntime_process.OnnxRuntimeFailed:
+            raise failed from None
 
 
 def repaired_outputs(path: Path, inputs: dict[str, np.ndarray], frozen: dict[str, np.ndarray],
