@@ -18,7 +18,8 @@ def check(args: argparse.Namespace, target: Target, forms: tuple[str, ...]) -> N
     refused = [
         (args.precision != "float32", f"--precision {args.precision}",
          "such layers are kernels of ours, which are for CPUs"),
-        (args.kernels == "ours", "--kernels ours", "our kernels are for CPUs"),
+        (args.kernels == "ours", "--kernels ours",
+         "of ours GPUs have those for rows and matrices, without being asked"),
         (args.compiler == "relax", "--compiler relax", "code for GPUs is made by TVM 0.18"),
         (args.no_build, "--no-build", "it is for C source"),
         (args.single_file, "--single-file", "parameters would be in the CPU's memory"),
