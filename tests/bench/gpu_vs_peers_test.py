@@ -20,7 +20,7 @@ import numpy as np
 flags = dict(zip(sys.argv, sys.argv[1:]))
 target = flags["--target"]
 with np.load({expected!r}) as file:
-    np.savez(flags["--outputs"], output_0=file["output_0"] * (1.05 if target == "vulkan" else 1))
+    np.savez(flags["--outputs"], output_0=file["output_0"] * (1.01 if target == "vulkan" else 1))
 print(json.dumps({{"devices": ["cuda:0 (a stand-in)"], "timing": {{
     "load": 3.0, "run": 1.0, "repeated": {{"median": 0.5, "min": 0.25}}}}}}))
 """
@@ -60,7 +60,7 @@ def test_who_differs_or_cannot_run_is_left_out_with_the_reason(prepared):
     assert figures == {"version": "cuda:0 (a stand-in)", "median_ms": 0.5, "min_ms": 0.25,
                        "first_ms": 4.0, "difference": 0.0}
     left_out = report["left_out"]
-    assert "differs by 5.0e-02" in left_out["net: run_model vulkan"]
+    assert "differs by 1.0e-02" in left_out["net: run_model vulkan"]
     assert "no CUDA provider" in left_out["net: onnxruntime"]
     assert "ncnn" in left_out["net: ncnn"]
     assert "run_model cuda-sm_90" in done.stdout and "left out: net: ncnn" in done.stderr

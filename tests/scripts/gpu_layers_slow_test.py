@@ -7,14 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from gpu_networks import (
-    DEVICES,
-    NETWORKS,
-    TARGETS,
-    check_limits,
-    check_numbers,
-    compiled_fixture,
-)
+from gpu_networks import NETWORKS, compiled_fixture, limits_test, numbers_test
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRAINED = ("squeezenet1_1", "mobilenet_v2_coral", "shufflenet_v1_x0_5_g3",
@@ -24,18 +17,8 @@ pytestmark = pytest.mark.slow
 
 
 compiled = compiled_fixture(NETWORKS)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_layers_keep_to_the_limits(compiled, name, target):
-    check_limits(compiled, name, target)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", NETWORKS)
-def test_numbers(compiled, name, device):
-    check_numbers(compiled, name, device)
+test_layers_keep_to_the_limits = limits_test(NETWORKS)
+test_numbers = numbers_test(NETWORKS)
 
 
 @pytest.mark.parametrize("device", ("opencl", "vulkan"))

@@ -236,3 +236,21 @@ def check_numbers(folder: Path, name: str, device: str) -> None:
         results = [run_on_device(folder / device / name, device, [{"x": given}], None)[0][0]]
     for result in results:
         np.testing.assert_allclose(result[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def limits_test(names: Iterable[str]) -> Any:
+    """A test of a module with compiled_fixture(): check_limits() of these for all targets."""
+    @pytest.mark.parametrize("target", TARGETS)
+    @pytest.mark.parametrize("name", names)
+    def test(compiled: Path, name: str, target: str) -> None:
+        check_limits(compiled, name, target)
+    return test
+
+
+def numbers_test(names: Iterable[str]) -> Any:
+    """The same of check_numbers() on all kinds of device."""
+    @pytest.mark.parametrize("device", DEVICES)
+    @pytest.mark.parametrize("name", names)
+    def test(compiled: Path, name: str, device: str) -> None:
+        check_numbers(compiled, name, device)
+    return test

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_networks import DEVICES, NETWORKS, TARGETS, check_limits, check_numbers, compiled_fixture
+from gpu_networks import NETWORKS, compiled_fixture, limits_test, numbers_test
 
 NORM = """m{0} = ReduceMean<axes=[-1]>({1}) d{0} = Sub({1}, m{0}) q{0} = Mul(d{0}, d{0})
     v{0} = ReduceMean<axes=[-1]>(q{0}) e{0} = Add(v{0}, eps) s{0} = Sqrt(e{0})
@@ -62,18 +62,8 @@ KERNELS = {"layer_norm": {"rows": 1}, "norm_of_channels": {"rows": 1, "TVM's": 1
            "few_rows": {"rows": 1, "product": 3}, "beside_pictures": {"TVM's": 3}}
 
 compiled = compiled_fixture(QUICK)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", QUICK)
-def test_they_keep_to_the_limits(compiled, name, target):
-    check_limits(compiled, name, target)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", QUICK)
-def test_numbers(compiled, name, device):
-    check_numbers(compiled, name, device)
+test_layers_keep_to_the_limits = limits_test(QUICK)
+test_numbers = numbers_test(QUICK)
 
 
 def kernels_of(folder: Path) -> Counter[str]:

@@ -18,6 +18,8 @@ from gpu_networks import (
     check_numbers,
     compile_all,
     compiled_fixture,
+    limits_test,
+    numbers_test,
 )
 
 from run_model_tools.compiling import explanation
@@ -32,18 +34,8 @@ QUICK = ("softmax", "two_devices", "both_devices", "not_a_number", "not_a_number
 
 
 compiled = compiled_fixture(QUICK, ("softmax", "cuda-sm_53"))
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", QUICK)
-def test_layers_keep_to_the_limits(compiled, name, target):
-    check_limits(compiled, name, target)
-
-
-@pytest.mark.parametrize("device", ["vulkan", "cuda", "opencl"])
-@pytest.mark.parametrize("name", QUICK)
-def test_numbers(compiled, name, device):
-    check_numbers(compiled, name, device)
+test_layers_keep_to_the_limits = limits_test(QUICK)
+test_numbers = numbers_test(QUICK)
 
 
 @pytest.mark.parametrize("target", TARGETS)

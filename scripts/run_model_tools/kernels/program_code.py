@@ -51,13 +51,19 @@ class Sources:
                 inputs.append(view.tensor)
         return Sources(inputs, constants)
 
+    def index(self, tensor: Tensor) -> int:
+        """Of a tensor among all, constants after the inputs."""
+        if isinstance(tensor, ConstantTensor):
+            return len(self.inputs) + next(
+                i for i, c in enumerate(self.constants) if c is tensor.data)
+        return next(i for i, t in enumerate(self.inputs) if t is tensor)
+
     def pointer(self, tensor: Tensor) -> str:
         """C for the tensor's first number, in a function of a layer."""
-        if isinstance(tensor, ConstantTensor):
-            index = next(i for i, c in enumerate(self.constants) if c is tensor.data)
-            return f"((const float *)constants[{index}])"
-        index = next(i for i, t in enumerate(self.inputs) if t is tensor)
-        return f"((const float *)inputs[{index}])"
+        index = self.index(tensor)
+        if index < len(self.inputs):
+            return f"((const float *)inputs[{index}])"
+        return f"((const float *)constants[{index - len(self.inputs)}])"
 
 
 @dataclass(frozen=True)
@@ -135,9 +141,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
     last = max(stage)
     result = len(nodes) - 1
     rows_result = program.reduces and is_row[-1]
-    ends: list[list[int]] = [[i for i, n in enumerate(nodes)
-                              if n.op in REDUCTIONS and stage[n.args[0]] == s]
-                             for s in range(last + 1)]
+    ends = [program.ends(s) for s in range(last + 1)]
     # Kept: by the first pass that computes it.
     kept: dict[int, int] = {}
 
@@ -147,7 +151,7 @@ def passes(program: Program, operands: list[Operand]) -> Passes:
             roots = {nodes[i].args[0] for i in ends[s]}
             if s == last and not rows_result:
                 roots.add(result)
-            found.append(_needed(nodes, roots, is_row,
+            found.append(needed(nodes, roots, is_row,
                                  {i for i, first in kept.items() if first < s}))
         return found
 
@@ -212,8 +216,8 @@ _NEUTRAL = {"sum": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"
 _JOINS = {"max": "maximum", "min": "minimum"}
 
 
-def _needed(nodes: list[Node], roots: set[int], is_row: list[bool],
-            known: Collection[int] = ()) -> set[int]:
+def needed(nodes: list[Node], roots: set[int], is_row: list[bool],
+           known: Collection[int] = ()) -> set[int]:
     """All full nodes that must be computed in a pass; those in `known` are only loaded."""
     found: set[int] = set()
     stack = [r for r in roots if not is_row[r]]

@@ -22,7 +22,7 @@ def fuse_programs(plan: Plan, copies_last: bool = False) -> None:
     # Backwards: when a step's turn comes, all that reads it has taken in what it can.
     for copies in (False, True) if copies_last else (True,):
         for tensor in reversed(made):
-            while (copies or not _is_copy(links.makers.get(tensor))) and (
+            while (copies or not is_copy(links.makers.get(tensor))) and (
                     _takes_in_a_program(links, tensor)):
                 pass
     places = {tensor: index for index, tensor in enumerate(made)}
@@ -31,7 +31,8 @@ def fuse_programs(plan: Plan, copies_last: bool = False) -> None:
     plan.steps = [links.makers[tensor] for tensor in made if tensor in links.makers]
 
 
-def _is_copy(step: Step | None) -> bool:
+def is_copy(step: Step | None) -> bool:
+    """Whether a step only moves numbers."""
     return isinstance(step, ProgramStep) and step.program.is_copy
 
 

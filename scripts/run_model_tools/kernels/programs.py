@@ -83,6 +83,12 @@ class Program:
             found.append(before + (node.op in REDUCTIONS))
         return found
 
+    def ends(self, stage: int) -> list[int]:
+        """The nodes that are sums, or the like, which a pass along a row ends in."""
+        stages = self.stages()
+        return [index for index, node in enumerate(self.nodes)
+                if node.op in REDUCTIONS and stages[node.args[0]] == stage]
+
     @property
     def has_few_passes(self) -> bool:
         """Whether kernels for rows have as many as it takes."""

@@ -105,14 +105,8 @@ class View:
     def seen_through(self, other: View) -> View | None:
         """What `other` shows of a tensor that has these numbers in a row; None where that is not
         each of them once, or where no strides say it."""
-        expected = 1
-        for count, stride in sorted((f for axis in other.axes for f in axis if f[0] != 1),
-                                    key=lambda factor: factor[1]):
-            if stride != expected:
-                return None
-            expected *= count
-        flat = self.reshape((expected,)) if expected == math.prod(self.shape) else None
-        if flat is None or other.offset or other.scale != 1:
+        flat = self.reshape((math.prod(other.shape),)) if other.permutes else None
+        if flat is None:
             return None
         axes: list[Axis] = []
         for axis in other.axes:

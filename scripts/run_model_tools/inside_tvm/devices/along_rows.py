@@ -1,9 +1,11 @@
 """A kernel for GPUs that runs a program with sums along rows: softmax, normalisations."""
 
 import math
+from contextlib import nullcontext
 
 from run_model_tools.inside_tvm.devices.kernels import PROMISED_GROUPS
 from run_model_tools.inside_tvm.devices.row_values import apart, applied, chosen, of_view
+from run_model_tools.kernels.program_code import needed
 from run_model_tools.kernels.rows import domain
 
 LONGEST_ROW = 4096
@@ -86,7 +88,6 @@ class _Kernel:
     def _go_along(self, row, is_one):
         ib, nodes = self._ib, self._program.nodes
         last, result = max(self._stages), len(nodes) - 1
-        self._held = {}
         self._arrays = {index: ib.allocate("float32", (self._each,), name="kept%d" % index,
                                            scope="local") for index in self._kept()}
         made = set()
@@ -96,25 +97,21 @@ class _Kernel:
                         and index not in self._held):
                     self._held[index] = self._of_row(index, row)
             sums = {index: self._variable(_NEUTRAL[nodes[index].op])
-                    for index in self._ends(stage)}
+                    for index in self._program.ends(stage)}
             wanted = self._needed(stage, made)
             stored = result if stage == last and not self._is_row[result] else None
             if wanted or sums:
                 with ib.for_range(0, self._each, name="place",
                                   kind="unroll" if self._each > 1 else "serial") as place:
                     at = place * self._threads + self._thread.var
-                    if self._width % self._threads == 0:
+                    with self._where(at < self._width if self._width % self._threads else None):
                         self._at(row, at, place, made, wanted, sums, stored, is_one)
-                    else:
-                        with ib.if_scope(at < self._width):
-                            self._at(row, at, place, made, wanted, sums, stored, is_one)
             made |= wanted & set(self._arrays)
             for index, total in sums.items():
                 self._held[index] = self._of_all(nodes[index].op, total)
         if self._is_row[result]:
             first = self._thread.var.equal(0)
-            value = self._held[result] if result in self._held else self._of_row(result, row)
-            self._store(row, None, value,
+            self._store(row, None, self._held[result],
                         first if is_one is None else self._tvm.tir.all(first, is_one))
 
     def _at(self, row, at, place, made, wanted, sums, stored, is_one):
@@ -135,35 +132,21 @@ class _Kernel:
         if stored is not None:
             self._store(row, at, values[stored], is_one)
 
-    def _ends(self, stage):
-        """The sums that a pass along the row ends in."""
-        nodes = self._program.nodes
-        return [index for index, node in enumerate(nodes)
-                if node.op in _NEUTRAL and self._stages[node.args[0]] == stage]
-
     def _needed(self, stage, known):
         """All numbers of places that a pass needs, those in `known` included."""
-        nodes, result = self._program.nodes, len(self._program.nodes) - 1
-        stack = [nodes[index].args[0] for index in self._ends(stage)]
-        if stage == max(self._stages) and not self._is_row[result]:
-            stack.append(result)
-        found = set()
-        while stack:
-            index = stack.pop()
-            if self._is_row[index] or index in found:
-                continue
-            found.add(index)
-            if index not in known:
-                stack += nodes[index].args
-        return found
+        nodes = self._program.nodes
+        roots = {nodes[index].args[0] for index in self._program.ends(stage)}
+        if stage == max(self._stages):
+            roots.add(len(nodes) - 1)
+        return needed(nodes, roots, self._is_row, known)
 
     def _kept(self):
         """What is computed in one pass and needed in a later one."""
         kept, made = set(), set()
         for stage in range(max(self._stages) + 1):
-            needed = self._needed(stage, made)
-            kept |= needed & made
-            made |= needed
+            wanted = self._needed(stage, made)
+            kept |= wanted & made
+            made |= wanted
         return kept
 
     def _of_row(self, index, row):
@@ -187,12 +170,12 @@ class _Kernel:
             self._held[a] if self._is_row[a] else values[a] for a in node.args])
 
     def _store(self, row, column, value, condition):
-        made = self._tvm.tir.BufferStore(self._out, value, self._place(row, column))
-        if condition is None:
-            self._ib.emit(made)
-        else:
-            with self._ib.if_scope(condition):
-                self._ib.emit(made)
+        with self._where(condition):
+            self._ib.emit(self._tvm.tir.BufferStore(self._out, value, self._place(row, column)))
+
+    def _where(self, condition):
+        """The context of statements for which something has to hold, None for nothing."""
+        return nullcontext() if condition is None else self._ib.if_scope(condition)
 
     def _place(self, row, column):
         """Where in the result a number goes; column: None where there is one of a row."""

@@ -7,6 +7,7 @@ from run_model_tools.inside_tvm.bounded_code import implementation_of
 from run_model_tools.inside_tvm.devices import along_rows, patches, products
 from run_model_tools.inside_tvm.devices.row_values import Loads, flat, of_view, value
 from run_model_tools.kernels.rows import domain
+from run_model_tools.kernels.views import View
 
 _FEW_ROWS, _DEEP = 4, 64
 """Of a product: fewer rows are summed up by a group for each number, where the numbers of a column
@@ -20,11 +21,11 @@ def of_program(tvm, program, sources, shape, order=None):
     te = tvm.te
 
     def compute(attrs, inputs, out_type):
-        load = Loads(tvm, sources, inputs)
         if program.reduces:
             return [te.extern(shape, list(inputs), lambda ins, outs: along_rows.kernel(
-                tvm, program, load.of_buffers(ins), outs[0], order), dtype="float32",
+                tvm, program, Loads(tvm, sources, ins), outs[0], order), dtype="float32",
                 name="rows")]
+        load = Loads(tvm, sources, inputs)
         factors, _ = domain(program)
         return [te.compute(shape, lambda *at: value(tvm, program, lambda view: load(
             program.inputs[view], [(flat(at, shape), of_view(factors, view))])),
@@ -57,7 +58,7 @@ def of_product(tvm, product, sources, shape):
         batches = shape[:-2]
         left = te.compute((*batches, rows, product.depth), lambda *at: load(
             product.left, zip(at, product.left.axes[-len(at):])), name="left")
-        if sources.has_weights:
+        if has_weights(product):
             right = te.compute((*batches, product.depth, columns), lambda *at: load.number(
                 len(sources.inputs), at[-1] * product.depth + at[-2] if has_few_rows(product)
                 else at[-2] * columns + at[-1]), name="right")
@@ -91,9 +92,14 @@ def of_product(tvm, product, sources, shape):
             raise ValueError("no tiles for this product")
         return products.sum_by_groups(te, outs[0], found[0])
 
-    by_columns = has_few_rows(product) and (sources.has_weights or _order(product.right))
+    by_columns = has_few_rows(product) and (has_weights(product) or _order(product.right))
     return implementation_of(compute, schedule,
                              "run_model.product_of_few" if by_columns else products.VIEWS)
+
+
+def has_weights(product):
+    """Whether the right factor is an array."""
+    return not isinstance(product.right, View)
 
 
 def has_few_rows(product):

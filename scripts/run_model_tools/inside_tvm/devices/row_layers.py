@@ -15,12 +15,14 @@ from run_model_tools.inside_tvm.devices import row_kernels
 from run_model_tools.inside_tvm.devices.along_rows import LONGEST_ROW
 from run_model_tools.kernels.isa import PLAIN
 from run_model_tools.kernels.plan import Links, ProductStep, ProgramStep, RelayStep
-from run_model_tools.kernels.program_code import Sources as ProgramSources
+from run_model_tools.kernels.program_code import Sources
+from run_model_tools.kernels.program_fusion import is_copy
 from run_model_tools.kernels.program_operators import ONE_BY_ONE
 from run_model_tools.kernels.relay import reading
 from run_model_tools.kernels.relay.arithmetic import FAST
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.graph import (
+    MOVES,
     arguments,
     operator,
     post_order,
@@ -28,17 +30,17 @@ from run_model_tools.kernels.relay.graph import (
     users_of,
 )
 from run_model_tools.kernels.relay.nodes import TupleGetItem
+from run_model_tools.kernels.relay.readers import matrices
 from run_model_tools.kernels.relay.rewriting import Rewritten
 
 _MANY_ROWS = 16
 """Of a product with weights: one of fewer is ours where it reads what is ours."""
-_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
+_PRODUCTS = tuple(matrices.READERS)
 _SOFTMAXES = ("nn.softmax", "nn.fast_softmax", "nn.log_softmax")
 _ALONG_ROWS = ("mean", "variance")
 """What is ours wherever it is along rows, and below also where it reads what is ours."""
 _REDUCTIONS = (*_ALONG_ROWS, "sum", "max", "min")
-_MOVES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "transpose", "strided_slice",
-          "split", "take", "broadcast_to")
+_MOVES = MOVES - {"copy"} | {"split", "take"}
 
 
 def with_row_layers(tvm, module, with_products=True):
@@ -68,7 +70,7 @@ def _store_in_order(plan):
     made = [step.output for step in plan.steps]
     for tensor in made:
         step = links.makers[tensor]
-        if not isinstance(step, ProgramStep) or not step.program.is_copy:
+        if not is_copy(step):
             continue
         [view] = step.program.inputs
         maker = links.makers.get(view.tensor)
@@ -130,23 +132,6 @@ def _row_of(expr):
 
 
 @dataclass(frozen=True, eq=False)
-class Sources:
-    """The tensors that a layer reads, the constants among them last, weights first of these."""
-
-    inputs: list
-    constants: list
-    has_weights: bool = False
-
-    def index(self, tensor):
-        """Of a tensor among all."""
-        data = getattr(tensor, "data", None)
-        if data is not None:
-            return len(self.inputs) + next(
-                i for i, constant in enumerate(self.constants) if constant is data)
-        return next(i for i, one in enumerate(self.inputs) if one is tensor)
-
-
-@dataclass(frozen=True, eq=False)
 class RowLayer:
     """A layer for GPUs, as kernels/relay/operators.py wants one."""
 
@@ -169,33 +154,29 @@ def layer_of(tvm, step):
     """The layer of a plan's step."""
     if isinstance(step, ProductStep):
         product = step.product
-        read = product.sources()
-        has_weights = not hasattr(product.right, "axes")
-        weights = product.right
-        if has_weights and row_kernels.has_few_rows(product):
-            weights = weights.T
-        constants = [weights, *read.constants] if has_weights else read.constants
-        sources = Sources(read.inputs, constants, has_weights)
+        sources, has_weights = product.sources(), row_kernels.has_weights(product)
+        if has_weights:
+            weights = product.right.T if row_kernels.has_few_rows(product) else product.right
+            sources = Sources(sources.inputs, [weights, *sources.constants])
         shape = row_kernels.shape_of_product(product, step.output.shape)
-        text = [product.shape, shape, [tensor.shape for tensor in read.inputs], product.scale,
+        text = [product.shape, shape, [tensor.shape for tensor in sources.inputs], product.scale,
                 _text(product.left, sources),
                 product.depth if has_weights else _text(product.right, sources),
                 product.epilogue and _text_of_program(product.epilogue, sources)]
-        return RowLayer("product", repr(text), read.inputs, _flat(constants), shape,
+        return RowLayer("product", repr(text), sources.inputs, _flat(sources), shape,
                         row_kernels.of_product(tvm, product, sources, shape),
                         {"kernel": "product", "multiply_adds": product.multiply_adds})
     program, order = step.program, getattr(step, "order", None)
-    read = ProgramSources.of(program.inputs)
-    sources = Sources(read.inputs, read.constants)
+    sources = Sources.of(program.inputs)
     kind, shape = "rows" if program.reduces else "elementwise", step.output.shape
-    text = [_text_of_program(program, sources), shape, [tensor.shape for tensor in read.inputs],
+    text = [_text_of_program(program, sources), shape, [tensor.shape for tensor in sources.inputs],
             order and order.axes]
-    return RowLayer(kind, repr(text), read.inputs, _flat(read.constants), shape,
+    return RowLayer(kind, repr(text), sources.inputs, _flat(sources), shape,
                     row_kernels.of_program(tvm, program, sources, shape, order), {"kernel": kind})
 
 
-def _flat(constants):
-    return tuple(constant.reshape(-1) for constant in constants)
+def _flat(sources):
+    return tuple(constant.reshape(-1) for constant in sources.constants)
 
 
 def _text(view, sources):

@@ -6,14 +6,10 @@ import math
 
 class Loads:
     """Numbers of a layer's tensors, by view and place.  inputs: tensors of TVM, or in a kernel the
-    buffers that stand for them, in the order of `sources` (row_layers.Sources)."""
+    buffers that stand for them, in the order of `sources` (program_code.Sources)."""
 
     def __init__(self, tvm, sources, inputs):
         self._tvm, self._sources, self._inputs = tvm, sources, inputs
-
-    def of_buffers(self, buffers):
-        """The same in a kernel."""
-        return Loads(self._tvm, self._sources, buffers)
 
     def __call__(self, view, places):
         """places: (index, factors of (extent, stride)) of each axis."""

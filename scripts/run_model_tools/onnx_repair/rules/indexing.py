@@ -39,16 +39,14 @@ def _cut_at(walk: Walk, x: Value, starts: Value, lengths: Sequence[int],
     """So many elements along each of the axes, from places on that are known at run time only: from
     the nearest one on where fewer would be left, of which ONNX makes a shorter result."""
     graph = walk.graph
-    starts = cast(walk, starts, TensorProto.INT64)
     for index, (axis, length) in enumerate(zip(axes, lengths)):
         extent = x.shape[axis]
         if not 0 <= length <= extent:
             raise invalid(f"it takes {length} of {extent} elements along axis {axis}")
         if length == extent:
             continue
-        start = graph.op("Gather", starts, np.array(index), axis=0)
-        start = graph.op("Where", graph.op("Less", start, 0), graph.op("Add", start, extent), start)
-        start = graph.op("Min", graph.op("Max", start, 0), extent - length)
+        start = counted(walk, graph.op("Gather", starts, np.array(index), axis=0), extent)
+        start = graph.op("Min", start, extent - length)
         x = graph.op("Gather", x, graph.op("Add", np.arange(length), start), axis=axis)
     return x
 
