@@ -25,9 +25,18 @@ from random_convolutions import random_conv
 from reference import unblocked
 
 from run_model_tools.kernels.convolution import Convolution, plain_lanes
-from run_model_tools.kernels.int8 import convolution
+from run_model_tools.kernels.int8 import convolution, tiled_convolution
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution
-from run_model_tools.kernels.isa import AVX2, AVX512_VNNI, GENERIC, NEON32, NEON64, NEON64_DOT, Isa
+from run_model_tools.kernels.isa import (
+    AVX2,
+    AVX512_AMX,
+    AVX512_VNNI,
+    GENERIC,
+    NEON32,
+    NEON64,
+    NEON64_DOT,
+    Isa,
+)
 
 # The same kernels where there is no instruction for them.
 NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v3"))
@@ -83,7 +92,7 @@ def tensors_of(quantized: QuantizedConvolution, isa: Isa,
 
 
 def cases(isa: Isa, seed: int, few: bool = False):
-    """(quantized convolution, parameters) of all sorts."""
+    """(quantized convolution, layer, its inputs) of all sorts that there is a kernel for."""
     rng = np.random.default_rng(seed)
     sorts = [
         dict(kernel=(1, 1), strides=(1, 1), padding=(0, 0, 0, 0), residual=True),
@@ -111,14 +120,18 @@ def cases(isa: Isa, seed: int, few: bool = False):
         if min(conv.output_size) < 1:
             continue
         quantized = quantized_of(conv, rng, sort.get("to_float", False))
-        for parameters in convolution.options(quantized, isa)[:1]:
-            yield quantized, parameters, tensors_of(quantized, isa, rng)
+        tensors = tensors_of(quantized, isa, rng)
+        if tiled_convolution.can_compute(quantized, isa):
+            yield quantized, tiled_convolution.make(quantized, isa), tensors
+        elif not isa.tiles_of_bytes:
+            for parameters in convolution.options(quantized, isa)[:1]:
+                yield quantized, convolution.make(quantized, isa, **parameters), tensors
 
 
 def check(isa: Isa, folder, toolchain: Toolchain, seed: int, few: bool = False) -> None:
     wanted, layers = [], []
-    for quantized, parameters, tensors in cases(isa, seed, few):
-        layers.append((convolution.make(quantized, isa, **parameters), tensors))
+    for quantized, layer, tensors in cases(isa, seed, few):
+        layers.append((layer, tensors))
         wanted.append((quantized, int8_reference.convolve(quantized, tensors)))
     for (quantized, expected), result in zip(wanted, run_layers(layers, folder, toolchain),
                                              strict=True):
@@ -132,6 +145,11 @@ def test_equals_whole_number_arithmetic(isa, tmp_path):
     check(isa, tmp_path, NATIVE, seed=isa.lanes)
 
 
+def test_tiles_of_bytes_compute_the_same(tmp_path):
+    """By the CPU's tiles where it has them, else as where Linux refuses them."""
+    check(AVX512_AMX, tmp_path, NATIVE, seed=8)
+
+
 @pytest.mark.parametrize("isa, toolchain", [
     pytest.param(AVX512_VNNI, WIDE_NO_VNNI, id="avx512", marks=pytest.mark.skipif(
         "avx512bw" not in Path("/proc/cpuinfo").read_text(), reason="this CPU has no AVX-512")),
@@ -141,8 +159,9 @@ def test_machines_without_vnni_compute_the_same(isa, toolchain, tmp_path):
 
 
 @pytest.mark.full
-def test_touches_no_memory_but_its_own(tmp_path):
-    check(WIDEST, tmp_path, SANITIZED, seed=6, few=True)
+@pytest.mark.parametrize("isa", [WIDEST, AVX512_AMX], ids=["words", "tiles"])
+def test_touches_no_memory_but_its_own(isa, tmp_path):
+    check(isa, tmp_path, SANITIZED, seed=6, few=True)
 
 
 @pytest.mark.slow

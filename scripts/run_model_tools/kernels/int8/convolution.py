@@ -141,15 +141,10 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         full = np.zeros((*need.weights.shape[:2], here * lanes, 4), np.int8)
         full[:, :, :need.weights.shape[2]] = need.weights
         packed.append(full.reshape(-1))
-    weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
-    start = quantized.start + isa.dot_offset * weight_sum
-    per_channel = [_padded(values, chunks * chunk) for values in (
-        start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
-        if len(values)]
 
     height, width = _plane(quantized)
     tiles = -(-height // tile[0]) * -(-width // tile[1])
-    task_tiles, task_chunks = _tasks(
+    task_tiles, task_chunks = tasks_of(
         tiles, chunks, conv.multiply_adds / tiles / chunks,
         sum(p.size for p in packed) / chunks,
         source.bytes / tiles)
@@ -171,7 +166,8 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
         kind="conv2d_int8", template="u8s8-conv.c.in", defines=defines,
         phases=(*source.phases, Phase("int8_convolve", tasks)),
         inputs=quantized.layer_inputs(lanes),
-        constants=(np.concatenate(packed), *per_channel, *source.constants),
+        constants=(np.concatenate(packed), *per_channel(quantized, isa, chunks * vectors),
+                   *source.constants),
         output_shape=output_shape, output_dtype=quantized.output_dtype,
         shared_bytes=source.shared_bytes,
         variant=isa.variant_of_bytes(tile[0] * tile[1], vectors),
@@ -179,25 +175,29 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
               "multiply_adds": conv.multiply_adds})
 
 
-def _padded(values: np.ndarray, count: int) -> np.ndarray:
-    result = np.zeros(count, values.dtype)
-    result[:len(values)] = values
-    return result
+def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int) -> list[np.ndarray]:
+    """The constants of each output channel, padded to so many blocks: see u8s8-conv.c.in."""
+    weight_sum = quantized.weight.astype(np.int64).sum(axis=(1, 2, 3))
+    start = quantized.start + isa.dot_offset * weight_sum
+    return [np.pad(values, (0, blocks * isa.lanes - len(values))) for values in (
+        start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
+        if len(values)]
 
 
-def _tasks(tiles: int, chunks: int, work: float, chunk_bytes: float,
-           tile_bytes: float) -> tuple[int, int]:
+def tasks_of(tiles: int, chunks: int, work: float, chunk_bytes: float, tile_bytes: float,
+             least: int = _LEAST_TASK) -> tuple[int, int]:
     """(tiles, chunks) of a task: the split that leaves two and four threads least to wait.
 
     Every task goes through its chunks' weights once and through its tiles' inputs once per chunk,
-    which should stay near.
+    which should stay near.  `work` is the multiply-adds of a tile and a chunk, `least` what more than
+    four tasks have each.
     """
     best, best_cost = (tiles, chunks), math.inf
     for tile_parts, chunk_parts in itertools.product(_counts(tiles), _counts(chunks)):
         by_tile, by_chunk = -(-tiles // tile_parts), -(-chunks // chunk_parts)
         tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
         size = by_tile * by_chunk * work
-        if tasks > 1 and size < _LEAST_TASK and tasks > 4:
+        if tasks > 1 and size < least and tasks > 4:
             continue
         share = sum(_longest(tiles, by_tile, chunks, by_chunk, threads) * threads
                     for threads in (2, 4)) / (2 * tiles * chunks)
@@ -292,30 +292,41 @@ class _Bytes:
         return _Words(pieces, packed)
 
 
+def picture_input(quantized: QuantizedConvolution,
+                  ) -> tuple[Phase, tuple[np.ndarray, ...], dict[str, object]]:
+    """The phase that makes a float32 picture words (picture_bytes.h), its constants and macros."""
+    conv = quantized.convolution
+    _, channels, height, width = conv.input_shapes[0]
+    top, left, bottom, right = conv.padding
+    rows = -(-(height + top + bottom) // 16)
+    inputs = quantized.inputs[:channels]
+    return (Phase("int8_picture", -(-(height + top + bottom) // rows)),
+            (np.array([1 / q.scale for q in inputs], np.float32),
+             np.array([q.zero_point for q in inputs], np.float32)),
+            {"PICTURE_CHANNELS": channels, "PADDED_HEIGHT": height + top + bottom,
+             "PADDED_WIDTH": width + left + right, "PADDING_TOP": top, "PADDING_LEFT": left,
+             "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "COPY_ROWS": rows})
+
+
 class _Picture:
     """A float32 picture of up to four channels: a first phase makes words of its pixels."""
 
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized = quantized
         conv = quantized.convolution
-        _, channels, height, width = conv.input_shapes[0]
+        _, _, height, width = conv.input_shapes[0]
         top, left, bottom, right = conv.padding
         padded_height, padded_width = height + top + bottom, width + left + right
         row = padded_width * 4
         self.bytes = self.shared_bytes = padded_height * row
-        rows = max(1, -(-padded_height // 16))
-        self.phases = (Phase("int8_picture", -(-padded_height // rows)),)
-        self.constants = (np.array([1 / q.scale for q in quantized.inputs[:channels]], np.float32),
-                          np.array([q.zero_point for q in quantized.inputs[:channels]], np.float32))
+        first, self.constants, self.defines = picture_input(quantized)
+        self.phases = (first,)
         # Without dilation a row of taps is one run of words.
         self.joined = conv.dilation[1] == 1
         offsets = [y * conv.dilation[0] * row + x * conv.dilation[1] * 4
                    for y in range(conv.kernel[0])
                    for x in range(1 if self.joined else conv.kernel[1])]
-        self.defines: dict[str, object] = {
-            "PICTURE_CHANNELS": channels, "PADDED_HEIGHT": padded_height,
-            "PADDED_WIDTH": padded_width, "PADDING_TOP": top, "PADDING_LEFT": left,
-            "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "COPY_ROWS": rows,
+        self.defines |= {
             "ROW_BYTES": row, "PIXEL_BYTES": 4, "STRIDE_Y": conv.strides[0],
             "STRIDE_X": conv.strides[1], "TAPS": len(offsets), "TAP_OFFSET": offsets}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.elementwise import make_gather
-from run_model_tools.kernels.int8 import convolution, depthwise
+from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.pooling import QuantizedPooling
 from run_model_tools.kernels.int8.quantized import Quantization, QuantizedConvolution, clamp_fits
@@ -211,7 +211,7 @@ class _Quantizer:
         if (quantized is None or quantized.convolution.expression is not None
                 or not quantized.fits()):
             return None
-        for kernel in (depthwise, convolution):
+        for kernel in (depthwise, tiled_convolution, convolution):
             if kernel.options(quantized, self.isa):
                 return kernel
         return None

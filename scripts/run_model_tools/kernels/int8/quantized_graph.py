@@ -15,7 +15,7 @@ import numpy as np
 from tvm import relay
 
 from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.int8 import convolution, depthwise
+from run_model_tools.kernels.int8 import convolution, depthwise, tiled_convolution
 from run_model_tools.kernels.int8 import pooling as int8_pooling
 from run_model_tools.kernels.int8.exact import (
     ExactConvolution,
@@ -145,7 +145,7 @@ class _Converter:
         if conv.planar:
             inputs = (stored[0],) * conv.input_channels + tuple(stored[count:])
         exact = ExactConvolution(conv, inputs, output, steps)
-        for kernel in (depthwise, convolution):
+        for kernel in (depthwise, tiled_convolution, convolution):
             offered = kernel.options(exact, self.isa)
             if not offered:
                 continue
