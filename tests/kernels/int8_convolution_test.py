@@ -123,7 +123,7 @@ def cases(isa: Isa, seed: int, few: bool = False):
         tensors = tensors_of(quantized, isa, rng)
         if tiled_convolution.can_compute(quantized, isa):
             yield quantized, tiled_convolution.make(quantized, isa), tensors
-        elif not isa.tiles_of_bytes:
+        elif not isa.amx:
             for parameters in convolution.options(quantized, isa)[:1]:
                 yield quantized, convolution.make(quantized, isa, **parameters), tensors
 

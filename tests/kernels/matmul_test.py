@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-from layer_runner import WIDEST, on_every_machine, on_machines_with_dot, run_layers
+import pytest
+from layer_runner import (
+    NATIVE,
+    SANITIZED,
+    WIDEST,
+    Toolchain,
+    on_every_machine,
+    on_machines_with_dot,
+    run_layers,
+)
 from program_reference import evaluate, numbers_of
 from random_convolutions import EPS, choose
 
 from run_model_tools.kernels import matmul
-from run_model_tools.kernels.isa import Isa
+from run_model_tools.kernels.isa import AVX512_AMX, AVX512_VNNI, Isa
+from run_model_tools.kernels.layer import Layer
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
@@ -99,11 +110,9 @@ def whole_rows(rng: np.random.Generator, product: Product, extremes: bool) -> np
             else rng.integers(low, high + 1, shape)).astype(np.float32)
 
 
-@on_machines_with_dot
-def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
-    monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
-    rng = machine.rng()
-    cases = draw_whole(rng, (*machine.isas, WIDEST), machine.count(9))
+def check_whole(cases: list[tuple[Product, Isa, dict]], rng: np.random.Generator, folder: Path,
+                toolchain: Toolchain) -> list[Layer]:
+    """Gives the layers, whose sums are right."""
     runs, wanted = [], []
     for index, (product, isa, parameters) in enumerate(cases):
         arrays = {t: rng.standard_normal(t.shape).astype(np.float32)
@@ -121,12 +130,21 @@ def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
                             want.astype(np.float64).reshape(product.epilogue.shape))
             bound += 4 * EPS * (abs(want) + 10)
         wanted.append((want, bound))
-    assert {layer.defines.get("WHOLE") for layer, _ in runs} >= {2, 4 if WIDEST.dot else 2}
-    assert any({"WHOLE", "AHEAD"} <= set(layer.defines) for layer, _ in runs)
-    outputs = run_layers(runs, tmp_path, machine.toolchain)
+    outputs = run_layers(runs, folder, toolchain)
     for (product, isa, parameters), (want, bound), output in zip(cases, wanted, outputs):
         assert (abs(output.reshape(want.shape) - want) <= bound).all(), (
             product.shape, product.depth, isa.name, parameters)
+    return [layer for layer, _ in runs]
+
+
+@on_machines_with_dot
+def test_sums_whole_numbers_exactly(tmp_path, machine, monkeypatch):
+    monkeypatch.setattr(matmul, "_MANY_WEIGHTS", 4000)
+    rng = machine.rng()
+    cases = draw_whole(rng, (*machine.isas, WIDEST), machine.count(9))
+    layers = check_whole(cases, rng, tmp_path, machine.toolchain)
+    assert {layer.defines.get("WHOLE") for layer in layers} >= {2, 4 if WIDEST.dot else 2}
+    assert any({"WHOLE", "AHEAD"} <= set(layer.defines) for layer in layers)
 
 
 @on_every_machine
@@ -156,3 +174,34 @@ def test_equals_the_definition(tmp_path, machine, monkeypatch):
             bound = bound.reshape(want.shape) + 4 * EPS * (abs(want) + 10)
         assert (abs(output.reshape(want.shape) - want) <= bound).all(), (
             product.shape, product.depth, isa.name, parameters)
+
+
+def by_tiles(rng: np.random.Generator, product: Product) -> tuple[Product, Isa, dict]:
+    """Made by AMX's tiles, of up to 32 rows and two vectors of columns, cut anyhow."""
+    _, rows, columns = product.shape
+    count = -(-columns // AVX512_AMX.lanes)
+    parts = [int(rng.integers(1, min(3, most) + 1)) for most in (rows, count)]
+    return product, AVX512_AMX, {"tile": [32, min(2, count)], "parts": parts, "amx": True}
+
+
+@pytest.mark.parametrize("toolchain", [
+    pytest.param(NATIVE, id="native"),
+    pytest.param(SANITIZED, id="sanitized", marks=pytest.mark.full)])
+def test_tiles_sum_bytes_exactly(tmp_path, toolchain):
+    """By the CPU's tiles where it has them and Clang is there, else as where Linux refuses them."""
+    rng = np.random.default_rng(6)
+    cases = [by_tiles(rng, product) for product, *_ in draw_whole(rng, (AVX512_AMX,), 18)
+             if product.is_bytes]
+    layers = check_whole(cases, rng, tmp_path, toolchain)
+    assert all("RUN_STEPS" in layer.defines for layer in layers)
+
+
+def test_many_rows_and_columns_of_bytes_get_tiles():
+    """Few do not: they take as long as a tile does."""
+    def offered(rows: int, depth: int, columns: int, isa: Isa) -> dict:
+        product = Product(whole(Tensor((1, rows, depth))), np.ones((depth, columns), np.float32),
+                          is_whole=True, is_bytes=True)
+        return matmul.options(product, isa)[0]
+    assert offered(128, 256, 1024, AVX512_AMX)["amx"]
+    assert "amx" not in offered(1, 256, 1024, AVX512_AMX)
+    assert "amx" not in offered(128, 256, 1024, AVX512_VNNI)

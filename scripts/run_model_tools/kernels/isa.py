@@ -22,8 +22,8 @@ class Isa:
     """Instructions that multiply int8 by four: "vnni", "dotprod" or None."""
     tiles: tuple[tuple[int, int], ...] = ()
     """The register tiles, if not all that fit (tiles.register_tiles())."""
-    tiles_of_bytes: bool = False
-    """Whether an instruction multiplies whole tiles of bytes (Intel's AMX, c/amx.h)."""
+    amx: bool = False
+    """Whether instructions multiply tiles of 16 rows, of bytes and of bfloat16 (c/amx.h)."""
     half: bool = False
     """Whether activations and weights are float16, and products of them are summed up in float16
     (c/half_tile.h): `lanes` numbers of float16 fill a vector then."""
@@ -73,7 +73,7 @@ class Isa:
 
 AVX512 = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",))
 AVX512_VNNI = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",), dot="vnni")
-AVX512_AMX = replace(AVX512_VNNI, tiles_of_bytes=True)
+AVX512_AMX = replace(AVX512_VNNI, amx=True)
 AVX2 = Isa("avx2", 8, 16, (6, 2), ())
 NEON64 = Isa("neon64", 4, 32, (7, 3), ())
 NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
@@ -110,7 +110,7 @@ def isa_of(target: Any) -> Isa | None:
         if "avx512f" in features:
             if "avx512vnni" not in features:
                 return AVX512
-            return AVX512_AMX if "amx-int8" in features else AVX512_VNNI
+            return AVX512_AMX if {"amx-int8", "amx-bf16"} <= features else AVX512_VNNI
         return AVX2 if {"avx2", "fma"} <= features else None
     if triple.startswith("aarch64"):
         return NEON64_DOT if "dotprod" in features else NEON64

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from run_model_tools.kernels import tiled_matmul
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
@@ -97,25 +98,30 @@ def _operand_kind(axis: Axis) -> bool:
 
 
 def options(product: Product, isa: Isa) -> list[dict]:
-    """Parameters worth trying, best guess first: the register tile [rows, vectors], and in how
-    many parts the [rows, columns] of a batch are cut."""
+    """Parameters worth trying, best guess first: the register tile [rows, vectors], in how many
+    parts the [rows, columns] of a batch are cut, and whether AMX's tiles make the products."""
     batch, rows, columns = product.shape
     if min(batch, rows, columns, product.depth) < 1:
         return []
     count = vectors(columns, isa)
-    found = []
+    found: list[dict] = []
+    if _numbers_of_word(product, isa) == 4:
+        sizes = tiled_matmul.Sizes(rows, product.depth, columns)
+        found += [{"tile": [tiled_matmul.ROWS, min(tiled_matmul.VECTORS, count)],
+                   "parts": list(parts), "amx": True} for parts in tiled_matmul.parts(sizes, isa)]
     for tile in best_tiles(isa, rows, count):
         found += [{"tile": list(tile), "parts": list(parts)}
                   for parts in _parts(product, isa, tile)[:3]]
     return found
 
 
-def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer:
+def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: bool = False) -> Layer:
     """A layer with these parameters; its inputs are inputs_of()."""
     batch, rows, columns = product.shape
     depth, lanes = product.depth, isa.lanes
     in_word = _numbers_of_word(product, isa)
-    words = -(-depth // in_word)
+    sizes = tiled_matmul.Sizes(rows, depth, columns)
+    words = sizes.words if amx else -(-depth // in_word)
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
     units = batch * parts[0] * parts[1]
@@ -132,19 +138,22 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
     defines["GROUP"] = group
     scratch = 0
+    if amx:
+        defines.update(sizes.defines(row_tiles.largest))
     if "LEFT_STRIDE" not in defines:
-        scratch = row_tiles.largest * words
+        scratch = (2 * int(defines["AMX_ROWS"]) if amx else row_tiles.largest) * words
         scratch = -(-scratch // lanes) * lanes
     constants = list(sources.constants)
     if isinstance(product.right, View):
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
     else:
-        packed = _packed_weights(product, vector_tiles, lanes, in_word)
+        packed = _packed_weights(product, vector_tiles, lanes, in_word, words)
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
         constants.append(packed)
         share = -(-row_tiles.tiles // parts[0])
-        if lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS:
+        if (lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS
+                and not amx):
             defines["AHEAD"] = share
     if in_word > 1:
         defines["WHOLE"] = in_word
@@ -161,7 +170,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int]) -> Layer
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + {1: "", 2: "pairs", 4: isa.dot or ""}[in_word],
+                 variant=isa.variant(*tile) + (
+                     "amx" if amx else {1: "", 2: "pairs", 4: isa.dot or ""}[in_word]),
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 
@@ -173,12 +183,13 @@ def _numbers_of_word(product: Product, isa: Isa) -> int:
     return 2 if product.is_whole and isa.multiplies_pairs else 1
 
 
-def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int) -> np.ndarray:
+def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int,
+                    words: int) -> np.ndarray:
     """[tile][depth][column], scaled, or [tile][word][column][number] as int16 or int8."""
     right = product.right
     assert isinstance(right, np.ndarray)
     if in_word > 1:
-        right = np.pad(right, [(0, -len(right) % in_word), (0, 0)])
+        right = np.pad(right, [(0, words * in_word - len(right)), (0, 0)])
     else:
         right = right * np.float32(product.scale)
     depth, columns = right.shape

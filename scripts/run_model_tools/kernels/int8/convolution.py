@@ -189,8 +189,8 @@ def tasks_of(tiles: int, chunks: int, work: float, chunk_bytes: float, tile_byte
     """(tiles, chunks) of a task: the split that leaves two and four threads least to wait.
 
     Every task goes through its chunks' weights once and through its tiles' inputs once per chunk,
-    which should stay near.  `work` is the multiply-adds of a tile and a chunk, `least` what more than
-    four tasks have each.
+    which should stay near.  `work` is the multiply-adds of a tile and a chunk, `least` what each of
+    more than four tasks has.
     """
     best, best_cost = (tiles, chunks), math.inf
     for tile_parts, chunk_parts in itertools.product(_counts(tiles), _counts(chunks)):

@@ -37,7 +37,7 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
 def can_compute(quantized: QuantizedConvolution, isa: Isa) -> bool:
     """Whether there is a layer for it: of one group, and of a picture or of blocks."""
     conv = quantized.convolution
-    if not isa.tiles_of_bytes or conv.groups != 1:
+    if not isa.amx or conv.groups != 1:
         return False
     return not conv.planar or (not conv.residual and conv.weight.shape[1] <= 4
                                and conv.dilation[1] == 1 and conv.input_size != (1, 1))
@@ -107,8 +107,8 @@ class _Plan:
         return {"PADDED_HEIGHT": self.padded[0], "PADDED_WIDTH": self.padded[1],
                 "PIXEL_BYTES": self.pixel_bytes, "ROW_BYTES": self.padded[1] * self.pixel_bytes,
                 "STRIDE_Y": self.strides[0], "STRIDE_X": self.strides[1],
-                "RUNS": len(self.runs), "RUN_OFFSET": self.runs, "STEPS": self.steps,
-                "STEP_BYTES": self.step_bytes, "ACROSS": self.across, "TILE_ROWS": self.tile_rows}
+                "RUNS": len(self.runs), "RUN_OFFSET": self.runs, "RUN_STEPS": self.steps,
+                "STEP_BYTES": self.step_bytes, "ACROSS": self.across, "AMX_ROWS": self.tile_rows}
 
 
 def make(quantized: QuantizedConvolution, isa: Isa) -> Layer:
@@ -151,7 +151,7 @@ def _blocks(conv) -> list[tuple[int, int]]:
 
 
 def _packed(quantized: QuantizedConvolution, plan: _Plan) -> np.ndarray:
-    """int8 [chunk of two blocks][run][step][block][word][channel][4], which is one dimension here."""
+    """int8 [chunk of two blocks][run][word][block][channel][4], which is one dimension here."""
     conv, weight = quantized.convolution, quantized.weight
     outputs, _, *kernel = weight.shape
     blocks = -(-outputs // _COLUMNS)
@@ -167,9 +167,8 @@ def _packed(quantized: QuantizedConvolution, plan: _Plan) -> np.ndarray:
     taps[:, :, places, :outputs] = weight.transpose(2, 3, 1, 0)
     runs = np.zeros((len(plan.runs), plan.steps * plan.step_bytes, blocks * _COLUMNS), np.int8)
     runs[:, :plan.run_bytes] = taps.reshape(len(plan.runs), plan.run_bytes, -1)
-    tiles = runs.reshape(len(plan.runs), plan.steps, plan.step_bytes // 4, 4, blocks, _COLUMNS)
-    tiles = tiles.transpose(0, 1, 4, 2, 5, 3)
-    return np.concatenate([tiles[:, :, i:i + 2].reshape(-1) for i in range(0, blocks, 2)])
+    words = runs.reshape(-1, 4, blocks, _COLUMNS).transpose(0, 2, 3, 1)
+    return np.concatenate([words[:, i:i + 2].reshape(-1) for i in range(0, blocks, 2)])
 
 
 def _interleaved(quantized: QuantizedConvolution, plan: _Plan,

@@ -1,0 +1,71 @@
+/* Products of tiles of bytes (amx.h), added up exactly in 32 bits as dot() does.
+ *
+ * Of the left matrix (unsigned bytes) a product reads AMX_ROWS rows for each tile, STEP_BYTES bytes
+ * of each in a step, a multiple of 4 up to 64.  The bytes that are multiplied lie in RUNS runs of
+ * RUN_STEPS steps each, the first byte of run i RUN_OFFSET[i] bytes from the row's.  Weights are
+ * [run][step][word][tile of columns][16 columns][4], signed.
+ */
+#ifndef RUN_MODEL_KERNELS_AMX_BYTES_H_
+#define RUN_MODEL_KERNELS_AMX_BYTES_H_
+
+#include "amx.h"
+#include "words.h"
+
+static const int run_offset[] = RUN_OFFSET;
+
+/* sums[row * columns + c] = start[c] + a row of the left matrix times the tile c of columns, for
+ * one tile of columns or two, and one tile of rows or two, one after the other: constants at every
+ * call. Rows of a tile are row_bytes apart. */
+KERNEL void multiply_tiles(int tiles, int rows, int columns, const unsigned char* const left[2],
+                           long row_bytes, const signed char* weights, const int* start,
+                           ivec* sums) {
+#ifdef HAS_TILES
+  if (tiles) {
+    /* With no bytes between rows, each is the same. */
+    __builtin_ia32_tileloadd64(0, start, 0);
+    if (columns == 2) __builtin_ia32_tileloadd64(1, start + LANES, 0);
+    if (rows == 2) __builtin_ia32_tileloadd64(2, start, 0);
+    if (rows == 2 && columns == 2) __builtin_ia32_tileloadd64(3, start + LANES, 0);
+    NO_UNROLL for (int run = 0; run < RUNS; run++) {
+      const unsigned char *a = left[0] + run_offset[run], *b = left[1] + run_offset[run];
+      NO_UNROLL for (int step = 0; step < RUN_STEPS; step++) {
+        __builtin_ia32_tileloadd64(6, weights, columns * 64);
+        __builtin_ia32_tileloadd64(4, a + step * STEP_BYTES, row_bytes);
+        __builtin_ia32_tdpbusd(0, 4, 6);
+        if (columns == 2) {
+          __builtin_ia32_tileloadd64(7, weights + 64, columns * 64);
+          __builtin_ia32_tdpbusd(1, 4, 7);
+        }
+        if (rows == 2) {
+          __builtin_ia32_tileloadd64(5, b + step * STEP_BYTES, row_bytes);
+          __builtin_ia32_tdpbusd(2, 5, 6);
+          if (columns == 2) __builtin_ia32_tdpbusd(3, 5, 7);
+        }
+        weights += columns * 16 * STEP_BYTES;
+      }
+    }
+    ivec* second = sums + AMX_ROWS * columns;
+    __builtin_ia32_tilestored64(0, sums, columns * 64);
+    if (columns == 2) __builtin_ia32_tilestored64(1, sums + 1, columns * 64);
+    if (rows == 2) __builtin_ia32_tilestored64(2, second, columns * 64);
+    if (rows == 2 && columns == 2) __builtin_ia32_tilestored64(3, second + 1, columns * 64);
+    return;
+  }
+#endif
+  (void)tiles;
+  NO_UNROLL for (int row = 0; row < rows * AMX_ROWS; row++) {
+    NO_UNROLL for (int column = 0; column < columns; column++) {
+      const unsigned char* from = left[row / AMX_ROWS] + row % AMX_ROWS * row_bytes;
+      const signed char* w = weights + column * 64;
+      ivec sum = load_words(start + column * LANES);
+      NO_UNROLL for (int run = 0; run < RUNS; run++) {
+        NO_UNROLL for (int at = 0; at < RUN_STEPS * STEP_BYTES; at += 4, w += columns * 64) {
+          sum = dot(sum, splat_word(from + run_offset[run] + at), load_words(w));
+        }
+      }
+      sums[row * columns + column] = sum;
+    }
+  }
+}
+
+#endif /* RUN_MODEL_KERNELS_AMX_BYTES_H_ */
