@@ -141,7 +141,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     if amx:
         defines.update(sizes.defines(row_tiles.largest))
     if "LEFT_STRIDE" not in defines:
-        scratch = (2 * int(defines["AMX_ROWS"]) if amx else row_tiles.largest) * words
+        # Of an odd number of rows AMX's two tiles read one more.
+        scratch = (row_tiles.largest + amx) * words
         scratch = -(-scratch // lanes) * lanes
     constants = list(sources.constants)
     if isinstance(product.right, View):

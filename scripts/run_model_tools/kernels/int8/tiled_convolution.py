@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from run_model_tools.kernels.convolution import Convolution
 from run_model_tools.kernels.int8.convolution import per_channel, picture_input, tasks_of
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
@@ -140,12 +141,12 @@ def make(quantized: QuantizedConvolution, isa: Isa) -> Layer:
         note={"kernel": "int8_tiled_convolution", "multiply_adds": conv.multiply_adds})
 
 
-def _padded(conv) -> tuple[int, int]:
+def _padded(conv: Convolution) -> tuple[int, int]:
     top, left, bottom, right = conv.padding
     return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
 
 
-def _blocks(conv) -> list[tuple[int, int]]:
+def _blocks(conv: Convolution) -> list[tuple[int, int]]:
     """(tensor, block) of what is read, in the order in which a pixel's bytes have it."""
     return sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
 
