@@ -133,4 +133,30 @@ KERNEL vec tanh_of_softplus(vec x) {
 /* x, or where it is negative x times `slope`. */
 KERNEL vec leaky_relu(vec x, vec slope) { return chosen(x < (vec){0}, x * slope, x); }
 
+/* table[value - low] of whole numbers, of 256; NaN stays. */
+KERNEL vec looked_up(vec value, float low, const float* table) {
+  /* As in rounded_bytes() of int8.h: the whole number is the last bits. */
+  const ivec index = (ivec)(value - splat(low) + splat(12582912.0f)) & 255;
+  vec found;
+#if LANES == 16 && defined(__AVX512F__) && defined(__clang__)
+  /* Thirty-two numbers at a time, by the last five bits, and of these by the others: gathering
+   * takes longer on many CPUs, and several times as long where it has been made safe. */
+  vec part[8];
+  UNROLL for (int i = 0; i < 8; i++) {
+    part[i] = __builtin_ia32_vpermi2varps512(load_floats(table + 32 * i), index,
+                                             load_floats(table + 32 * i + 16));
+  }
+  UNROLL for (int bit = 0; bit < 3; bit++) {
+    const ivec is_upper = (index & 32 << bit) != 0;
+    UNROLL for (int i = 0; i < 4 >> bit; i++) {
+      part[i] = chosen(is_upper, part[2 * i + 1], part[2 * i]);
+    }
+  }
+  found = part[0];
+#else
+  for (int i = 0; i < LANES; i++) found[i] = table[index[i]];
+#endif
+  return chosen(value != value, value, found);
+}
+
 #endif /* RUN_MODEL_KERNELS_VECTOR_MATH_H_ */

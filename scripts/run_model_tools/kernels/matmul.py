@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels import tiled_matmul
+from run_model_tools.kernels import tables, tiled_matmul
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.parts import Units, best_parts, rounded
@@ -167,7 +167,7 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
             defines["LEFT_LOW"] = float(product.left_low)
     if product.scale != 1 and (in_word > 1 or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
-    defines.update(_epilogue(product, sources, lanes))
+    defines.update(_epilogue(product, sources, lanes, constants))
     return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
@@ -259,10 +259,14 @@ def _single(axis: Axis) -> list[tuple[int, int]]:
     return [(count, strides[0]) for count, strides in common_factors([axis]) or []]
 
 
-def _epilogue(product: Product, sources: Sources, lanes: int) -> dict[str, object]:
-    program = product.epilogue
-    if program is None:
+def _epilogue(product: Product, sources: Sources, lanes: int,
+              constants: list[np.ndarray]) -> dict[str, object]:
+    """The macros; tables become constants."""
+    if product.epilogue is None:
         return {}
+    program, found = tables.tabulated(product.epilogue)
+    macros = tables.defines(found, len(constants))
+    constants += [table.numbers for table in found]
     operands: list[Operand] = []
     for view in program.inputs:
         rows, columns = (_single(axis) for axis in view.axes)
@@ -280,4 +284,4 @@ def _epilogue(product: Product, sources: Sources, lanes: int) -> dict[str, objec
             value = expression(node, "n{}".format)
         steps.append(f"const vec n{index} = {value};")
     steps.append(f"const vec value = n{len(program.nodes) - 1};")
-    return {"PROGRAM_ROW": begin or ";", "PROGRAM": " ".join(steps)}
+    return macros | {"PROGRAM_ROW": begin or ";", "PROGRAM": " ".join(steps)}

@@ -115,6 +115,8 @@ def expression(node: Node, name: Callable[[int], str], again: bool = False) -> s
         return f"splat({c_number(node.value)})"
     if node.op == "columns":
         return "splat((float)COLUMNS)"
+    if node.op == "table":
+        return f"looked_up({args[0]}, TABLE_{int(node.value)})"
     made = FUNCTIONS[node.op][0].format(*args)
     return f"rounded({made})" if again and node.op == "multiply" else made
 

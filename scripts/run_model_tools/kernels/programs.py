@@ -18,14 +18,15 @@ MOST_PASSES = 6
 """Along a row: as many as c/row_passes.h has."""
 
 COSTS = {"exp": 12, "erf": 24, "tanh": 20, "sigmoid": 16, "log": 16, "divide": 6, "sqrt": 8,
-         "rsqrt": 12}
+         "rsqrt": 12, "table": 24}
 """Of an operator, in additions; what is not named costs one."""
 
 
 @dataclass(frozen=True)
 class Node:
     """`op` of the nodes with the numbers `args`; "input" number `value`, the number `value`
-    ("constant"), or how many columns rows have ("columns")."""
+    ("constant"), how many columns rows have ("columns"), or what the table `value` has for the node
+    ("table": tables.py)."""
 
     op: str
     args: tuple[int, ...] = ()

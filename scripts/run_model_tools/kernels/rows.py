@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from run_model_tools.kernels import tables
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.program_code import Sources, operand, passes
@@ -43,18 +44,21 @@ def make(program: Program, isa: Isa, parts: int) -> Layer:
     """A layer with these parameters.  Its inputs are Program.tensors() without constants."""
     rows, columns = _shared_out(domain(program) or ([], []), program, isa)
     sources = Sources.of(program.inputs)
+    program, found = tables.tabulated(program)
     operands = [operand(view, _of_view(rows, i), _of_view(columns, i), sources, isa.lanes)
                 for i, view in enumerate(program.inputs)]
     code = passes(program, operands)
     width = math.prod(c for c, _ in columns)
     padded = -(-width // isa.lanes) * isa.lanes
-    defines = {**isa.defines(), **code.defines, "ROWS": math.prod(c for c, _ in rows),
+    defines = {**isa.defines(), **code.defines,
+               **tables.defines(found, len(sources.constants)), "ROWS": math.prod(c for c, _ in rows),
                "COLUMNS": width, "PASSES": code.count, "PARTS": parts, "KEPT_STRIDE": padded}
     if program.gives_rows:
         defines["OUTPUT_ROW"] = 1
     name = "rows" if program.reduces else "elementwise"
     return Layer(name, "f32-rows.c.in", defines, (Phase("rows", parts),),
-                 tuple((t.shape, "float32") for t in sources.inputs), tuple(sources.constants),
+                 tuple((t.shape, "float32") for t in sources.inputs),
+                 (*sources.constants, *(table.numbers for table in found)),
                  output_shape(program), scratch_bytes=4 * padded * code.kept,
                  variant=isa.variant(), note={"kernel": name, "parts": parts})
 
