@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_repair_test import check, model_of, repaired, run
+from onnx_repair_test import check, model_of, operators, repaired, run
 
 from run_model_tools.errors import ToolError
 
@@ -31,7 +31,7 @@ def model(op, x, attrs, version=3, outputs=1):
                     dict(zip(names, kinds)), 18, imports=[helper.make_opsetid(ML, version)])
 
 
-def nodes(seed, modes, trees=7, missing=True, doubles=False):
+def nodes(seed, modes, trees=7, missing=True, doubles=False, deepest=5):
     """Attributes of random trees of differing depths, and the leaves' (tree, node)."""
     generator = np.random.default_rng(seed)
     lists = {f"nodes_{name}": [] for name in (
@@ -56,7 +56,7 @@ def nodes(seed, modes, trees=7, missing=True, doubles=False):
         return grow(tree, after, depth - 1)
 
     for tree in range(trees):
-        grow(tree, 0, 1 + tree % 5)
+        grow(tree, 0, 1 + tree % deepest)
     if not missing:
         del lists["nodes_missing_value_tracks_true"]
     if doubles:
@@ -148,6 +148,97 @@ def test_probits():
         "post_transform": "PROBIT"}), {"x": x})
 
 
+@pytest.mark.parametrize("modes", [[mode] for mode in COMPARED])
+def test_infinity(modes):
+    """Which a NaN that goes to the true child must not be taken for."""
+    attrs, leaves = nodes(2, modes)
+    generator = np.random.default_rng(6)
+    infinite = generator.choice([-np.inf, 0.0, np.inf], len(attrs["nodes_values"]))
+    attrs["nodes_values"] = [float(value) for value in infinite]
+    x = generator.choice([-np.inf, 0.0, np.inf, np.nan], (40, FEATURES)).astype(np.float32)
+    check(model("TreeEnsembleRegressor", x, {
+        **attrs, **weights("target", leaves, 1), "n_targets": 1}), {"x": x})
+
+
+def test_tables_of_nodes_are_shared_by_all_levels():
+    attrs, leaves = nodes(3, ["BRANCH_LEQ"])
+    x = rows()
+    made = check(model("TreeEnsembleRegressor", x, {
+        **attrs, **weights("target", leaves, 1), "n_targets": 1}), {"x": x})
+    tables = [table for table in made.graph.initializer
+              if np.prod(table.dims) >= len(attrs["nodes_modes"])]
+    assert len(tables) == 4
+
+
+def beside(x, ensembles, inputs=None, constants=None, before=()):
+    """Nodes of the same input, if `inputs` do not say another; (operator, attributes) of each."""
+    made, outputs = list(before), {}
+    for number, (op, attrs) in enumerate(ensembles):
+        names = [f"label{number}", f"y{number}"][op != "TreeEnsembleClassifier":]
+        made.append(helper.make_node(op, [(inputs or {}).get(number, "x")], names, domain=ML,
+                                     **attrs))
+        outputs |= {name: TensorProto.INT64 if name.startswith("label") else TensorProto.FLOAT
+                    for name in names}
+    return model_of(made, {"x": (helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)}, outputs, 18,
+                    constants, imports=[helper.make_opsetid(ML, 3)])
+
+
+def regressor(seed, modes, trees=7, targets=1, deepest=5, **more):
+    attrs, leaves = nodes(seed, modes, trees, deepest=deepest)
+    return "TreeEnsembleRegressor", {**attrs, **weights("target", leaves, targets),
+                                     "n_targets": targets, **more}
+
+
+def levels(made):
+    """Below the roots, of what descends together."""
+    return operators(made).count("GatherElements")
+
+
+def test_ensembles_of_one_input_descend_together():
+    attrs, leaves = nodes(6, ["BRANCH_LT"], trees=3)
+    classifier = "TreeEnsembleClassifier", {
+        **attrs, **weights("class", leaves, 3), "classlabels_int64s": [4, 9, 2]}
+    x = rows()
+    assert levels(check(beside(x, [
+        regressor(2, ["BRANCH_LEQ"], 2), regressor(3, COMPARED, 5, 3, aggregate_function="MIN"),
+        classifier, regressor(4, ["BRANCH_LEQ"], 1, 2, aggregate_function="AVERAGE"),
+    ]), {"x": x})) == 6  # "Equal" is two.
+
+
+def test_ensembles_of_columns_of_one_input_descend_together():
+    x = rows()
+    chosen = [helper.make_node("Gather", ["x", "first"], ["x0"], axis=1),
+              helper.make_node("ArrayFeatureExtractor", ["x", "second"], ["x1"], domain=ML)]
+    assert levels(check(beside(
+        x, [regressor(2, ["BRANCH_LEQ"]), regressor(3, ["BRANCH_LT"]), regressor(4, ["BRANCH_GT"])],
+        {0: "x0", 1: "x1"}, {"first": np.array([3, 1, 0, -2]), "second": np.array([[2, 2, 0, 1]])},
+        chosen), {"x": x})) == 4
+
+
+def test_ensembles_that_do_not_fit_together_descend_apart():
+    few, many = regressor(2, ["BRANCH_LEQ"], 5), regressor(3, ["BRANCH_LEQ"], 300, deepest=1)
+    x = rows()
+    assert levels(check(beside(x, [few, many]), {"x": x})) == 4
+    in_double, leaves = nodes(4, ["BRANCH_LEQ"], 5, doubles=True)
+    values = weights("target", leaves, 1)
+    values["target_weights_as_tensor"] = numpy_helper.from_array(
+        np.array(values.pop("target_weights")))
+    x = x.astype(np.float64)
+    single = helper.make_node("Cast", ["x"], ["single"], to=TensorProto.FLOAT)
+    assert levels(check(beside(
+        x, [few, ("TreeEnsembleRegressor", {**in_double, **values, "n_targets": 1})],
+        {0: "single"}, before=[single]), {"x": x})) == 8
+
+
+def test_an_ensemble_that_cannot_be_is_named_itself():
+    good, wrong = regressor(2, ["BRANCH_LEQ"]), regressor(3, ["BRANCH_WHY"])
+    x = rows(2)
+    with pytest.raises(ToolError, match="label_it.*branches of the kind BRANCH_WHY"):
+        made = beside(x, [good, wrong])
+        made.graph.node[1].name = "label_it"
+        repaired(made, {"x": x})
+
+
 def newest(dtype, mode_numbers, members=None):
     """TreeEnsemble of version 5: a leaf shared by branches, and a tree that is a leaf."""
     count = len(mode_numbers)
@@ -219,11 +310,12 @@ def test_trees_that_cannot_be(monkeypatch):
                               ("nodes_featureids", 7, "features that its input, with 4, has not"),
                               ("nodes_truenodeids", attrs["nodes_falsenodeids"][first],
                                "not every tree has one root"),
+                              ("nodes_values", float("nan"), "compares with NaN"),
                               ("nodes_modes", "BRANCH_WHY", "branches of the kind BRANCH_WHY")):
         changed = list(attrs[name])
         changed[first] = value
         with pytest.raises(ToolError, match=said):
             repaired(model("TreeEnsembleRegressor", x, {**attrs, name: changed}), {"x": x})
-    monkeypatch.setattr("run_model_tools.onnx_repair.rules.trees._TABLE_BYTES", 10)
+    monkeypatch.setattr("run_model_tools.onnx_repair.forest._TABLE_BYTES", 10)
     with pytest.raises(ToolError, match="nodes with 1 values each"):
         repaired(model("TreeEnsembleRegressor", x, attrs), {"x": x})

@@ -23,7 +23,7 @@ from run_model_tools.onnx_repair.stored_tensors import (
     spread,
     stored_bytes,
 )
-from run_model_tools.onnx_repair.values import Thing, Value
+from run_model_tools.onnx_repair.values import Beside, Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
 
@@ -65,9 +65,10 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
     opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
     opsets.setdefault("", 1)
     nodes = needed(in_order(graph.node), [value.name for value in graph.output])
+    beside = Beside(nodes)
     for index, node in enumerate(nodes):
         try:
-            walk.run([node], scope, opsets)
+            walk.run([node], scope, opsets, beside=beside)
         except NodeRefused as refused:
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs = []

@@ -172,6 +172,15 @@ class Inputs(list):
 
 
 @dataclass
+class Beside:
+    """The nodes of one graph, while it is walked."""
+
+    nodes: list[onnx.NodeProto]
+    made: dict[int, Any] = field(default_factory=dict)
+    """What the rule of one of them has made for another, by id() of the latter."""
+
+
+@dataclass
 class Node:
     """A node of the model that is repaired, with what its inputs are now."""
 
@@ -189,6 +198,7 @@ class Node:
     scope: Any = None
     """Where the names in its subgraphs are looked up."""
     proto: onnx.NodeProto = field(default_factory=onnx.NodeProto)
+    beside: Beside = field(default_factory=lambda: Beside([]))
 
     def get(self, index: int) -> Value | None:
         """The tensor that is input `index`, None where it is left out."""

@@ -19,6 +19,7 @@ from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 from run_model_tools.onnx_repair.values import (
     COMPUTED,
     Attributes,
+    Beside,
     Inputs,
     Node,
     Option,
@@ -80,16 +81,19 @@ class Walk:
         return operator not in _UNKNOWN[self.importer]
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, Thing | None],
-            opsets: Mapping[str, int], prefix: str = "") -> None:
-        """Runs nodes; `scope` knows their inputs, and gets their outputs."""
-        for proto in in_order(nodes):
+            opsets: Mapping[str, int], prefix: str = "", beside: Beside | None = None) -> None:
+        """Runs nodes; `scope` knows their inputs, and gets their outputs.  `beside`, if they are
+        not all of their graph."""
+        ordered = in_order(nodes)
+        beside = beside or Beside(ordered)
+        for proto in ordered:
             self._count += 1
             if self._count > MOST_NODES:
                 raise self._refused(proto, opsets, Refused(
                     f"the network has more than {MOST_NODES} operators once its loops are unrolled",
                     "give its loops fewer turns."))
             try:
-                results = self._run_one(proto, scope, opsets, prefix)
+                results = self._run_one(proto, scope, opsets, prefix, beside)
             except Refused as refused:
                 raise self._refused(proto, opsets, refused) from None
             for name, result in zip(proto.output, results):
@@ -103,17 +107,9 @@ class Walk:
                            refused)
 
     def _run_one(self, proto: onnx.NodeProto, scope: dict[str, Thing | None],
-                 opsets: Mapping[str, int], prefix: str) -> list[Thing | None]:
+                 opsets: Mapping[str, int], prefix: str, beside: Beside) -> list[Thing | None]:
         domain = _domain(proto.domain)
-        inputs = [_lookup(scope, name) for name in proto.input]
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        node = Node(
-            op=proto.op_type, domain=domain, name=proto.name, opset=opsets.get(domain, 1),
-            inputs=inputs, attrs=Attributes({a.name: _attribute(a) for a in proto.attribute}),
-            outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
-            proto=proto)
-        node.attrs.pop("consumed_inputs", None)
+        node = _node(proto, scope, opsets.get(domain, 1), beside)
         function = self.functions.get((domain, proto.op_type, proto.overload))
         if function is not None:
             return self._call(function, {i.domain: i.version for i in function.opset_import}, node)
@@ -165,6 +161,10 @@ class Walk:
                  prefix=f"{node.name or node.op}/")
         self._depth -= 1
         return [scope.get(name) for name in function.output[:node.outputs]]
+
+    def node_beside(self, node: Node, proto: onnx.NodeProto) -> Node:
+        """Another node of the node's graph and of its domain, whose inputs there are by now."""
+        return _node(proto, node.scope, node.opset, node.beside)
 
     def subgraph(self, graph: onnx.GraphProto, node: Node, inputs: list[Thing | None],
                  opsets: Mapping[str, int] | None = None) -> list[Thing | None]:
@@ -302,6 +302,20 @@ def _is_too_large(node: Node, least: int) -> bool:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
+
+
+def _node(proto: onnx.NodeProto, scope: dict[str, Thing | None], opset: int,
+          beside: Beside) -> Node:
+    inputs = [_lookup(scope, name) for name in proto.input]
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    node = Node(
+        op=proto.op_type, domain=_domain(proto.domain), name=proto.name, opset=opset,
+        inputs=inputs, attrs=Attributes({a.name: _attribute(a) for a in proto.attribute}),
+        outputs=len(proto.output), wanted=[bool(name) for name in proto.output], scope=scope,
+        proto=proto, beside=beside)
+    node.attrs.pop("consumed_inputs", None)
+    return node
 
 
 def _lookup(scope: Mapping[str, Thing | None], name: str) -> Thing | None:

@@ -1,17 +1,21 @@
 """Tree ensembles (ai.onnx.ml): all trees of all rows descend one level at a time.
 
-Where a row stands in each tree is a tensor of places in one table of nodes; a level looks up what
-the node compares, compares, and looks up the child.  Leaves are their own children.
+Where a row stands in each tree is a tensor of places in one table of nodes (forest.py); a level
+looks up what the node compares, compares, and goes on to the child.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import NodeProto, TensorProto
 
+from run_model_tools.onnx_repair import forest
+from run_model_tools.onnx_repair.forest import Descent, Forest, numbers
+from run_model_tools.onnx_repair.graph import Operand
 from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.classical import of_classes, transformed
@@ -21,53 +25,18 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 _DOMAIN = "ai.onnx.ml"
-_LEAF, _MEMBER = "LEAF", "BRANCH_MEMBER"
-_COMPARED = {"BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterOrEqual",
-             "BRANCH_GT": "Greater", "BRANCH_EQ": "Equal", "BRANCH_NEQ": "Equal"}
 # By number, of TreeEnsemble.
-_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", _MEMBER)
 _AGGREGATIONS = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
-_TABLE_BYTES = 256 << 20
-"""What the table of leaves' values may take; it has every target of every node."""
-
-
-@dataclass
-class Forest:
-    """Nodes of all trees; children are places in the table."""
-
-    modes: np.ndarray
-    features: np.ndarray
-    splits: np.ndarray
-    missing: np.ndarray
-    """Whether a NaN goes to the true child, whatever the comparison says."""
-    on_true: np.ndarray
-    on_false: np.ndarray
-    roots: np.ndarray
-    values: np.ndarray
-    """[nodes, targets], and `given` says which of them a leaf has."""
-    given: np.ndarray
-
-    def depth(self) -> int:
-        """How many levels have comparisons."""
-        levels, places = 0, np.unique(self.roots)
-        while True:
-            inner = places[self.modes[places] != _LEAF]
-            if not len(inner):
-                return levels
-            levels += 1
-            if levels > len(self.modes):
-                raise invalid("its nodes are each other's children")
-            places = np.unique(np.concatenate([self.on_true[inner], self.on_false[inner]]))
+_LEVEL = 1000
+"""What a level costs besides its comparisons, in comparisons: a kernel is compiled and called."""
 
 
 @rule("TreeEnsembleRegressor", domain=_DOMAIN)
 def tree_ensemble_regressor(walk: Walk, node: Node) -> Value:
-    forest = _of_nodes(node, "target", int(node.attrs.get("n_targets", 0)) or 1)
-    scores = _aggregated(walk, node.tensor(0), forest,
-                         node.attrs.get("aggregate_function", "SUM"))
-    base = _numbers(node, "base_values")
+    _, scores = _aggregated(walk, node, node.attrs.get("aggregate_function", "SUM"))
+    base = numbers(node, "base_values")
     if len(base):
         if len(base) != scores.shape[1]:
             raise invalid("it has not as many base values as targets")
@@ -78,15 +47,15 @@ def tree_ensemble_regressor(walk: Walk, node: Node) -> Value:
 
 @rule("TreeEnsembleClassifier", domain=_DOMAIN)
 def tree_ensemble_classifier(walk: Walk, node: Node) -> list[Value | None]:
-    labels = node.attrs.get("classlabels_int64s") or node.attrs.get("classlabels_strings") or []
-    forest = _of_nodes(node, "class", max(len(labels), 1))
-    scores = cast(walk, _aggregated(walk, node.tensor(0), forest, "SUM"), TensorProto.FLOAT)
-    base = _numbers(node, "base_values").astype(np.float32)
+    labels = _labels(node)
+    descent, scores = _aggregated(walk, node, "SUM")
+    scores = cast(walk, scores, TensorProto.FLOAT)
+    base = numbers(node, "base_values").astype(np.float32)
     ids = set(np.asarray(node.attrs["class_ids"]).tolist())
     # What two classes with one score and two base values mean nobody says.
     if len(labels) == 2 and ids == {0} and len(base) < 2:
         one = walk.graph.op("Gather", scores, np.array([0]), axis=1)
-        return _of_two(walk, node, one, base, bool(np.all(forest.values >= 0)))
+        return _of_two(walk, node, one, base, bool(np.all(descent.values >= 0)))
     if len(labels) < 2 or (len(labels) == 2 and (ids != {0, 1} or len(base))):
         raise Refused(f"its trees give scores to class {', '.join(map(str, sorted(ids)))} of "
                       f"{len(labels)}, with {len(base)} base values")
@@ -129,207 +98,173 @@ def _is_second(walk: Walk, score: Value, border: float) -> Value:
 
 @rule("TreeEnsemble", domain=_DOMAIN)
 def tree_ensemble(walk: Walk, node: Node) -> Value:
-    x = node.tensor(0)
-    forest = _of_tensors(node)
-    scores = _aggregated(walk, x, forest,
-                         _AGGREGATIONS[node.attrs.get("aggregate_function", 1)])
-    return transformed(walk, cast(walk, scores, x.elem_type),
+    _, scores = _aggregated(walk, node, _AGGREGATIONS[node.attrs.get("aggregate_function", 1)])
+    return transformed(walk, cast(walk, scores, node.tensor(0).elem_type),
                        _TRANSFORMS[node.attrs.get("post_transform", 0)])
 
 
-def _numbers(node: Node, name: str) -> np.ndarray:
-    """An attribute that is a list of floats or, of a longer name, a tensor."""
-    tensor = node.attrs.get(f"{name}_as_tensor")
-    if tensor is not None:
-        return numpy_helper.to_array(tensor)
-    return np.array(node.attrs.get(name, []), np.float32)
+def _labels(node: Node) -> list[int] | list[str]:
+    return node.attrs.get("classlabels_int64s") or node.attrs.get("classlabels_strings") or []
 
 
-def _of_nodes(node: Node, kind: str, targets: int) -> Forest:
-    """The form with a list of nodes that have numbers of their own, up to version 3."""
-    attrs = node.attrs
-    trees, own = np.array(attrs["nodes_treeids"]), np.array(attrs["nodes_nodeids"])
-    modes = np.array(attrs["nodes_modes"])
-    places = {key: place for place, key in enumerate(zip(trees.tolist(), own.tolist()))}
-    inner = modes != _LEAF
-    stay = np.arange(len(modes))
-    children = []
-    try:
-        for name in ("nodes_truenodeids", "nodes_falsenodeids"):
-            children.append(np.array([
-                places[tree, child] if branches else at for at, tree, child, branches in zip(
-                    stay.tolist(), trees.tolist(), attrs[name], inner.tolist())]))
-        leaves = np.array([places[key] for key in zip(attrs[f"{kind}_treeids"],
-                                                      attrs[f"{kind}_nodeids"])], np.int64)
-    except KeyError as missing:
-        raise invalid(f"it has no node {missing.args[0]}") from None
-    roots = np.setdiff1d(stay, np.concatenate([child[inner] for child in children]))
-    if len(set(trees[roots].tolist())) != len(roots) or len(roots) != len(set(trees.tolist())):
-        raise invalid("not every tree has one root")
-    weights, to = _numbers(node, f"{kind}_weights"), np.array(attrs[f"{kind}_ids"], np.int64)
-    values, given = _leaf_table(len(modes), targets, leaves, to, weights)
-    missing_true = attrs.get("nodes_missing_value_tracks_true") or np.zeros(len(modes))
-    return Forest(modes, np.where(inner, attrs["nodes_featureids"], 0),
-                  _numbers(node, "nodes_values"), np.array(missing_true) != 0,
-                  children[0], children[1], roots, values, given)
+_FORESTS: dict[str, Callable[[Node], Forest]] = {
+    "TreeEnsembleRegressor":
+        lambda node: forest.of_nodes(node, "target", int(node.attrs.get("n_targets", 0)) or 1),
+    "TreeEnsembleClassifier":
+        lambda node: forest.of_nodes(node, "class", max(len(_labels(node)), 1)),
+    "TreeEnsemble": forest.of_tensors,
+}
 
 
-def _of_tensors(node: Node) -> Forest:
-    """TreeEnsemble of version 5: branches and leaves are numbered apart."""
-    attrs = node.attrs
-    splits = numpy_helper.to_array(attrs["nodes_splits"])
-    weights = numpy_helper.to_array(attrs["leaf_weights"])
-    numbers = numpy_helper.to_array(attrs["nodes_modes"])
-    if numbers.size and int(numbers.max()) >= len(_MODES):
-        raise invalid(f"it has a mode {int(numbers.max())}")
-    modes = np.array([_MODES[mode] for mode in numbers.tolist()] or [], dtype="U16")
-    inner, leaves = len(modes), len(weights)
-    missing = np.array(attrs.get("nodes_missing_value_tracks_true") or [0] * inner) != 0
-    children = []
-    for side in ("true", "false"):
-        at = np.array(attrs[f"nodes_{side}nodeids"], np.int64)
-        at = at + inner * (np.array(attrs[f"nodes_{side}leafs"]) != 0)
-        if np.any(at < 0) or np.any(at >= inner + leaves):
-            raise invalid("a child is none of its nodes")
-        children.append(np.concatenate([at, np.arange(inner, inner + leaves)]))
-    values, given = _leaf_table(inner + leaves, int(attrs["n_targets"]),
-                                np.arange(inner, inner + leaves),
-                                np.array(attrs["leaf_targetids"], np.int64), weights)
-    of_leaves = np.zeros(leaves)
-    forest = Forest(np.concatenate([modes, np.full(leaves, _LEAF)]),
-                    np.concatenate([attrs["nodes_featureids"], of_leaves]).astype(np.int64),
-                    np.concatenate([splits, of_leaves.astype(splits.dtype)]),
-                    np.concatenate([missing, of_leaves != 0]), children[0], children[1],
-                    _roots(attrs, inner), values, given)
-    members = attrs.get("membership_values")
-    return _without_sets(forest, members) if _MEMBER in modes else forest
+class _Ensemble(NamedTuple):
+    """A node's trees, which compare columns of the tensor `x`."""
+
+    proto: NodeProto
+    descent: Descent
+    x: Value
+    elem_type: int
+    """That is compared."""
 
 
-def _roots(attrs: dict[str, Any], inner: int) -> np.ndarray:
-    """A tree that is a leaf only is a branch whose children are that leaf."""
-    roots = np.array(attrs["tree_roots"], np.int64)
-    if np.any(roots < 0) or np.any(roots >= inner):
-        raise invalid("a root is none of its nodes")
-    return roots
+def _rows(walk: Walk, x: Value) -> tuple[Value, np.ndarray]:
+    """What the columns of x are columns of, and which: the trees of an isolation forest have
+    columns of their own."""
+    maker = walk.graph.maker(x)
+    if maker is not None and maker.op_type == "Gather" and x.rank == 2:
+        whole, chosen = (walk.graph.values[name] for name in maker.input)
+        if chosen.array is not None and [a.i for a in maker.attribute] == [1]:
+            return whole, chosen.array % whole.shape[1]
+    return x, np.arange(x.shape[-1] if x.rank else 0)
 
 
-def _without_sets(forest: Forest, members: TensorProto | None) -> Forest:
-    """A branch for members of a set becomes a chain of branches for one number each."""
-    if members is None:
-        raise invalid("it has branches for members of sets and no sets")
-    sets, current = list[list[float]](), list[float]()
-    for number in numpy_helper.to_array(members).tolist():
-        if number != number:
-            sets.append(current)
-            current = []
+def _ensemble(walk: Walk, node: Node) -> _Ensemble:
+    given = node.tensor(0)
+    if given.rank not in (1, 2):
+        raise Refused(f"its input has {given.rank} axes and rows have two")
+    x, columns = _rows(walk, given)
+    trees = _FORESTS[node.op](node)
+    if np.any(trees.features < 0) or np.any(trees.features >= len(columns)):
+        raise invalid(f"it compares features that its input, with {len(columns)}, has not")
+    in_double = x.elem_type == TensorProto.DOUBLE or trees.splits.dtype == np.float64
+    trees.features = columns[trees.features]
+    return _Ensemble(node.proto, forest.descent_of(trees), x,
+                     TensorProto.DOUBLE if in_double else TensorProto.FLOAT)
+
+
+def _arrived(walk: Walk, node: Node) -> tuple[Descent, Value]:
+    """A node's trees, and at which of their places each row ends: [rows, trees, 1].
+
+    All ensembles of the graph with the same rows descend together where that is less work.
+    """
+    arrived = node.beside.made
+    if id(node.proto) not in arrived:
+        first = _ensemble(walk, node)
+        others = [one for one in _beside(walk, node, first.x) if one.elem_type == first.elem_type]
+        # Open rows must not decide.
+        rows = 1 if walk.is_open or first.x.rank == 1 else first.x.shape[0]
+        for group in _groups([first, *others], rows):
+            for one, places in zip(group, _descend(walk, group)):
+                arrived[id(one.proto)] = one.descent, places
+    return arrived[id(node.proto)]
+
+
+def _beside(walk: Walk, node: Node, x: Value) -> Iterator[_Ensemble]:
+    """Ensembles of the node's graph that compare columns of x too, and whose turn is still to
+    come."""
+    for proto in node.beside.nodes:
+        if proto.domain != _DOMAIN or proto.op_type not in _FORESTS or proto is node.proto \
+                or id(proto) in node.beside.made:
+            continue
+        given = node.scope.get(proto.input[0])
+        if isinstance(given, Value) and _rows(walk, given)[0] is x:
+            with suppress(Refused):  # It says so when it is its turn.
+                yield _ensemble(walk, walk.node_beside(node, proto))
+
+
+def _groups(ensembles: list[_Ensemble], rows: int) -> list[list[_Ensemble]]:
+    """Those that descend together: all take as many steps as the deepest one."""
+    def work(group: list[_Ensemble]) -> int:
+        return max(one.descent.depth for one in group) * (
+            _LEVEL + rows * sum(one.descent.trees for one in group))
+
+    groups: list[list[_Ensemble]] = []
+    for one in sorted(ensembles, key=lambda one: -one.descent.depth):
+        if groups and work([*groups[-1], one]) <= work(groups[-1]) + work([one]):
+            groups[-1].append(one)
         else:
-            current.append(number)
-    if current:
-        sets.append(current)
-    branches = np.flatnonzero(forest.modes == _MEMBER)
-    if len(sets) != len(branches) or not all(sets):
-        raise invalid(f"it has {len(branches)} branches for members of sets and {len(sets)} sets")
-    columns = {name: getattr(forest, name).tolist() for name in (
-        "modes", "features", "splits", "missing", "on_true", "on_false")}
-    for place, numbers in zip(branches.tolist(), sets):
-        columns["modes"][place], columns["splits"][place] = "BRANCH_EQ", numbers[0]
-        otherwise, last = columns["on_false"][place], place
-        for number in numbers[1:]:
-            columns["on_false"][last] = last = len(columns["modes"])
-            for column in columns.values():
-                column.append(column[place])
-            columns["splits"][last], columns["missing"][last] = number, False
-        columns["on_false"][last] = otherwise
-    arrays = {name: np.array(column) for name, column in columns.items()}
-    arrays["splits"] = arrays["splits"].astype(forest.splits.dtype)
-    more = ((0, len(arrays["modes"]) - len(forest.modes)), (0, 0))
-    return Forest(**arrays, roots=forest.roots, values=np.pad(forest.values, more),
-                  given=np.pad(forest.given, more))
+            groups.append([one])
+    return groups
 
 
-def _leaf_table(nodes: int, targets: int, leaves: np.ndarray, to: np.ndarray,
-                weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if len(to) and (to.min() < 0 or to.max() >= targets):
-        raise invalid(f"it has values for targets other than its {targets}")
-    if nodes * targets * weights.itemsize > _TABLE_BYTES:
-        raise Refused(f"it has {nodes} nodes with {targets} values each",
-                      "compile a smaller ensemble.", "size")
-    values, given = np.zeros((nodes, targets), weights.dtype), np.zeros((nodes, targets), np.bool_)
-    np.add.at(values, (leaves, to), weights)
-    given[leaves, to] = True
-    return values, given
+def _descend(walk: Walk, group: Sequence[_Ensemble]) -> list[Value]:
+    """Of each ensemble, at which of its places each row ends."""
+    graph, descents = walk.graph, [one.descent for one in group]
+    sizes = [len(d.first) for d in descents]
+    starts = np.cumsum([0, *sizes[:-1]])
+    x, features = _comparable(walk, group)
+    splits, firsts = (np.concatenate([getattr(d, name) for d in descents])
+                      for name in ("splits", "first"))
+    tables = [features.astype(np.int32), splits.astype(x.dtype),
+              (firsts + np.repeat(starts, sizes)).astype(np.int32)]
+    roots = np.concatenate([np.arange(d.trees) + start for d, start in zip(descents, starts)])
+
+    def onward(value: Value, split: Operand, first: Operand) -> Value:
+        step = cast(walk, graph.op("LessOrEqual", value, split), TensorProto.INT32)
+        # A sum, though of one number, so that TVM makes a kernel of each level: of one expression
+        # for all of them, every level would compute the one before for each of its operands.
+        return reduce(walk, "ReduceSum", graph.op("Add", step, first), [2])
+
+    # At its root is each row, and a tree that is one leaf stays there.
+    feature, split, first = (table[roots] for table in tables)
+    at = onward(graph.op("Gather", x, feature, axis=1), split[:, None], first[:, None])
+    shared = [graph.constant(table) for table in tables]
+    for _ in range(1, max(d.depth for d in descents)):
+        feature, split, first = (graph.op("Gather", table, at, axis=0) for table in shared)
+        at = onward(graph.op("GatherElements", x, feature, axis=1), split, first)
+    if len(group) == 1:
+        return [at]
+    trees = np.array([d.trees for d in descents])
+    at = graph.op("Sub", at, np.repeat(starts, trees)[:, None].astype(np.int32))
+    return graph.ops("Split", [at, trees], len(group), axis=1)
 
 
-def _aggregated(walk: Walk, x: Value, forest: Forest, how: str) -> Value:
-    """[rows, targets]: what the leaves that each row arrives at have, of all trees."""
+def _comparable(walk: Walk, group: Sequence[_Ensemble]) -> tuple[Value, np.ndarray]:
+    """[rows, columns, 1] with all that the trees compare, and which column each place does."""
     graph = walk.graph
+    x = cast(walk, group[0].x, group[0].elem_type)
     if x.rank == 1:
         x = reshaped(walk, x, (1, x.size))
-    if x.rank != 2:
-        raise Refused(f"its input has {x.rank} axes and rows have two")
-    unknown = set(forest.modes.tolist()) - {*_COMPARED, _LEAF}
-    if unknown:
-        raise Refused(f"it has branches of the kind {sorted(unknown)[0]}")
-    if np.any(forest.features < 0) or np.any(forest.features >= x.shape[1]):
-        raise invalid(f"it compares features that its input, with {x.shape[1]}, has not")
-    in_double = TensorProto.DOUBLE in (x.elem_type, graph.constant(forest.splits[:1]).elem_type)
-    x = cast(walk, x, TensorProto.DOUBLE if in_double else TensorProto.FLOAT)
-    rows, trees = x.shape[0], len(forest.roots)
-    at = graph.constant(np.broadcast_to(forest.roots.astype(np.int32), (rows, trees)).copy())
-    children = np.stack([forest.on_true, forest.on_false], 1).astype(np.int32)
-    for _ in range(forest.depth()):
-        chosen = cast(walk, _goes_to_true(walk, x, forest, at), TensorProto.INT32)
-        # A sum, so that TVM makes a kernel of each level: of one expression for all of them, every
-        # level would compute the one before for each of its operands.
-        either = graph.op("Equal", reshaped(walk, chosen, (rows, trees, 1)),
-                          graph.constant(np.array([1, 0], np.int32)))
-        pair = graph.op("Gather", graph.constant(children), at, axis=0)
-        at = reduce(walk, "ReduceSum", graph.op(
-            "Mul", pair, cast(walk, either, TensorProto.INT32)), [2], keepdims=False)
-    return _of_leaves(walk, forest, at, how)
+    descents = [one.descent for one in group]
+    forms, features, is_leaf = (np.concatenate(columns) for columns in zip(*(
+        (2 * d.negated + d.low, d.features, d.is_leaf) for d in descents)))
+    kinds = np.unique(forms[~is_leaf]) if not is_leaf.all() else np.array([0])
+    made = []
+    for kind in kinds.tolist():
+        form = graph.op("Neg", x) if kind >= 2 else x
+        made.append(graph.op("Where", graph.op("IsNaN", form), graph.like(-np.inf, x), form)
+                    if kind % 2 else form)
+    together = made[0] if len(made) == 1 else graph.op("Concat", *made, axis=1)
+    # Leaves, whose form is 0, compare whatever is first.
+    features = features + np.searchsorted(kinds, forms) * x.shape[1]
+    return graph.op("Unsqueeze", together, np.array([2])), features
 
 
-def _of_leaves(walk: Walk, forest: Forest, at: Value, how: str) -> Value:
+def _aggregated(walk: Walk, node: Node, how: str) -> tuple[Descent, Value]:
+    """A node's trees and, [rows, targets], what the leaves where a row ends have together."""
     graph = walk.graph
-    values = forest.values
+    descent, at = _arrived(walk, node)
     if how in ("SUM", "AVERAGE"):
-        made = reduce(walk, "ReduceSum", graph.op("Gather", graph.constant(values), at, axis=0),
-                      [1], keepdims=False)
-        return made if how == "SUM" else graph.op("Div", made, float(len(forest.roots)))
+        made = reduce(walk, "ReduceSum", graph.op("Gather", descent.values, at, axis=0), [1, 2],
+                      keepdims=False)
+        return descent, made if how == "SUM" else graph.op("Div", made, float(descent.trees))
     if how not in ("MIN", "MAX"):
         raise Refused(f"its trees are put together by {how}")
     # A target that no leaf has a value for gets zero.
     nothing = np.inf if how == "MIN" else -np.inf
-    table = np.where(forest.given, values, nothing).astype(values.dtype)
-    made = reduce(walk, f"Reduce{how.title()}",
-                  graph.op("Gather", graph.constant(table), at, axis=0), [1], keepdims=False)
-    if forest.given[forest.modes == _LEAF].all():
-        return made
-    return graph.op("Where", graph.op("Equal", made, graph.like(nothing, made)),
-                    graph.like(0, made), made)
-
-
-def _goes_to_true(walk: Walk, x: Value, forest: Forest, at: Value) -> Value:
-    """Of each row and tree, whether the comparison of the node it is at holds."""
-    graph = walk.graph
-
-    def of_node(table: np.ndarray) -> Value:
-        return graph.op("Gather", graph.constant(table), at, axis=0)
-
-    value = graph.op("GatherElements", x, of_node(forest.features.astype(np.int32)), axis=1)
-    split = of_node(forest.splits.astype(x.dtype))
-    modes = sorted(set(forest.modes.tolist()) - {_LEAF})
-    holds = []
-    for mode in modes:
-        one = graph.op(_COMPARED[mode], value, split)
-        if mode == "BRANCH_NEQ":
-            one = graph.op("Not", one)
-        holds.append(one if len(modes) == 1 else
-                     graph.op("And", one, of_node(forest.modes == mode)))
-    made = holds[0]
-    for one in holds[1:]:
-        made = graph.op("Or", made, one)
-    if forest.missing.any():
-        made = graph.op("Or", made, graph.op("And", graph.op("IsNaN", value),
-                                             of_node(forest.missing)))
-    return made
+    table = np.where(descent.given, descent.values, nothing).astype(descent.values.dtype)
+    made = reduce(walk, f"Reduce{how.title()}", graph.op("Gather", graph.constant(table), at,
+                                                         axis=0), [1, 2], keepdims=False)
+    if descent.given[descent.is_leaf].all():
+        return descent, made
+    return descent, graph.op("Where", graph.op("Equal", made, graph.like(nothing, made)),
+                             graph.like(0, made), made)
