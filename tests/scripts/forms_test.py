@@ -8,8 +8,11 @@ import subprocess
 import tarfile
 
 import numpy as np
+import onnx
 import pytest
 from conftest import ROOT, run_command
+from onnx import TensorProto, helper
+from onnx_repair_test import model_of
 
 from run_model_tools.compiling import c_target, forms
 from run_model_tools.errors import ToolError
@@ -131,6 +134,15 @@ def test_c_source_includes_own_headers_only(made):
     included = {line.split()[1] for line in source.splitlines() if line.startswith("#include")}
     ours = {f'"{p.relative_to(c_target.OWN_HEADERS)}"' for p in c_target.OWN_HEADERS.rglob("*.h")}
     assert included - ours == {"<math.h>", "<stdbool.h>"}
+
+
+def test_c_source_with_infinity(command, tmp_path):
+    """Which TVM begins to look for the largest number with."""
+    network = model_of([helper.make_node("ArgMax", ["x"], ["y"], axis=1)],
+                       {"x": (TensorProto.FLOAT, [2, 5])}, {"y": TensorProto.INT64}, 13)
+    onnx.save(network, tmp_path / "most.onnx")
+    command("compile_model", tmp_path / "most.onnx", "--out", tmp_path, "--target", "c",
+            "--no-verify")
 
 
 @pytest.mark.full

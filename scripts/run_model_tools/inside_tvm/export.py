@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 
 from run_model_tools.inside_tvm import Refusal
 from run_model_tools.inside_tvm.devices import blob
@@ -36,7 +37,8 @@ def write_c_source(factory, directory):
         raise Refusal("model", "its C code comes in %d pieces (%s), and one was expected" % (
             len(modules), ", ".join(m.type_key for m in modules)))
     with open(os.path.join(directory, "model.c"), "w") as file:
-        file.write(library.get_source())
+        # TVM writes infinity as inff or inf, which C does not know.
+        file.write(re.sub(r"\binff?\b", "INFINITY", library.get_source()))
 
 
 def names_apart(factory, request):
