@@ -50,9 +50,9 @@ def make(program: Program, isa: Isa, parts: int) -> Layer:
     code = passes(program, operands)
     width = math.prod(c for c, _ in columns)
     padded = -(-width // isa.lanes) * isa.lanes
-    defines = {**isa.defines(), **code.defines,
-               **tables.defines(found, len(sources.constants)), "ROWS": math.prod(c for c, _ in rows),
-               "COLUMNS": width, "PASSES": code.count, "PARTS": parts, "KEPT_STRIDE": padded}
+    defines = {**isa.defines(), **code.defines, **tables.defines(found, len(sources.constants)),
+               "ROWS": math.prod(c for c, _ in rows), "COLUMNS": width, "PASSES": code.count,
+               "PARTS": parts, "KEPT_STRIDE": padded}
     if program.gives_rows:
         defines["OUTPUT_ROW"] = 1
     name = "rows" if program.reduces else "elementwise"

@@ -1,5 +1,5 @@
-"""What programs make of a byte, as tables: between two roundings a quantized network computes, number
-by number, a function of 256 values, be it a GELU of five operators with a rounding after each."""
+"""What programs make of a byte, as tables: between two roundings a quantized network computes,
+number by number, a function of 256 values, be it a GELU of five operators that each round."""
 
 from __future__ import annotations
 
