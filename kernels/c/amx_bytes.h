@@ -53,17 +53,29 @@ KERNEL void multiply_tiles(int tiles, int rows, int columns, const unsigned char
   }
 #endif
   (void)tiles;
-  NO_UNROLL for (int row = 0; row < rows * AMX_ROWS; row++) {
-    NO_UNROLL for (int column = 0; column < columns; column++) {
-      const unsigned char* from = left[row / AMX_ROWS] + row % AMX_ROWS * row_bytes;
-      const signed char* w = weights + column * 64;
-      ivec sum = load_words(start + column * LANES);
-      NO_UNROLL for (int run = 0; run < RUNS; run++) {
-        NO_UNROLL for (int at = 0; at < RUN_STEPS * STEP_BYTES; at += 4, w += columns * 64) {
-          sum = dot(sum, splat_word(from + run_offset[run] + at), load_words(w));
+  enum { TOGETHER = 4 }; /* rows; past the last one the first again */
+  NO_UNROLL for (int first = 0; first < rows * AMX_ROWS; first += TOGETHER) {
+    const unsigned char* from[TOGETHER];
+    int row[TOGETHER];
+    ivec together[TOGETHER][2];
+    UNROLL for (int r = 0; r < TOGETHER; r++) {
+      row[r] = first + r < rows * AMX_ROWS ? first + r : first;
+      from[r] = left[row[r] / AMX_ROWS] + row[r] % AMX_ROWS * row_bytes;
+      UNROLL for (int c = 0; c < columns; c++) together[r][c] = load_words(start + c * LANES);
+    }
+    const signed char* w = weights;
+    NO_UNROLL for (int run = 0; run < RUNS; run++) {
+      NO_UNROLL for (int at = 0; at < RUN_STEPS * STEP_BYTES; at += 4, w += columns * 64) {
+        UNROLL for (int r = 0; r < TOGETHER; r++) {
+          const ivec a = splat_word(from[r] + run_offset[run] + at);
+          UNROLL for (int c = 0; c < columns; c++) {
+            together[r][c] = dot(together[r][c], a, load_words(w + c * 64));
+          }
         }
       }
-      sums[row * columns + column] = sum;
+    }
+    UNROLL for (int r = 0; r < TOGETHER; r++) {
+      UNROLL for (int c = 0; c < columns; c++) sums[row[r] * columns + c] = together[r][c];
     }
   }
 }
