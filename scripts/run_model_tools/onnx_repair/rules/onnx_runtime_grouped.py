@@ -10,7 +10,9 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads, repeated
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
+from run_model_tools.onnx_repair.rules.indexing import padded, sliced
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -27,10 +29,8 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """
     graph, attrs = walk.graph, node.attrs
     heads, of_keys = attrs["num_heads"], attrs["kv_num_heads"]
-    if any(node.get(index) is not None for index in range(9, len(node.inputs))):
-        raise Refused("it has places, a bias or sinks of its own")
-    if attrs.get("smooth_softmax", 0):
-        raise Refused("its softmax has one term more (smooth_softmax)")
+    if any(node.get(index) is not None for index in range(12, len(node.inputs))):
+        raise Refused("its cache is quantised, or its queries are normalised")
     if attrs.get("kv_cache_bit_width", 0) or any(
             attrs.get(f"{of}_quant_type", "NONE") != "NONE" for of in "kv"):
         raise Refused("its cache is quantised")
@@ -41,10 +41,6 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     total = node.ints(6, "total_sequence_length")
     if total is None or len(total) != 1:
         raise Refused("it does not say how many keys there are (total_sequence_length)")
-    window = attrs.get("local_window_size", -1)
-    if 0 < window < total[0]:
-        raise Refused("it looks at the last keys only (local_window_size), and releases of ONNX "
-                      "Runtime differ in how many these are")
     counts = node.ints(5, "how many keys count (seqlens_k)")
     if counts is None or len(counts) != batch:
         raise Refused("it does not say how many keys count (seqlens_k)")
@@ -55,7 +51,8 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     places = earlier[:, None] + np.arange(new)[None]
     if attrs.get("do_rotary", 0):
         cosine, sine = node.tensor(7), node.tensor(8)
-        q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, graph.constant(places)], 1,
+        turns = node.get(9) or graph.constant(places)
+        q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, turns], 1,
                              interleaved=attrs.get("rotary_interleaved", 0),
                              rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
     keys, values = (_with_earlier(walk, x, past, earlier, total[0])
@@ -66,13 +63,34 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     cap = float(attrs.get("softcap", 0.0))
     if cap > 0:
         scores = graph.op("Mul", graph.op("Tanh", graph.op("Div", scores, cap)), cap)
-    seen = graph.constant(np.arange(keys.shape[2])[None, None, None] <= places[:, None, :, None])
-    scores = graph.op("Where", seen, scores, graph.like(float(np.finfo(q.dtype).min), q))
-    y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1),
+    bias = node.get(10)
+    if bias is not None:
+        scores = graph.op("Add", scores, padded(walk, bias, {3: (0, keys.shape[2] - total[0])}))
+    behind = places[:, None, :, None] - np.arange(keys.shape[2])
+    window = attrs.get("local_window_size", -1)
+    seen = (behind >= 0) & (behind < window) if window > 0 else behind >= 0
+    lowest = graph.like(float(np.finfo(q.dtype).min), q)
+    scores = graph.op("Where", graph.constant(seen), scores, lowest)
+    y = graph.op("MatMul", _weights(walk, scores, node.get(11), attrs.get("smooth_softmax", 0)),
                  repeated(walk, values, heads // of_keys))
+    if bias is not None:
+        # Of a query whose every key the bias leaves out.
+        sighted = graph.op("Greater", reduce(walk, "ReduceMax", scores, [3]), lowest)
+        y = graph.op("Where", sighted, y, graph.like(0, y))
     y = reshaped(walk, transposed(walk, y, [0, 2, 1, 3]), (batch, new, heads * size))
     results: list[Value | None] = [y, keys, values]
     return results[:node.outputs]
+
+
+def _weights(walk: Walk, scores: Value, sinks: Value | None, smooth: int) -> Value:
+    """The softmax of the scores; beside them may stand one of nothing, whose weight is lost: each
+    head's own, or where it is smooth 0."""
+    if sinks is None and smooth <= 0:
+        return walk.graph.op("Softmax", scores, axis=-1)
+    batch, heads, queries, keys = scores.shape
+    sinks = walk.graph.like(0, scores) if sinks is None else reshaped(walk, sinks, (1, heads, 1, 1))
+    wide = concatenated(walk, [scores, expanded(walk, sinks, (batch, heads, queries, 1))], 3)
+    return sliced(walk, walk.graph.op("Softmax", wide, axis=-1), {3: range(keys)})
 
 
 def _queries_keys_values(walk: Walk, node: Node, heads: int, of_keys: int) -> list[Value]:
