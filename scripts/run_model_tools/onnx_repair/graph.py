@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from typing import Any
 
@@ -129,11 +130,16 @@ class Graph:
 
     def inputs_behind(self, value: Value) -> list[str]:
         """The inputs that a value is computed of, in their order."""
-        needed = {value.name}
+        needed = self.behind([value.name])
+        return [known.name for known in self.inputs if known.name in needed]
+
+    def behind(self, names: Iterable[str]) -> set[str]:
+        """These names, and those of all that leads to them."""
+        needed = set(names)
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
                 needed.update(node.input)
-        return [known.name for known in self.inputs if known.name in needed]
+        return needed
 
     def counting(self, count: int) -> Value:
         """0, 1, 2 ... as whole numbers, of a count that is open."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from run_model_tools.errors import MALFORMED_FILE, ToolError
 
-DATA_DEPENDENT = "data-dependent shape"
+DATA_DEPENDENT, RUN_TIME = "data-dependent shape", "run-time parameter"
 
 
 class Refused(Exception):
@@ -61,7 +61,7 @@ def not_constant(what: str, name: str) -> Refused:
     return Refused(
         f"{what} ('{name}') is known at run time only, and compiled code needs it beforehand",
         "make it a constant of the model, or if it is an input name its value with "
-        f"--freeze {name}=NUMBER,... or --freeze {name}=FILE.npy.", "run-time parameter")
+        f"--freeze {name}=NUMBER,... or --freeze {name}=FILE.npy.", RUN_TIME)
 
 
 def invalid(reason: str) -> Refused:

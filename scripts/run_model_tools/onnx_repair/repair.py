@@ -23,7 +23,7 @@ from run_model_tools.onnx_repair.stored_tensors import (
     spread,
     stored_bytes,
 )
-from run_model_tools.onnx_repair.values import Beside, Thing, Value
+from run_model_tools.onnx_repair.values import Beside, Chosen, Thing, Value
 from run_model_tools.onnx_repair.walk import RELAY, Walk, check_type
 from run_model_tools.onnx_repair.weights_file import WeightsFile
 
@@ -64,11 +64,15 @@ def repair(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]],
             scope[value.name] = _input(walk, path, value, shapes)
     opsets = {"" if i.domain == "ai.onnx" else i.domain: i.version for i in model.opset_import}
     opsets.setdefault("", 1)
-    nodes = needed(in_order(graph.node), [value.name for value in graph.output])
+    ends = {value.name for value in graph.output}
+    nodes = needed(in_order(graph.node), ends)
     beside = Beside(nodes)
     for index, node in enumerate(nodes):
         try:
             walk.run([node], scope, opsets, beside=beside)
+            for name in ends.intersection(node.output):
+                if isinstance(thing := scope[name], Chosen):
+                    raise thing.why
         except NodeRefused as refused:
             raise _with_cut(refused, model, walk, nodes, index, scope, opsets) from None
     outputs = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from run_model_tools.onnx_repair.refusal import Refused, invalid
+from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
@@ -36,6 +36,8 @@ class Value:
         """Of a constant: it says how large something of open extents is (open_extents.py)."""
         self.counts_in: tuple[int, ...] | None = None
         """Of a pooling's places, the shape of the tensor in which they are counted."""
+        self.extents_of: Chosen | None = None
+        """Of which rows it is the shape."""
         self.known: np.ndarray | None = None
         """What it holds, where that is known and it is computed all the same: quantised
         constants, whose numbers kernels of bytes take as they are stored."""
@@ -121,7 +123,27 @@ class Option:
     held: Value | Sequence | None
 
 
-Thing = Value | Sequence | Option
+@dataclass
+class Chosen:
+    """Rows of a tensor, at which a mask of as many elements holds, one after another; only the run
+    time knows how many these are (rules/chosen.py)."""
+
+    rows: Value
+    mask: Value
+    why: NodeRefused
+    """What is said where it cannot be followed."""
+    turned: bool = False
+    """Whether the rows lie along the second axis."""
+    cut: bool = False
+    """Whether as many of them are taken as something else says."""
+    first: bool = False
+    """Whether the mask holds at the first places, and at no others."""
+
+    def but(self, **changes: Any) -> Chosen:
+        return replace(self, **changes)
+
+
+Thing = Value | Sequence | Option | Chosen
 
 
 class Attributes(dict):

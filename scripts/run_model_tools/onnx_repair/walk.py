@@ -15,11 +15,12 @@ from run_model_tools.onnx_repair.graph import Graph
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.open_extents import MOST_EXTENTS, decides_extents, varies
-from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, invalid
+from run_model_tools.onnx_repair.refusal import RUN_TIME, NodeRefused, Refused, invalid
 from run_model_tools.onnx_repair.values import (
     COMPUTED,
     Attributes,
     Beside,
+    Chosen,
     Inputs,
     Node,
     Option,
@@ -71,6 +72,8 @@ class Walk:
         self.graph = Graph()
         self.rules = rules.load()
         self.functions = {(f.domain, f.name, f.overload): f for f in functions}
+        self.counts: dict[str, NodeRefused] = {}
+        """Values that tell how many rows are chosen, and why nothing may have their shape."""
         self._count = 0
         self._depth = 0
 
@@ -95,10 +98,20 @@ class Walk:
             try:
                 results = self._run_one(proto, scope, opsets, prefix, beside)
             except Refused as refused:
-                raise self._refused(proto, opsets, refused) from None
+                raise self._chosen_before(proto, scope, refused) or self._refused(
+                    proto, opsets, refused) from None
             for name, result in zip(proto.output, results):
                 if name:
                     scope[name] = result
+
+    def _chosen_before(self, proto: onnx.NodeProto, scope: Mapping[str, Thing | None],
+                       refused: Refused) -> NodeRefused | None:
+        """What is to be said where a node would need to know how many rows are chosen."""
+        if refused.kind != RUN_TIME or not self.counts:
+            return None
+        given = (scope.get(name) for name in proto.input)
+        behind = self.graph.behind(value.name for value in given if isinstance(value, Value))
+        return next((why for name, why in self.counts.items() if name in behind), None)
 
     def _refused(self, proto: onnx.NodeProto, opsets: Mapping[str, int],
                  refused: Refused) -> NodeRefused:
@@ -120,6 +133,8 @@ class Walk:
         if folded is not None:
             return folded
         rule = self.rules.get((domain, proto.op_type))
+        if any(isinstance(i, Chosen) for i in inputs):
+            from run_model_tools.onnx_repair.rules.chosen import of_chosen as rule
         if rule is not None:
             self.graph.kept = self.is_open and varies(node.inputs)
             node.inputs = given = Inputs(node.inputs)

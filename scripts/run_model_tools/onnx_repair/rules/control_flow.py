@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import NodeRefused, Refused, not_constant
+from run_model_tools.onnx_repair.refusal import RUN_TIME, NodeRefused, Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
-from run_model_tools.onnx_repair.values import Node, Thing, Value
+from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 MOST_TURNS = 10_000
@@ -46,17 +46,20 @@ def _check_computed_anyhow(walk: Walk, start: int, where: str) -> None:
                 raise Refused(f"{where} divides whole numbers, which might be by 0 where the "
                               "result is not to be used",
                               "choose between results with Where (torch.where).",
-                              "run-time parameter")
+                              RUN_TIME)
 
 
 def _either(walk: Walk, condition: Value, a: Thing | None, b: Thing | None) -> Value:
+    for thing in (a, b):
+        if isinstance(thing, Chosen):
+            raise thing.why
     if not isinstance(a, Value) or not isinstance(b, Value) or a.shape != b.shape \
             or a.elem_type != b.elem_type:
         raise Refused("which of two results it has is known at run time only, and they have "
                       "different shapes or types", "make the condition a constant" + "".join(
                           f", as --freeze {name}=NUMBER does of an input"
                           for name in walk.graph.inputs_behind(condition)[:1]) + ".",
-                      "run-time parameter")
+                      RUN_TIME)
     return walk.graph.op("Where", reshaped(walk, condition, ()), a, b)
 
 
@@ -108,6 +111,8 @@ def _guarded(walk: Walk, node: Node, condition: Value, state: list[Thing | None]
 
 def _tensors(things: list[Thing | None]) -> list[Value]:
     for thing in things:
+        if isinstance(thing, Chosen):
+            raise thing.why
         if not isinstance(thing, Value):
             raise Refused("it collects sequences from its turns", None, "sequences")
     return things  # type: ignore[return-value]

@@ -14,7 +14,7 @@ from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.values import Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     "Abs Add And Cast Ceil Div Equal Erf Exp Floor Greater GreaterOrEqual Identity Less "
     "LessOrEqual Log Max Mean Min Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sqrt Sub "
     "Sum Tanh Where Xor".split())
@@ -63,7 +63,7 @@ def _of_turns(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[str, Th
             isinstance(operand, Value) for operand in operands):
         return None
     values: list[Value] = operands  # type: ignore[assignment]
-    if proto.op_type in _ELEMENTWISE:
+    if proto.op_type in ELEMENTWISE:
         rank = max(v.rank - (name in turning) for name, v in zip(proto.input, values))
         aligned = [reshaped(walk, v, (v.shape[0], *[1] * (rank + 1 - v.rank), *v.shape[1:]))
                    if name in turning else v for name, v in zip(proto.input, values)]

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid
+from run_model_tools.onnx_repair.refusal import Refused, data_dependent, invalid, not_constant
 from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.chosen import between
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.shapes import concatenated
-from run_model_tools.onnx_repair.values import INTEGERS, Node, Value
+from run_model_tools.onnx_repair.values import INTEGERS, Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
 @rule("Slice")
-def slice_rule(walk: Walk, node: Node) -> Value:
+def slice_rule(walk: Walk, node: Node) -> Value | Chosen:
     x = node.tensor(0)
     if node.opset < 10:
         starts, ends = node.attrs["starts"], node.attrs["ends"]
@@ -27,6 +28,11 @@ def slice_rule(walk: Walk, node: Node) -> Value:
         lengths = _lengths(walk, node.tensor(1), node.tensor(2), [x.shape[a] for a in along])
         if lengths is not None and set(steps or [1]) == {1}:
             return _cut_at(walk, x, node.tensor(1), lengths, along)
+        unknown = [not_constant(what, v.name) for v, what in (
+            (node.tensor(1), "where it starts"), (node.tensor(2), "where it ends"))
+            if _known(v) is None]
+        if unknown and along == [0] and set(steps or [1]) == {1} and not walk.is_open:
+            return between(walk, node, x, node.tensor(1), node.tensor(2), unknown[0])
         starts, ends = node.ints(1, "where it starts"), node.ints(2, "where it ends")
     axes = [a % x.rank for a in axes] if axes is not None else list(range(len(starts)))
     ranges = {axis: range(*slice(start, end, step).indices(x.shape[axis]))
@@ -260,7 +266,7 @@ def compress(walk: Walk, node: Node) -> Value:
     return walk.graph.op("Gather", x, np.flatnonzero(condition), axis=axis % x.rank)
 
 
-@rule("NonZero", "Unique", "NonMaxSuppression")
+@rule("Unique", "NonMaxSuppression")
 def found_at_run_time(walk: Walk, node: Node) -> Value:
     raise data_dependent("the shape of its result")
 

@@ -9,7 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.control_flow import stacked
 from run_model_tools.onnx_repair.rules.shapes import concatenated, split_into
-from run_model_tools.onnx_repair.values import Node, Option, Sequence, Thing, Value
+from run_model_tools.onnx_repair.values import Chosen, Node, Option, Sequence, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
@@ -101,7 +101,7 @@ def concat_from_sequence(walk: Walk, node: Node) -> Value:
 @rule("Optional")
 def optional(walk: Walk, node: Node) -> list[Thing | None]:
     held = node.inputs[0] if node.inputs else None
-    assert not isinstance(held, Option)
+    assert not isinstance(held, (Option, Chosen))
     return [Option(held)]
 
 

@@ -9,7 +9,7 @@ from run_model_tools.onnx_repair.refusal import Refused, data_dependent
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.stored_tensors import spread
-from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.values import Chosen, Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
@@ -173,8 +173,12 @@ def split_into(walk: Walk, x: Value, axis: int, parts: list[int]) -> list[Value]
 
 
 @rule("Expand")
-def expand(walk: Walk, node: Node) -> Value:
+def expand(walk: Walk, node: Node) -> Value | Chosen:
+    from run_model_tools.onnx_repair.rules.chosen import repeated
+
     x = node.tensor(0)
+    if node.tensor(1).array is None and (rows := repeated(walk, node)) is not None:
+        return rows
     extents = node.ints(1, "the shape")
     assert extents is not None
     return expanded(walk, x, np.broadcast_shapes(x.shape, tuple(extents)))
