@@ -62,6 +62,31 @@ def test_heads_may_be_counted_beside_an_axis_of_them():
             repaired(model, inputs)
 
 
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("cap", [0.0, 1.5])
+@pytest.mark.parametrize("kind", ["none", "bool", "float", "causal"])
+def test_products_as_an_output(kind, cap, mode):
+    """Before and behind the cap, with the mask, and behind the softmax."""
+    q, k, v = operands()
+    mask = {"bool": MASK, "float": noise(*MASK.shape)}.get(kind)
+    model, inputs = one("Attention", [q, k, v, mask], opset=23, outputs=4, softcap=cap,
+                        is_causal=int(kind == "causal"), qk_matmul_output_mode=mode)
+    y, _, _, have = run(repaired(model, inputs), inputs)
+    want = q @ np.swapaxes(k.repeat(2, 1), -1, -2) / np.sqrt(8)
+    if mode and cap:
+        want = np.tanh(want / cap) * cap
+    bias = {"bool": unless(MASK), "float": mask, "causal": unless(np.tri(QUERIES, KEYS))}.get(
+        kind, 0)
+    if mode > 1:
+        want = want + bias
+    if mode == 3:
+        want = np.stack([attention(q, k.repeat(2, 1), row * np.ones((2, 4, KEYS, 1)), bias, cap)
+                         for row in np.eye(KEYS)[..., None]], -1)[..., 0, :]
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(y, attention(q, k.repeat(2, 1), v.repeat(2, 1), bias, cap),
+                               rtol=1e-5, atol=1e-5)
+
+
 MASK = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 0]], bool)
 
 

@@ -48,6 +48,20 @@ def test_attention_to_earlier_keys():
     matches("MultiHeadAttention", arrays, outputs=3, domain=MICROSOFT, num_heads=2)
 
 
+@pytest.mark.parametrize("bias", [None, noise(24)])
+def test_queries_keys_and_values_packed_into_one(bias):
+    """ONNX Runtime has them on GPUs only."""
+    apart = [noise(2, 5, 8) * n for n in (1, 2, 3)]
+    every, keys = (np.stack([t.reshape(2, 5, 2, 4) for t in of], 3) for of in (apart, apart[1:]))
+    added = noise(1, 2, 5, 5)
+    options = {"domain": MICROSOFT, "num_heads": 2}
+    (want,) = run(*one("MultiHeadAttention", [*apart, bias, None, added], **options))
+    for packed in ([every, None, None], [apart[0], keys, None])[:1 if bias is not None else 2]:
+        model, inputs = one("MultiHeadAttention", [*packed, bias, None, added], **options)
+        (have,) = run(repaired(model, inputs), inputs)
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+
+
 def test_a_mask_that_onnx_runtime_leaves_out_is_taken(tmp_path):
     """ONNX Runtime 1.20 computes without a key_padding_mask; later ones do not."""
     q, k, v, mask = noise(1, 5, 8), noise(1, 7, 8), noise(1, 7, 8), np.array([[1] * 4 + [0] * 3],

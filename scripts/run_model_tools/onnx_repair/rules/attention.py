@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused, invalid
+from run_model_tools.onnx_repair.refusal import invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.reductions import reduce
@@ -16,14 +16,19 @@ from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
 
-@rule("Attention", ignored=("qk_matmul_output_mode", "softmax_precision"))
+@rule("Attention", ignored=("softmax_precision",))
 def attention(walk: Walk, node: Node) -> list[Value | None]:
-    """A query that may look at no key gives zeros."""
+    """A query that may look at no key gives zeros.
+
+    The cap comes before the mask, also in what qk_matmul_output_mode calls 1 and 2, as in ONNX 1.23
+    and ONNX Runtime 1.32.
+    """
     graph = walk.graph
     q, k, v = node.tensor(0), node.tensor(1), node.tensor(2)
     past_k, past_v = node.get(4), node.get(5)
-    if node.outputs > 3 and node.wanted[3]:
-        raise Refused("its output of products before the softmax is used")
+    wants_products, mode = any(node.wanted[3:]), node.attrs.get("qk_matmul_output_mode", 0)
+    if wants_products and mode not in range(4):
+        raise invalid(f"its qk_matmul_output_mode is {mode}, and 0 to 3 are known")
     flat = q.rank == 3
     q = _with_heads(walk, node, q, "q_num_heads")
     k, v = (_with_heads(walk, node, t, "kv_num_heads") for t in (k, v))
@@ -37,22 +42,27 @@ def attention(walk: Walk, node: Node) -> list[Value | None]:
         k, v = (repeated(walk, t, groups) for t in (k, v))
     scale = node.attrs.get("scale") or 1 / math.sqrt(q.shape[-1])
     scores = graph.op("MatMul", graph.op("Mul", q, scale), transposed(walk, k, [0, 1, 3, 2]))
+    products = [scores]
     cap = float(node.attrs.get("softcap", 0.0))
     if cap:
         scores = graph.op("Mul", graph.op("Tanh", graph.op("Div", scores, cap)), cap)
+    products.append(scores)
     bias, seen = _seen(walk, node, scores.shape[-2:], before)
     if bias is not None:
         scores = graph.op("Add", scores, bias)
+    products.append(scores)
     if seen is not None:
+        products[2] = graph.op("Where", seen, scores, graph.like(-np.inf, q))
         scores = graph.op("Where", seen, scores, graph.like(float(np.finfo(q.dtype).min), q))
-    y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), v)
+    products.append(graph.op("Softmax", scores, axis=-1))
+    y = graph.op("MatMul", products[3], v)
     sighted = _any_key(walk, bias, seen)
     if sighted is not None:
-        y = graph.op("Where", sighted, y, graph.like(0, y))
+        y, products[3] = (graph.op("Where", sighted, t, graph.like(0, t)) for t in (y, products[3]))
     if flat:
         y = transposed(walk, y, [0, 2, 1, 3])
         y = reshaped(walk, y, (*y.shape[:2], y.shape[2] * y.shape[3]))
-    return [y, *presents]
+    return [y, *presents, products[mode] if wants_products else None][:max(node.outputs, 1)]
 
 
 def _seen(walk: Walk, node: Node, extents: tuple[int, ...],

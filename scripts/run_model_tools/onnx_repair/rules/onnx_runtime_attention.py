@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.refusal import Refused, invalid
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
@@ -95,8 +95,15 @@ def multi_head_attention(walk: Walk, node: Node) -> list[Value | None]:
     heads = node.attrs["num_heads"]
     if any(node.wanted[3:]):
         raise Refused("its output of products before the softmax is used")
+    if q.rank == 5 and k is None and v is None:
+        q, k, v = _unpacked(walk, q, 3)
+    elif k is not None and k.rank == 5 and v is None:
+        if bias is not None:
+            raise Refused("its keys and values are packed into one, with a bias")
+        k, v = _unpacked(walk, k, 2)
     if k is None or v is None or q.rank != 3:
-        raise Refused("its queries, keys and values are packed into one")
+        raise Refused(f"its queries have the shape {list(q.shape)}, and there are no keys or "
+                      "values beside them")
     if bias is not None:
         wide = [q.shape[2], k.shape[2] if k.rank == 3 else 0, v.shape[2] if v.rank == 3 else 0]
         parts = graph.ops("Split", [bias, np.array([n for n in wide if n])],
@@ -111,6 +118,15 @@ def multi_head_attention(walk: Walk, node: Node) -> list[Value | None]:
         k, v = concatenated(walk, [past_k, k], 2), concatenated(walk, [past_v, v], 2)
     results: list[Value | None] = [_attended(walk, node, q, k, v, node.get(4), node.get(5)), k, v]
     return results[:max(node.outputs, 1)]
+
+
+def _unpacked(walk: Walk, packed: Value, parts: int) -> list[Value]:
+    """[batch, length, heads * size] of each part of [batch, length, heads, parts, size]."""
+    batch, length, heads, found, size = packed.shape
+    if found != parts:
+        raise invalid(f"it packs {found} tensors into one, and {parts} are expected")
+    return [reshaped(walk, walk.graph.op("Gather", packed, np.array(i), axis=3),
+                     (batch, length, heads * size)) for i in range(parts)]
 
 
 @rule("RotaryEmbedding", domain=_DOMAIN)
