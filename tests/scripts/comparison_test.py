@@ -13,7 +13,12 @@ from run_model_tools.onnx_repair.onnxruntime_process import OnnxRuntimeFailed
 from run_model_tools.onnx_repair.reference import reference_outputs
 from run_model_tools.verifying.choices import Choice, choice_behind
 from run_model_tools.verifying.comparison import compare
-from run_model_tools.verifying.inputs import narrower, random_inputs, whole_number_ranges
+from run_model_tools.verifying.inputs import (
+    narrower,
+    picture_regions,
+    random_inputs,
+    whole_number_ranges,
+)
 from run_model_tools.verifying.noise import SAMPLES, noisy_outputs, noisy_runs
 from small_networks import save_network, weights
 
@@ -159,6 +164,29 @@ def test_boxes_are_of_pictures_that_are_there(source, count, tmp_path):
         y = RoiAlign<output_height=2,output_width=2,sampling_ratio=2>({source}, boxes, of)
     }}""", {}, ir_version=8)
     assert whole_number_ranges(read_model(path)) == {"of": range(count)}
+
+
+@pytest.mark.parametrize("columns", [4, 5])
+def test_random_boxes_are_parts_of_their_pictures(columns, tmp_path):
+    """Also where each stands behind the number of its picture, as torchvision has them."""
+    path = save_network(tmp_path / "r.onnx", f"""(
+        float[2,3,6,8] x, float[99,{columns}] boxes) => (float[99,3,1,1] y) {{
+        box = Slice(boxes, from, to, axis)
+        number = Slice(boxes, zero, from, axis)
+        whole = Cast<to = 7>(number)
+        of = ReduceSum(whole, axis)
+        line = Reshape(of, all)
+        y = RoiAlign<spatial_scale=0.5>(x, box, line)
+    }}""", {"from": np.array([columns - 4]), "to": np.array([columns]), "axis": np.array([1]),
+            "zero": np.array([0]), "all": np.array([-1])}, ir_version=8)
+    model = read_model(path)
+    regions = picture_regions(model)
+    assert regions == {"boxes": (2, 12.0)}
+    shapes = {"x": (2, 3, 6, 8), "boxes": (99, columns)}
+    made = random_inputs(model.inputs, shapes, None, {}, 3, regions)["boxes"]
+    low, high = made[:, -4:-2], made[:, -2:]
+    assert (low >= 0).all() and (low <= high).all() and (high <= 12).all() and high.max() > 11
+    assert columns == 4 or set(made[:, 0]) == {0, 1}
 
 
 def test_what_something_is_divided_by_is_not_zero(tmp_path):

@@ -26,12 +26,13 @@ _SMALL = 10
 
 
 def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]],
-                  preprocessing: Preprocessing | None, ranges: dict[str, range],
-                  seed: int) -> dict[str, np.ndarray]:
+                  preprocessing: Preprocessing | None, ranges: dict[str, range], seed: int,
+                  regions: dict[str, tuple[int, float]] | None = None) -> dict[str, np.ndarray]:
     """Values for all inputs: a network that takes pictures gets noise of the range that pictures
-    have, whole numbers lie in their `ranges`, and what is rounded first in what that keeps."""
+    have, whole numbers lie in their `ranges`, what is rounded first in what that keeps, and boxes
+    in their pictures (picture_regions())."""
     random = np.random.default_rng(seed)
-    inputs = {}
+    inputs, regions = {}, regions or {}
     for item in items:
         shape = shapes[item.name]
         if item.dtype.kind == "b":
@@ -44,11 +45,41 @@ def random_inputs(items: Iterable[ModelInput], shapes: dict[str, tuple[int, ...]
             noise = random.integers(0, 256, (prod(shape) // 3 + 1, 1, 3), np.uint8)
             values = normalise(noise, preprocessing, np.float32).ravel()[:prod(shape)]
             inputs[item.name] = values.reshape(shape).astype(item.dtype)
+        elif item.name in regions:
+            inputs[item.name] = _boxes(random, shape, *regions[item.name]).astype(item.dtype)
         elif item.span is not None:
             inputs[item.name] = random.uniform(*item.span, shape).astype(item.dtype)
         else:
             inputs[item.name] = random.standard_normal(shape).astype(item.dtype)
     return inputs
+
+
+def picture_regions(model: SourceModel) -> dict[str, tuple[int, float]]:
+    """Of inputs that are boxes, perhaps each behind the number of its picture: how many pictures
+    there are, and how far they reach.
+
+    ONNX Runtime reads beside its memory where there is no such picture.
+    """
+    graph = model.outline if isinstance(model, OnnxModel) else onnx.GraphProto()
+    shapes, found = _known_shapes(graph), {}
+    for item in model.inputs:
+        reached = _reached(graph, item.name) if item.dtype.kind == "f" else ()
+        for node in graph.node:
+            if node.op_type == "RoiAlign" and node.input[1] in reached:
+                scale = next((a.f for a in node.attribute if a.name == "spatial_scale"), 1.0)
+                count, _, *sides = shapes.get(node.input[0], (1, 1, _SMALL))
+                found[item.name] = (count or 1, (min(sides) or _SMALL) / scale)
+    return found
+
+
+def _boxes(random: np.random.Generator, shape: tuple[int, ...], pictures: int,
+           side: float) -> np.ndarray:
+    made = random.uniform(0, side, shape)
+    if shape[-1] in (4, 5):
+        made[..., -2:] = made[..., -4:-2] + random.uniform(0, side - made[..., -4:-2])
+    if shape[-1] == 5:
+        made[..., 0] = random.integers(0, pictures, shape[:-1])
+    return made
 
 
 def whole_number_ranges(model: SourceModel) -> dict[str, range]:

@@ -205,10 +205,10 @@ def _random_runs(subject: Subject) -> tuple[list[Tensors], list[list[np.ndarray]
     reason = model.why_not_run()
     if reason is not None:
         raise NoReference(reason)
-    ranges = made_inputs.whole_number_ranges(model)
+    ranges, regions = made_inputs.whole_number_ranges(model), made_inputs.picture_regions(model)
     for tried in made_inputs.narrower(ranges):
         given = [made_inputs.random_inputs(model.inputs, shapes, subject.preprocessing,
-                                           tried, seed)
+                                           tried, seed, regions)
                  for shapes in (subject.shapes, *subject.other_shapes)
                  for seed in made_inputs.SEEDS]
         try:

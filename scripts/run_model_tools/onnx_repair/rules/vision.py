@@ -8,7 +8,6 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
-from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.values import Node, Value
 from run_model_tools.onnx_repair.walk import Walk
 
@@ -141,75 +140,3 @@ def affine_grid(walk: Walk, node: Node) -> Value:
     flat = walk.graph.constant(grid.reshape(-1, len(extents) + 1), theta.dtype)
     mapped = walk.graph.op("MatMul", flat, walk.graph.op("Transpose", theta, perm=[0, 2, 1]))
     return reshaped(walk, mapped, (theta.shape[0], *extents, len(extents)))
-
-
-@rule("RoiAlign")
-def roi_align(walk: Walk, node: Node) -> Value:
-    """Averages or maxima of bilinear samples; how many there are must not depend on the boxes."""
-    graph = walk.graph
-    x, rois, batches = node.tensor(0), node.tensor(1), node.tensor(2)
-    height, width = node.attrs.get("output_height", 1), node.attrs.get("output_width", 1)
-    samples = node.attrs.get("sampling_ratio", 0)
-    scale = float(node.attrs.get("spatial_scale", 1.0))
-    half = node.opset >= 16 and node.attrs.get(
-        "coordinate_transformation_mode", "half_pixel") == "half_pixel"
-    if samples <= 0:
-        raise Refused("the number of its samples depends on the boxes (sampling_ratio=0)",
-                      "export the network with a fixed sampling_ratio, such as 2.",
-                      "data-dependent shape")
-    boxes = graph.op("Mul", rois, scale)
-    boxes = graph.op("Sub", boxes, 0.5) if half else boxes
-    count = rois.shape[0]
-    edges = [reshaped(walk, graph.op("Gather", boxes, np.array([i]), axis=1), (count, 1))
-             for i in range(4)]
-    at = []
-    for low, high, bins in ((edges[1], edges[3], height), (edges[0], edges[2], width)):
-        length = graph.op("Sub", high, low)
-        length = length if half else graph.op("Max", length, 1)
-        places = (np.arange(bins * samples) + 0.5) / samples / bins
-        at.append(graph.op("Add", low, graph.op("Mul", length, places[None].astype(x.dtype))))
-    maximum = node.attrs.get("mode", "avg") == "max"
-    sampled = _box_samples(walk, x, batches, at, maximum)
-    parts = reshaped(walk, sampled, (count, x.shape[1], height, samples, width, samples))
-    return reduce(walk, "ReduceMax" if maximum else "ReduceMean", parts, [3, 5], False)
-
-
-def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
-                 maximum: bool) -> Value:
-    """[boxes, channels, rows, columns]; beyond one element outside of the picture they are 0."""
-    graph = walk.graph
-    count, rows, columns = at[0].shape[0], at[0].shape[1], at[1].shape[1]
-    _, channels, h, w = x.shape
-    axes = []
-    for place, extent, shape in ((at[0], h, (count, 1, rows, 1)),
-                                 (at[1], w, (count, 1, 1, columns))):
-        place = reshaped(walk, place, shape)
-        outside = graph.op("Or", graph.op("Less", place, -1), graph.op("Greater", place, extent))
-        place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
-        place = stored(walk, place)
-        first = graph.op("Floor", place)
-        second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
-        ratio = graph.op("Sub", place, first)
-        axes.append((outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
-                               (second, ratio)]))
-    start = graph.op("Mul", reshaped(walk, cast(walk, batches, TensorProto.INT64),
-                                     (count, 1, 1, 1)), channels)
-    planes = graph.op("Mul", graph.op("Add", start, np.arange(channels).reshape(1, -1, 1, 1)),
-                      h * w)
-    flat = reshaped(walk, x, (x.size,))
-    total: Value | None = None
-    for y_place, y_weight in axes[0][1]:
-        for x_place, x_weight in axes[1][1]:
-            index = graph.op("Add", graph.op("Mul", y_place, w), x_place)
-            index = graph.op("Add", cast(walk, index, TensorProto.INT64), planes)
-            term = graph.op("Mul", graph.op("Gather", flat, index, axis=0),
-                            graph.op("Mul", y_weight, x_weight))
-            if total is None:
-                total = term
-            else:
-                total = graph.op("Max" if maximum else "Add", total, term)
-    assert total is not None
-    outside = graph.op("Or", axes[0][0], axes[1][0])
-    return graph.op("Where", outside, graph.like(0, total), total)
-
-

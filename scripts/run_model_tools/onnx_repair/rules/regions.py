@@ -1,0 +1,206 @@
+"""Averages and maxima over regions of pictures whose places are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from run_model_tools.onnx_repair.refusal import Refused
+from run_model_tools.onnx_repair.rules import rule
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
+from run_model_tools.onnx_repair.rules.reductions import reduce
+from run_model_tools.onnx_repair.rules.shapes import transposed
+from run_model_tools.onnx_repair.rules.vision import stored
+from run_model_tools.onnx_repair.values import Node, Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_MOST_SAMPLES = 1 << 28
+"""Of maxima over regions of known places."""
+_NEAR = 6
+"""Samples that may lie less than one element from an element, or outside of it at the picture's
+edge, within 2 elements; they are more than half an element apart where a bin has several."""
+
+
+@rule("CropAndResize", domain="com.microsoft")
+def crop_and_resize(walk: Walk, node: Node) -> Value:
+    """As TensorFlow's: the corners of a region, given in parts of the picture, are places."""
+    graph = walk.graph
+    x, rois = node.tensor(0), node.tensor(1)
+    extents = node.ints(3, "the size of a crop (crop_size)")
+    mode = node.attrs.get("mode", "bilinear")
+    if extents is None or len(extents) != 2 or mode not in ("bilinear", "nearest"):
+        raise Refused(f"its mode is '{mode}', and bilinear and nearest are known")
+    at = []
+    for axis, (extent, size) in enumerate(zip(x.shape[2:], extents)):
+        low, high = (reshaped(walk, graph.op("Gather", rois, np.array([i]), axis=1), (
+            rois.shape[0], 1)) for i in (axis, axis + 2))
+        first = graph.op("Mul", low, extent - 1)
+        if size > 1:
+            each = graph.op("Div", graph.op("Mul", graph.op("Sub", high, low), extent - 1),
+                            size - 1)
+            place = graph.op("Add", first, graph.op("Mul", each, np.arange(
+                size, dtype=x.dtype)[None]))
+        else:
+            place = graph.op("Mul", graph.op("Mul", graph.op("Add", low, high), 0.5), extent - 1)
+        if mode == "nearest":
+            inside = graph.op("And", graph.op("GreaterOrEqual", place, 0),
+                              graph.op("LessOrEqual", place, extent - 1))
+            place = graph.op("Where", inside, graph.op("Floor", graph.op("Add", place, 0.5)),
+                             graph.like(-9, place))
+        at.append(place)
+    return _box_samples(walk, x, node.tensor(2), at, False, 0,
+                        float(node.attrs.get("extrapolation_value", 0.0)))
+
+
+@rule("RoiAlign")
+def roi_align(walk: Walk, node: Node) -> Value:
+    """Averages or maxima of bilinear samples; with sampling_ratio=0 their number is how many
+    elements a bin is high and wide."""
+    graph = walk.graph
+    x, rois, batches = node.tensor(0), node.tensor(1), node.tensor(2)
+    bins = node.attrs.get("output_height", 1), node.attrs.get("output_width", 1)
+    samples = node.attrs.get("sampling_ratio", 0)
+    scale = float(node.attrs.get("spatial_scale", 1.0))
+    half = node.opset >= 16 and node.attrs.get(
+        "coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    # Rounded as in ONNX Runtime, since a number of samples depends on it.
+    boxes = stored(walk, graph.op("Mul", rois, scale))
+    boxes = stored(walk, graph.op("Sub", boxes, 0.5)) if half else boxes
+    count = rois.shape[0]
+    edges = [reshaped(walk, graph.op("Gather", boxes, np.array([i]), axis=1), (count, 1))
+             for i in range(4)]
+    axes = []
+    for low, high in ((edges[1], edges[3]), (edges[0], edges[2])):
+        length = graph.op("Sub", high, low)
+        axes.append((low, length if half else graph.op("Max", length, 1)))
+    maximum = node.attrs.get("mode", "avg") == "max"
+    if samples <= 0:
+        return (_maxima if maximum else _means)(walk, x, batches, axes, bins)
+    at = [graph.op("Add", low, graph.op("Mul", length, (
+        (np.arange(n * samples) + 0.5) / samples / n)[None].astype(x.dtype)))
+        for (low, length), n in zip(axes, bins)]
+    sampled = _box_samples(walk, x, batches, at, maximum)
+    parts = reshaped(walk, sampled, (count, x.shape[1], bins[0], samples, bins[1], samples))
+    return reduce(walk, "ReduceMax" if maximum else "ReduceMean", parts, [3, 5], False)
+
+
+def _means(walk: Walk, x: Value, batches: Value, axes: list[tuple[Value, Value]],
+           bins: tuple[int, int]) -> Value:
+    """Of any number of samples: a bin's mean is a product of the picture, whose numbers are finite,
+    with how much its rows count, and its columns."""
+    graph = walk.graph
+    batch, channels, height, width = x.shape
+    rows, columns = (stored(walk, _shares(walk, *axis, n, extent)) for axis, n, extent in zip(
+        axes, bins, (height, width)))
+    count = rows.shape[0]
+    if batch > 1:
+        mine = graph.op("Equal", reshaped(walk, cast(walk, batches, TensorProto.INT64), (
+            count, 1, 1, 1)), np.arange(batch).reshape(1, 1, batch, 1))
+        rows = graph.op("Where", mine, reshaped(walk, rows, (count, bins[0], 1, height)),
+                        graph.like(0, rows))
+    rows = reshaped(walk, rows, (count * bins[0], batch * height))
+    picture = reshaped(walk, transposed(walk, x, [0, 2, 1, 3]), (batch * height, channels * width))
+    made = reshaped(walk, graph.op("MatMul", rows, picture), (count, bins[0] * channels, width))
+    made = graph.op("MatMul", made, transposed(walk, columns, [0, 2, 1]))
+    return transposed(walk, reshaped(walk, made, (count, bins[0], channels, bins[1])), [0, 2, 1, 3])
+
+
+def _shares(walk: Walk, low: Value, length: Value, bins: int, extent: int) -> Value:
+    """[boxes, bins, extent]: how much the elements along an axis count in the means of bins."""
+    graph = walk.graph
+    boxes = low.shape[0]
+    size, low = (reshaped(walk, t, (boxes, 1, 1, 1)) for t in (
+        graph.op("Div", length, bins), low))
+    number = graph.op("Ceil", size)
+    divisor = graph.op("Max", number, 1)
+    start = graph.op("Add", low, graph.op("Mul", size, np.arange(bins, dtype=low.dtype).reshape(
+        1, bins, 1, 1)))
+    element = graph.constant(np.arange(extent).reshape(1, 1, extent, 1), low.dtype)
+    # The last sample before those near an element, among those that there are.
+    step = graph.op("Where", graph.op("Greater", size, 0), graph.op("Div", size, divisor),
+                    graph.like(1, size))
+    before = graph.op("Div", graph.op("Sub", graph.op("Sub", element, 1), start), step)
+    before = graph.op("Floor", graph.op("Sub", before, 0.5))
+    before = graph.op("Max", graph.op("Min", before, graph.op("Sub", number, 1)), 0)
+    turn = graph.op("Add", before, np.arange(_NEAR, dtype=low.dtype).reshape(1, 1, 1, _NEAR))
+    place = graph.op("Add", start, graph.op("Div", graph.op(
+        "Mul", graph.op("Add", turn, 0.5), size), divisor))
+    counts = graph.op("And", graph.op("Less", turn, number), graph.op(
+        "And", graph.op("GreaterOrEqual", place, -1), graph.op("LessOrEqual", place, extent)))
+    place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
+    distance = graph.op("Abs", graph.op("Sub", place, element))
+    share = graph.op("Max", graph.op("Sub", graph.like(1, distance), distance), 0)
+    total = reduce(walk, "ReduceSum", graph.op("Where", counts, share, graph.like(0, share)), [3],
+                   False)
+    return graph.op("Div", total, reshaped(walk, divisor, (boxes, 1, 1)))
+
+
+def _maxima(walk: Walk, x: Value, batches: Value, axes: list[tuple[Value, Value]],
+            bins: tuple[int, int]) -> Value:
+    """Of regions that are known: those with fewer samples than others take their last ones again.
+    """
+    graph = walk.graph
+    at, most, some = [], [], np.array(True)
+    for (low, length), n in zip(axes, bins):
+        size, first = graph.op("Div", length, n).array, low.array
+        if size is None or first is None:
+            raise Refused("the number of its samples depends on the boxes (sampling_ratio=0), and "
+                          "of these it takes the maximum",
+                          "export the network with a fixed sampling_ratio, such as 2.",
+                          "data-dependent shape")
+        number = np.ceil(size)
+        most.append(max(int(number.max()), 1))
+        turn = np.minimum(np.arange(most[-1]), np.maximum(number - 1, 0))[:, None]
+        bin_of, size = np.arange(n, dtype=x.dtype)[:, None], size[:, None]
+        place = first[:, None] + bin_of * size + (turn + x.dtype.type(0.5)) * size / np.maximum(
+            number, 1)[:, None]
+        at.append(graph.constant(place.reshape(len(size), -1), x.dtype))
+        some = some & (number > 0)
+    if x.shape[1] * at[0].size * at[1].shape[1] > _MOST_SAMPLES:
+        raise Refused(f"its regions have up to {most[0]} x {most[1]} samples in each bin",
+                      "export the network with a fixed sampling_ratio, such as 2.")
+    sampled = reshaped(walk, _box_samples(walk, x, batches, at, True), (
+        at[0].shape[0], x.shape[1], bins[0], most[0], bins[1], most[1]))
+    made = reduce(walk, "ReduceMax", sampled, [3, 5], False)
+    return graph.op("Where", graph.constant(some.reshape(-1, 1, 1, 1)), made, graph.like(0, made))
+
+
+def _box_samples(walk: Walk, x: Value, batches: Value, at: list[Value],
+                 maximum: bool, beyond: int = 1, outside_value: float = 0) -> Value:
+    """[boxes, channels, rows, columns]; the value for outside holds so many elements beyond the
+    picture's outermost ones."""
+    graph = walk.graph
+    count, rows, columns = at[0].shape[0], at[0].shape[1], at[1].shape[1]
+    _, channels, h, w = x.shape
+    axes = []
+    for place, extent, shape in ((at[0], h, (count, 1, rows, 1)),
+                                 (at[1], w, (count, 1, 1, columns))):
+        place = reshaped(walk, place, shape)
+        outside = graph.op("Or", graph.op("Less", place, -beyond),
+                           graph.op("Greater", place, extent - 1 + beyond))
+        place = graph.op("Clip", place, graph.like(0, place), graph.like(extent - 1, place))
+        place = stored(walk, place)
+        first = graph.op("Floor", place)
+        second = graph.op("Min", graph.op("Add", first, 1), extent - 1)
+        ratio = graph.op("Sub", place, first)
+        axes.append((outside, [(first, graph.op("Add", graph.op("Neg", ratio), 1)),
+                               (second, ratio)]))
+    start = graph.op("Mul", reshaped(walk, cast(walk, batches, TensorProto.INT64),
+                                     (count, 1, 1, 1)), channels)
+    planes = graph.op("Mul", graph.op("Add", start, np.arange(channels).reshape(1, -1, 1, 1)),
+                      h * w)
+    flat = reshaped(walk, x, (x.size,))
+    total: Value | None = None
+    for y_place, y_weight in axes[0][1]:
+        for x_place, x_weight in axes[1][1]:
+            index = graph.op("Add", graph.op("Mul", y_place, w), x_place)
+            index = graph.op("Add", cast(walk, index, TensorProto.INT64), planes)
+            term = graph.op("Mul", graph.op("Gather", flat, index, axis=0),
+                            graph.op("Mul", y_weight, x_weight))
+            if total is None:
+                total = term
+            else:
+                total = graph.op("Max" if maximum else "Add", total, term)
+    assert total is not None
+    outside = graph.op("Or", axes[0][0], axes[1][0])
+    return graph.op("Where", outside, graph.like(outside_value, total), total)
