@@ -329,6 +329,25 @@ def test_what_was_optimised_for_one_cpu_is_refused_with_what_to_do():
         repaired(model, inputs)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+def test_inverses(n):
+    """Also of a matrix whose rows have to change their places, and of an almost singular one."""
+    x = noise(2, 3, n, n)
+    x[0, 0] = np.eye(n)[np.roll(np.arange(n), 1)] * 2
+    x[0, 1] = np.diag([1e-4] * (n - 1) + [1e4])
+    model, inputs = one("Inverse", [x], domain=MICROSOFT)
+    (want,), (have,) = run(model, inputs), run(repaired(model, inputs), inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(have, np.linalg.inv(x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+def test_inverses_of_large_matrices_are_refused():
+    for shape, said in (((1, 40, 40), "40x40 matrices, and 32x32"), ((2, 3), "are not square")):
+        model, inputs = one("Inverse", [noise(*shape)], domain=MICROSOFT)
+        with pytest.raises(ToolError, match=said):
+            repaired(model, inputs)
+
+
 @pytest.mark.parametrize("activation, given", [
     ("Relu", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Tanh", {}),
     ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4})])
