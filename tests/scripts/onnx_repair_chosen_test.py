@@ -142,3 +142,53 @@ def test_parts_of_a_length_that_nobody_knows_are_refused():
     made = model("y = Slice(x, start, end)", inputs="float[7] x, int64[1] start, int64[1] end")
     with pytest.raises(ToolError, match=r"where it starts \('start'\) is known at run time only"):
         repair(made, {})
+
+
+def bags(body, state="", first="", after=""):
+    """A loop over six bags, whose turn number `at` gives `row` of the numbers from `start` on,
+    before `end`."""
+    return model(f"""turns = Constant<value_int = 6>() go = Constant<value_int = 1>()
+        yes = Cast<to = 9>(go) {after} = Loop(turns, yes{first}) <body = turn (int64 at, bool c
+        {state}) => ({body[0]}) {{
+            none = Constant<value_ints = [0]>() one = Constant<value_int = 1>()
+            next = Add(at, one) f = Gather(offsets, at) l = Gather(offsets, next)
+            start = Unsqueeze(f, none) end = Unsqueeze(l, none)
+            some = Slice(i, start, end, none) emb = Gather(w, some)
+            row = ReduceSum<keepdims = 0>(emb, none) d = Identity(c) {body[1]}
+        }}>""", inputs="int64[7] i, float[9, 4] w, int64[7] offsets")
+
+
+@pytest.mark.parametrize("made, count", [
+    (bags(("bool d, float[4] row", ""), after="y"), 1),
+    (bags(("bool d, float[4] sum, float[4] other", "sum = Add(s, row) other = Mul(row, sum)"),
+          ", float[4] s", ", zeros", "last, y"), 6)])
+def test_turns_are_taken_at_once_where_none_needs_another(made, count):
+    made.graph.node.insert(0, onnx.parser.parse_node(
+        "zeros = Constant<value_floats = [0.0, 0.0, 0.0, 0.0]>()"))
+    ours = repaired(made)
+    inside = [node for node in ours.graph.node if node.op_type == "ReduceSum"]
+    assert len(inside) == count
+    for offsets in ([0, 1, 3, 3, 4, 6, 7], [0] * 7, [7, 6, 5, 4, 3, 2, 0]):
+        inputs = {"i": np.array([8, 0, 3, 3, 5, 1, 7]), "w": noise(9, 4),
+                  "offsets": np.array(offsets)}
+        (want,), (have,) = run(made, inputs), run(ours, inputs)
+        np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("last", ["row", "double"])
+def test_bags_in_a_sequence(last):
+    """As PyTorch's newer exporter writes them, with the last one computed otherwise."""
+    nodes = "none = Constant<value_ints = [0]>() "
+    for bag in range(6):
+        nodes += f"""f{bag} = Constant<value_ints = [{bag}]>() t{bag} = Constant<value_ints = [
+            {bag + 1}]>() start{bag} = Slice(offsets, f{bag}, t{bag})
+            u{bag} = Constant<value_ints = [{bag + 2}]>() end{bag} = Slice(offsets, t{bag}, u{bag})
+            some{bag} = Slice(x, start{bag}, end{bag}) row{bag} = ReduceSum(some{bag}, none) """
+    made = model(nodes + f"""double5 = Add(row5, row5) all = SequenceConstruct(row0, row1, row2,
+        row3, row4, {last}5) y = ConcatFromSequence<axis = 0>(all)""",
+        inputs="float[7, 4] x, int64[7] offsets")
+    ours = repaired(made)
+    assert operators(ours).count("ReduceSum") == 1 + (last == "double")
+    inputs = {"x": noise(7, 4), "offsets": np.array([0, 1, 3, 3, 4, 6, 7])}
+    (want,), (have,) = run(made, inputs), run(ours, inputs)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)

@@ -33,6 +33,8 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
+        self.makers: dict[str, onnx.NodeProto] = {}
+        """The nodes by the names of their outputs."""
         self.values: dict[str, Value] = {}
         self.inputs: list[Value] = []
         self.source = ""
@@ -88,7 +90,7 @@ class Graph:
         if given and all(i.is_constant for i in given) and op not in _NEVER_FOLDED:
             if self.kept and (op in EXTENTS or any(m.size > MOST_EXTENTS for m in made)):
                 node.input[0] = self.behind_input(given[0]).name
-                self.nodes.append(node)
+                self._add(node)
                 return [self._keep(m) for m in made]
             room = max(_FREE_BYTES, 2 * sum(_bytes(i) for i in given))
             if sum(_bytes(m) for m in made) <= room:
@@ -101,7 +103,7 @@ class Graph:
                     return results
         if not any(m.size for m in made) and not self.kept:
             return [self.constant(np.zeros(m.shape), m.dtype) for m in made]
-        self.nodes.append(node)
+        self._add(node)
         return [self._keep(m) for m in made]
 
     def foreign(self, domain: str, op: str, operands: Items[Value | None], shapes: Items[
@@ -111,13 +113,17 @@ class Graph:
         if all(known.domain != domain for known in self._imports):
             self._imports.append(helper.make_opsetid(domain, 1))
         names = [self._free(self.source or op) for _ in shapes]
-        self.nodes.append(helper.make_node(
+        self._add(helper.make_node(
             op, [o.name if o is not None else "" for o in operands], names, name=names[0],
             doc_string=self.source, domain=domain, **attrs))
         first = operands[0]
         assert first is not None
         return [self._keep(Value(name, first.elem_type, shape))
                 for name, shape in zip(names, shapes)]
+
+    def _add(self, node: onnx.NodeProto) -> None:
+        self.nodes.append(node)
+        self.makers.update(dict.fromkeys(node.output, node))
 
     def behind_input(self, value: Value) -> Value:
         """A constant as something that is known at run time only."""

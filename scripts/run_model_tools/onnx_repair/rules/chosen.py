@@ -64,6 +64,7 @@ def between(walk: Walk, node: Node, x: Value, start: Value, end: Value,
         value = reshaped(walk, cast(walk, value, TensorProto.INT64), ())
         return graph.op("Where", graph.op("Less", value, 0), graph.op("Add", value, extent), value)
 
+    walk.has_parts = True
     at = graph.constant(np.arange(extent))
     mask = graph.op("And", graph.op("GreaterOrEqual", at, place(start)),
                     graph.op("Less", at, place(end)))
@@ -73,7 +74,7 @@ def between(walk: Walk, node: Node, x: Value, start: Value, end: Value,
 def repeated(walk: Walk, node: Node) -> Chosen | None:
     """An Expand to as many rows as a mask has places; None of any other."""
     x, shape = node.tensor(0), node.tensor(1)
-    makers = _makers(walk)
+    makers = walk.graph.makers
     ahead, rest = shape, walk.graph.constant(np.zeros(0, np.int64))
     made = makers.get(shape.name)
     if made is not None and made.op_type == "Concat" and len(made.input) == 2:
@@ -305,18 +306,13 @@ def _count(walk: Walk, one: Chosen) -> Value:
     return reduce(walk, "ReduceSum", cast(walk, one.mask, TensorProto.INT64), None, False)
 
 
-def _makers(walk: Walk) -> dict[str, onnx.NodeProto]:
-    return {name: node for node in walk.graph.nodes for name in node.output}
-
-
 def _is_same(walk: Walk, one: Chosen, other: Chosen | None) -> bool:
     """Whether both are chosen by masks that hold at the same places."""
     if other is None or one.mask.size != other.mask.size:
         return False
     if one.mask is other.mask:
         return True
-    makers = _makers(walk)
-    values = walk.graph.values
+    makers, values = walk.graph.makers, walk.graph.values
 
     def plain(value: Value) -> tuple[Value, int]:
         """What the mask repeats, and how often each element of it."""

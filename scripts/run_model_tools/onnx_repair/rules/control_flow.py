@@ -11,6 +11,7 @@ from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
 from run_model_tools.onnx_repair.rules.independent_turns import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
+from run_model_tools.onnx_repair.rules.rolled import rolled
 from run_model_tools.onnx_repair.rules.shapes import concatenated, transposed
 from run_model_tools.onnx_repair.values import Chosen, Node, Thing, Value
 from run_model_tools.onnx_repair.walk import Walk
@@ -121,6 +122,8 @@ def _tensors(things: list[Thing | None]) -> list[Value]:
 def stacked(walk: Walk, values: list[Value], axis: int) -> Value:
     """The values along a new axis."""
     axis %= values[0].rank + 1
+    if walk.has_parts and not axis and (made := rolled(walk, values)) is not None:
+        return made
     wide = [walk.graph.op("Unsqueeze", v, np.array([axis])) for v in values]
     return concatenated(walk, wide, axis)
 

@@ -18,7 +18,7 @@ ELEMENTWISE = frozenset(
     "Abs Add And Cast Ceil Div Equal Erf Exp Floor Greater GreaterOrEqual Identity Less "
     "LessOrEqual Log Max Mean Min Mul Neg Not Or Pow Reciprocal Relu Round Sigmoid Sign Sqrt Sub "
     "Sum Tanh Where Xor".split())
-_REDUCTIONS = frozenset(
+REDUCTIONS = frozenset(
     f"Reduce{what}"
     for what in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split())
 
@@ -68,7 +68,7 @@ def _of_turns(walk: Walk, proto: onnx.NodeProto, opset: int, scope: dict[str, Th
         aligned = [reshaped(walk, v, (v.shape[0], *[1] * (rank + 1 - v.rank), *v.shape[1:]))
                    if name in turning else v for name, v in zip(proto.input, values)]
         return walk.node_in(proto.op_type, opset, list(aligned), **attrs)
-    if proto.op_type not in _REDUCTIONS or attrs.get("noop_with_empty_axes"):
+    if proto.op_type not in REDUCTIONS or attrs.get("noop_with_empty_axes"):
         return None
     axes = attrs.get("axes")
     if len(values) > 1:

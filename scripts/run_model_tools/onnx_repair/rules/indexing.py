@@ -62,7 +62,7 @@ def _lengths(walk: Walk, starts: Value, ends: Value, extents: list[int]) -> list
     distance is known; None where not, or where both are known.  extents: of the axes."""
     if walk.is_open or _known(starts) is not None and _known(ends) is not None:
         return None
-    makers = {output: node for node in walk.graph.nodes for output in node.output}
+    makers = walk.graph.makers
 
     def parts(value: Value) -> list[tuple[str, int]]:
         """Of each number, what it is the sum of: something that is not known, and a number."""

@@ -1,0 +1,102 @@
+"""What turns of a loop made of different parts of the same things, as one computation with the
+turns along a new first axis: bags of embeddings are hundreds of turns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.independent_turns import ELEMENTWISE, REDUCTIONS
+from run_model_tools.onnx_repair.values import Value
+from run_model_tools.onnx_repair.walk import Walk
+
+_FEWEST = 4
+
+
+def rolled(walk: Walk, values: list[Value]) -> Value | None:
+    """The values along a new first axis; None where they are not computed alike, but for parts of
+    constants."""
+    if len(values) < _FEWEST:
+        return None
+    made = _Roll(walk, len(values)).of(values)
+    return None if made is None or made is values[0] else made
+
+
+class _Roll:
+    """Of `count` turns.  A value that is the same in all of them stays as it is."""
+
+    def __init__(self, walk: Walk, count: int) -> None:
+        self.walk = walk
+        self.count = count
+        self.known: dict[tuple[str, ...], Value | None] = {}
+
+    def of(self, values: list[Value]) -> Value | None:
+        """The one value of all turns, or [turns, ...]; None where they differ otherwise."""
+        first = values[0]
+        if all(value is first for value in values):
+            return first
+        key = tuple(value.name for value in values)
+        if key not in self.known:
+            self.known[key] = self._of_different(values)
+        return self.known[key]
+
+    def _of_different(self, values: list[Value]) -> Value | None:
+        first = values[0]
+        if any((v.shape, v.elem_type) != (first.shape, first.elem_type) for v in values):
+            return None
+        arrays = [value.array for value in values if value.array is not None]
+        if arrays:
+            if len(arrays) < len(values):
+                return None
+            if all(np.array_equal(array, arrays[0]) for array in arrays):
+                return first
+            return self.walk.graph.constant(np.stack(arrays))
+        nodes = [self.walk.graph.makers.get(value.name) for value in values]
+        node = nodes[0]
+        if node is None or not all(n is not None and _alike(n, node) for n in nodes):
+            return None
+        given = [[self.walk.graph.values[n.input[i]] for n in nodes]  # type: ignore[union-attr]
+                 for i in range(len(node.input))]
+        rank = max((operand[0].rank for operand in given), default=0)
+        operands = [self.of(operand) for operand in given]
+        if any(operand is None for operand in operands):
+            return None
+        turning = [o is not g[0] for o, g in zip(operands, given)]
+        if not any(turning):
+            return first
+        return self._at_once(node, operands, turning, rank, first)  # type: ignore[arg-type]
+
+    def _at_once(self, node: onnx.NodeProto, operands: list[Value], turning: list[bool],
+                 rank: int, one: Value) -> Value | None:
+        """What one node makes of operands of which some have the turns along the first axis."""
+        graph = self.walk.graph
+        attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type in ELEMENTWISE:
+            return graph.op(node.op_type, *[
+                reshaped(self.walk, o, (self.count, *[1] * (rank + 1 - o.rank), *o.shape[1:]))
+                if turns else o for o, turns in zip(operands, turning)], **attrs)
+        if node.op_type in ("Reshape", "Squeeze", "Unsqueeze") and turning[0] and not any(
+                turning[1:]):
+            return reshaped(self.walk, operands[0], (self.count, *one.shape))
+        if node.op_type in REDUCTIONS and turning == [True, False]:
+            axes = operands[1].ints()
+            return None if axes is None else graph.op(
+                node.op_type, operands[0], np.array([a + (a >= 0) for a in axes]), **attrs)
+        if node.op_type == "Gather" and turning == [False, True] and not attrs.get("axis", 0):
+            return graph.op("Gather", *operands, axis=0)
+        if node.op_type == "Slice" and turning == [False, True, True, False, False] and [
+                o.ints() for o in operands[3:]] == [[0], [1]] and operands[1].array is not None:
+            # All of them have the same shape.
+            at = operands[1].array.reshape(-1, 1) + np.arange(one.shape[0])
+            return graph.op("Gather", operands[0], at, axis=0)
+        return None
+
+
+def _alike(a: onnx.NodeProto, b: onnx.NodeProto) -> bool:
+    return (a.op_type, a.domain, len(a.input), len(a.output)) == (
+        b.op_type, b.domain, len(b.input), 1) and "" not in a.input and "" not in b.input and [
+            x.SerializeToString() for x in a.attribute] == [
+                x.SerializeToString() for x in b.attribute]
