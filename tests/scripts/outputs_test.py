@@ -51,7 +51,7 @@ def test_the_refusal_names_the_last_tensors_before_what_depends_on_values(tmp_pa
     with pytest.raises(ToolError) as refused:
         repair(load(path), {}, None, str(path))
     assert "node 'nms0' (NonMaxSuppression, opset 13)" in str(refused.value)
-    assert "--outputs largest,boxes,scores the network is compiled up to there, 14 of its 20" \
+    assert "--outputs largest,boxes,scores the network is compiled up to there, 9 of its 20" \
         in str(refused.value)
 
 

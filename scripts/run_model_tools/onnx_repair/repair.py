@@ -111,7 +111,7 @@ def _with_cut(refused: NodeRefused, model: onnx.ModelProto, walk: Walk,
         return UNCUTTABLE if thing is not None else 0
 
     cut = where_to_cut(model, nodes, computed, weight)
-    return refused.up_to(cut, len(computed), len(nodes)) if cut else refused
+    return refused.up_to(cut, len(needed(nodes, cut)), len(nodes)) if cut else refused
 
 
 def _input(walk: Walk, path: str, value: onnx.ValueInfoProto,
