@@ -64,10 +64,6 @@ class Graph:
         """A constant without dimensions of the type of a value."""
         return self.constant(number, value.dtype)
 
-    def maker(self, value: Value) -> onnx.NodeProto | None:
-        """The node that a value is made by; None of inputs and constants."""
-        return next((node for node in reversed(self.nodes) if value.name in node.output), None)
-
     def op(self, op: str, *operands: Operand, **attrs: Any) -> Value:
         """Emits an operator with one output."""
         return self.ops(op, operands, 1, **attrs)[0]

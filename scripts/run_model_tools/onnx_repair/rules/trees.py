@@ -129,7 +129,7 @@ class _Ensemble(NamedTuple):
 def _rows(walk: Walk, x: Value) -> tuple[Value, np.ndarray]:
     """What the columns of x are columns of, and which: the trees of an isolation forest have
     columns of their own."""
-    maker = walk.graph.maker(x)
+    maker = walk.graph.makers.get(x.name)
     if maker is not None and maker.op_type == "Gather" and x.rank == 2:
         whole, chosen = (walk.graph.values[name] for name in maker.input)
         if chosen.array is not None and [a.i for a in maker.attribute] == [1]:
