@@ -135,7 +135,7 @@ class Walk:
         if folded is not None:
             return folded
         rule = self.rules.get((domain, proto.op_type))
-        if any(isinstance(i, Chosen) for i in inputs):
+        if any(isinstance(i, Chosen) for i in node.inputs):
             from run_model_tools.onnx_repair.rules.chosen import of_chosen as rule
         if rule is not None:
             self.graph.kept = self.is_open and varies(node.inputs)
