@@ -134,13 +134,24 @@ def _extreme(walk: Walk, op: str, x: Value) -> Value:
     return reduce(walk, op, x, None, False)
 
 
-def _rounded(walk: Walk, x: Value) -> Value:
-    """Numbers far below 2 ** 22, rounded to even: the sum has no bits for fractions.  Round itself
+_MUCH = 1 << 22
+
+
+def _rounded(walk: Walk, x: Value, most: int = _MUCH) -> Value:
+    """Numbers not farther from zero than `most`, 2 ** 24 at most, rounded to even: up to 2 ** 22 a
+    sum with 1.5 * 2 ** 23 has no bits for fractions, and above 2 ** 23 no number has.  Round itself
     is a dozen operators for TVM, and a difference, not a sum, it would take for x."""
+    graph = walk.graph
     if x.elem_type != TensorProto.FLOAT:
-        return walk.graph.op("Round", x)
-    much = 1.5 * 2 ** 23
-    return walk.graph.op("Add", walk.graph.op("Add", x, much), -much)
+        return graph.op("Round", x)
+    if most <= _MUCH:
+        return graph.op("Add", graph.op("Add", x, 3.0 * _MUCH), -3.0 * _MUCH)
+    bounds = graph.like(-_MUCH, x), graph.like(_MUCH, x)
+    near = graph.op("Clip", x, *bounds)
+    beyond = graph.op("Sub", x, near)
+    next_ = graph.op("Clip", beyond, *bounds)
+    return graph.op("Add", graph.op("Add", _rounded(walk, near), _rounded(walk, next_)),
+                    graph.op("Sub", beyond, next_))
 
 
 def _by_rows(walk: Walk, parameter: Value, rows: bool) -> Value:
@@ -226,7 +237,6 @@ def qlinear_matmul(walk: Walk, node: Node) -> Value:
 def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, w: Value,
                         w_zero: Value | None) -> Value:
     """A convolution of whole numbers, as some of float32, which holds each one's sums exactly."""
-    graph = walk.graph
     if w_zero is not None and w_zero.size > 1:
         w_zero = reshaped(walk, w_zero, (w_zero.size, *[1] * (w.rank - 1)))
     parts = exact_parts(walk, w, w_zero, tuple(range(1, w.rank)), _spans(x, x_zero))
@@ -234,10 +244,18 @@ def _convolved_integers(walk: Walk, node: Node, x: Value, x_zero: Value | None, 
         raise Refused(f"it sums {w.size // w.shape[0]} products of bytes, which float32 does not "
                       "hold exactly",
                       "write it with QuantizeLinear and DequantizeLinear (QDQ).")
+    spans = _spans(x, x_zero)
     x = centred(walk, x, x_zero, False, TensorProto.FLOAT)
-    # Winograd's algorithm comes close to whole numbers only.
-    return _added(walk, [(graph.op("Round", convolved(walk, node, x, part, None)), factor)
-                         for part, factor in parts], TensorProto.INT32)
+
+    def convolved_with(part: Value) -> Value:
+        most = 1 << 24
+        if part.array is not None:
+            most = _largest_sum(part.array.astype(np.int64), tuple(range(1, w.rank)), spans)
+        # Winograd's algorithm comes close to whole numbers only.
+        return _rounded(walk, convolved(walk, node, x, part, None), most)
+
+    return _added(walk, [(convolved_with(part), factor) for part, factor in parts],
+                  TensorProto.INT32)
 
 
 _Spans = list[tuple[int, int]]
