@@ -229,6 +229,22 @@ def test_convolutions_of_bytes(channels, zeros, group):
     np.testing.assert_array_equal(have[0], want)
 
 
+@pytest.mark.parametrize("weight", [127, -127])
+def test_convolved_bytes_up_to_what_float32_has_as_whole_numbers(weight):
+    """Odd sums below 2 ** 24, and all others on the way there, are rounded without a loss."""
+    x = np.full((1, 513, 1, 560), 255, np.uint8)
+    x[0, :, 0, :512] = np.tril(np.full((513, 512), 255, np.uint8), -1)
+    x[0, 0, 0] = np.arange(560) % 256
+    w = np.full((1, 513, 1, 1), weight, np.int8)
+    model, inputs = one("ConvInteger", [x, w], constants=(1,))
+    made = repaired(model, inputs)
+    assert "Round" not in operators(made)
+    (have,) = run(made, inputs)
+    want = x[0, :, 0].astype(int).sum(0) * weight
+    assert 2 ** 23 < abs(want).max() < 2 ** 24 and (want % 2).any() and abs(want).min() < 2 ** 22
+    np.testing.assert_array_equal(have[0, 0, 0], want)
+
+
 @pytest.mark.parametrize("attrs, scales, bias, output", [
     ({}, (), None, (np.float32(0.4), np.uint8(90))),
     ({"transB": 1, "alpha": 0.5}, (5,), whole(np.int16, 5).astype(np.int32),
