@@ -13,7 +13,7 @@
 
 #include "vector.h"
 
-#if defined(__clang__) && defined(__AMX_INT8__) && defined(__AMX_BF16__) && LANES == 16
+#if defined(__clang__) && defined(__AMX_INT8__) && LANES == 16
 #define HAS_TILES
 
 static const struct {
@@ -43,22 +43,18 @@ KERNEL int may_use_tiles(void) {
   return known == YES;
 }
 
-KERNEL void set_up_tiles(void) { __builtin_ia32_tile_loadconfig(&tile_shapes); }
-KERNEL void release_tiles(void) { __builtin_ia32_tilerelease(); }
-#else
-KERNEL int may_use_tiles(void) { return 0; }
-KERNEL void set_up_tiles(void) {}
-KERNEL void release_tiles(void) {}
-#endif
-
 /* Between these two there are tiles, if it says so. */
 KERNEL int begin_tiles(void) {
   const int tiles = may_use_tiles();
-  if (tiles) set_up_tiles();
+  if (tiles) __builtin_ia32_tile_loadconfig(&tile_shapes);
   return tiles;
 }
 KERNEL void end_tiles(int tiles) {
-  if (tiles) release_tiles();
+  if (tiles) __builtin_ia32_tilerelease();
 }
+#else
+KERNEL int begin_tiles(void) { return 0; }
+KERNEL void end_tiles(int tiles) { (void)tiles; }
+#endif
 
 #endif /* RUN_MODEL_KERNELS_AMX_H_ */

@@ -23,7 +23,7 @@ class Isa:
     tiles: tuple[tuple[int, int], ...] = ()
     """The register tiles, if not all that fit (tiles.register_tiles())."""
     amx: bool = False
-    """Whether instructions multiply tiles of 16 rows, of bytes and of bfloat16 (c/amx.h)."""
+    """Whether instructions multiply whole tiles of bytes (c/amx.h)."""
     half: bool = False
     """Whether activations and weights are float16, and products of them are summed up in float16
     (c/half_tile.h): `lanes` numbers of float16 fill a vector then."""
@@ -110,7 +110,7 @@ def isa_of(target: Any) -> Isa | None:
         if "avx512f" in features:
             if "avx512vnni" not in features:
                 return AVX512
-            return AVX512_AMX if {"amx-int8", "amx-bf16"} <= features else AVX512_VNNI
+            return AVX512_AMX if "amx-int8" in features else AVX512_VNNI
         return AVX2 if {"avx2", "fma"} <= features else None
     if triple.startswith("aarch64"):
         return NEON64_DOT if "dotprod" in features else NEON64
