@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.bfloat16 import as_float32
 from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference_within
 from run_model_tools.onnx_repair.half_precision import in_float32
-from run_model_tools.onnx_repair.outputs import with_outputs
+from run_model_tools.onnx_repair.node_order import in_order
+from run_model_tools.onnx_repair.outputs import reads, with_outputs
 from run_model_tools.onnx_repair.repair import load, repair
 from run_model_tools.onnx_repair.stored_tensors import stored_bytes
 
@@ -30,6 +32,9 @@ _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt"
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
+
+_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
+"""Operators that may make something of constants that is none."""
 
 _SECONDS = 60
 """That ONNX's evaluator gets for one run of a model."""
@@ -73,6 +78,11 @@ def reference_outputs(path: Path, inputs: dict[str, np.ndarray],
                 return _run(model.SerializeToString(), inputs), "onnxruntime"
             except Exception as error:
                 reason = _first_line(error)
+        if _with_constants_computed(model, inputs):
+            while _with_constants_computed(model, inputs):
+                pass  # Shapes that are known now make others known.
+            with suppress(onnxruntime_process.OnnxRuntimeFailed):
+                return _run(model.SerializeToString(), inputs), "onnxruntime"
         if path in _TOO_SLOW:
             raise TimeoutError(_TOO_SLOW[path])
         return run_reference_within(_SECONDS, model, inputs), "onnx.reference"
@@ -214,6 +224,62 @@ def _made_plainer(model: onnx.ModelProto) -> bool:
                               for index, name in enumerate(node.output)]
             changed = True
     return changed
+
+
+def _with_constants_computed(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> bool:
+    """Writes what ONNX's evaluator makes of constants and shapes alone over the nodes that compute
+    it: positions in float64, as PyTorch exports them, are what ONNX Runtime has no operator for.
+    Says whether it did."""
+    graph = model.graph
+    constant = {tensor.name for tensor in graph.initializer} - {item.name for item in graph.input}
+    shapes = _shapes(model, inputs)
+    nodes: list[onnx.NodeProto] = []
+    others: list[onnx.NodeProto] = []
+    for node in in_order(graph.node):
+        if node.op_type == "Shape" and not node.attribute and node.input[0] in shapes:
+            extents = numpy_helper.from_array(np.array(shapes[node.input[0]], np.int64))
+            node = helper.make_node("Constant", [], node.output, value=extents)
+        depends = node.op_type in _RANDOM or any(a.type == a.GRAPH for a in node.attribute) or not (
+            constant.issuperset(filter(None, node.input)))
+        (others if depends else nodes).append(node)
+        constant.update(() if depends else node.output)
+    read = {name for node in others for name in reads(node)} | {item.name for item in graph.output}
+    ends = [name for node in nodes for name in node.output if name and name in read]
+    needed = {name for node in nodes for name in node.input}
+    if all(node.op_type == "Constant" for node in nodes):
+        return False
+    part = helper.make_model(
+        helper.make_graph(nodes, "constants", [], list(map(helper.make_empty_tensor_value_info,
+                                                           ends)),
+                          [tensor for tensor in graph.initializer if tensor.name in needed]),
+        opset_imports=model.opset_import, ir_version=model.ir_version, functions=model.functions)
+    try:
+        made = run_reference_within(_SECONDS, part, {})
+        tensors = [numpy_helper.from_array(np.asarray(value), name)
+                   for name, value in zip(ends, made, strict=True)]
+    except Exception:  # It has its own kinds of what it cannot do.
+        return False
+    del graph.node[:]
+    graph.node.extend(others)
+    graph.initializer.extend(tensors)
+    return True
+
+
+def _shapes(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> dict[str, list[int]]:
+    """Of tensors, where ONNX knows them by those of the inputs."""
+    for item in model.graph.input:
+        if item.name in inputs:
+            item.type.tensor_type.ClearField("shape")
+            for extent in inputs[item.name].shape:
+                item.type.tensor_type.shape.dim.add().dim_value = extent
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    except Exception:  # It has its own kinds of what it cannot do.
+        return {}
+    return {item.name: [d.dim_value for d in item.type.tensor_type.shape.dim]
+            for item in (*inferred.input, *inferred.value_info)
+            if item.type.tensor_type.HasField("shape")
+            and all(d.HasField("dim_value") for d in item.type.tensor_type.shape.dim)}
 
 
 def _with_unsigned_weights(model: onnx.ModelProto) -> bool:
