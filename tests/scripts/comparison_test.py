@@ -326,3 +326,19 @@ def test_the_reference_computes_positions_that_onnx_runtime_cannot(tmp_path):
     assert who == "onnxruntime"
     want = x.reshape(2, 12) + np.cos(np.arange(12.0)).astype(np.float32)
     np.testing.assert_array_equal(got, want)
+
+
+def test_constant_sequences_are_left_to_the_evaluator(tmp_path):
+    path = tmp_path / "net.onnx"
+    save_network(path, """(float[2] x) => (double[2] y) {
+        one = Constant<value_floats=[0.5]>()
+        many = SequenceConstruct(one, one)
+        half = ConcatFromSequence<axis=0>(many)
+        sum = Add(x, half)
+        exact = Cast<to=11>(sum)
+        y = Cos(exact)
+    }""", {})
+    x = np.float32([1, -2])
+    (got,), who = reference_outputs(path, {"x": x})
+    assert who == "onnx.reference"
+    np.testing.assert_allclose(got, np.cos(x + 0.5), rtol=1e-6)

@@ -255,10 +255,13 @@ def _with_constants_computed(model: onnx.ModelProto, inputs: dict[str, np.ndarra
         opset_imports=model.opset_import, ir_version=model.ir_version, functions=model.functions)
     try:
         made = run_reference_within(_SECONDS, part, {})
-        tensors = [numpy_helper.from_array(np.asarray(value), name)
-                   for name, value in zip(ends, made, strict=True)]
     except Exception:  # It has its own kinds of what it cannot do.
         return False
+    # Sequences, and types that NumPy lacks, are no such numbers.
+    if any(not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biuf"
+           for value in made):
+        return False
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in zip(ends, made)]
     del graph.node[:]
     graph.node.extend(others)
     graph.initializer.extend(tensors)
