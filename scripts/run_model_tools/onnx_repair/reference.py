@@ -270,6 +270,7 @@ def _with_constants_computed(model: onnx.ModelProto, inputs: dict[str, np.ndarra
 
 def _shapes(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> dict[str, list[int]]:
     """Of tensors, where ONNX knows them by those of the inputs."""
+    del model.graph.value_info[:]  # Which may have been true of other inputs.
     for item in model.graph.input:
         if item.name in inputs:
             item.type.tensor_type.ClearField("shape")
