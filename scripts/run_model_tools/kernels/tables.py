@@ -29,21 +29,13 @@ class Table:
 def tabulated(program: Program) -> tuple[Program, list[Table]]:
     """The program with its nodes "table", of which `value` is the number of the table, in the place
     of what depends on a rounded and bounded number alone, where that saves enough."""
-    nodes = program.nodes
-    result = Program(program.shape, [])
-    names: dict[int, int] = {}
-    found: list[Table] = []
-    tables = dict(_tables_of(program))
-    for index, node in enumerate(nodes):
-        if node.op == "input":
-            names[index] = result.add_input(program.inputs[int(node.value)])
-        elif index in tables:
-            byte, table = tables[index]
-            names[index] = result.add("table", names[byte], value=len(found))
-            found.append(table)
-        else:
-            names[index] = result.add(node.op, *(names[a] for a in node.args), value=node.value)
-    return (result.ending_in(names[len(nodes) - 1]), found) if found else (program, [])
+    nodes, found = list(program.nodes), list[Table]()
+    for end, byte, table in _tables_of(nodes):
+        nodes[end] = Node("table", (byte,), len(found))
+        found.append(table)
+    if not found:
+        return program, []
+    return Program(program.shape, program.inputs, nodes).ending_in(len(nodes) - 1), found
 
 
 def defines(tables: list[Table], first: int) -> dict[str, object]:
@@ -52,9 +44,9 @@ def defines(tables: list[Table], first: int) -> dict[str, object]:
             for i, table in enumerate(tables)}
 
 
-def _tables_of(program: Program) -> list[tuple[int, tuple[int, Table]]]:
-    """(node, (the byte that it depends on, its table)); none depends on another's byte."""
-    nodes, found = program.nodes, []
+def _tables_of(nodes: list[Node]) -> list[tuple[int, int, Table]]:
+    """(node, the byte that it depends on, its table); none depends on another's byte."""
+    found = []
     done: set[int] = set()
     for byte in range(len(nodes)):
         bounds = _byte(nodes, byte)
@@ -67,13 +59,9 @@ def _tables_of(program: Program) -> list[tuple[int, tuple[int, Table]]]:
                 continue
             needed = _needed(nodes, end, only)
             if sum(COSTS.get(nodes[i].op, 1) for i in needed) >= _COST:
-                found.append((end, (byte, _table(nodes, byte, sorted(needed), *bounds))))
+                found.append((end, byte, _table(nodes, byte, sorted(needed), *bounds)))
                 done |= needed
     return found
-
-
-def _constant(nodes: list[Node], index: int) -> float | None:
-    return nodes[index].value if nodes[index].op == "constant" else None
 
 
 def _split(nodes: list[Node], index: int, op: str) -> tuple[int, float] | None:
@@ -82,9 +70,8 @@ def _split(nodes: list[Node], index: int, op: str) -> tuple[int, float] | None:
     if node.op != op:
         return None
     for a, b in (node.args, node.args[::-1]):
-        constant = _constant(nodes, b)
-        if constant is not None:
-            return a, constant
+        if nodes[b].op == "constant":
+            return a, nodes[b].value
     return None
 
 

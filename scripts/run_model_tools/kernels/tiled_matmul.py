@@ -18,6 +18,32 @@ _VECTOR, _STEP, _ROW, _RESULT, _TASK = 0.7, 100, 12, 4, 4000
 
 
 @dataclass(frozen=True)
+class Steps:
+    """In what steps a run of bytes is multiplied (c/amx_bytes.h)."""
+
+    run_bytes: int
+
+    @property
+    def count(self) -> int:
+        return -(-self.run_bytes // 64)
+
+    @property
+    def each(self) -> int:
+        """Bytes of a step, in whole words."""
+        return -(-self.run_bytes // self.count // 4) * 4
+
+    @property
+    def bytes(self) -> int:
+        """Of all steps."""
+        return self.count * self.each
+
+    def defines(self, rows: int, runs: list[int]) -> dict[str, object]:
+        """The C code's macros, with the rows of a tile and the runs' offsets."""
+        return {"AMX_ROWS": rows, "RUNS": len(runs), "RUN_OFFSET": runs,
+                "RUN_STEPS": self.count, "STEP_BYTES": self.each}
+
+
+@dataclass(frozen=True)
 class Sizes:
     """Of a product with weights."""
 
@@ -26,24 +52,19 @@ class Sizes:
     columns: int
 
     @property
-    def steps(self) -> int:
-        """In how many steps the bytes of a row are multiplied."""
-        return -(-self.depth // 64)
-
-    @property
-    def step_bytes(self) -> int:
-        """Bytes of a step."""
-        return -(-self.depth // self.steps // 4) * 4
+    def steps(self) -> Steps:
+        """Of each row."""
+        return Steps(self.depth)
 
     @property
     def words(self) -> int:
         """Words of four bytes of a row, in whole steps."""
-        return self.steps * self.step_bytes // 4
+        return self.steps.bytes // 4
 
     def cycles(self, rows: int, columns: int) -> float:
         """Of a part with so many rows and columns."""
         tiles = -(-rows // ROWS) * -(-columns // (16 * VECTORS))
-        return (tiles * self.steps * _STEP + rows * self.steps * _ROW
+        return (tiles * self.steps.count * _STEP + rows * self.steps.count * _ROW
                 + rows * -(-columns // 16) * _RESULT + _TASK)
 
     def cycles_without_tiles(self) -> float:
@@ -53,8 +74,7 @@ class Sizes:
 
     def defines(self, largest: int) -> dict[str, object]:
         """The C code's macros where the largest row tile has so many rows: one or two of AMX's."""
-        return {"AMX_ROWS": largest if largest <= 16 else -(-largest // 2), "RUNS": 1,
-                "RUN_OFFSET": [0], "RUN_STEPS": self.steps, "STEP_BYTES": self.step_bytes}
+        return self.steps.defines(largest if largest <= 16 else -(-largest // 2), [0])
 
 
 def parts(sizes: Sizes, isa: Isa) -> list[tuple[int, int]]:

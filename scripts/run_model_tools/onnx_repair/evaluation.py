@@ -17,6 +17,18 @@ MOST_IN_ONE_FILE = 1_900_000_000
 weights beyond that go to a file of their own."""
 
 
+_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
+           "RandomUniform", "RandomUniformLike")
+
+
+def is_function(node: onnx.NodeProto) -> bool:
+    """Whether what it makes depends on its inputs alone: not on chance, nor on what subgraphs read.
+    """
+    return node.op_type not in _RANDOM and all(
+        a.type not in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+        for a in node.attribute)
+
+
 def evaluate(node: onnx.NodeProto, inputs: dict[str, tuple[onnx.TypeProto, np.ndarray]],
              domain: str, opset: int) -> list[Any] | None:
     """The outputs of a node that has no subgraphs; None where neither can compute it."""

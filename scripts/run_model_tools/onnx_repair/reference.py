@@ -14,7 +14,11 @@ from onnx import helper, numpy_helper
 
 from run_model_tools.onnx_repair import onnxruntime_process
 from run_model_tools.onnx_repair.bfloat16 import as_float32
-from run_model_tools.onnx_repair.evaluation import MOST_IN_ONE_FILE, run_reference_within
+from run_model_tools.onnx_repair.evaluation import (
+    MOST_IN_ONE_FILE,
+    is_function,
+    run_reference_within,
+)
 from run_model_tools.onnx_repair.half_precision import in_float32
 from run_model_tools.onnx_repair.node_order import in_order
 from run_model_tools.onnx_repair.outputs import reads, with_outputs
@@ -32,9 +36,6 @@ _OF_TEXT = (".json", ".onnxjson", ".onnxtext", ".onnxtxt", ".pbtxt", ".prototxt"
 _ZERO_POINTS = {"MatMulInteger": (1, 3), "MatMulIntegerToFloat": (1, 5),
                 "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7)}
 """Operators whose zero points may be left out: which input is the weights, and which is theirs."""
-
-_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
-"""Operators that may make something of constants that is none."""
 
 _SECONDS = 60
 """That ONNX's evaluator gets for one run of a model."""
@@ -239,8 +240,7 @@ def _with_constants_computed(model: onnx.ModelProto, inputs: dict[str, np.ndarra
         if node.op_type == "Shape" and not node.attribute and node.input[0] in shapes:
             extents = numpy_helper.from_array(np.array(shapes[node.input[0]], np.int64))
             node = helper.make_node("Constant", [], node.output, value=extents)
-        depends = node.op_type in _RANDOM or any(a.type == a.GRAPH for a in node.attribute) or not (
-            constant.issuperset(filter(None, node.input)))
+        depends = not is_function(node) or not constant.issuperset(filter(None, node.input))
         (others if depends else nodes).append(node)
         constant.update(() if depends else node.output)
     read = {name for node in others for name in reads(node)} | {item.name for item in graph.output}

@@ -10,7 +10,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper
 
 from run_model_tools.onnx_repair import rules
-from run_model_tools.onnx_repair.evaluation import evaluate
+from run_model_tools.onnx_repair.evaluation import evaluate, is_function
 from run_model_tools.onnx_repair.graph import Graph
 from run_model_tools.onnx_repair.inference import infer
 from run_model_tools.onnx_repair.node_order import in_order
@@ -32,8 +32,6 @@ from run_model_tools.onnx_repair.values import (
 # A loop of a thousand turns of a small body is unrolled; more is not a network of layers.
 MOST_NODES = 100_000
 
-_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
-           "RandomUniform", "RandomUniformLike")
 # 8-bit weights stay as they are, for kernels that compute with them; and sums of products of bytes
 # may end at 32767 in ONNX Runtime (serve_onnxruntime.py).
 _KEPT = ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger",
@@ -244,9 +242,7 @@ class Walk:
     def _evaluate(self, node: Node) -> list[np.ndarray] | None:
         """What a node of constants gives, if it is not too large and known beforehand."""
         values = [i for i in node.inputs if i is not None]
-        if (not values or node.op in _RANDOM
-                or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-                       for a in node.proto.attribute)
+        if (not values or not is_function(node.proto)
                 or not all(isinstance(v, Value) and v.is_constant for v in values)):
             return None
         if _is_too_large(node, 2 * sum(

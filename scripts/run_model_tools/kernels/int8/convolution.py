@@ -72,15 +72,36 @@ def _words_of(conv: Convolution, channels: range) -> list[tuple[int, int, int]]:
     """(tensor, block, word of the block) that some output channels need, in order."""
     per_group, depth = conv.output_channels // conv.groups, conv.weight.shape[1]
     wanted = range(channels[0] // per_group * depth, (channels[-1] // per_group + 1) * depth)
-    where = _places_of(conv)
+    where = places_of(conv)
     return sorted({(tensor, block, lane // 4) for tensor, block, lane in map(where.__getitem__,
                                                                              wanted)})
 
 
-def _places_of(conv: Convolution) -> list[tuple[int, int, int]]:
+def places_of(conv: Convolution) -> list[tuple[int, int, int]]:
     """(tensor, block, lane) of each input channel."""
     return [(p.tensor, p.block, lane) for p in conv.input_lanes
             for lane in range(p.first, p.first + p.count)]
+
+
+def blocks_of(conv: Convolution) -> list[tuple[int, int]]:
+    """(tensor, block) of what is read, in order."""
+    return sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
+
+
+def padded_size(conv: Convolution) -> tuple[int, int]:
+    """Height and width of the input with its border."""
+    top, left, bottom, right = conv.padding
+    return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
+
+
+def copy_defines(quantized: QuantizedConvolution) -> dict[str, object]:
+    """The macros of a phase that copies blocks with their border."""
+    conv, used = quantized.convolution, blocks_of(quantized.convolution)
+    return {"PADDING_TOP": conv.padding[0], "PADDING_LEFT": conv.padding[1],
+            "INPUT_HEIGHT": conv.input_size[0], "INPUT_WIDTH": conv.input_size[1],
+            "COPY_SOURCE": [tensor for tensor, _ in used],
+            "COPY_BLOCK": [block for _, block in used],
+            "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in used]}
 
 
 def _is_vector(quantized: QuantizedConvolution) -> bool:
@@ -230,23 +251,16 @@ class _Bytes:
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized, self.lanes = quantized, isa.lanes
         conv = quantized.convolution
-        height, width = conv.input_size
-        used = sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
-        self.bytes = len(used) * height * width * self.lanes
+        height, width = padded_size(conv)
+        used = blocks_of(conv)
+        self.bytes = len(used) * math.prod(conv.input_size) * self.lanes
         self.defines: dict[str, object] = {}
         if any(conv.padding):
-            top, left, bottom, right = conv.padding
-            height, width = height + top + bottom, width + left + right
             plane = height * width * self.lanes
             self.places = {key: (0, i * plane) for i, key in enumerate(used)}
             rows = max(1, min(-(-height // 4), 16384 // (width * self.lanes)))
-            self.defines = {
-                "PADDED_HEIGHT": height, "PADDED_WIDTH": width, "PADDING_TOP": top,
-                "PADDING_LEFT": left, "INPUT_HEIGHT": conv.input_size[0],
-                "INPUT_WIDTH": conv.input_size[1], "COPY_ROWS": rows,
-                "COPY_SOURCE": [tensor for tensor, _ in used],
-                "COPY_BLOCK": [block for _, block in used],
-                "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in used]}
+            self.defines = copy_defines(quantized) | {
+                "PADDED_HEIGHT": height, "PADDED_WIDTH": width, "COPY_ROWS": rows}
             self.phases = (Phase("int8_pad", len(used) * -(-height // rows)),)
             self.shared_bytes = len(used) * plane
         else:
@@ -267,7 +281,7 @@ class _Bytes:
         per_group = conv.output_channels // conv.groups
         depth = weight.shape[1]
         groups = range(channels[0] // per_group, channels[-1] // per_group + 1)
-        where = _places_of(conv)
+        where = places_of(conv)
         index = {key: i for i, key in enumerate(_words_of(conv, channels))}
         packed = np.zeros((len(self.taps), len(index), len(channels), 4), np.int8)
         for group in groups:
@@ -297,15 +311,16 @@ def picture_input(quantized: QuantizedConvolution,
     """The phase that makes a float32 picture words (picture_bytes.h), its constants and macros."""
     conv = quantized.convolution
     _, channels, height, width = conv.input_shapes[0]
-    top, left, bottom, right = conv.padding
-    rows = -(-(height + top + bottom) // 16)
+    padded_height, padded_width = padded_size(conv)
+    rows = -(-padded_height // 16)
     inputs = quantized.inputs[:channels]
-    return (Phase("int8_picture", -(-(height + top + bottom) // rows)),
+    return (Phase("int8_picture", -(-padded_height // rows)),
             (np.array([1 / q.scale for q in inputs], np.float32),
              np.array([q.zero_point for q in inputs], np.float32)),
-            {"PICTURE_CHANNELS": channels, "PADDED_HEIGHT": height + top + bottom,
-             "PADDED_WIDTH": width + left + right, "PADDING_TOP": top, "PADDING_LEFT": left,
-             "INPUT_HEIGHT": height, "INPUT_WIDTH": width, "COPY_ROWS": rows})
+            {"PICTURE_CHANNELS": channels, "PADDED_HEIGHT": padded_height,
+             "PADDED_WIDTH": padded_width, "PADDING_TOP": conv.padding[0],
+             "PADDING_LEFT": conv.padding[1], "INPUT_HEIGHT": height, "INPUT_WIDTH": width,
+             "COPY_ROWS": rows})
 
 
 class _Picture:
@@ -314,9 +329,7 @@ class _Picture:
     def __init__(self, quantized: QuantizedConvolution, isa: Isa):
         self.quantized = quantized
         conv = quantized.convolution
-        _, _, height, width = conv.input_shapes[0]
-        top, left, bottom, right = conv.padding
-        padded_height, padded_width = height + top + bottom, width + left + right
+        padded_height, padded_width = padded_size(conv)
         row = padded_width * 4
         self.bytes = self.shared_bytes = padded_height * row
         first, self.constants, self.defines = picture_input(quantized)

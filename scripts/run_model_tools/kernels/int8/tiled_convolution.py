@@ -7,14 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
-from run_model_tools.kernels.int8.convolution import per_channel, picture_input, tasks_of
+from run_model_tools.kernels.int8.convolution import (
+    blocks_of,
+    copy_defines,
+    padded_size,
+    per_channel,
+    picture_input,
+    places_of,
+    tasks_of,
+)
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.tiled_matmul import Steps
 
-# What an instruction multiplies: rows of so many bytes with columns of words.
-_ROWS, _ROW_BYTES, _COLUMNS = 16, 64, 16
+# What an instruction multiplies: so many rows with so many columns.
+_ROWS, _COLUMNS = 16, 16
 # What a task should compute at least, in multiply-adds: some microseconds.
 _LEAST_TASK = 1 << 23
 # Nanoseconds on a Sapphire Rapids: two tiles multiplied, their share of loads from the second cache
@@ -28,7 +36,7 @@ def options(quantized: QuantizedConvolution, isa: Isa) -> list[dict[str, object]
         return []
     conv, plan = quantized.convolution, _Plan.of(quantized)
     blocks = -(-conv.output_channels // isa.lanes)
-    by_tiles = plan.tiles * blocks * len(plan.runs) * plan.steps * _TILE_TIME
+    by_tiles = plan.tiles * blocks * len(plan.runs) * plan.steps.count * _TILE_TIME
     by_tiles += plan.padded[0] * plan.padded[1] * plan.pixel_bytes / 16 * _COPY_TIME
     height, width = conv.output_size
     words = -(-conv.weight.shape[1] // 4) * conv.kernel[0] * conv.kernel[1]
@@ -66,11 +74,11 @@ class _Plan:
         """That of a layer with one group."""
         conv = quantized.convolution
         height, width = conv.output_size
-        strides, padded = conv.strides, _padded(conv)
+        strides, padded = conv.strides, padded_size(conv)
         if conv.kernel == (1, 1) and not conv.planar:
             # Only pixels that are read are copied.
             strides, padded = (1, 1), (height, width)
-        pixel_bytes = 4 if conv.planar else _COLUMNS * len(_blocks(conv))
+        pixel_bytes = 4 if conv.planar else _COLUMNS * len(blocks_of(conv))
         columns = [0] if conv.dilation[1] == 1 else [x * conv.dilation[1]
                                                      for x in range(conv.kernel[1])]
         runs = [(y * conv.dilation[0] * padded[1] + x) * pixel_bytes
@@ -86,13 +94,9 @@ class _Plan:
                      -(-((height - 1) * across + width) // tile_rows))
 
     @property
-    def steps(self) -> int:
+    def steps(self) -> Steps:
         """Of each run."""
-        return -(-self.run_bytes // _ROW_BYTES)
-
-    @property
-    def step_bytes(self) -> int:
-        return -(-self.run_bytes // self.steps // 4) * 4
+        return Steps(self.run_bytes)
 
     @property
     def shared_bytes(self) -> int:
@@ -100,7 +104,7 @@ class _Plan:
         row, column = divmod((self.tiles - 1) * self.tile_rows, self.across)
         column += self.tile_rows - 1
         last = (row * self.strides[0] * self.padded[1] + column * self.strides[1])
-        read = last * self.pixel_bytes + self.runs[-1] + self.steps * self.step_bytes
+        read = last * self.pixel_bytes + self.runs[-1] + self.steps.bytes
         return max(read, self.padded[0] * self.padded[1] * self.pixel_bytes)
 
     def defines(self) -> dict[str, object]:
@@ -108,8 +112,7 @@ class _Plan:
         return {"PADDED_HEIGHT": self.padded[0], "PADDED_WIDTH": self.padded[1],
                 "PIXEL_BYTES": self.pixel_bytes, "ROW_BYTES": self.padded[1] * self.pixel_bytes,
                 "STRIDE_Y": self.strides[0], "STRIDE_X": self.strides[1],
-                "RUNS": len(self.runs), "RUN_OFFSET": self.runs, "RUN_STEPS": self.steps,
-                "STEP_BYTES": self.step_bytes, "ACROSS": self.across, "AMX_ROWS": self.tile_rows}
+                "ACROSS": self.across, **self.steps.defines(self.tile_rows, self.runs)}
 
 
 def make(quantized: QuantizedConvolution, isa: Isa) -> Layer:
@@ -141,16 +144,6 @@ def make(quantized: QuantizedConvolution, isa: Isa) -> Layer:
         note={"kernel": "int8_tiled_convolution", "multiply_adds": conv.multiply_adds})
 
 
-def _padded(conv: Convolution) -> tuple[int, int]:
-    top, left, bottom, right = conv.padding
-    return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
-
-
-def _blocks(conv: Convolution) -> list[tuple[int, int]]:
-    """(tensor, block) of what is read, in the order in which a pixel's bytes have it."""
-    return sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
-
-
 def _packed(quantized: QuantizedConvolution, plan: _Plan) -> np.ndarray:
     """int8 [chunk of two blocks][run][word][block][channel][4], which is one dimension here."""
     conv, weight = quantized.convolution, quantized.weight
@@ -159,14 +152,13 @@ def _packed(quantized: QuantizedConvolution, plan: _Plan) -> np.ndarray:
     if conv.planar:
         places = list(range(weight.shape[1]))
     else:
-        order = {key: i * _COLUMNS for i, key in enumerate(_blocks(conv))}
-        places = [order[p.tensor, p.block] + lane for p in conv.input_lanes
-                  for lane in range(p.first, p.first + p.count)]
+        order = {key: i * _COLUMNS for i, key in enumerate(blocks_of(conv))}
+        places = [order[tensor, block] + lane for tensor, block, lane in places_of(conv)]
         if len(set(places)) != len(places):
             raise ValueError("a lane is read twice")
     taps = np.zeros((*kernel, plan.pixel_bytes, blocks * _COLUMNS), np.int8)
     taps[:, :, places, :outputs] = weight.transpose(2, 3, 1, 0)
-    runs = np.zeros((len(plan.runs), plan.steps * plan.step_bytes, blocks * _COLUMNS), np.int8)
+    runs = np.zeros((len(plan.runs), plan.steps.bytes, blocks * _COLUMNS), np.int8)
     runs[:, :plan.run_bytes] = taps.reshape(len(plan.runs), plan.run_bytes, -1)
     words = runs.reshape(-1, 4, blocks, _COLUMNS).transpose(0, 2, 3, 1)
     return np.concatenate([words[:, i:i + 2].reshape(-1) for i in range(0, blocks, 2)])
@@ -176,12 +168,7 @@ def _interleaved(quantized: QuantizedConvolution, plan: _Plan,
                  ) -> tuple[Phase, tuple[np.ndarray, ...], dict[str, object]]:
     """The phase that makes rows of blocks, its constants and macros."""
     conv = quantized.convolution
-    used = _blocks(conv)
     rows = max(1, min(-(-plan.padded[0] // 4), 16384 // (plan.padded[1] * plan.pixel_bytes)))
     steps = conv.strides if conv.kernel == (1, 1) else (1, 1)
-    return Phase("int8_interleave", -(-plan.padded[0] // rows)), (), {
-        "PADDING_TOP": conv.padding[0], "PADDING_LEFT": conv.padding[1],
-        "INPUT_HEIGHT": conv.input_size[0], "INPUT_WIDTH": conv.input_size[1],
-        "COPY_ROWS": rows, "COPY_STRIDE_Y": steps[0], "COPY_STRIDE_X": steps[1],
-        "COPY_SOURCE": [tensor for tensor, _ in used], "COPY_BLOCK": [block for _, block in used],
-        "COPY_FILL": [quantized.inputs[tensor].zero_point for tensor, _ in used]}
+    return Phase("int8_interleave", -(-plan.padded[0] // rows)), (), copy_defines(quantized) | {
+        "COPY_ROWS": rows, "COPY_STRIDE_Y": steps[0], "COPY_STRIDE_X": steps[1]}
