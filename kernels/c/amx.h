@@ -13,7 +13,8 @@
 
 #include "vector.h"
 
-#if defined(__clang__) && defined(__AMX_INT8__) && LANES == 16
+#if defined(__clang__) && LANES == 16 && defined(__AMX_INT8__) && \
+    (!defined(BFLOAT16) || defined(__AMX_BF16__))
 #define HAS_TILES
 
 static const struct {

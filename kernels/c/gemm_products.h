@@ -1,5 +1,5 @@
 /* Products of a row tile with a tile of vectors of columns, for f32-gemm.c.in, whose macros it
- * reads: in registers, or bytes by tiles of AMX.  make_products() leaves [row][vector][lane], of
+ * reads: in registers, or bytes and bfloat16 by tiles of AMX.  make_products() leaves [row][vector][lane], of
  * which product_at() gives numbers. */
 #ifndef RUN_MODEL_KERNELS_GEMM_PRODUCTS_H_
 #define RUN_MODEL_KERNELS_GEMM_PRODUCTS_H_
@@ -8,13 +8,20 @@
 
 /* STEPS: words of a column and of a row. */
 #if defined(AMX_ROWS)
-#include "amx_bytes.h"
+#include "amx_products.h"
 #define STEPS (RUN_STEPS * STEP_BYTES / 4)
 #elif defined(WHOLE)
 #include "words.h"
 #define STEPS ((DEPTH + WHOLE - 1) / WHOLE)
 #else
 #define STEPS DEPTH
+#endif
+
+/* Numbers of activations in a word where both matrices are some. */
+#ifdef BFLOAT16
+#define IN_WORD 2
+#else
+#define IN_WORD 1
 #endif
 
 /* The left matrix's words lie in rows, or pack_left() puts them so. */
@@ -46,10 +53,12 @@ KERNEL void make_products(operands of, int rows, int vectors, float* products) {
   const unsigned char* rows_of_tiles[2] = {
       (const unsigned char*)of.left,
       (const unsigned char*)(of.left + (long)AMX_ROWS * LEFT_STRIDE)};
-  int start[2 * LANES];
+  int start[2 * LANES] = {0};
+#ifdef COLUMN_SUMS
   UNROLL for (int v = 0; v < vectors; v++) {
     *(ivec_in_memory*)(start + v * LANES) = load_words(of.column_sums + v * LANES) * (int)of.zero;
   }
+#endif
   const signed char* weights = (const signed char*)of.weights;
   if (rows > AMX_ROWS)
     multiply_tiles(of.tiles, 2, vectors, rows_of_tiles, LEFT_STRIDE * 4, weights, start,
@@ -58,7 +67,11 @@ KERNEL void make_products(operands of, int rows, int vectors, float* products) {
     multiply_tiles(of.tiles, 1, vectors, rows_of_tiles, LEFT_STRIDE * 4, weights, start,
                    (ivec*)products);
 }
+#ifdef BFLOAT16
+KERNEL vec product_at(const float* from) { return load(from); }
+#else
 KERNEL vec product_at(const float* from) { return floats(load_words(from)); }
+#endif
 
 #else
 #ifdef WHOLE

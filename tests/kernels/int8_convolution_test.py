@@ -37,6 +37,7 @@ from run_model_tools.kernels.isa import (
     NEON64_DOT,
     Isa,
 )
+from run_model_tools.kernels.tiled_convolution import can_read
 
 # The same kernels where there is no instruction for them.
 NO_VNNI = Toolchain(("gcc", "-O2", "-march=x86-64-v3"))
@@ -121,7 +122,7 @@ def cases(isa: Isa, seed: int, few: bool = False):
             continue
         quantized = quantized_of(conv, rng, sort.get("to_float", False))
         tensors = tensors_of(quantized, isa, rng)
-        if tiled_convolution.can_compute(quantized, isa):
+        if can_read(conv, isa):
             yield quantized, tiled_convolution.make(quantized, isa), tensors
         elif not isa.amx:
             for parameters in convolution.options(quantized, isa)[:1]:

@@ -106,9 +106,11 @@ def parse_arguments() -> argparse.Namespace:
                         help="what our kernels' parameters may take more memory than the network's "
                              "for: speed (default), what saves time that is worth its bytes; "
                              "balance, what saves much; size, nothing")
-    parser.add_argument("--precision", choices=("float32", "float16", "int8"), default="float32",
-                        help="what the layers compute in (default: float32); float16 needs a "
-                             "CPU with fast half precision, int8 --calibration, both our kernels")
+    parser.add_argument("--precision", choices=("float32", "float16", "bfloat16", "int8"),
+                        default="float32",
+                        help="what the layers compute in (default: float32); float16 needs an Arm "
+                             "CPU with fast half precision, bfloat16 Intel's AMX, int8 "
+                             "--calibration, all of them our kernels")
     parser.add_argument("--calibration", type=Path, metavar="FOLDER",
                         help="with --precision int8: pictures like those that the network will "
                              "see, some dozens; on each of them the network is judged with the "
@@ -137,8 +139,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tolerance", type=float, metavar="X",
                         help="allowed difference from the reference, relative to an element's own "
                              "value or to those around it (default: "
-                             f"{verification.TOLERANCE:g}); with --precision float16 the root mean "
-                             "square of such differences (default: "
+                             f"{verification.TOLERANCE:g}); with --precision float16 or bfloat16 "
+                             "the root mean square of such differences (default: "
                              f"{verification.HALF_TOLERANCE:g}), with int8 the root mean "
                              "square of the differences, relative to the float32 network's output "
                              f"(default: {ERROR:g})")
@@ -253,8 +255,8 @@ def describe_kernels(kernels: dict | None) -> str:
     left = ", ".join(f"{count} {name}" for name, count in kernels["left_to_tvm"].items())
     return (f"kernels: ours for {kernels['layers']} layers ({kernels['instruction_set']})"
             + (f", {kernels['int8_layers']} in 8 bits" if "int8_layers" in kernels else "")
-            + (f", {kernels['float16_layers']} in half precision" if "float16_layers" in kernels
-               else "")
+            + "".join(f", {kernels[f'{name}_layers']} in {name}" for name in ("float16", "bfloat16")
+                      if f"{name}_layers" in kernels)
             + (f", {len(kernels['kept_float32'])} kept in float32 for their errors"
                if kernels.get("kept_float32") else "")
             + (f"; left to TVM: {left}" if left else ""))
@@ -287,7 +289,7 @@ def describe_verification(checked: dict) -> str:
     if "relative_error" in checked and "runs" in checked:
         agreement = (f", the same best class for {checked['top1_agreement']:.0%} of them"
                      if "top1_agreement" in checked else "")
-        return (f"verified: {where}; on {checked['runs']} random inputs half precision differs "
+        return (f"verified: {where}; on {checked['runs']} random inputs it differs "
                 f"from float32 by {checked['relative_error']:.2g} ({checked['tolerance']:g} "
                 f"allowed){agreement}")
     if "pictures" in checked:

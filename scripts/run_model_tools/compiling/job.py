@@ -52,6 +52,9 @@ from run_model_tools.verifying.inputs import split_pictures
 # Raised when the same request would give other files than before.
 _RECIPE = 5
 
+# Precisions that round what float32 has: another network, judged by its root mean square error.
+_ROUNDED = ("float16", "bfloat16")
+
 
 @dataclass(frozen=True)
 class Job:
@@ -76,7 +79,7 @@ class Job:
     """Of winograd_bytes.GOALS: whether our kernels may take memory to save time."""
     precision: str = "float32"
     """"int8": layers of 8 bits, calibrated with the pictures of the folder `calibration`;
-    "float16": layers in half precision."""
+    "float16": layers in half precision; "bfloat16": products of such numbers."""
     calibration: Path | None = None
     agreement: float | None = None
     """With it: the share of views for which the best class has to be float32's; None stands for
@@ -119,7 +122,7 @@ class Job:
         """The difference from the reference that is allowed."""
         if self.tolerance is not None:
             return self.tolerance
-        if self.precision == "float16":
+        if self.precision in _ROUNDED:
             return verification.HALF_TOLERANCE
         return (verification.TOLERANCE if self.calibration is None
                 else ERROR)
@@ -160,7 +163,7 @@ class Job:
         if self.calibration is not None:
             parts += [self.precision, calibration_pictures.digest(self.calibration),
                       self.agreement, self.allowed]
-        if self.precision == "float16":
+        if self.precision in _ROUNDED:
             parts += [self.precision]
         if self.optimize_for != winograd_bytes.SPEED:
             parts += ["optimized for", self.optimize_for]
@@ -311,8 +314,8 @@ def _verify(job: Job, folder: Path, made: dict[str, Any], cc: str,
         if views is not None:
             return verification.verify_int8(subject, split_pictures(views.shuffled()), job.allowed,
                                             job.least_agreement)
-        if job.precision == "float16":
-            return verification.verify_float16(subject, job.allowed)
+        if job.precision in _ROUNDED:
+            return verification.verify_rounded(subject, job.allowed, job.precision)
         return verification.verify(subject, job.allowed)
     except NotRun as error:
         return {"done": False, "reason": str(error)}

@@ -46,9 +46,14 @@ def rewrite(tvm, read, target, request):
         try:
             if request.get("precision", "float32") == "int8":
                 return _rewrite_in_8_bits(tvm, mod, target, request)
-            if request.get("precision", "float32") == "float16":
-                return _rewrite_in_half(mod, target, request)
             with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
+                elsewhere = bool(request.get("host_lanes"))
+                if request.get("precision", "float32") == "float16":
+                    from run_model_tools.kernels.half import rewriting as half_rewriting
+
+                    return half_rewriting.rewrite(mod, target, elsewhere)
+                if request.get("precision", "float32") == "bfloat16":
+                    return rewriting.rewrite_in_bfloat16(mod, target, elsewhere)
                 return rewriting.rewrite(mod, target)
         except reading.NotForUs as error:
             raise Unusable(str(error)) from error
@@ -107,14 +112,6 @@ def _rewrite_in_8_bits(tvm, mod, target, request):
     return int8_rewriting.rewrite(mod, target, int8_rewriting.Request(
         views, pictures, Demand(asked["agreement"], asked["error"]), asked["least"], host,
         asked.get("kept")))
-
-
-def _rewrite_in_half(mod, target, request):
-    from run_model_tools.kernels import winograd_bytes
-    from run_model_tools.kernels.half import rewriting as half_rewriting
-
-    with winograd_bytes.goal(request.get("optimize_for", winograd_bytes.SPEED)):
-        return half_rewriting.rewrite(mod, target, elsewhere=bool(request.get("host_lanes")))
 
 
 def annotate(rewritten, graph):

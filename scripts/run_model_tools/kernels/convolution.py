@@ -130,6 +130,23 @@ class Convolution:
                        bias=np.broadcast_to(np.float32(0), self.bias.shape))
 
 
+def places_of(conv: Convolution) -> list[tuple[int, int, int]]:
+    """(tensor, block, lane) of each input channel."""
+    return [(p.tensor, p.block, lane) for p in conv.input_lanes
+            for lane in range(p.first, p.first + p.count)]
+
+
+def blocks_of(conv: Convolution) -> list[tuple[int, int]]:
+    """(tensor, block) of what is read, in order."""
+    return sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
+
+
+def padded_size(conv: Convolution) -> tuple[int, int]:
+    """Height and width of the input with its border."""
+    top, left, bottom, right = conv.padding
+    return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
+
+
 def without_idle_taps(conv: Convolution, size: tuple[int, ...]) -> Convolution:
     """The same on a picture of `size` without rows and columns of taps that only ever fall into the
     padding: with a dilation as wide as the picture, all but the middle ones."""

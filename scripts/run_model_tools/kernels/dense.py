@@ -13,7 +13,7 @@ from run_model_tools.kernels.layer import Layer, Phase
 from run_model_tools.kernels.matmul import Product
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
-from run_model_tools.kernels.tiles import even, packed_weights, vectors
+from run_model_tools.kernels.tiles import bfloat16_bits, even, packed_weights, vectors
 from run_model_tools.kernels.views import constant_tensor, whole
 
 
@@ -54,8 +54,8 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
     tiles = even(-(-outputs // isa.lanes), vectors)
     parts = min(parts, tiles.tiles)
     weight = dense.weight.reshape(outputs, inputs, 1, 1)
-    packed = [packed_weights(weight, list(range(inputs)), part, isa.lanes)
-              for part in tiles.ranges()]
+    packed = np.concatenate([packed_weights(weight, list(range(inputs)), part, isa.lanes)
+                             for part in tiles.ranges()])
     places = -(-outputs // isa.lanes) * isa.lanes
     constants = [dense.bias, *(dense.expression.channels if dense.expression else ())]
     bounds = {"CLAMP_LOW": dense.low, "CLAMP_HIGH": dense.high}
@@ -63,12 +63,15 @@ def make(dense: Dense, isa: Isa, vectors: int, parts: int) -> Layer:
                 {k: float(v) for k, v in bounds.items() if math.isfinite(v)})
     defines = {**isa.defines(), **epilogue, **tiles.defines("VECTOR", "VECTORS"), "INPUTS": inputs,
                "OUTPUTS": outputs, "PARTS": parts}
-    return Layer("dense", "f32-dense.c.in", defines, (Phase("dense", parts),),
+    if isa.bfloat16:
+        defines["BFLOAT16"] = 1
+    return Layer("dense_bf16" if isa.bfloat16 else "dense", "f32-dense.c.in", defines,
+                 (Phase("dense", parts),),
                  (((1, inputs), "float32"),),
-                 (np.concatenate(packed).astype(isa.number),
+                 (bfloat16_bits(packed) if isa.bfloat16 else packed.astype(isa.number),
                   np.concatenate([of_channel(values, places) for values in constants])),
                  (1, outputs),
-                 variant=isa.variant(1, vectors),
+                 variant=isa.variant(1, vectors) + ("bf16" if isa.bfloat16 else ""),
                  note={"kernel": "dense", "vectors": vectors, "parts": parts,
                        "multiply_adds": dense.multiply_adds})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from run_model_tools.kernels import inverted_residual, pooled_convolution
+from run_model_tools.kernels import bfloat16_convolution, inverted_residual, pooled_convolution
 from run_model_tools.kernels.inverted_residual import InvertedResidual
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.plan import ConvolutionStep, FusedStep, Links, Plan, PoolingStep, Step
@@ -12,6 +12,7 @@ from run_model_tools.kernels.pooled_convolution import PooledConvolution
 def fuse(plan: Plan, isa: Isa) -> None:
     """Changes the plan: depthwise convolutions take in the 1x1 convolutions around them where
     inverted_residual.wins says that it pays, and convolutions of pictures the pooling that follows.
+    What is joined computes in float32: convolutions of bfloat16 stay alone.
     """
     links = Links(plan)
     replaced: dict[Step, FusedStep | None] = {}
@@ -34,7 +35,8 @@ def _fuse_pooling(links: Links, step: PoolingStep, isa: Isa,
                   replaced: dict[Step, FusedStep | None]) -> None:
     before = links.makers.get(step.inputs[0])
     if (not isinstance(before, ConvolutionStep) or not before.convolution.planar
-            or not _only_between(links, before, step)):
+            or not _only_between(links, before, step)
+            or bfloat16_convolution.options(before.convolution, isa)):
         return
     block = PooledConvolution(before.convolution, step.pooling)
     if pooled_convolution.options(block, isa):
@@ -56,6 +58,8 @@ def _fuse_residual(links: Links, step: ConvolutionStep, isa: Isa,
     for first in (before, None):
         block = InvertedResidual(first.convolution if first else None, step.convolution,
                                  after.convolution)
+        if any(bfloat16_convolution.options(conv, isa) for conv in block.convolutions):
+            continue
         if not inverted_residual.options(block, isa) or not inverted_residual.wins(block, isa):
             continue
         parts = [first, step] if first else [step]

@@ -24,6 +24,8 @@ class Isa:
     """The register tiles, if not all that fit (tiles.register_tiles())."""
     amx: bool = False
     """Whether instructions multiply whole tiles of bytes (c/amx.h)."""
+    bfloat16: bool = False
+    """Whether products of tiles are of numbers that are rounded to bfloat16 (c/bfloat16.h)."""
     half: bool = False
     """Whether activations and weights are float16, and products of them are summed up in float16
     (c/half_tile.h): `lanes` numbers of float16 fill a vector then."""
@@ -74,6 +76,7 @@ class Isa:
 AVX512 = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",))
 AVX512_VNNI = Isa("avx512", 16, 32, (14, 2), ("-mprefer-vector-width=512",), dot="vnni")
 AVX512_AMX = replace(AVX512_VNNI, amx=True)
+AVX512_BFLOAT16 = replace(AVX512_AMX, bfloat16=True)
 AVX2 = Isa("avx2", 8, 16, (6, 2), ())
 NEON64 = Isa("neon64", 4, 32, (7, 3), ())
 NEON64_DOT = Isa("neon64", 4, 32, (7, 3), (), dot="dotprod")
@@ -91,6 +94,15 @@ GENERIC = Isa("generic", 4, 32, (6, 1), tiles=((6, 1),), flags=(
 # Of any other machine: how a plan for four lanes is tried where it was compiled.
 PLAIN = Isa("generic", 4, 32, (6, 1), flags=("-fno-vectorize", "-fno-slp-vectorize"),
             tiles=((6, 1),))
+
+
+def has_bfloat16(target: Any) -> bool:
+    """Whether the CPU of a TVM target multiplies whole tiles of bfloat16."""
+    import tvm
+
+    isa = isa_of(target)
+    return (isa is not None and isa.amx
+            and "amx-bf16" in {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(target)})
 
 
 def isa_of(target: Any) -> Isa | None:

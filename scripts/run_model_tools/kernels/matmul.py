@@ -21,7 +21,13 @@ from run_model_tools.kernels.program_code import (
 )
 from run_model_tools.kernels.programs import Program
 from run_model_tools.kernels.tensors import Tensor
-from run_model_tools.kernels.tiles import Even, best_tiles, packed_weights, vectors
+from run_model_tools.kernels.tiles import (
+    Even,
+    best_tiles,
+    bfloat16_bits,
+    packed_weights,
+    vectors,
+)
 from run_model_tools.kernels.views import Axis, View, common_factors
 
 _GROUP_BYTES = 384 << 10
@@ -105,10 +111,8 @@ def options(product: Product, isa: Isa) -> list[dict]:
         return []
     count = vectors(columns, isa)
     found: list[dict] = []
-    if _numbers_of_word(product, isa) == 4:
-        sizes = tiled_matmul.Sizes(rows, product.depth, columns)
-        found += [{"tile": [tiled_matmul.ROWS, min(tiled_matmul.VECTORS, count)],
-                   "parts": list(parts), "amx": True} for parts in tiled_matmul.parts(sizes, isa)]
+    found += [{"tile": [tiled_matmul.ROWS, min(tiled_matmul.VECTORS, count)],
+               "parts": list(parts), "amx": True} for parts in _parts_of_tiles(product, isa)]
     for tile in best_tiles(isa, rows, count):
         found += [{"tile": list(tile), "parts": list(parts)}
                   for parts in _parts(product, isa, tile)[:3]]
@@ -120,7 +124,8 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     batch, rows, columns = product.shape
     depth, lanes = product.depth, isa.lanes
     in_word = _numbers_of_word(product, isa)
-    sizes = tiled_matmul.Sizes(rows, depth, columns)
+    bfloat16 = amx and in_word == 1
+    sizes = tiled_matmul.Sizes(rows, depth, columns, 2 if bfloat16 else 1)
     words = sizes.words if amx else -(-depth // in_word)
     row_tiles, vector_tiles = _tiles(product, isa, tile, parts)
     sources = product.sources()
@@ -133,7 +138,7 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
         **row_tiles.defines("ROW", "ROWS"), **vector_tiles.defines("VECTOR", "VECTORS"),
         "BATCH": batch, "ROWS": rows, "DEPTH": depth,
         "COLUMNS": columns, "PARTS": tasks, "ROW_PARTS": parts[0], "VECTOR_PARTS": parts[1],
-        **_left(product, sources, lanes, in_word > 1)}
+        **_left(product, sources, lanes, in_word > 1 or bfloat16)}
     tile_bytes = words * -(-vectors(columns, isa) // vector_tiles.tiles) * lanes * 4
     group = max(1, min(vector_tiles.tiles, _GROUP_BYTES // tile_bytes))
     defines["GROUP"] = group
@@ -149,13 +154,16 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
         defines.update(_right(product.right, sources, lanes), LEFT_SCRATCH=scratch)
         scratch += group * tile_bytes // 4
     else:
-        packed = _packed_weights(product, vector_tiles, lanes, in_word, words)
+        packed = (_packed_bfloat16(product, vector_tiles, lanes, words) if bfloat16
+                  else _packed_weights(product, vector_tiles, lanes, in_word, words))
         defines["WEIGHTS"] = f"((const float *)constants[{len(constants)}])"
         constants.append(packed)
         share = -(-row_tiles.tiles // parts[0])
         if (lanes >= 8 and share <= _FEW_ROW_TILES and packed.nbytes >= _MANY_WEIGHTS
                 and not amx):
             defines["AHEAD"] = share
+    if bfloat16:
+        defines["BFLOAT16"] = 1
     if in_word > 1:
         defines["WHOLE"] = in_word
     if in_word == 4:
@@ -168,11 +176,12 @@ def make(product: Product, isa: Isa, tile: list[int], parts: list[int], amx: boo
     if product.scale != 1 and (in_word > 1 or "WEIGHTS" not in defines):
         defines["SCALE"] = float(product.scale)
     defines.update(_epilogue(product, sources, lanes, constants))
-    return Layer("matmul", "f32-gemm.c.in", defines, (Phase("gemm", tasks),),
+    by = "amx" if amx else {1: "", 2: "pairs", 4: isa.dot or ""}[in_word]
+    return Layer("matmul_bf16" if bfloat16 else "matmul", "f32-gemm.c.in", defines,
+                 (Phase("gemm", tasks),),
                  tuple((t.shape, "float32") for t in sources.inputs), tuple(constants),
                  product.shape, scratch_bytes=4 * scratch,
-                 variant=isa.variant(*tile) + (
-                     "amx" if amx else {1: "", 2: "pairs", 4: isa.dot or ""}[in_word]),
+                 variant=isa.variant(*tile) + ("bf16" if bfloat16 else "") + by,
                  note={"kernel": "matmul", "tile": list(tile), "parts": list(parts),
                        "multiply_adds": product.multiply_adds})
 
@@ -187,26 +196,49 @@ def _numbers_of_word(product: Product, isa: Isa) -> int:
 def _packed_weights(product: Product, tiles: Even, lanes: int, in_word: int,
                     words: int) -> np.ndarray:
     """[tile][depth][column], scaled, or [tile][word][column][number] as int16 or int8."""
-    right = product.right
-    assert isinstance(right, np.ndarray)
+    assert isinstance(product.right, np.ndarray)
     if in_word > 1:
-        right = np.pad(right, [(0, words * in_word - len(right)), (0, 0)])
-    else:
-        right = right * np.float32(product.scale)
+        return _packed_words(product.right, tiles, lanes, in_word, words).astype(
+            np.int16 if in_word == 2 else np.int8)
+    right = product.right * np.float32(product.scale)
+    return _packed_words(right, tiles, lanes, 1, words).astype(np.float32)
+
+
+def _packed_bfloat16(product: Product, tiles: Even, lanes: int, words: int) -> np.ndarray:
+    """[tile][word][column][number], scaled, as bits of bfloat16."""
+    assert isinstance(product.right, np.ndarray)
+    right = bfloat16_bits(product.right * np.float32(product.scale))
+    return _packed_words(right, tiles, lanes, 2, words)
+
+
+def _packed_words(right: np.ndarray, tiles: Even, lanes: int, in_word: int,
+                  words: int) -> np.ndarray:
+    right = np.pad(right, [(0, words * in_word - len(right)), (0, 0)])
     depth, columns = right.shape
     weight = right.T.reshape(columns, depth, 1, 1)
     parts = [packed_weights(weight, list(range(depth)), part, lanes) for part in tiles.spread()]
-    if in_word == 1:
-        return np.concatenate(parts).astype(np.float32)
     return np.concatenate([
-        part.reshape(depth // in_word, in_word, -1).transpose(0, 2, 1).ravel() for part in parts
-    ]).astype(np.int16 if in_word == 2 else np.int8)
+        part.reshape(words, in_word, -1).transpose(0, 2, 1).ravel() for part in parts])
 
 
 def _tiles(product: Product, isa: Isa, tile: list[int] | tuple[int, int],
            parts: list[int]) -> tuple[Even, Even]:
     _, rows, columns = product.shape
     return rounded(rows, tile[0], parts[0]), rounded(vectors(columns, isa), tile[1], parts[1])
+
+
+def _parts_of_tiles(product: Product, isa: Isa) -> list[tuple[int, int]]:
+    """The same where AMX's tiles make the products; none where they are not faster."""
+    batch, rows, columns = product.shape
+    in_word = _numbers_of_word(product, isa)
+    if in_word != 4 and not (isa.bfloat16 and in_word == 1):
+        return []
+    sizes = tiled_matmul.Sizes(rows, product.depth, columns, 2 if in_word == 1 else 1)
+    parts = tiled_matmul.parts(sizes, isa)
+    if not parts or isinstance(product.right, np.ndarray):
+        return parts
+    # The right side is packed once for each part of the rows.
+    return [(max(1, min(4 // batch, -(-rows // tiled_matmul.ROWS))), 1)]
 
 
 def _parts(product: Product, isa: Isa, tile: tuple[int, int]) -> list[tuple[int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from functools import cache
 
@@ -20,6 +22,9 @@ _WEIGHTS = 1.5
 """Of a task, to read a vector of weights from a far cache, in multiplications of vectors."""
 _INPUTS = 0.15
 """To read an input, likewise: of a vector of inputs, one number a channel."""
+_NEAR_BYTES = 256 << 10
+"""What a task of bytes or of AMX's tiles may go through again and again: half of a usual L2 cache.
+"""
 
 
 def rounded(total: int, most: int, parts: int) -> Even:
@@ -80,3 +85,39 @@ def _best_parts(isa: Isa, multiply_adds: int, units: _Cuts, vectors: _Cuts
 
 def _part(things: tuple, part: int, parts: int) -> tuple:
     return things[part * len(things) // parts:(part + 1) * len(things) // parts]
+
+
+def tasks_of(tiles: int, chunks: int, work: float, chunk_bytes: float, tile_bytes: float,
+             least: int) -> tuple[int, int]:
+    """(tiles, chunks) of a task: the split that leaves two and four threads least to wait.
+
+    Every task goes through its chunks' weights once and through its tiles' inputs once per chunk,
+    which should stay near.  `work` is the multiply-adds of a tile and a chunk, `least` what each of
+    more than four tasks has.
+    """
+    best, best_cost = (tiles, chunks), math.inf
+    for tile_parts, chunk_parts in itertools.product(_counts(tiles), _counts(chunks)):
+        by_tile, by_chunk = -(-tiles // tile_parts), -(-chunks // chunk_parts)
+        tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
+        size = by_tile * by_chunk * work
+        if tasks > 1 and size < least and tasks > 4:
+            continue
+        share = sum(_longest(tiles, by_tile, chunks, by_chunk, threads) * threads
+                    for threads in (2, 4)) / (2 * tiles * chunks)
+        again = max(0.0, by_tile * tile_bytes + chunk_bytes - _NEAR_BYTES) / _NEAR_BYTES
+        cost = share + 0.02 * min(again, 5) * (by_chunk > 1) + 0.002 * tasks * (
+            chunk_bytes * by_chunk) / _NEAR_BYTES
+        if cost < best_cost - 1e-9:
+            best, best_cost = (by_tile, by_chunk), cost
+    return best
+
+
+def _counts(n: int) -> list[int]:
+    return sorted({c for c in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 28, 32, 48, 64, 96, 128, n)
+                   if c <= n})
+
+
+def _longest(tiles: int, by_tile: int, chunks: int, by_chunk: int, threads: int) -> int:
+    """Tiles times chunks of the thread that has most: tasks go to threads in equal runs."""
+    tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
+    return min(-(-tasks // threads) * by_tile * by_chunk, tiles * chunks)

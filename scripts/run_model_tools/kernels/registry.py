@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from run_model_tools.kernels import (
+    bfloat16_convolution,
     choices,
     dense,
     depthwise,
@@ -29,8 +30,9 @@ from run_model_tools.kernels.programs import Program
 
 # By what they compute, in the order of preference where nothing was measured.
 _KERNELS: dict[type[Work], dict[str, ModuleType]] = {
-    Convolution: {"planar": planar, "pointwise": pointwise, "depthwise": depthwise,
-                  "winograd": winograd, "direct": direct, "grouped": grouped},
+    Convolution: {"bfloat16": bfloat16_convolution, "planar": planar, "pointwise": pointwise,
+                  "depthwise": depthwise, "winograd": winograd, "direct": direct,
+                  "grouped": grouped},
     InvertedResidual: {"inverted_residual": inverted_residual},
     PooledConvolution: {"planar_max_pool": pooled_convolution}}
 
@@ -62,7 +64,8 @@ def can_multiply(layer: dense.Dense, isa: Isa) -> bool:
 def chosen(work: Work, isa: Isa) -> Kernel:
     """What was measured best for such a layer (choices.py) if it is still offered, or the guess."""
     offered = options(work, isa)
-    measured = choices.find(work, isa)
+    # Choices were measured in float32.
+    measured = None if isa.bfloat16 else choices.find(work, isa)
     return measured if measured in offered else offered[0]
 
 

@@ -1,5 +1,5 @@
-"""When products of bytes are made by tiles of Intel's AMX (kernels/c/amx_bytes.h), and how they are
-shared out."""
+"""When products of bytes or of bfloat16 are made by tiles of Intel's AMX
+(kernels/c/amx_products.h), and how they are shared out."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from run_model_tools.kernels.isa import Isa
 ROWS, VECTORS = 32, 2
 """Of the left matrix and of columns that are multiplied together: two tiles by two."""
 
-# Cycles of a Sapphire Rapids: for a vector of four products each without tiles, for two tiles by
-# two of them by 64 bytes, for making 64 numbers of a row bytes, for what is done with a vector of
-# products, and for a task.
-_VECTOR, _STEP, _ROW, _RESULT, _TASK = 0.7, 100, 12, 4, 4000
+# Cycles of a Sapphire Rapids: for a vector of products without tiles, of bytes four at a time; for
+# two tiles by two of them by 64 bytes, for making the 64 bytes of a row, for what is done with a
+# vector of products, and for a task.
+_VECTOR = {1: 0.7 / 4, 2: 0.6}
+_STEP, _ROW, _RESULT, _TASK = 100, 12, 4, 4000
 
 
 @dataclass(frozen=True)
 class Steps:
-    """In what steps a run of bytes is multiplied (c/amx_bytes.h)."""
+    """In what steps a run of bytes is multiplied (c/amx_products.h)."""
 
     run_bytes: int
+    exact: bool = False
+    """Whether nothing beyond the run may be multiplied, a weight of 0 or not."""
 
     @property
     def count(self) -> int:
-        return -(-self.run_bytes // 64)
+        count = -(-self.run_bytes // 64)
+        while self.exact and self.run_bytes % (4 * count):
+            count += 1
+        return count
 
     @property
     def each(self) -> int:
@@ -45,16 +51,17 @@ class Steps:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a product with weights."""
+    """Of a product; `number_bytes`: 1 of bytes, 2 of bfloat16."""
 
     rows: int
     depth: int
     columns: int
+    number_bytes: int = 1
 
     @property
     def steps(self) -> Steps:
         """Of each row."""
-        return Steps(self.depth)
+        return Steps(self.depth * self.number_bytes)
 
     @property
     def words(self) -> int:
@@ -70,7 +77,7 @@ class Sizes:
     def cycles_without_tiles(self) -> float:
         """Of all."""
         vectors = self.rows * -(-self.columns // 16)
-        return vectors * (-(-self.depth // 4) * _VECTOR + _RESULT) + _TASK
+        return vectors * (self.depth * _VECTOR[self.number_bytes] + _RESULT) + _TASK
 
     def defines(self, largest: int) -> dict[str, object]:
         """The C code's macros where the largest row tile has so many rows: one or two of AMX's."""

@@ -187,6 +187,13 @@ def packed_weights(weight: np.ndarray, order: list[int], channels: range, lanes:
     return part.transpose(2, 3, 1, 0).ravel()
 
 
+def bfloat16_bits(values: np.ndarray) -> np.ndarray:
+    """uint16: the float32 numbers rounded to bfloat16, ties to even (c/bfloat16.h)."""
+    bits = values.astype(np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7fff) + (bits >> np.uint32(16) & np.uint32(1))
+    return (np.where(np.isnan(values), bits | np.uint32(0x400000), rounded) >> 16).astype(np.uint16)
+
+
 def bias_and_constants(conv: Convolution, isa: Isa, scales: np.ndarray | None = None,
                        places: int | None = None) -> np.ndarray:
     """What common_defines() promises epilogue.h and, of numbers in half precision, half_tile.h."""

@@ -34,7 +34,8 @@ from run_model_tools.verifying.noise import noisy_runs, output_steps
 
 TOLERANCE = 1e-3
 HALF_TOLERANCE = 0.05
-"""Of networks in half precision: trained ones were seen to be off by 0.002 to 0.008."""
+"""Of networks in float16, of which trained ones were seen to be off by 0.002 to 0.008, or bfloat16.
+"""
 
 Tensors = dict[str, np.ndarray]
 Noisy = Callable[[], list[list[np.ndarray]]]
@@ -156,8 +157,8 @@ def verify_int8(subject: Subject, pictures: list[Tensors], tolerance: float,
             **({"top1_agreement": min(same), "asked_agreement": asked} if same else {})}
 
 
-def verify_float16(subject: Subject, tolerance: float) -> dict[str, Any]:
-    """The same of a network in half precision, against the float32 network on random inputs.
+def verify_rounded(subject: Subject, tolerance: float, precision: str) -> dict[str, Any]:
+    """The same of a network in float16 or bfloat16, against the float32 one on random inputs.
 
     It rounds more than float32 does, so single numbers may be off by more than their neighbours;
     what is judged is the root mean square of what they are off by (largest_slice_error()).
@@ -177,15 +178,17 @@ def verify_float16(subject: Subject, tolerance: float) -> dict[str, Any]:
                        "for this network, ")
             odd = np.isfinite(want) & ~np.isfinite(have)
             if odd.any():
+                beyond = (", as of activations beyond 65504, where float16 ends"
+                          if precision == "float16" else "")
                 raise ToolError(FAILED_RUN, (
-                    f"output '{name}' has {have[odd][0]:g} in half precision where float32 has "
-                    f"{want[odd][0]:.6g}, in {np.count_nonzero(odd)} of {want.size} places, as of "
-                    f"activations beyond 65504, where float16 ends: {refused}or use int8."))
+                    f"output '{name}' has {have[odd][0]:g} in {precision} where float32 has "
+                    f"{want[odd][0]:.6g}, in {np.count_nonzero(odd)} of {want.size} places"
+                    f"{beyond}: {refused}or use int8."))
             finite = np.isfinite(want)
             off = largest_slice_error(np.where(finite, want, 0), np.where(finite, have, 0))
             if not off <= tolerance:
                 raise ToolError(FAILED_RUN, (
-                    f"output '{name}' in half precision differs from float32 by {off:.2g} of the "
+                    f"output '{name}' in {precision} differs from float32 by {off:.2g} of the "
                     f"values there (root mean square), and {tolerance:g} is allowed: {refused}"
                     "--tolerance allows more, --no-verify compares nothing."))
             worst = max(worst, off)

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from run_model_tools.kernels.convolution import Convolution
+from run_model_tools.kernels.convolution import Convolution, blocks_of, padded_size, places_of
 from run_model_tools.kernels.int8.quantized import QuantizedConvolution
 from run_model_tools.kernels.isa import Isa
 from run_model_tools.kernels.layer import Layer, Phase
+from run_model_tools.kernels.parts import tasks_of
 
-# Bytes of weights and inputs that a task may go through again and again: half of a usual L2 cache.
-_NEAR_BYTES = 256 * 1024
 # What a task should compute at least, in multiply-adds: about 5 microseconds of VNNI.
 _LEAST_TASK = 1 << 20
 # What reading an input word for a pixel costs, in products of it with a vector of weights.  Of x86,
@@ -75,23 +74,6 @@ def _words_of(conv: Convolution, channels: range) -> list[tuple[int, int, int]]:
     where = places_of(conv)
     return sorted({(tensor, block, lane // 4) for tensor, block, lane in map(where.__getitem__,
                                                                              wanted)})
-
-
-def places_of(conv: Convolution) -> list[tuple[int, int, int]]:
-    """(tensor, block, lane) of each input channel."""
-    return [(p.tensor, p.block, lane) for p in conv.input_lanes
-            for lane in range(p.first, p.first + p.count)]
-
-
-def blocks_of(conv: Convolution) -> list[tuple[int, int]]:
-    """(tensor, block) of what is read, in order."""
-    return sorted({(piece.tensor, piece.block) for piece in conv.input_lanes})
-
-
-def padded_size(conv: Convolution) -> tuple[int, int]:
-    """Height and width of the input with its border."""
-    top, left, bottom, right = conv.padding
-    return conv.input_size[0] + top + bottom, conv.input_size[1] + left + right
 
 
 def copy_defines(quantized: QuantizedConvolution) -> dict[str, object]:
@@ -167,8 +149,7 @@ def make(quantized: QuantizedConvolution, isa: Isa, tile: list[int], vectors: in
     tiles = -(-height // tile[0]) * -(-width // tile[1])
     task_tiles, task_chunks = tasks_of(
         tiles, chunks, conv.multiply_adds / tiles / chunks,
-        sum(p.size for p in packed) / chunks,
-        source.bytes / tiles)
+        sum(p.size for p in packed) / chunks, source.bytes / tiles, _LEAST_TASK)
     defines = isa.dot_defines() | quantized.output_defines() | source.defines | {
         "OUTPUT_HEIGHT": height, "OUTPUT_WIDTH": width, "OUTPUT_BLOCKS": blocks,
         "TILE_ROWS": tile[0], "TILE_COLUMNS": tile[1], "CHUNK_VECTORS": vectors,
@@ -203,42 +184,6 @@ def per_channel(quantized: QuantizedConvolution, isa: Isa, blocks: int) -> list[
     return [np.pad(values, (0, blocks * isa.lanes - len(values))) for values in (
         start.astype(np.int32), quantized.scale, quantized.bias, quantized.residual_scale)
         if len(values)]
-
-
-def tasks_of(tiles: int, chunks: int, work: float, chunk_bytes: float, tile_bytes: float,
-             least: int = _LEAST_TASK) -> tuple[int, int]:
-    """(tiles, chunks) of a task: the split that leaves two and four threads least to wait.
-
-    Every task goes through its chunks' weights once and through its tiles' inputs once per chunk,
-    which should stay near.  `work` is the multiply-adds of a tile and a chunk, `least` what each of
-    more than four tasks has.
-    """
-    best, best_cost = (tiles, chunks), math.inf
-    for tile_parts, chunk_parts in itertools.product(_counts(tiles), _counts(chunks)):
-        by_tile, by_chunk = -(-tiles // tile_parts), -(-chunks // chunk_parts)
-        tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
-        size = by_tile * by_chunk * work
-        if tasks > 1 and size < least and tasks > 4:
-            continue
-        share = sum(_longest(tiles, by_tile, chunks, by_chunk, threads) * threads
-                    for threads in (2, 4)) / (2 * tiles * chunks)
-        again = max(0.0, by_tile * tile_bytes + chunk_bytes - _NEAR_BYTES) / _NEAR_BYTES
-        cost = share + 0.02 * min(again, 5) * (by_chunk > 1) + 0.002 * tasks * (
-            chunk_bytes * by_chunk) / _NEAR_BYTES
-        if cost < best_cost - 1e-9:
-            best, best_cost = (by_tile, by_chunk), cost
-    return best
-
-
-def _counts(n: int) -> list[int]:
-    return sorted({c for c in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20, 24, 28, 32, 48, 64, 96, 128, n)
-                   if c <= n})
-
-
-def _longest(tiles: int, by_tile: int, chunks: int, by_chunk: int, threads: int) -> int:
-    """Tiles times chunks of the thread that has most: tasks go to threads in equal runs."""
-    tasks = -(-tiles // by_tile) * -(-chunks // by_chunk)
-    return min(-(-tasks // threads) * by_tile * by_chunk, tiles * chunks)
 
 
 class _Bytes:

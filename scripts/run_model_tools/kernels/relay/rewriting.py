@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import tvm
 
 from run_model_tools.kernels.fusion import fuse
 from run_model_tools.kernels.int8.quantized_graph import use_bytes
+from run_model_tools.kernels.isa import AVX512_BFLOAT16, Isa, has_bfloat16
 from run_model_tools.kernels.layer import Layer
-from run_model_tools.kernels.layers_of_plan import report
+from run_model_tools.kernels.layers_of_plan import make_layer, report
+from run_model_tools.kernels.plan import DequantizeStep, Plan, QuantizeStep, Step
 from run_model_tools.kernels.relay import operators
 from run_model_tools.kernels.relay.emission import write_module
 from run_model_tools.kernels.relay.nodes import PREFIX
-from run_model_tools.kernels.relay.reading import expect_own_layer, read_plan
+from run_model_tools.kernels.relay.reading import (
+    NotForUs,
+    expect_own_layer,
+    read_plan,
+    read_plan_for,
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,46 @@ def rewrite(mod: tvm.IRModule, target: tvm.target.Target) -> Rewritten:
     Raises NotForUs with the reason where the target or the network is not one for them.
     """
     isa, plan = read_plan(mod, target)
+    return _written(plan, isa, target)
+
+
+def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere: bool) -> Rewritten:
+    """The same with products of bfloat16 where they are faster.  Raises NotForUs too where the
+    target has no such instructions.
+
+    `elsewhere`: the plan is to run on another machine than the one that it is for, however slowly.
+    """
+    if not elsewhere and not has_bfloat16(target):
+        cpu = target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name
+        raise NotForUs(
+            f"the target's CPU ({cpu}) has no instructions that multiply tiles of bfloat16: "
+            "Intel's AMX has them (--target 'llvm -mcpu=sapphirerapids', or native on such a machine)")
+    plan = read_plan_for(mod, AVX512_BFLOAT16)
+    if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
+        raise NotForUs("the network is one of whole numbers already: leave --precision out")
+    count = 0
+
+    def layer_of(step: Step, isa: Isa) -> Layer:
+        nonlocal count
+        layer = make_layer(step, isa)
+        count += layer.kind.endswith("_bf16")
+        return layer
+
+    written = _written(plan, AVX512_BFLOAT16, target, layer_of)
+    if not count:
+        raise NotForUs("no layer of the network is faster with products of bfloat16")
+    return replace(written, report={**written.report, "precision": "bfloat16",
+                                    "bfloat16_layers": count})
+
+
+def _written(plan: Plan, isa: Isa, target: tvm.target.Target,
+             layer_of: Callable[[Step, Isa], Layer] = make_layer) -> Rewritten:
     expect_own_layer(plan)
     sources = plan.sources
     plan, of_bytes = use_bytes(plan, isa)
     plan.sources = sources
     fuse(plan, isa)
-    module, layers = write_module(plan, isa)
+    module, layers = write_module(plan, isa, layer_of=layer_of)
     operators.compile_all(layers.values(), target)
     return Rewritten(module, layers, {**report(plan, isa), **of_bytes})
 
