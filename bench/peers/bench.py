@@ -75,6 +75,7 @@ class Bench:
         self._peers = peers
         self._avx2 = arguments.isa == "avx2"
         self._target = "x86_64_v3" if self._avx2 else "native"
+        self._precision = arguments.precision
         self._isa = "avx2" if self._avx2 else isa
         self._seconds = arguments.compile_seconds
         self._artifacts = arguments.work.resolve() / "artifacts"
@@ -158,6 +159,8 @@ class Bench:
         kernels = _metadata(artifact).get("kernels") or {"method": "stock"}
         what = "kernels of this project" if kernels["method"] == "ours" else \
             "TVM's schedules, " + ("tuned" if _tuning_files(artifact) else "untuned")
+        if "precision" in kernels:
+            what += f", products in {kernels['precision']}"
         if name == STOCK:
             what += "; through this runtime, not one of the peers"
         self.runners.setdefault(name, {"version": "",
@@ -169,7 +172,7 @@ class Bench:
                 return networks.compile_network(
                     network, self._artifacts, records=self._arguments.records,
                     kernels="stock" if self._arguments.records else self._arguments.kernels[0],
-                    target=self._target, seconds=self._seconds)
+                    target=self._target, precision=self._precision, seconds=self._seconds)
         folder = self._arguments.artifacts.resolve() / network.model / self._target
         if not folder.is_dir():
             sys.exit(f"{folder} is not there: compile it with scripts/compile_model, or leave "
@@ -187,6 +190,8 @@ class Bench:
                    reference: np.ndarray) -> dict[str, dict]:
         """Takes out of `runners` those that fail or do not agree."""
         agreement = {}
+        tolerance = network.tolerance if self._precision == "float32" else max(
+            network.tolerance, networks.BFLOAT16_TOLERANCE)
         with progress.stage(f"{network.name}: comparing the outputs"):
             for name in list(runners):
                 output = scratch / name
@@ -197,7 +202,7 @@ class Bench:
                         if version:
                             self.runners.setdefault(name, {
                                 "version": version, "settings": process.ready["settings"]})
-                    agreement[name] = check_agreement(output, reference, network.tolerance)
+                    agreement[name] = check_agreement(output, reference, tolerance)
                     reason = agreement[name]["reason"]
                 except RunnerFailed as error:
                     reason = str(error)

@@ -37,12 +37,14 @@ class PeerEnvironment:
     """Where the peers are installed, and where what is converted for them is kept.
 
     held: where libraries of peers that are held to AVX2 are kept; None: peers run as they like.
+    bfloat16: whether OpenVINO computes in it; no other of the peers does on x86-64.
     """
 
     venv: Path
     litert_converter: Path
     converted: Path
     held: Path | None = None
+    bfloat16: bool = False
 
     @property
     def python(self) -> Path:
@@ -58,7 +60,8 @@ class PeerEnvironment:
         model = self.convert(peer, network, environment)
         return Runner(peer, (str(self.python), str(WORKERS / "worker.py"), peer, str(inputs),
                              OUTPUT, str(model), THREADS),
-                      environment or {})
+                      (environment or {})
+                      | ({"RUN_MODEL_PEER_PRECISION": "bf16"} if self.bfloat16 else {}))
 
     def hold(self, peer: str) -> Hold | CannotHold:
         """How the peer is held to AVX2, or why it cannot be. Raises NotThere."""

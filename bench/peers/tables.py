@@ -24,7 +24,9 @@ def _lines(report: dict) -> Iterator[str]:
            f"used {machine['busy']:.0%} of them at the start")
     there = [name for name in ORDER if name in report["runners"]]
     yield ""
-    yield "Milliseconds of an inference (median), float32, one picture; the best peer in bold:"
+    precision = report["settings"].get("precision", "float32")
+    yield (f"Milliseconds of an inference (median), {precision}, one picture; the best peer in "
+           "bold:")
     yield ""
     yield from _table(report, there, _steady_rows, "of the best's speed")
     yield from _stock_table(report)

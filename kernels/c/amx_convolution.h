@@ -9,8 +9,8 @@
  * Constants 0 and 1 are weights, [chunk of two blocks] of amx_products.h, and what sums start with,
  * one 32-bit number for each output channel.  Whoever includes this has said what becomes of sums:
  *   block_constants constants_of(block, inputs, constants)
- *   store_pixels(output, at, count, sums, step, of): results of `count` neighbouring pixels, 4 or 1,
- *                  of sums[0], sums[step] ..., from element `at` on
+ *   store_pixels(output, at, count, sums, step, of): results of `count` neighbouring pixels, 4 or
+ * 1, of sums[0], sums[step] ..., from element `at` on
  */
 #ifndef RUN_MODEL_KERNELS_AMX_CONVOLUTION_H_
 #define RUN_MODEL_KERNELS_AMX_CONVOLUTION_H_

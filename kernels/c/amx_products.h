@@ -1,9 +1,9 @@
-/* Products by tiles (amx.h): of bytes, added up exactly in 32 bits as dot() does, or with BFLOAT16 of
- * numbers of bfloat16, added up in float32.
+/* Products by tiles (amx.h): of bytes, added up exactly in 32 bits as dot() does, or with BFLOAT16
+ * of numbers of bfloat16, added up in float32.
  *
  * Of the left matrix (unsigned bytes, or bfloat16) a product reads AMX_ROWS rows for each tile,
  * STEP_BYTES bytes of each in a step, a multiple of 4 up to 64.  What is multiplied lies in RUNS
- * runs of RUN_STEPS steps each, the first byte of run i RUN_OFFSET[i] bytes from the row's.  Weights
+ * runs of RUN_STEPS steps each, the first byte of run i RUN_OFFSET[i] bytes from the row's. Weights
  * are [run][step][word][tile of columns][16 columns][4 signed bytes, or 2 numbers].
  */
 #ifndef RUN_MODEL_KERNELS_AMX_PRODUCTS_H_
@@ -71,7 +71,8 @@ KERNEL void multiply_tiles(int tiles, int rows, int columns, const unsigned char
     UNROLL for (int r = 0; r < TOGETHER; r++) {
       row[r] = first + r < rows * AMX_ROWS ? first + r : first;
       from[r] = left[row[r] / AMX_ROWS] + row[r] % AMX_ROWS * row_bytes;
-      UNROLL for (int c = 0; c < columns; c++) together[r][c] = load_words((const char*)start + c * 64);
+      UNROLL for (int c = 0; c < columns; c++) together[r][c] =
+          load_words((const char*)start + c * 64);
     }
     const signed char* w = weights;
     NO_UNROLL for (int run = 0; run < RUNS; run++) {

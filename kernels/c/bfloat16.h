@@ -52,8 +52,7 @@ KERNEL void store_bfloat16(void* to, vec value) {
   typedef unsigned bits __attribute__((vector_size(4 * LANES)));
   typedef unsigned short halves __attribute__((vector_size(2 * LANES)));
   typedef unsigned short in_memory __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
-  *(in_memory*)to =
-      (in_memory)__builtin_convertvector((bits)to_bfloat16(value) >> 16, halves);
+  *(in_memory*)to = (in_memory) __builtin_convertvector((bits)to_bfloat16(value) >> 16, halves);
 #endif
 }
 

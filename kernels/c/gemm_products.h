@@ -1,6 +1,6 @@
 /* Products of a row tile with a tile of vectors of columns, for f32-gemm.c.in, whose macros it
- * reads: in registers, or bytes and bfloat16 by tiles of AMX.  make_products() leaves [row][vector][lane], of
- * which product_at() gives numbers. */
+ * reads: in registers, or bytes and bfloat16 by tiles of AMX.  make_products() leaves
+ * [row][vector][lane], of which product_at() gives numbers. */
 #ifndef RUN_MODEL_KERNELS_GEMM_PRODUCTS_H_
 #define RUN_MODEL_KERNELS_GEMM_PRODUCTS_H_
 

@@ -147,7 +147,8 @@ def subject(have: list[np.ndarray], folder: Path) -> verification.Subject:
 
 def test_what_is_compared_decides(tmp_path: Path) -> None:
     def checked(*scores: float) -> dict:
-        return verification.verify_float16(subject([np.float32([scores])], tmp_path), 0.05)
+        return verification.verify_rounded(subject([np.float32([scores])], tmp_path), 0.05,
+                                           "float16")
 
     found = checked(1, 4, 1.1, 1)
     assert found["relative_error"] == pytest.approx(0.1 / np.sqrt(19 / 4) / 2, rel=1e-3)
@@ -155,5 +156,5 @@ def test_what_is_compared_decides(tmp_path: Path) -> None:
     assert found["reference"] == "somebody, float32"
     with pytest.raises(ToolError, match="differs from float32 by 0.069 .* and 0.05 is allowed"):
         checked(1, 4, 1.3, 1)
-    with pytest.raises(ToolError, match="has nan in half precision where float32 has 4"):
+    with pytest.raises(ToolError, match="has nan in float16 where float32 has 4"):
         checked(1, np.nan, 1, 1)

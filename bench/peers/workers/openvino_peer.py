@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import openvino
 
 VERSION = openvino.__version__.split("-")[0]
+PRECISION = os.environ.get("RUN_MODEL_PEER_PRECISION", "f32")
 SETTINGS = ("float32 IR with the plugin's model cache filled; PERFORMANCE_HINT=LATENCY, "
-            "INFERENCE_PRECISION_HINT=f32, INFERENCE_NUM_THREADS as given")
+            f"INFERENCE_PRECISION_HINT={PRECISION}, INFERENCE_NUM_THREADS as given")
 
 
 class Model:
     """`path`: what convert() wrote. The first process that loads it fills the cache beside it."""
 
     def __init__(self, path: str, threads: int) -> None:
-        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32",
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": PRECISION,
                     "INFERENCE_NUM_THREADS": threads, "CACHE_DIR": str(Path(path).parent / "cache")}
         compiled = openvino.Core().compile_model(path, "CPU", settings)
         self._request = compiled.create_infer_request()

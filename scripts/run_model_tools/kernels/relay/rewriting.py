@@ -55,7 +55,7 @@ def rewrite_in_bfloat16(mod: tvm.IRModule, target: tvm.target.Target, elsewhere:
         cpu = target.attrs.get("mcpu") or target.attrs.get("mtriple") or target.kind.name
         raise NotForUs(
             f"the target's CPU ({cpu}) has no instructions that multiply tiles of bfloat16: "
-            "Intel's AMX has them (--target 'llvm -mcpu=sapphirerapids', or native on such a machine)")
+            "Intel's AMX has them (--target 'llvm -mcpu=sapphirerapids', or native there)")
     plan = read_plan_for(mod, AVX512_BFLOAT16)
     if any(isinstance(step, (QuantizeStep, DequantizeStep)) for step in plan.steps):
         raise NotForUs("the network is one of whole numbers already: leave --precision out")
