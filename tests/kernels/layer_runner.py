@@ -78,7 +78,7 @@ def _clang(gcc: str, *options: str) -> tuple[str, ...]:
 #: Where the CPU lacks vectors as wide as a layer's, Clang splits them; GCC takes minutes to compile
 #: their elements one by one.
 NATIVE = Toolchain(_clang("gcc", "-march=native"))
-SANITIZED = Toolchain(("gcc", "-O1", "-g", "-march=native", "-fsanitize=address,undefined",
+SANITIZED = Toolchain(("gcc", "-O0", "-g1", "-march=native", "-fsanitize=address,undefined",
                        "-fno-sanitize-recover=all"))
 AARCH64 = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static"), ("qemu-aarch64",))
 AARCH64_DOT = Toolchain(("aarch64-linux-gnu-gcc", "-O2", "-static", "-march=armv8.2-a+dotprod"),
