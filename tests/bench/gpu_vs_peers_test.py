@@ -20,7 +20,8 @@ import numpy as np
 flags = dict(zip(sys.argv, sys.argv[1:]))
 target = flags["--target"]
 with np.load({expected!r}) as file:
-    np.savez(flags["--outputs"], output_0=file["output_0"] * (1.01 if target == "vulkan" else 1))
+    np.savez(flags["--outputs"], output_0=file["output_0"] * (1.01 if target == "vulkan" else 1),
+             output_1=file["output_1"] * (np.nan if target == "opencl" else 1))
 print(json.dumps({{"devices": ["cuda:0 (a stand-in)"], "timing": {{
     "load": 3.0, "run": 1.0, "repeated": {{"median": 0.5, "min": 0.25}}}}}}))
 """
@@ -28,15 +29,18 @@ print(json.dumps({{"devices": ["cuda:0 (a stand-in)"], "timing": {{
 
 @pytest.fixture(name="prepared")
 def prepared_fixture(tmp_path: Path) -> Path:
-    """What `prepare` makes, with a program in run_model's place whose Vulkan is wrong."""
+    """What `prepare` makes, with a program in run_model's place whose Vulkan is wrong and
+    whose OpenCL gives NaNs."""
     folder = tmp_path / "folder"
-    for one in ("onnx", "inputs", "expected", "artifacts/net/cuda-sm_90", "artifacts/net/vulkan"):
+    for one in ("onnx", "inputs", "expected", "artifacts/net/cuda-sm_90", "artifacts/net/opencl",
+                "artifacts/net/vulkan"):
         (folder / one).mkdir(parents=True)
     model = network("(float[1, 8] x) => (float[1, 4] y) { y = MatMul(x, w) }", weights(1, w=(8, 4)))
     onnx.save(model, str(folder / "onnx" / "net.onnx"))
     np.savez(folder / "inputs" / "net.npz", x=np.ones((1, 8), np.float32))
     expected = folder / "expected" / "net.npz"
-    np.savez(expected, output_0=np.array([[1, 2, 3, 4]], np.float32))
+    np.savez(expected, output_0=np.array([[1, 2, 3, 4]], np.float32),
+             output_1=np.ones(2, np.float32))
     program = tmp_path / "run_model"
     program.write_text(STAND_IN.format(python=sys.executable, expected=str(expected)))
     program.chmod(0o755)
@@ -61,6 +65,7 @@ def test_who_differs_or_cannot_run_is_left_out_with_the_reason(prepared):
                        "first_ms": 4.0, "difference": 0.0}
     left_out = report["left_out"]
     assert "differs by 1.0e-02" in left_out["net: run_model vulkan"]
+    assert "differs by nan" in left_out["net: run_model opencl"]
     assert "no CUDA provider" in left_out["net: onnxruntime"]
     assert "ncnn" in left_out["net: ncnn"]
     assert "run_model cuda-sm_90" in done.stdout and "left out: net: ncnn" in done.stderr
