@@ -63,7 +63,7 @@ KERNEL void multiply_tiles(int tiles, int rows, int columns, const unsigned char
   }
 #endif
   (void)tiles;
-  enum { TOGETHER = 4 }; /* rows; past the last one the first again */
+  enum { TOGETHER = 8 }; /* rows; past the last one the first again */
   NO_UNROLL for (int first = 0; first < rows * AMX_ROWS; first += TOGETHER) {
     const unsigned char* from[TOGETHER];
     int row[TOGETHER];
