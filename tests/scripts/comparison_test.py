@@ -156,6 +156,23 @@ def test_indices_stay_inside_of_what_the_graph_says_of_its_tensors(node, most, t
     assert whole_number_ranges(read_model(path)) == {"i": range(most)}
 
 
+@pytest.mark.parametrize("counts, range_of", [
+    ("mask", {"mask": range(1, 2)}), ("counts", {"counts": range(5, 6), "mask": range(2)})])
+def test_all_keys_of_a_cache_count(counts, range_of, tmp_path):
+    path = save_network(tmp_path / "k.onnx", f"""
+        (float[1,1,64] q, float[1,1,32] k, float[1,1,32] v, float[1,2,5,16] pk,
+           float[1,2,5,16] pv, int64[1,6] mask, int32[1] counts) => (float[1,1,64] y) {{
+            sums = ReduceSum<keepdims=0>(mask, axis)
+            last = Sub(sums, one)
+            narrow = Cast<to=6>(last)
+            y = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(
+                q, k, v, pk, pv, {"narrow" if counts == "mask" else "counts"}, total)
+        }}""", {"axis": [1], "one": [1], "total": np.array([6], np.int32)},
+        com_microsoft=1)
+    ranges = whole_number_ranges(read_model(path))
+    assert {**ranges, **range_of} == ranges
+
+
 @pytest.mark.parametrize("source, count", [("x", 2), ("h", 1)])
 def test_boxes_are_of_pictures_that_are_there(source, count, tmp_path):
     path = save_network(tmp_path / "r.onnx", f"""(

@@ -86,9 +86,10 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
     """Where the whole numbers of an input have to lie, by the input's name.
 
     What ends as the index of a table of constants stays inside of it; a mask is 0 or 1; of other
-    wide numbers nothing is known, and they are small.  What something is divided by begins with 1:
-    a division of whole numbers by 0 ends the program, and the reference's as well.  Other bytes
-    are quantities, and take all values.
+    wide numbers nothing is known, and they are small.  What tells how many keys of a cache count
+    lets all of them count: behind these, ONNX Runtime has what nothing was written to.  What
+    something is divided by begins with 1: a division of whole numbers by 0 ends the program, and
+    the reference's as well.  Other bytes are quantities, and take all values.
     """
     graph = model.outline if isinstance(model, OnnxModel) else onnx.GraphProto()
     ranges = {}
@@ -102,7 +103,10 @@ def whole_number_ranges(model: SourceModel) -> dict[str, range]:
         counted = _reached(graph, item.name, _MOVES | _COUNTS)
         begins = any(node.op_type == "Slice" and len(node.input) > 1 and node.input[1] in counted
                      for node in graph.node)
-        if item.dtype.itemsize > 1:
+        counts = _counts_of_keys(model, graph, item.name)
+        if counts is not None:
+            ranges[item.name] = counts
+        elif item.dtype.itemsize > 1:
             stop = (2 if begins else _table_size(graph, reached)
                     or (2 if "mask" in item.name.lower() else _SMALL))
             ranges[item.name] = range(1, max(stop, 2)) if divides else range(stop)
@@ -119,6 +123,21 @@ def _reached(graph: onnx.GraphProto, name: str, through: Set[str] = _MOVES) -> s
                 node.input[:1] if node.op_type in _MOVES - {"Concat"} else node.input)):
             reached.update(node.output)
     return reached
+
+
+def _counts_of_keys(model: SourceModel, graph: onnx.GraphProto, name: str) -> range | None:
+    """What an input holds that says how many keys of a cache count, or is a mask of them."""
+    for node in graph.node:
+        if node.op_type == "GroupQueryAttention" and len(node.input) > 6 and node.input[5]:
+            if node.input[5] in _reached(graph, name):
+                given = dict(getattr(model, "frozen", {}))
+                given |= {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer
+                          if t.name == node.input[6]}
+                total = given.get(node.input[6])
+                return None if total is None else range(int(total.item()) - 1, int(total.item()))
+            if node.input[5] in _reached(graph, name, _MOVES | _COUNTS | {"ReduceSum"}):
+                return range(1, 2)
+    return None
 
 
 def _table_size(graph: onnx.GraphProto, reached: set[str]) -> int | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import TensorProto
 
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.attention import in_heads, repeated
-from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.elementwise import cast, reshaped
 from run_model_tools.onnx_repair.rules.indexing import padded, sliced
 from run_model_tools.onnx_repair.rules.reductions import reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated, expanded, transposed
@@ -24,8 +25,7 @@ _DOMAIN = "com.microsoft"
 def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     """A query sees the keys up to its own place, which begins after those of earlier steps.
 
-    How many these are has to be known beforehand: with numbers at random, as artifacts are tried
-    with, ONNX Runtime reads memory that nothing was written to.
+    Of how many these are at run time, the nearest number that there is room for is taken.
     """
     graph, attrs = walk.graph, node.attrs
     heads, of_keys = attrs["num_heads"], attrs["kv_num_heads"]
@@ -41,22 +41,22 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     total = node.ints(6, "total_sequence_length")
     if total is None or len(total) != 1:
         raise Refused("it does not say how many keys there are (total_sequence_length)")
-    counts = node.ints(5, "how many keys count (seqlens_k)")
-    if counts is None or len(counts) != batch:
-        raise Refused("it does not say how many keys count (seqlens_k)")
-    # A prompt fills the cache from its beginning.
-    earlier = np.array([0 if new == total[0] else count + 1 - new for count in counts])
-    if np.any(earlier < 0) or np.any(earlier + new > total[0]):
-        raise Refused(f"of {total[0]} keys {max(counts) + 1} are to count", None, "invalid")
-    places = earlier[:, None] + np.arange(new)[None]
+    past_keys, past_values = node.get(3), node.get(4)
+    room = past_keys.shape[2] if past_keys is not None else 0
+    if attrs.get("sliding_window_cache", 0) and total[0] > room:
+        raise Refused(f"its cache has room for {room} of {total[0]} keys, and drops the oldest",
+                      "give it room for all of them by --shape.")
+    earlier = _earlier(walk, node, new, total[0], room)
+    places = graph.op("Add", earlier, np.arange(new)[None])
     if attrs.get("do_rotary", 0):
         cosine, sine = node.tensor(7), node.tensor(8)
-        turns = node.get(9) or graph.constant(places)
+        turns = node.get(9) or places
         q, k = (walk.node_in("RotaryEmbedding", 23, [x, cosine, sine, turns], 1,
                              interleaved=attrs.get("rotary_interleaved", 0),
                              rotary_embedding_dim=2 * cosine.shape[1]) for x in (q, k))
-    keys, values = (_with_earlier(walk, x, past, earlier, total[0])
-                    for x, past in ((k, node.get(3)), (v, node.get(4))))
+    put = _with_earlier if earlier.array is None else _with_known
+    keys, values = (put(walk, x, past, earlier, total[0])
+                    for x, past in ((k, past_keys), (v, past_values)))
     scale = float(attrs.get("scale") or 0) or 1 / math.sqrt(size)
     scores = graph.op("MatMul", graph.op("Mul", q, scale),
                       transposed(walk, repeated(walk, keys, heads // of_keys), [0, 1, 3, 2]))
@@ -66,11 +66,9 @@ def group_query_attention(walk: Walk, node: Node) -> list[Value | None]:
     bias = node.get(10)
     if bias is not None:
         scores = graph.op("Add", scores, padded(walk, bias, {3: (0, keys.shape[2] - total[0])}))
-    behind = places[:, None, :, None] - np.arange(keys.shape[2])
-    window = attrs.get("local_window_size", -1)
-    seen = (behind >= 0) & (behind < window) if window > 0 else behind >= 0
+    seen = _seen(walk, places, keys.shape[2], attrs.get("local_window_size", -1))
     lowest = graph.like(float(np.finfo(q.dtype).min), q)
-    scores = graph.op("Where", graph.constant(seen), scores, lowest)
+    scores = graph.op("Where", seen, scores, lowest)
     y = graph.op("MatMul", _weights(walk, scores, node.get(11), attrs.get("smooth_softmax", 0)),
                  repeated(walk, values, heads // of_keys))
     if bias is not None:
@@ -103,20 +101,69 @@ def _queries_keys_values(walk: Walk, node: Node, heads: int, of_keys: int) -> li
     return [in_heads(walk, q, heads), in_heads(walk, k, of_keys), in_heads(walk, v, of_keys)]
 
 
-def _with_earlier(walk: Walk, x: Value, past: Value | None, earlier: np.ndarray,
-                  total: int) -> Value:
-    """The cache with the new keys, or values, behind the earlier ones of each batch, then zeros."""
+def _earlier(walk: Walk, node: Node, new: int, total: int, room: int) -> Value:
+    """[batch, 1]: how many keys of the cache, which has room for so many, count."""
+    graph, counts = walk.graph, node.get(5)
+    if counts is None or counts.size != node.tensor(0).shape[0]:
+        raise Refused("it does not say how many keys count (seqlens_k)")
+    if new == total:
+        # A prompt fills the cache from its beginning.
+        return graph.constant(np.zeros((counts.size, 1), np.int64))
+    if counts.array is None:
+        last = cast(walk, reshaped(walk, counts, (counts.size, 1)), TensorProto.INT64)
+        earlier = graph.op("Max", graph.op("Sub", last, new - 1), 0)
+        return graph.op("Min", earlier, max(min(room, total - new), 0))
+    known = counts.array.reshape(-1, 1).astype(np.int64) + 1 - new
+    if np.any(known < 0) or np.any(known + new > total):
+        raise Refused(f"of {total} keys {known.max() + new} are to count", None, "invalid")
+    if np.any(known > room):
+        raise Refused(f"its cache has room for {room} keys and {known.max()} are to be there",
+                      None, "invalid")
+    return graph.constant(known)
+
+
+def _seen(walk: Walk, places: Value, keys: int, window: int) -> Value:
+    """[batch, 1, queries, keys]: whether the query at a place sees a key."""
     graph = walk.graph
+    if places.array is not None:
+        behind = places.array[:, None, :, None] - np.arange(keys)
+        return graph.constant((behind >= 0) & (behind < window) if window > 0 else behind >= 0)
+    batch, queries = places.shape
+    distance = graph.op("Sub", reshaped(walk, places, (batch, 1, queries, 1)), np.arange(keys))
+    seen = graph.op("GreaterOrEqual", distance, 0)
+    return graph.op("And", seen, graph.op("Less", distance, window)) if window > 0 else seen
+
+
+def _with_earlier(walk: Walk, x: Value, past: Value | None, earlier: Value, total: int) -> Value:
+    """The cache with the new keys, or values, behind the earlier ones of each batch, then zeros."""
+    graph, zero = walk.graph, walk.graph.like(0, x)
     batch, heads, new, size = x.shape
     room = past.shape[2] if past is not None else 0
     length = max(room, total)
-    if np.any(earlier > room):
-        raise Refused(f"its cache has room for {room} keys and {max(earlier)} are to be there",
-                      None, "invalid")
-    parts = [past, x] if past is not None and earlier.any() else [x]
+    behind = graph.op("Sub", np.arange(length).reshape(1, 1, length, 1),
+                      reshaped(walk, earlier, (batch, 1, 1, 1)))
+    if new > 1:
+        nearest = graph.op("Min", graph.op("Max", behind, 0), new - 1)
+        x = graph.op("GatherElements", x, expanded(walk, nearest, (batch, heads, length, size)),
+                     axis=2)
+    made = graph.op("Where", graph.op("Less", behind, new), x, zero)
+    if past is None:
+        return made
+    return graph.op("Where", graph.op("Less", behind, 0),
+                    padded(walk, past, {2: (0, length - room)}), made)
+
+
+def _with_known(walk: Walk, x: Value, past: Value | None, earlier: Value, total: int) -> Value:
+    """The same, of numbers of earlier ones that are known."""
+    graph, numbers = walk.graph, earlier.array
+    assert numbers is not None
+    batch, heads, new, size = x.shape
+    room = past.shape[2] if past is not None else 0
+    length = max(room, total)
+    parts = [past, x] if past is not None and numbers.any() else [x]
     first = room if len(parts) == 2 else 0
     at = np.arange(length)[None]
-    behind = at - earlier[:, None]
+    behind = at - numbers
     source = np.where(behind < 0, at, np.where(behind < new, first + behind, first + new))
     if np.any(source == first + new):
         parts.append(graph.constant(np.zeros((batch, heads, 1, size), x.dtype)))
