@@ -1,11 +1,13 @@
-/* Functions of vectors of float32 numbers: exp, log, erf, tanh, sigmoid and what is made of them.
+/* Functions of vectors of float32 numbers: exp, log, erf, tanh, sigmoid and what is made of them,
+ * sine and cosine.
  *
- * Nothing here branches, so NaN goes in and out in any lane, and infinities and denormal numbers
- * give what they should.  Errors against the exact value, in units of its last place, are bounded
- * by tests/kernels/vector_math_test.py over all exponents of float32: exponential 2, logarithm 2,
- * error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus 3, tanh_of_softplus 4. On 32-bit
- * NEON, which takes denormal numbers for zero, results below 2^-126 are zero. The polynomials are
- * minimax fits over the ranges that the comments name, to 2^-25 or better.
+ * Nothing here branches, but where a sine's angle is large, so NaN goes in and out in any lane, and
+ * infinities and denormal numbers give what they should.  Errors against the exact value, in units
+ * of its last place, are bounded by tests/kernels/vector_math_test.py over all exponents of
+ * float32: exponential 2, logarithm 2, error_function 6, hyperbolic_tangent 3, sigmoid 3, softplus
+ * 3, tanh_of_softplus 4, sine and cosine 2. On 32-bit NEON, which takes denormal numbers for zero,
+ * results below 2^-126 are zero. The polynomials are minimax fits over the ranges that the comments
+ * name, to 2^-25 or better.
  */
 #ifndef RUN_MODEL_KERNELS_VECTOR_MATH_H_
 #define RUN_MODEL_KERNELS_VECTOR_MATH_H_
@@ -128,6 +130,76 @@ KERNEL vec tanh_of_softplus(vec x) {
   const vec twice = u + u;
   const vec top = chosen(below, u * u, splat(1.0f)) + twice;
   return top / (top + chosen(below, splat(2.0f), u * twice));
+}
+
+KERNEL int holds_anywhere(ivec where) {
+#if defined(__clang__)
+  return __builtin_reduce_or(where) != 0;
+#else
+  int found = 0;
+  for (int i = 0; i < LANES; i++) found |= where[i];
+  return found != 0;
+#endif
+}
+
+/* |x| + ahead 2^-63 pi = n pi + r with |r| <= pi / 2: r, and the last bit of n.  `bits` are those
+ * of x, which is finite and beyond 4096.  (Payne and Hanek, "Radian reduction for trigonometric
+ * functions", 1983: of 1 / pi only those bits count whose products are worth less than 2, and of
+ * these 96.) */
+KERNEL float distant_angle(unsigned bits, unsigned long long ahead, int* last) {
+  /* 1 / pi, with 32 zeros before it. */
+  static const unsigned c[] = {0,           0x517cc1b7u, 0x27220a94u, 0xfe13abe8u,
+                               0xfa9a6ee0u, 0x6db14accu, 0x9e21c820u, 0xff28b1d5u};
+  const unsigned long long significand = (bits & 0x7fffff) | 0x800000;
+  const unsigned first = (bits >> 23 & 255) - 119;
+  unsigned w[3];
+  for (int i = 0; i < 3; i++) {
+    const unsigned* at = c + first / 32 + i;
+    w[i] = (unsigned)(((unsigned long long)at[0] << 32 | at[1]) >> (32 - first % 32));
+  }
+  const unsigned long long turns =
+      (significand * w[0] << 32) + significand * w[1] + (significand * w[2] >> 32) + ahead;
+  const unsigned long long odd = (turns + (1ull << 62)) >> 63;
+  *last = (int)odd;
+  return (float)((double)(long long)(turns - (odd << 63)) * 0x1.921fb54442d18p-62);
+}
+
+/* sin(r) for |r| <= pi / 2, with the other sign where the last bit of `flips` is set.  Beyond 4096
+ * both are found anew: of |x| for a cosine, which has `ahead`, and else of x. */
+KERNEL vec sine_near_zero(vec x, vec r, ivec flips, unsigned long long ahead) {
+  static const float c[] = {-0x1.55554cp-3f, 0x1.110ed2p-7f, -0x1.9f6f92p-13f, 0x1.5db78ep-19f};
+  const ivec is_far = absolute(x) > splat(4096.0f);
+  if (holds_anywhere(is_far)) {
+    for (int i = 0; i < LANES; i++) {
+      const int bits = ((ivec)x)[i];
+      if (is_far[i] && (bits & 0x7f800000) != 0x7f800000) {
+        int last;
+        r[i] = distant_angle((unsigned)bits, ahead, &last);
+        flips[i] = ahead == 0 && bits < 0 ? ~last : last;
+      }
+    }
+    r = chosen(absolute(x) == splat(__builtin_inff()), splat(__builtin_nanf("")), r);
+  }
+  const vec square = r * r;
+  return (vec)((ivec)(r + r * square * polynomial(square, c, 4)) ^ (flips << 31));
+}
+
+/* x - n pi.  pi is in parts whose products with |n| < 2^11, also with half more, are exact. */
+KERNEL vec without_turns(vec x, vec n) {
+  return (((x - n * splat(0x1.92p1f)) - n * splat(0x1.fb4p-11f)) - n * splat(0x1.444p-23f)) -
+         n * splat(0x1.68c234p-38f);
+}
+
+KERNEL vec sine(vec x) {
+  const vec shifted = x * splat(0x1.45f306p-2f) + splat(ROUNDING_SHIFT);
+  const vec n = shifted - splat(ROUNDING_SHIFT);
+  return sine_near_zero(x, without_turns(x, n), (ivec)shifted, 0);
+}
+
+KERNEL vec cosine(vec x) {
+  const vec shifted = (x * splat(0x1.45f306p-2f) - splat(0.5f)) + splat(ROUNDING_SHIFT);
+  const vec n = (shifted - splat(ROUNDING_SHIFT)) + splat(0.5f);
+  return sine_near_zero(x, without_turns(x, n), ~(ivec)shifted, 1ull << 62);
 }
 
 /* x, or where it is negative x times `slope`. */

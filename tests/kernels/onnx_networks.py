@@ -180,12 +180,17 @@ def activations() -> onnx.ModelProto:
 
     def mish(x: str) -> str:
         return n.add("Mul", [x, n.add("Tanh", [n.add("Softplus", [x])])])
+
+    def snake(x: str) -> str:
+        square = n.add("Pow", [n.add("Sin", [n.add("Mul", [x, n.numbers(11, 1, 1)])]),
+                               n.weight(np.float32(2))])
+        return n.add("Add", [x, n.add("Mul", [square, n.numbers(11, 1, 1)])])
     functions: list[Callable[[str], str]] = [
         silu, gelu, hard_swish, mish, lambda x: n.add("Elu", [x], alpha=0.7),
         lambda x: n.add("Selu", [x]), lambda x: n.add("Celu", [x], alpha=1.5),
         lambda x: n.add("HardSigmoid", [x], alpha=0.3), lambda x: n.add("LeakyRelu", [x]),
         lambda x: n.add("PRelu", [x, n.numbers(11, 1, 1)]), lambda x: n.add("Softplus", [x]),
-        lambda x: n.norm(n.relu(x), 11)]
+        lambda x: n.norm(n.relu(x), 11), snake, lambda x: n.add("Cos", [x])]
     x, ends = silu(n.conv("x", 3, 11, 3)), []
     for i, function in enumerate(functions):
         y = n.conv(x, 11, 11, 1 + i % 2 * 2, 11 if i % 3 == 0 else 1)

@@ -30,6 +30,10 @@ def _each(function: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarr
     return np.vectorize(function, otypes=[np.float64])
 
 
+def _of_finite(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda x: function(x) if math.isfinite(x) else math.nan
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x)))
 
@@ -41,9 +45,10 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 # Float64 and the error that is allowed, in units of the last place of the float32 result.
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
     "exponential": (np.exp, 2), "logarithm": (np.log, 2), "error_function": (_each(math.erf), 6),
-    "hyperbolic_tangent": (np.tanh, 3), "sigmoid": (_sigmoid, 3), "softplus": (_softplus, 3),
-    "tanh_of_softplus": (lambda x: np.tanh(_softplus(x)), 4), "square_root": (np.sqrt, 1),
-    "absolute": (np.abs, 0)}
+    "hyperbolic_tangent": (np.tanh, 3), "sine": (_each(_of_finite(math.sin)), 2),
+    "cosine": (_each(_of_finite(math.cos)), 2), "sigmoid": (_sigmoid, 3),
+    "softplus": (_softplus, 3), "tanh_of_softplus": (lambda x: np.tanh(_softplus(x)), 4),
+    "square_root": (np.sqrt, 1), "absolute": (np.abs, 0)}
 
 
 def numbers(seed: int, each: int) -> np.ndarray:

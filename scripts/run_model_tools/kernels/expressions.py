@@ -41,6 +41,8 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., np.ndarray]]] = {
     "log": ("logarithm({})", np.log),
     "erf": ("error_function({})", _erf),
     "tanh": ("hyperbolic_tangent({})", np.tanh),
+    "sin": ("sine({})", np.sin),
+    "cos": ("cosine({})", np.cos),
     "sigmoid": ("sigmoid({})", _sigmoid),
     "softplus": ("softplus({})", _softplus),
     "tanh_of_softplus": ("tanh_of_softplus({})", lambda x: np.tanh(_softplus(x))),
