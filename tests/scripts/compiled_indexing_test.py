@@ -15,8 +15,8 @@ from small_networks import network
 
 RANDOM = np.random.default_rng(6)
 SHAPE = (4, 3, 5, 2)
-OUTPUTS = ("first", "last", "least", "bytes", "scattered", "summed", "gathered", "one", "unsigned",
-           "signed")
+OUTPUTS = ("first", "last", "least", "bytes", "scattered", "summed", "gathered", "one", "expanded",
+           "unsigned", "signed")
 NODES = """
     x = Identity(given)
     never = Less(x, x)
@@ -31,6 +31,10 @@ NODES = """
     [summed] summed = ScatterElements<axis=-2, reduction="add">(x, places, updates)
     [gathered] gathered = GatherElements<axis=2>(x, places)
     [one] one = GatherND(x, place)
+    row = ReduceMax<axes=[0]>(x)
+    rows_of_it = Expand(row, extents)
+    some = Where(channels, rows_of_it, hundred)
+    [expanded] expanded = ArgMin<axis=1>(some)
     large = Mul(x, hundred)
     rows = Reshape(large, of_eight)
     [unsigned] unsigned = Cast<to=2>(rows)
@@ -41,13 +45,15 @@ NODES = """
 def model() -> onnx.ModelProto:
     """Whose indices reach less far than the data along other axes than their own."""
     constants = {"infinity": np.float32(-np.inf), "place": np.array([1, -1]),
+                 "extents": np.array(SHAPE),
+                 "channels": np.array([True, False, True]).reshape(1, 3, 1, 1),
                  "hundred": np.float32(100), "of_eight": np.array([-1, 8]),
                  "places": np.array([2, 0, -1]).reshape(1, 3, 1, 1).repeat(2, 0),
                  "updates": RANDOM.standard_normal((2, 3, 1, 1)).astype(np.float32)}
-    types = ["int64"] * 4 + ["float"] * 4 + ["uint8", "int8"]
+    types = ["int64"] * 4 + ["float"] * 4 + ["int64", "uint8", "int8"]
     outputs = ", ".join(f"{kind}[] {name}" for kind, name in zip(types, OUTPUTS))
     extents = ",".join(map(str, SHAPE))
-    return network(f"(float[{extents}] given) => ({outputs}) {{ {NODES} }}", constants, 18)
+    return network(f"(float[{extents}] given) => ({outputs}) {{ {NODES} }}", constants, 17)
 
 
 @pytest.mark.parametrize("compiler", ["relay", pytest.param("relax", marks=pytest.mark.full)])

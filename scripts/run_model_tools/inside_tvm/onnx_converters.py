@@ -1,7 +1,9 @@
-"""Converters of TVM's ONNX importers, exchanged while these work, and the one of Round.
+"""Converters of TVM's ONNX importers, exchanged while these work, and those of Round and Expand.
 
 Relay's importer adds a half to what it rounds, which makes odd numbers even where they are too
-large for a fraction, and takes a remainder of infinity, which is NaN.
+large for a fraction, and takes a remainder of infinity, which is NaN.  The extents of what it
+expands are 64 bits wide beside others of 32, by which Relay says another type of an ArgMax than its
+code has.
 """
 
 from contextlib import contextmanager
@@ -22,13 +24,14 @@ def exchanged(frontend, change):
         frontend._get_convert_map = original
 
 
-def exact_rounding():
-    """Meanwhile Relay's from_onnx gives whole numbers as they are."""
+def exact():
+    """Meanwhile Relay's from_onnx rounds whole numbers to themselves, and expands to extents as all
+    are."""
     from tvm import relay
     from tvm.relay.frontend import onnx as importer
 
     def change(known):
-        def convert(inputs, attributes, parameters):
+        def rounded(inputs, attributes, parameters):
             x = inputs[0]
             made = known["Round"](inputs, attributes, parameters)
             dtype = importer.infer_type(x).checked_type.dtype
@@ -37,6 +40,12 @@ def exact_rounding():
             has_fraction = relay.less(relay.abs(x), relay.const(_WHOLE[dtype], dtype))
             return relay.where(has_fraction, made, x)
 
-        return {**known, "Round": convert}
+        def expanded(inputs, attributes, parameters):
+            made = known["Expand"](inputs, attributes, parameters)
+            if made.op.name != "broadcast_to":
+                return made
+            return relay.broadcast_to(made.args[0], [int(extent) for extent in made.attrs.shape])
+
+        return {**known, "Round": rounded, "Expand": expanded}
 
     return exchanged(importer, change)
