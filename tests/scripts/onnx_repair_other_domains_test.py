@@ -145,9 +145,11 @@ def test_categories():
     ({"keys_int64s": [4, 2**63 - 1, -2**63]}, {"values_floats": [0.5, 1.5, 2.5]}, 2),
     ({"keys_int64s": [4, 1 << 40, -2]}, {"values_int64s": [7, 8, 9], "default_int64": 5}, 3),
     ({"keys_floats": [4.0, float("nan"), -2.5]}, {"values_floats": [1.0, 2.0, 3.0],
-                                                   "default_float": 9.0}, 4)])
+                                                   "default_float": 9.0}, 4),
+    ({"keys_floats": [4.0, float("nan"), -2.5]}, {"values_int64s": [1, 2, 3]}, 2)])
 def test_numbers_are_translated(keys, values, version):
-    """Some are no keys; of equal keys the first counts, also where it is NaN."""
+    """Some are no keys; of equal keys the first counts, also where it is NaN, which is found from
+    version 4 on."""
     whole = "keys_int64s" in keys
     x = np.array([[4, -2, 3], [9, 1 << 40, 1 << 41]], np.int64) if whole else np.array(
         [[4, np.nan, 3], [-2.5, np.inf, -2.25]], np.float32)
@@ -184,14 +186,20 @@ def test_support_vector_classifiers(kind, classes, transform):
                 classlabels_ints=[7, 3, 5, 11][:classes])
 
 
-def test_probabilities_of_support_vector_classifiers_are_refused():
-    machine = {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0], "prob_a": [-1.0],
-               "prob_b": [0.1], "vectors_per_class": [1, 1], "rho": [0.2],
-               "support_vectors": [float(n) for n in noise(8)], "coefficients": [1.0, -1.0],
-               "classlabels_ints": [0, 1]}
-    model, inputs = one("SVMClassifier", [noise(9, 4)], domain=ML, outputs=2, **machine)
-    with pytest.raises(ToolError, match="probabilities of classes"):
-        repaired(model, inputs)
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX"])
+def test_probabilities_of_support_vector_classifiers(classes, transform):
+    """Also where the machines between two classes are sure of what contradicts each other."""
+    pairs = classes * (classes - 1) // 2
+    for scale in (1, 30):
+        matches("SVMClassifier", [noise(40, 4)], domain=ML, outputs=2, kernel_type="LINEAR",
+                kernel_params=[0.0, 0.0, 0.0], vectors_per_class=[2] * classes,
+                support_vectors=[float(n) for n in noise(8 * classes)],
+                coefficients=[float(scale * n) for n in noise((classes - 1) * 2 * classes)],
+                rho=[float(n) for n in noise(pairs)], post_transform=transform,
+                prob_a=[-float(n) for n in noise(pairs) ** 2],
+                prob_b=[float(n) for n in noise(pairs)],
+                classlabels_ints=[7, 3, 5, 11, 2][:classes])
 
 
 def test_what_tensorflow_s_converter_leaves_as_it_is():

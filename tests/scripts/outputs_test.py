@@ -164,6 +164,21 @@ def test_of_dictionaries_the_numbers_are_outputs_and_texts_are_left_out(tmp_path
     assert [o.name for o in repaired.graph.output] == ["scores"]
 
 
+def test_of_a_list_each_tensor_is_an_output(tmp_path):
+    """As a classifier of several things at once ends."""
+    path = save_network(tmp_path / "list.onnx", """(float[2,4] x) => (float[2,4] y, seq(float) z) {
+        y = Relu(x) first = Neg(x) second = ReduceSum<keepdims=0>(x, one)
+        z = SequenceConstruct(first, second) }""", CONSTANTS)
+    model = read_model(path)
+    assert model.outputs == ["y", "first", "second"]
+    assert model.source()["notes"] == ["output 'z', a list of tensors, is these: first, second"]
+    repaired = repair(load(model.path, model.cut), {}, None, str(path))
+    x = np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+    for have, want in zip(run_onnxruntime(repaired, {"x": x}), (np.maximum(x, 0), -x, x.sum(1)),
+                          strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-6)
+
+
 def test_a_network_of_texts_only_is_refused(tmp_path):
     path = classifier(tmp_path / "names.onnx", ["name"])
     assert read_model(path).outputs == ["name"]

@@ -1,8 +1,9 @@
-"""Which of a model's outputs are numbers: classifiers also give texts and dictionaries.
+"""Which of a model's outputs are numbers: classifiers also give texts, dictionaries and lists.
 
 scikit-learn's, XGBoost's and LightGBM's converters end a classifier in the class's name and in a
-list of dictionaries from names to probabilities (ZipMap).  Compiled code has tensors of numbers: of
-a dictionary's numbers it gives the tensor, in the order of its keys, and texts it leaves out.
+list of dictionaries from names to probabilities (ZipMap), and one of several things at once in a
+list of tensors.  Compiled code has tensors of numbers: of a dictionary's numbers it gives the
+tensor, in the order of its keys, of a list each tensor, and texts it leaves out.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ def numeric_outputs(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
             notes.append(f"output '{value.name}', a list of dictionaries, is the tensor "
                          f"'{maker.input[0]}' with a column for each key: "
                          f"{_some([str(key) for key in _keys(maker)])}")
+        elif maker is not None and maker.op_type == "SequenceConstruct" and all(
+                name in makers for name in maker.input):
+            names += maker.input
+            notes.append(f"output '{value.name}', a list of tensors, is these: "
+                         f"{_some(maker.input)}")
         elif value.type.tensor_type.elem_type == TensorProto.STRING:
             notes.append(f"output '{value.name}' is left out: it holds texts, and compiled code "
                          "has numbers only")

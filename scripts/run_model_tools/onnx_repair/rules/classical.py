@@ -157,7 +157,7 @@ def one_hot_encoder(walk: Walk, node: Node) -> Value:
 
 @rule("LabelEncoder", domain=_DOMAIN)
 def label_encoder(walk: Walk, node: Node) -> Value:
-    """What is none of the keys has the default; NaN is equal to itself."""
+    """What is none of the keys has the default; NaN is equal to itself from version 4 on."""
     graph = walk.graph
     x = node.tensor(0)
     keys, values = _column(node, "keys"), _column(node, "values")
@@ -182,7 +182,7 @@ def label_encoder(walk: Walk, node: Node) -> Value:
         return graph.op("Gather", table, found, axis=0)
     column = reshaped(walk, x, (*x.shape, 1))
     equal = graph.op("Equal", column, graph.constant(keys))
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
+    if node.opset >= 4 and keys.dtype.kind == "f" and np.isnan(keys).any():
         equal = graph.op("Or", equal, graph.op("And", graph.op("IsNaN", column),
                                                graph.constant(np.isnan(keys))))
     places = graph.op("Where", equal, graph.constant(np.arange(count)),

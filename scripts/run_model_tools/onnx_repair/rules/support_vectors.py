@@ -38,9 +38,6 @@ def svm_classifier(walk: Walk, node: Node) -> list[Value | None]:
     graph = walk.graph
     labels = node.attrs.get("classlabels_ints") or node.attrs.get("classlabels_strings") or []
     owned = node.attrs.get("vectors_per_class") or []
-    if node.attrs.get("prob_a"):
-        raise Refused("it makes probabilities of classes by steps that end when they settle",
-                      "export the classifier without probabilities.")
     x = _rows(walk, node)
     if not owned:
         return _of_linear_machines(walk, node, x, len(labels))
@@ -61,8 +58,65 @@ def svm_classifier(walk: Walk, node: Node) -> list[Value | None]:
                       np.array(node.attrs["rho"], np.float32))
     won = cast(walk, graph.op("Greater", scores, 0), TensorProto.FLOAT)
     votes = graph.op("Add", graph.op("MatMul", won, wins), least.sum(0))
-    return [of_classes(walk, node, best_place(walk, votes, 1)),
-            _of_pairs(walk, scores, node.attrs.get("post_transform", "NONE"))][:node.outputs]
+    how = node.attrs.get("post_transform", "NONE")
+    made = (transformed(walk, _probabilities(walk, node, scores, pairs), how)
+            if node.attrs.get("prob_a") else _of_pairs(walk, scores, how))
+    return [of_classes(walk, node, best_place(walk, votes, 1)), made][:node.outputs]
+
+
+_ROUNDS = 8
+"""Of 5400 random rows of 2 to 20 classes none took more than 5; ONNX Runtime ends after 100."""
+
+
+def _probabilities(walk: Walk, node: Node, scores: Value, pairs: list[tuple[int, int]]) -> Value:
+    """[rows, classes]: Wu, Lin and Weng (2004), "Probability estimates for multi-class
+    classification by pairwise coupling", section 4, as LIBSVM has it.
+
+    The p that makes p'Qp least is found class by class; a row is left when each class of its Qp is
+    within 0.005 / classes of p'Qp.
+    """
+    graph, classes = walk.graph, pairs[-1][1] + 1
+    a, b = (np.array(node.attrs[f"prob_{name}"], np.float32) for name in "ab")
+    if len(a) != len(pairs) or len(b) != len(pairs):
+        raise Refused(f"it has {len(a)} and {len(b)} numbers for the probabilities of {len(pairs)} "
+                      "pairs of classes", "the model is not valid.", "invalid")
+    first = graph.op("Sigmoid", graph.op("Neg", graph.op("Add", graph.op("Mul", scores, a), b)))
+    first = graph.op("Min", graph.op("Max", first, 1e-7), 1 - 1e-7)
+    second = graph.op("Sub", graph.like(1, first), first)
+    # Columns of Q's numbers beside its diagonal, and of those on it.
+    beside = graph.op("Neg", graph.op("Mul", first, second))
+    owns = np.zeros((2, len(pairs), classes), np.float32)
+    places = np.diag(np.arange(classes) + len(pairs))
+    for number, pair in enumerate(pairs):
+        owns[[0, 1], number, pair] = 1
+        places[pair] = places[pair[::-1]] = number
+    of_first, of_second = (graph.op("MatMul", graph.op("Mul", one, one), own)
+                           for one, own in zip((second, first), owns))
+    on = graph.op("Add", of_first, of_second)
+    rows = scores.shape[0]
+    q = reshaped(walk, graph.op("Gather", concatenated(walk, [beside, on], 1), places.ravel(),
+                                axis=1), (rows, classes, classes))
+    p = graph.constant(np.full((rows, classes), 1 / classes, np.float32))
+    for _ in range(_ROUNDS):
+        before, apart = p, _beyond(walk, q, p)
+        error = reduce(walk, "ReduceMax", graph.op("Abs", apart), [1])
+        for one in range(classes):
+            # Divided by Q[one, one]; p keeps a sum of 1.
+            column, units = np.array([one]), np.eye(classes, dtype=np.float32)[[one]]
+            step = graph.op("Div", *(graph.op("Gather", x, column, axis=1)
+                                     for x in (apart if not one else _beyond(walk, q, p), on)))
+            p = graph.op("Div", graph.op("Add", p, graph.op("Mul", step, units)),
+                         graph.op("Add", step, 1))
+        p = graph.op("Where", graph.op("Less", error, 0.005 / classes), before, p)
+    return p
+
+
+def _beyond(walk: Walk, q: Value, p: Value) -> Value:
+    """[rows, classes]: p'Qp less Qp."""
+    graph, (rows, classes) = walk.graph, p.shape
+    products = graph.op("Mul", q, reshaped(walk, p, (rows, 1, classes)))
+    q_p = reduce(walk, "ReduceSum", products, [2], keepdims=False)
+    return graph.op("Sub", reduce(walk, "ReduceSum", graph.op("Mul", p, q_p), [1]), q_p)
 
 
 def _of_pairs(walk: Walk, scores: Value, how: str) -> Value:
