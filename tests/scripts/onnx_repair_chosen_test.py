@@ -192,3 +192,55 @@ def test_bags_in_a_sequence(last):
     inputs = {"x": noise(7, 4), "offsets": np.array([0, 1, 3, 3, 4, 6, 7])}
     (want,), (have,) = run(made, inputs), run(ours, inputs)
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+LIST = """start = Gather(offsets, zero) end = Gather(offsets, one) go = Less(start, end)
+    nothing = Constant<value_ints = [0, 0]>() first = Constant<value_ints = [1]>()
+    last = Slice(nothing, first, first)
+    places, reached = Loop(any, go, last, start) <body = turn (
+            int64 t, bool c, int64[] list, int64 at) => (bool goes, int64[] filled, int64 after) {{
+        index = Gather(i, at) is_less = Less(index, zero)
+        known = If (is_less) <then_branch = t () => (int64 up) {{ up = Add(index, nine) }},
+                              else_branch = e () => (int64 same) {{ same = Identity(index) }}>
+        is_one = Equal(known, five) counts = Not(is_one) minus = Constant<value_ints = [-1]>()
+        filled = If ({keeps}) <{then} = t () => (int64[] longer) {{
+                           flat = Reshape({what}, minus) longer = Concat<axis = 0>(list, flat) }},
+                       {other} = e () => (int64[] as_it_is) {{ as_it_is = Identity(list) }}>
+        after = Add(at, one) goes = Less(after, end)
+    }}>
+    rows = Gather(w, i) count = Size(places) is_empty = Equal(count, zero)
+    y = If (is_empty) <then_branch = t () => (float[1, 4] none) {{ none = Constant<value =
+                           float[1, 4] {{0.0, 0.0, 0.0, 0.0}}>() }},
+                       else_branch = e () => (float[1, 4] sum) {{ some = Gather(rows, places)
+                           axis = Constant<value_ints = [0]>() sum = Reduce{op}(some, axis) }}>"""
+
+
+def listed(op="Sum", keeps="counts", then="then_branch", other="else_branch", what="at"):
+    """The sum of those rows from offsets[0] to offsets[1] whose number is not 5."""
+    numbers = "".join(f"{name} = Constant<value_int = {number}>() " for name, number in (
+        ("any", 0), ("zero", 0), ("one", 1), ("five", 5), ("nine", 9)))
+    made = model(numbers + LIST.format(op=op, keeps=keeps, then=then, other=other, what=what),
+                 inputs="int64[7] i, float[9, 4] w, int64[2] offsets",
+                 output="float[] y, int64 reached")
+    next(node for node in made.graph.node if node.op_type == "Loop").input[0] = ""
+    return made
+
+
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max"])
+@pytest.mark.parametrize("how", [("counts", "then_branch", "else_branch"),
+                                 ("is_one", "else_branch", "then_branch")])
+def test_a_list_that_a_loop_fills(op, how):
+    """As PyTorch's newer exporter writes bags of embeddings with a number that does not count."""
+    made = listed(op, *how)
+    ours = repaired(made)
+    assert "Loop" not in operators(ours)
+    for offsets in ([0, 7], [2, 5], [3, 3], [4, 2], [1, 2]):
+        inputs = {"i": np.array([8, 5, 3, 5, -4, 1, 7]), "w": noise(9, 4),
+                  "offsets": np.array(offsets)}
+        for want, have in zip(run(made, inputs), run(ours, inputs), strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_list_of_other_things_is_refused():
+    with pytest.raises(ToolError, match="whether the loop goes on"):
+        repaired(listed(what="known"))

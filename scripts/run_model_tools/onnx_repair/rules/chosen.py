@@ -127,6 +127,8 @@ def _followed(walk: Walk, node: Node, given: list[Chosen]) -> list[Thing | None]
         extents.extents_of = one
         walk.counts[extents.name] = one.why
         return [extents]
+    if alone and op == "Size" and one.rows.rank == 1:
+        return [_count(walk, one)]
     if alone and op == "Expand":
         other = node.tensor(1).extents_of
         if other is None or one.rows.shape != other.rows.shape or not _is_same(walk, one, other):

@@ -9,6 +9,7 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import RUN_TIME, NodeRefused, Refused, not_constant
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
+from run_model_tools.onnx_repair.rules.filled_lists import filled_list
 from run_model_tools.onnx_repair.rules.independent_turns import at_once
 from run_model_tools.onnx_repair.rules.indexing import sliced
 from run_model_tools.onnx_repair.rules.rolled import rolled
@@ -67,6 +68,9 @@ def _either(walk: Walk, condition: Value, a: Thing | None, b: Thing | None) -> V
 @rule("Loop")
 def loop(walk: Walk, node: Node) -> list[Thing | None]:
     body = node.attrs["body"]
+    listed = filled_list(walk, node, body)
+    if listed is not None:
+        return listed
     limit = node.ints(0, "the number of turns")
     turns = limit[0] if limit else MOST_TURNS + 1
     condition = node.get(1)
