@@ -99,6 +99,17 @@ def test_weights_of_two_bits():
     np.testing.assert_allclose(have, x @ weight.T, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("depth", [32, 20])
+def test_weights_of_bitsandbytes(kind, depth):
+    """The last of its blocks, which go over rows of the weights, may be shorter."""
+    columns, random = 5, np.random.default_rng(3)
+    packed = random.integers(0, 256, columns * depth // 2).astype(np.uint8)
+    scales = random.uniform(0.1, 1, -(-columns * depth // 16)).astype(np.float32)
+    matches("MatMulBnb4", [noise(2, 3, depth), packed, scales], domain=MICROSOFT,
+            constants=(1, 2), K=depth, N=columns, block_size=16, quant_type=kind)
+
+
 @pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4])
 def test_numbers_of_four_bits(kind):
     low = -8 if kind == onnx.TensorProto.INT4 else 0
