@@ -195,7 +195,9 @@ class TfliteNetwork:
                                  IsVariable=t["variable"] or None))
         operators = []
         for code, inputs, outputs, options, fields, custom, custom_code in self.operators:
-            made = table(options, **fields) if options else None
+            lists = {name: b.CreateNumpyVector(np.asarray(value, np.float32))
+                     for name, value in fields.items() if isinstance(value, list)}
+            made = table(options, **{**fields, **lists}) if options else None
             operators.append(table(
                 "Operator", OpcodeIndex=codes.index((code, custom_code)), Inputs=ints(inputs),
                 Outputs=ints(outputs), BuiltinOptions=made,

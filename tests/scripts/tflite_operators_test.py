@@ -152,9 +152,44 @@ def products() -> Operators:
     return n
 
 
+def segments() -> Operators:
+    """One of which has no rows, and rows of none."""
+    n = Operators()
+    x = n.gives("RESHAPE", [n.x, n.whole(2, 3, 10)], (2, 3, 10))
+    numbers = n.gives("CAST", [x], (2, 3, 10), "int32", "CastOptions")
+    places = n.constant(np.array([[4, 0, 4], [-1, 1, 0]], np.int32))
+    for code in ("SUM", "PROD", "MAX", "MIN"):
+        for values, dtype in ((x, "float32"), (numbers, "int32")):
+            n.gives(f"UNSORTED_SEGMENT_{code}", [values, places, n.constant(np.int32(5))],
+                    (5, 10), dtype)
+    n.gives("SEGMENT_SUM", [n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)),
+                            n.whole(0, 0, 1, 2, 2, 2)], (3, 10))
+    for values, dtype in ((n.x, "float32"), (numbers, "int32")):
+        n.gives("BUCKETIZE", [values], (1, 6, 10) if dtype == "float32" else (2, 3, 10), "int32",
+                "BucketizeOptions", Boundaries=[-1.0, 0.0, 0.25, 1.0])
+    n.gives("REVERSE_V2", [x, n.whole(0, 1)], (2, 3, 10))
+    return n
+
+
+def volumes() -> Operators:
+    """Transposed convolutions of them."""
+    n = Operators()
+    x = n.gives("RESHAPE", [n.x, n.whole(1, 2, 3, 5, 2)], (1, 2, 3, 5, 2))
+    bias = n.constant(n.random.standard_normal(3).astype(np.float32))
+    for kernel, stride, padding in ((3, 2, 0), (3, 2, 1), (2, 2, 0), (1, 2, 0), (3, 1, 0),
+                                    (4, 1, 1)):
+        weights = n.random.standard_normal((kernel, kernel, kernel, 3, 2)).astype(np.float32)
+        shape = [1, *(extent * stride if not padding else (extent - 1) * stride + kernel
+                      for extent in (2, 3, 5)), 3]
+        n.gives("CONV_3D_TRANSPOSE", [n.whole(*shape), n.constant(weights), x, bias], shape,
+                options="Conv3DOptions", Padding=padding, StrideD=stride, StrideH=stride,
+                StrideW=stride, DilationDFactor=1, DilationHFactor=1, DilationWFactor=1)
+    return n
+
+
 NETWORKS = {"elementwise": elementwise, "along_axes": along_axes, "long_numbers": long_numbers,
             "spectra": spectra, "convolutions": convolutions, "options": options,
-            "products": products}
+            "products": products, "segments": segments, "volumes": volumes}
 
 
 def test_they_give_what_litert_gives(tmp_path):
@@ -207,6 +242,20 @@ def test_zeros_are_those_that_litert_stores(tmp_path):
         for ours, theirs in zip(outputs_of(tmp_path / name, given), model.run(given)):
             assert theirs.min() < 0
             np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+def test_reversed_bytes_stay_what_they_are(tmp_path):
+    """Whatever the scales say that they stand for."""
+    n = TfliteNetwork(15)
+    x = n.tensor((2, 3, 4), "int8", 0.05, 9, name="x")
+    n.inputs = [x]
+    n.outputs = [n.add("REVERSE_V2", [x, n.constant(np.array([1], np.int32))],
+                       [n.tensor((2, 3, 4), "int8", 0.11, -7)])]
+    assert "error" not in compile_many({"r": n}, tmp_path)["r"]
+    given = np.arange(-128, 128, 11, np.int64)[:24].astype(np.int8).reshape(2, 3, 4)
+    for made in (outputs_of(tmp_path / "r", {"x": given}),
+                 litert_or_skip(tmp_path / "r" / "net.tflite").run({"x": given})):
+        np.testing.assert_array_equal(made[0], given[:, ::-1], strict=True)
 
 
 def softmax_of_16_bits() -> TfliteNetwork:

@@ -19,6 +19,7 @@ from run_model_tools.inside_tvm import (
     tflite_operators,
     tflite_pieces,
     tflite_recurrent,
+    tflite_segments,
     tflite_softmax,
 )
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
@@ -197,6 +198,7 @@ def _converter_class(relay, frontend):
             for name, convert in {**tflite_operators.converters(relay),
                                   **tflite_pieces.converters(relay, pieces),
                                   **tflite_recurrent.converters(relay),
+                                  **tflite_segments.converters(relay),
                                   **tflite_softmax.converters(relay)}.items():
                 self.convert_map[name] = partial(convert, self)
             transposed = self.convert_map["TRANSPOSE_CONV"]

@@ -45,6 +45,7 @@ def converters(relay):
             _inputs(converter, op)[1], converter.known_numbers(op.Inputs(0))),
         "MATRIX_DIAG": lambda converter, op: _around_zero(relay, converter, op, _diagonal),
         "SCATTER_ND": lambda converter, op: _around_zero(relay, converter, op, _scattered),
+        "REVERSE_V2": lambda converter, op: _reversed(relay, converter, op),
         "CUMSUM": lambda converter, op: _cumsum(relay, converter, op),
         "TOPK_V2": lambda converter, op: _topk(relay, converter, op),
         "REDUCE_ALL": lambda converter, op: converter._convert_reduce(relay.all, op),
@@ -199,6 +200,23 @@ def _around_zero(relay, converter, op, make):
     stored = relay.const(np.float32(tensor.quantized.zero_points[0] * tensor.quantized.scales[0]))
     return relay.subtract(
         make(relay, converter, op, "float32", lambda x: relay.add(x, stored)), stored)
+
+
+def _reversed(relay, converter, op):
+    """Along axes; of quantized tensors what is stored, whatever the scales of both are."""
+    source, target = (converter.graph.tensors[int(i)] for i in (op.Inputs(0), op.Outputs(0)))
+    x = _inputs(converter, op)[0]
+    for axis in converter.known_numbers(op.Inputs(1)):
+        x = relay.reverse(x, axis)
+    if not source.is_whole or not target.is_whole:
+        return x
+    (old, zero), (new, other) = ((t.quantized.scales[0], int(t.quantized.zero_points[0]))
+                                 for t in (source, target))
+    if old == new and zero == other:
+        return x
+    stored = relay.add(relay.divide(x, relay.const(np.float32(old))),
+                       relay.const(np.float32(zero - other)))
+    return relay.multiply(stored, relay.const(np.float32(new)))
 
 
 def _diagonal(relay, converter, op, dtype, shifted):
