@@ -24,6 +24,8 @@ class TfliteNetwork:
         self.outputs: list[int] = []
         self.graphs: list[TfliteNetwork] = []
         """Those that operators call, by numbers from 1 on."""
+        self.has_earlier_codes = True
+        """Whether files say what operators are for readers of before 2021, too."""
 
     def tensor(self, shape, dtype="float32", scale=None, zero=0, data=None, name=None,
                axis=0, signature=None, variable=False) -> int:
@@ -165,7 +167,8 @@ class TfliteNetwork:
             number = getattr(tflite.BuiltinOperator, code)
             listed.append(table("OperatorCode", BuiltinCode=number,
                                 Version=2 if code == "BROADCAST_TO" else 1,
-                                DeprecatedBuiltinCode=min(number, 127),
+                                DeprecatedBuiltinCode=min(number, 127)
+                                if self.has_earlier_codes else None,
                                 CustomCode=b.CreateString(custom_code) if custom_code else None))
         root = table("Model", Version=3, OperatorCodes=offsets(listed), Subgraphs=offsets(graphs),
                      Buffers=offsets(buffers), Description=b.CreateString("test"))

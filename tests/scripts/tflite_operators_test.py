@@ -207,6 +207,20 @@ def test_they_give_what_litert_gives(tmp_path):
                                        err_msg=f"{name} {index}")
 
 
+def test_operators_are_known_by_the_later_field_alone(tmp_path):
+    """As AI Edge Quantizer writes those that it adds; the earlier field says 0, which is ADD."""
+    n = Operators()
+    n.has_earlier_codes = False
+    n.gives("MUL", [n.x, n.y], (1, 6, 10), options="MulOptions")
+    n.gives("SIGN", [n.x], (1, 6, 10))
+    assert "error" not in compile_many({"n": n}, tmp_path)["n"]
+    inputs = {name: n.random.standard_normal((1, 6, 10)).astype(np.float32) for name in "xy"}
+    for made in (outputs_of(tmp_path / "n", inputs),
+                 litert_or_skip(tmp_path / "n" / "net.tflite").run(inputs)):
+        np.testing.assert_array_equal(made[0], inputs["x"] * inputs["y"])
+        np.testing.assert_array_equal(made[1], np.sign(inputs["x"]))
+
+
 def test_what_is_not_there_is_named(tmp_path, command):
     n = Operators()
     n.gives("UNIQUE", [n.x], (1, 6, 10))

@@ -23,7 +23,7 @@ from run_model_tools.inside_tvm import (
     tflite_softmax,
 )
 from run_model_tools.tflite.as_compiled import TRANSPOSED, transposed_options
-from run_model_tools.tflite.file import COMPLEX, Malformed, read_file
+from run_model_tools.tflite.file import COMPLEX, Malformed, code_of, read_file
 from run_model_tools.tflite.model import input_names
 
 # Operators that only say how numbers are stored: the importer sees numbers.
@@ -209,10 +209,11 @@ def _converter_class(relay, frontend):
         def get_op_code_str(self, op):
             # Read once more, since the importer hands operators on and not their numbers.
             code = self.model.OperatorCodes(op.OpcodeIndex())
-            custom = code.CustomCode()
-            if custom is not None and custom.decode("utf-8", "replace") == TRANSPOSED:
+            custom = (code.CustomCode() or b"").decode("utf-8", "replace")
+            if custom == TRANSPOSED:
                 return TRANSPOSED
-            return super().get_op_code_str(op)
+            return ("DETECTION_POSTPROCESS" if custom == "TFLite_Detection_PostProcess"
+                    else self.builtin_op_code[code_of(code)])
 
         def check_unsupported_ops(self):
             missing = sorted({o.name for graph in self._called_graphs() for o in graph.operators

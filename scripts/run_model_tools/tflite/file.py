@@ -233,7 +233,7 @@ def _operator(model: Any, operator: Any, tensors: int) -> TfliteOperator:
     code = model.OperatorCodes(operator.OpcodeIndex())
     if operator.OpcodeIndex() >= model.OperatorCodesLength():
         raise Malformed("an operator of it is of a kind that it does not list")
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    number = code_of(code)
     name = _NAMES.get(number) or _NAMES.setdefault(number, next(
         (n for n, v in vars(tflite.BuiltinOperator).items() if v == number), f"operator {number}"))
     if name == CUSTOM:
@@ -243,6 +243,21 @@ def _operator(model: Any, operator: Any, tensors: int) -> TfliteOperator:
         raise Malformed(f"the operator {name} reads or writes a tensor that is not there")
     return TfliteOperator(name, number == tflite.BuiltinOperator.CUSTOM, tuple(inputs),
                           tuple(outputs), _called(operator, name))
+
+
+def code_of(code: Any) -> int:
+    """Which operator an OperatorCode stands for: of its two fields the larger one, as LiteRT reads
+    it.
+
+    BuiltinCode() of the package leaves the later field out where the number has room in the earlier
+    one, and AI Edge Quantizer writes the later one alone.
+    """
+    import flatbuffers
+
+    table = code._tab
+    place = table.Offset(10)
+    later = table.Get(flatbuffers.number_types.Int32Flags, table.Pos + place) if place else 0
+    return max(later, code.DeprecatedBuiltinCode())
 
 
 def _called(operator: Any, name: str) -> tuple[int, ...]:
