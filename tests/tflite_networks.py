@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ class TfliteNetwork:
         """Those that operators call, by numbers from 1 on."""
         self.has_earlier_codes = True
         """Whether files say what operators are for readers of before 2021, too."""
+        self.behind: list[bytes] | None = None
+        """A list, if constants are to lie behind all tables of the file."""
 
     def tensor(self, shape, dtype="float32", scale=None, zero=0, data=None, name=None,
                axis=0, signature=None, variable=False) -> int:
@@ -173,7 +176,14 @@ class TfliteNetwork:
         root = table("Model", Version=3, OperatorCodes=offsets(listed), Subgraphs=offsets(graphs),
                      Buffers=offsets(buffers), Description=b.CreateString("test"))
         b.Finish(root, b"TFL3")
-        return bytes(b.Output())
+        file = bytearray(b.Output())
+        model = tflite.Model.GetRootAs(bytes(file), 0)
+        stored = iter(self.behind or [])
+        for table_of in (model.Buffers(i)._tab for i in range(model.BuffersLength())):
+            if table_of.Offset(6):
+                struct.pack_into("<Q", file, table_of.Pos + table_of.Offset(6), len(file))
+                file += next(stored)
+        return bytes(file)
 
     def _graph(self, b, table, ints, offsets, codes, buffers) -> int:
         """Writes a graph; adds to the buffers of the file."""
@@ -182,7 +192,11 @@ class TfliteNetwork:
             buffer = 0
             if t["data"] is not None:
                 data = np.frombuffer(np.ascontiguousarray(t["data"]).tobytes(), np.uint8)
-                buffers.append(table("Buffer", Data=b.CreateNumpyVector(data)))
+                if self.behind is None:
+                    buffers.append(table("Buffer", Data=b.CreateNumpyVector(data)))
+                else:
+                    buffers.append(table("Buffer", Offset=2, Size=data.size))
+                    self.behind.append(data.tobytes() + bytes(-data.size % 16))
                 buffer = len(buffers) - 1
             quantization = None
             if t["scale"] is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tflite_test import compile_many, litert_or_skip, outputs_of
 
 from tflite_networks import TfliteNetwork
@@ -219,6 +220,23 @@ def test_operators_are_known_by_the_later_field_alone(tmp_path):
                  litert_or_skip(tmp_path / "n" / "net.tflite").run(inputs)):
         np.testing.assert_array_equal(made[0], inputs["x"] * inputs["y"])
         np.testing.assert_array_equal(made[1], np.sign(inputs["x"]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_constants_behind_the_tables(dtype, tmp_path):
+    """Where AI Edge Quantizer puts them, weights of bytes beside floats too."""
+    n = Operators()
+    n.behind = []
+    weights = n.random.integers(-127, 128, (4, 10)).astype(dtype)
+    table = n.constant(weights, scale=None if dtype == "float32" else 0.01)
+    n.gives("FULLY_CONNECTED", [n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)), table, -1],
+            (6, 4), options="FullyConnectedOptions")
+    assert "error" not in compile_many({"n": n}, tmp_path)["n"]
+    inputs = {name: n.random.standard_normal((1, 6, 10)).astype(np.float32) for name in "xy"}
+    wanted = inputs["x"][0] @ weights.T * (1 if dtype == "float32" else 0.01)
+    for made in (outputs_of(tmp_path / "n", inputs),
+                 litert_or_skip(tmp_path / "n" / "net.tflite").run(inputs)):
+        np.testing.assert_allclose(made[1], wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_not_there_is_named(tmp_path, command):

@@ -291,6 +291,10 @@ def _converter_class(relay, frontend):
 
         def known_value(self, index):
             """A tensor's numbers, which depend on shapes only."""
+            tensor = self.graph.tensors[int(index)]
+            if tensor.constant is None and not self.has_expr(index):
+                raise Refusal("model", "the tensor %s has no numbers, and no operator makes them"
+                              % tensor.name)
             body = self.known(self.value(index))
             if body is None:
                 raise Refusal("model", "the tensor %s, which has to be known beforehand, depends "

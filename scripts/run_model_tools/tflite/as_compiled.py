@@ -10,11 +10,14 @@ refer to what they keep of it behind them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import flatbuffers
 import numpy as np
+
+from run_model_tools.tflite.file import offset_of
 
 TRANSPOSED = "Convolution2DTransposeBias"
 _ALIGNMENT = 64
@@ -189,7 +192,16 @@ class _Front:
                 target = (length - element[0] if isinstance(element, tuple)
                           else len(front) + element)
                 front[place:place + 4] = (target - place).to_bytes(4, "little")
-        return bytes(front) + data
+        return bytes(front) + self._moved(data, len(front))
+
+    def _moved(self, data: bytes, by: int) -> bytes:
+        """The file, where what its buffers say of places in it holds so many bytes further on."""
+        places = [place for place in map(offset_of, (
+            self._model.Buffers(i) for i in range(self._model.BuffersLength()))) if place]
+        moved = bytearray(data) if places else data
+        for place in places:
+            struct.pack_into("<Q", moved, place, struct.unpack_from("<Q", data, place)[0] + by)
+        return bytes(moved)
 
     def _reserve(self, elements: _Places) -> int:
         """A vector of as many offsets, which finish() writes when all places are known."""

@@ -133,8 +133,8 @@ def _parse(data: bytes) -> TfliteFile:
 
 def _graph(model: Any, number: int, data: bytes) -> TfliteGraph:
     graph = model.Subgraphs(number)
-    tensors = [_tensor(model, graph.Tensors(i), i) for i in range(_count(graph.TensorsLength(),
-                                                                         data))]
+    tensors = [_tensor(model, graph.Tensors(i), i, data)
+               for i in range(_count(graph.TensorsLength(), data))]
     operators = [_operator(model, graph.Operators(i), len(tensors))
                  for i in range(_count(graph.OperatorsLength(), data))]
     inputs, outputs = _indices(graph.InputsAsNumpy()), _indices(graph.OutputsAsNumpy())
@@ -178,7 +178,7 @@ def _indices(values: Any) -> list[int]:
     return [int(v) for v in values] if isinstance(values, np.ndarray) else []
 
 
-def _tensor(model: Any, tensor: Any, index: int) -> TfliteTensor:
+def _tensor(model: Any, tensor: Any, index: int, file: bytes) -> TfliteTensor:
     shape = _indices(tensor.ShapeAsNumpy())
     signature = _indices(tensor.ShapeSignatureAsNumpy()) or shape
     if any(d < 0 for d in shape) or len(signature) != len(shape):
@@ -188,12 +188,34 @@ def _tensor(model: Any, tensor: Any, index: int) -> TfliteTensor:
     buffer = model.Buffers(tensor.Buffer()) if tensor.Buffer() < model.BuffersLength() else None
     if buffer is None:
         raise Malformed(f"tensor {index} has its data in a buffer that is not there")
-    data = buffer.DataAsNumpy()
-    constant = None
-    if isinstance(data, np.ndarray) and data.size and dtype:
+    data, constant = _stored(buffer, file), None
+    if data is not None and data.size and dtype:
         constant = _constant(tensor, data, tuple(shape), np.dtype(dtype), index)
     extents = tuple(None if s < 0 else d for d, s in zip(shape, signature))
     return TfliteTensor(name, extents, dtype, _quantized(tensor, shape), constant)
+
+
+def _stored(buffer: Any, file: bytes) -> np.ndarray | None:
+    """The bytes of a buffer, which may lie behind all tables of the file."""
+    data = buffer.DataAsNumpy()
+    if isinstance(data, np.ndarray):
+        return data
+    place = offset_of(buffer)
+    if not place:
+        return None
+    offset, size = struct.unpack_from("<Q", file, place)[0], int(buffer.Size())
+    if offset + size > len(file):
+        raise Malformed("a buffer of it ends behind the file")
+    return np.frombuffer(file, np.uint8, size, offset)
+
+
+def offset_of(buffer: Any) -> int:
+    """Where in the file it is said where a buffer's data lie, counted from the file's start; 0 of
+    one that has them in itself."""
+    table = buffer._tab
+    place = table.Offset(6)
+    found = struct.unpack_from("<Q", table.Bytes, table.Pos + place)[0] if place else 0
+    return int(table.Pos + place) if found > 1 else 0  # 0 and 1 are none, as the schema says.
 
 
 def _constant(tensor: Any, data: np.ndarray, shape: tuple[int, ...], dtype: np.dtype,
