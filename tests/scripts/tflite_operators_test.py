@@ -239,6 +239,26 @@ def test_constants_behind_the_tables(dtype, tmp_path):
         np.testing.assert_allclose(made[1], wanted, rtol=1e-4, atol=1e-4)
 
 
+def test_weights_of_4_bits_beside_floats(tmp_path):
+    """Rounded to bytes, as LiteRT's own kernels do it, the inputs stay what they are."""
+    n = Operators()
+    weights = n.random.integers(-8, 8, (3, 10)).astype(np.int8)
+    halves = weights.reshape(-1, 2) & 15
+    packed = (halves[:, 0] | halves[:, 1] << 4).astype(np.uint8)
+    table = n.tensor((3, 10), "int4", 0.125, data=packed)
+    n.gives("FULLY_CONNECTED", [n.gives("RESHAPE", [n.x, n.whole(6, 10)], (6, 10)), table, -1],
+            (6, 3), options="FullyConnectedOptions")
+    assert "error" not in compile_many({"n": n}, tmp_path)["n"]
+    x = n.random.integers(-127, 128, (1, 6, 10)).astype(np.float32)
+    x[:, :, 0] = 127
+    inputs = {"x": x, "y": x}
+    (_, ours), (_, theirs) = (made for made in (
+        outputs_of(tmp_path / "n", inputs),
+        litert_or_skip(tmp_path / "n" / "net.tflite").run(inputs)))
+    np.testing.assert_allclose(ours, x[0] @ weights.T * 0.125, rtol=1e-5)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-5)
+
+
 def test_what_is_not_there_is_named(tmp_path, command):
     n = Operators()
     n.gives("UNIQUE", [n.x], (1, 6, 10))

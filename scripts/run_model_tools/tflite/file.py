@@ -25,6 +25,8 @@ COMPLEX = "complex64"
 # TensorType of the schema -> how its numbers are stored.
 DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
           8: COMPLEX, 9: "int8", 10: "float64"}
+_INT4 = 17
+"""Of TensorType; constants of it are int8 here."""
 # What operators are called that people write themselves.
 CUSTOM = "CUSTOM"
 
@@ -189,10 +191,23 @@ def _tensor(model: Any, tensor: Any, index: int, file: bytes) -> TfliteTensor:
     if buffer is None:
         raise Malformed(f"tensor {index} has its data in a buffer that is not there")
     data, constant = _stored(buffer, file), None
-    if data is not None and data.size and dtype:
+    quantized = _quantized(tensor, shape)
+    if tensor.Type() == _INT4 and data is not None and quantized is not None:
+        dtype, constant = "int8", _of_four_bits(data, shape, index)
+    elif data is not None and data.size and dtype:
         constant = _constant(tensor, data, tuple(shape), np.dtype(dtype), index)
     extents = tuple(None if s < 0 else d for d, s in zip(shape, signature))
-    return TfliteTensor(name, extents, dtype, _quantized(tensor, shape), constant)
+    return TfliteTensor(name, extents, dtype, quantized, constant)
+
+
+def _of_four_bits(data: np.ndarray, shape: list[int], index: int) -> np.ndarray:
+    """Two in a byte, the first one in the lower bits."""
+    count = math.prod(shape)
+    if data.size != (count + 1) // 2:
+        raise Malformed(f"tensor {index} has {data.size} bytes, and {count} numbers of 4 bits need "
+                        f"{(count + 1) // 2}")
+    halves = np.stack([data & 15, data >> 4], -1).reshape(-1)[:count].astype(np.int8)
+    return ((halves ^ 8) - 8).reshape(shape)
 
 
 def _stored(buffer: Any, file: bytes) -> np.ndarray | None:
