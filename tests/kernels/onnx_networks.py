@@ -288,7 +288,9 @@ def batch_of_three() -> onnx.ModelProto:
     up = n.add("ConvTranspose", [small, n.numbers(32, 9, 2, 2, scale=0.2)], strides=[2, 2])
     flat = n.add("Flatten", [n.add("GlobalAveragePool", [n.conv(y, 32, 24, 3, 2)])])
     dense = n.add("Gemm", [flat, n.numbers(24, 10), n.numbers(10)])
-    return n.model(n.concat(up, y), dense, n.add("AveragePool", [x], kernel_shape=[3, 3]))
+    of_unit_length = n.add("Div", [x, n.add("ReduceL2", [x], axes=[1])])
+    return n.model(n.concat(up, y), dense, n.add("AveragePool", [x], kernel_shape=[3, 3]),
+                   of_unit_length)
 
 
 def one_row() -> onnx.ModelProto:

@@ -58,7 +58,7 @@ def make(work: Elementwise, isa: Isa) -> Layer:
     kinds = {"blocks": "SOURCE_BLOCKS", "vector": "SOURCE_VECTOR", "plane": "SOURCE_PLANE"}
     steps, offsets = [], []
     for source in work.sources:
-        plane = work.input_shapes[source.tensors[0]]
+        plane = work.input_shapes[source.tensors[0]][1:]
         steps.append({"blocks": lanes, "vector": 0}.get(source.kind, math.prod(plane) // pixels))
         offsets += [block * pixels * lanes if source.kind == "blocks" else 0
                     for block in source.blocks]
