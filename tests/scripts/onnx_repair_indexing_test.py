@@ -29,6 +29,32 @@ def test_indices_beyond_become_the_nearest_if_they_are_inputs(op, extra):
     assert "index 9 lies beyond the 4 places" in refusal(*constant)
 
 
+def test_lengths_beyond_are_those_of_the_longest():
+    """ONNX Runtime refuses them."""
+    x, extra = noise(4, 3), {"time_axis": 0, "batch_axis": 1}
+    beyond, longest = (one("ReverseSequence", [x, np.array(lengths)], **extra)
+                       for lengths in ([2, 1 << 40, 5], [2, 4, 4]))
+    np.testing.assert_array_equal(run(repaired(*beyond), beyond[1])[0], run(*longest)[0])
+
+
+def test_places_of_maxima_beyond_become_the_nearest():
+    """ONNX Runtime writes wherever they point."""
+    x = np.array([[[[3, 4]]]], np.float32)
+    model, inputs = one("MaxUnpool", [x, np.array([[[[-9, 99]]]])], kernel_shape=[1, 2],
+                        strides=[1, 2])
+    np.testing.assert_array_equal(run(repaired(model, inputs), inputs)[0], [[[[3, 0, 0, 4]]]])
+
+
+@pytest.mark.parametrize("largest, places", [(1, [1, 3, 4, 5, 0, 2]), (0, [2, 0, 1, 3, 4, 5])])
+def test_the_best_beside_a_nan(largest, places):
+    """It counts as infinity, of equal ones the first: ONNX Runtime's order is none."""
+    x = np.array([2, np.nan, -1, np.nan, np.inf, np.nan], np.float32)
+    model, inputs = one("TopK", [x, np.array([6])], outputs=2, constants=[1], largest=largest)
+    values, found = run(repaired(model, inputs), inputs)
+    np.testing.assert_array_equal(found, places)
+    np.testing.assert_array_equal(values, x[places])
+
+
 def grid(*places):
     """The indices of all combinations of these places of the first axes."""
     return np.stack(np.meshgrid(*places, indexing="ij"), -1)

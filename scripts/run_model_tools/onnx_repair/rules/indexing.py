@@ -277,7 +277,8 @@ _MOST_COMPARED = 1 << 28
 
 @rule("TopK")
 def top_k(walk: Walk, node: Node) -> list[Value]:
-    """By each element's rank: how many others go before it, of equal ones those that come first."""
+    """By each element's rank: how many others go before it, of equal ones those that come first.
+    A NaN, of which ONNX says nothing, is as large as infinity: every rank has to occur once."""
     graph = walk.graph
     x = node.tensor(0)
     k = node.attrs["k"] if node.opset < 10 else (node.ints(1, "the number k") or [0])[0]
@@ -288,8 +289,10 @@ def top_k(walk: Walk, node: Node) -> list[Value]:
                       "can do without a sorting function", "leave it to the program.")
     perm = [i for i in range(x.rank) if i != axis] + [axis]
     rows = graph.op("Transpose", x, perm=perm) if axis != x.rank - 1 else x
-    own = graph.op("Unsqueeze", rows, np.array([rows.rank]))
-    other = graph.op("Unsqueeze", rows, np.array([rows.rank - 1]))
+    keys = rows if rows.elem_type in INTEGERS else graph.op(
+        "Where", graph.op("IsNaN", rows), graph.like(np.inf, rows), rows)
+    own = graph.op("Unsqueeze", keys, np.array([rows.rank]))
+    other = graph.op("Unsqueeze", keys, np.array([rows.rank - 1]))
     ahead = graph.op("Greater" if node.attrs.get("largest", 1) else "Less", other, own)
     earlier = graph.op("Less", graph.constant(np.arange(n, dtype=np.int32).reshape(1, n)),
                        np.arange(n, dtype=np.int32).reshape(n, 1))
@@ -324,10 +327,12 @@ def reverse_sequence(walk: Walk, node: Node) -> Value:
 
 
 def reversed_places(walk: Walk, x: Value, lengths: Value, time: int, batch: int) -> Value:
-    """For each element where it comes from: length-1-t before the sequence's length, t after."""
+    """For each element where it comes from: length-1-t before the sequence's length, t after.
+    Longer than the longest, a sequence is that long."""
     graph = walk.graph
     shape = [x.shape[i] if i == batch else 1 for i in range(x.rank)]
     lengths = reshaped(walk, cast(walk, lengths, TensorProto.INT64), tuple(shape))
+    lengths = graph.op("Min", lengths, x.shape[time])
     t = graph.constant(np.arange(x.shape[time]).reshape(
         [-1 if i == time else 1 for i in range(x.rank)]))
     places = graph.op("Where", graph.op("Less", t, lengths),

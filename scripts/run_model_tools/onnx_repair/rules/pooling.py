@@ -11,7 +11,7 @@ from onnx import TensorProto
 from run_model_tools.onnx_repair.refusal import Refused
 from run_model_tools.onnx_repair.rules import rule
 from run_model_tools.onnx_repair.rules.elementwise import reshaped
-from run_model_tools.onnx_repair.rules.indexing import padded, sliced
+from run_model_tools.onnx_repair.rules.indexing import counted, padded, sliced
 from run_model_tools.onnx_repair.rules.reductions import best_place, reduce
 from run_model_tools.onnx_repair.rules.shapes import concatenated
 from run_model_tools.onnx_repair.values import Node, Value
@@ -249,6 +249,8 @@ def max_unpool(walk: Walk, node: Node) -> Value:
                       f"it makes {list(shape)} of them", "give it that shape as output_shape.")
     size = int(np.prod(shape))
     zeros = graph.op("Expand", graph.like(0, x), np.array([size], np.int64))
+    if places.counts_in is None:
+        places = counted(walk, places, size)
     flat = graph.op("ScatterElements", zeros, reshaped(walk, places, (places.size,)),
                     reshaped(walk, x, (x.size,)), axis=0)
     made = reshaped(walk, flat, shape)
