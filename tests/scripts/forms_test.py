@@ -137,9 +137,14 @@ def test_c_source_includes_own_headers_only(made):
 
 
 def test_c_source_with_infinity(command, tmp_path):
-    """Which TVM begins to look for the largest number with."""
-    network = model_of([helper.make_node("ArgMax", ["x"], ["y"], axis=1)],
-                       {"x": (TensorProto.FLOAT, [2, 5])}, {"y": TensorProto.INT64}, 13)
+    """Which TVM begins to look for the largest number with; with a NaN and fabs()."""
+    network = model_of([helper.make_node("ArgMax", ["x"], ["y"], axis=1),
+                        helper.make_node("IsInf", ["x"], ["z"]),
+                        helper.make_node("Abs", ["x"], ["a"]),
+                        helper.make_node("Mul", ["a", "nothing"], ["w"])],
+                       {"x": (TensorProto.FLOAT, [2, 5])},
+                       {"y": TensorProto.INT64, "z": TensorProto.BOOL, "w": TensorProto.FLOAT}, 13,
+                       {"nothing": np.float32(0)})
     onnx.save(network, tmp_path / "most.onnx")
     command("compile_model", tmp_path / "most.onnx", "--out", tmp_path, "--target", "c",
             "--no-verify")

@@ -30,7 +30,13 @@ from run_model_tools.inside_tvm.devices import (
 )
 from run_model_tools.inside_tvm.devices import kernels as device_kernels
 from run_model_tools.inside_tvm.devices.placement import Placement
-from run_model_tools.inside_tvm.export import export, names_apart, write_c_source, write_forms
+from run_model_tools.inside_tvm.export import (
+    complete_c,
+    export,
+    names_apart,
+    write_c_source,
+    write_forms,
+)
 from run_model_tools.params_file import Tensor, plain
 
 
@@ -58,6 +64,8 @@ def compile_model(tvm, request):
     scatter_and_scan.install(tvm)
     request["placement"] = Placement()
     is_c = target.kind.name == "c"
+    if is_c:
+        complete_c(tvm)
     if target.kind.name in generators.WRITERS:
         request["made"] = generators.install(tvm, target.kind.name, request.get("libraries"),
                                              request["placement"])

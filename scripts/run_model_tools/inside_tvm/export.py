@@ -28,6 +28,15 @@ def export(module, path, request, whole=False):
         raise Refusal("link", str(error).strip()) from error
 
 
+def complete_c(tvm):
+    """Lets C code call fabs(), for which TVM has no rule; more than once is the same."""
+    if not hasattr(complete_c, "done"):
+        complete_c.done = True
+        tvm.ir.register_intrin_lowering("tir.fabs", target="c", f=lambda call: (
+            tvm.tir.call_pure_extern(call.dtype, "fabsf" if call.dtype == "float32" else "fabs",
+                                     call.args[0])))
+
+
 def write_c_source(factory, directory):
     """Writes model.c, all of the model's functions."""
     library = factory.get_lib()
@@ -37,8 +46,9 @@ def write_c_source(factory, directory):
         raise Refusal("model", "its C code comes in %d pieces (%s), and one was expected" % (
             len(modules), ", ".join(m.type_key for m in modules)))
     with open(os.path.join(directory, "model.c"), "w") as file:
-        # TVM writes infinity as inff or inf, which C does not know.
-        file.write(re.sub(r"\binff?\b", "INFINITY", library.get_source()))
+        # TVM writes infinity as inff or inf and NaN alike, which C does not know.
+        text = re.sub(r"\binff?\b", "INFINITY", library.get_source())
+        file.write(re.sub(r"\bnanf?\b", "NAN", text))
 
 
 def names_apart(factory, request):
